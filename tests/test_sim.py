@@ -99,6 +99,38 @@ extern "C" __global__ void k(int* a, int* b) {
     assert b.tolist() == [7, 1]
 
 
+def test_names_in_the_braces_of_inline_assembly_stay_inside():
+    """Two texts, one of them inlined twice, share the names of labels and registers."""
+    source = """
+__device__ __forceinline__ int triangle(int n) {
+  int r;
+  asm volatile("{ .reg .s32 i<2>; mov.s32 %0, 0; mov.s32 i0, 0;"
+      "LOOP: { .reg .pred q; setp.ge.s32 q, i0, %1; @q bra DONE; }"
+      ".reg .pred q; add.s32 %0, %0, i0; add.s32 i0, i0, 1; setp.lt.s32 q, i0, 99; @q bra LOOP;"
+      "DONE: }" : "=&r"(r) : "r"(n));
+  return r;
+}
+__device__ __forceinline__ double halves(int n) {
+  double r;
+  asm volatile("{ .reg .f64 i<2>; .reg .s32 q; .reg .pred p; .shared .s32 kept[32];"
+      ".reg .u32 at; mov.u32 at, %tid.x; shl.b32 at, at, 2; mov.u32 q, kept; add.u32 at, at, q;"
+      "st.shared.s32 [at], %1; mov.f64 i0, 0d3FE0000000000000; mov.f64 %0, 0d0000000000000000;"
+      "LOOP: ld.shared.s32 q, [at]; setp.le.s32 p, q, 0; @p bra.uni DONE; add.f64 %0, %0, i0;"
+      "sub.s32 q, q, 1; st.shared.s32 [at], q; bra.uni LOOP;"
+      "DONE: }" : "=&d"(r) : "r"(n));
+  return r;
+}
+extern "C" __global__ void k(const int* a, int* b) {
+  int t = threadIdx.x, x = triangle(a[t]);
+  b[t] = x + 1000 * triangle(a[t] + 1) + (int)(2 * halves(t));
+}
+"""
+    a, b = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
+    outcome = run(source, [a, b], seconds=5)
+    assert outcome.findings == () and outcome.stopped is None
+    assert b.tolist() == [n * (n - 1) // 2 + 500 * (n + 1) * n + n for n in range(32)]
+
+
 # --- barriers
 
 

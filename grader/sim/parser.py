@@ -1,8 +1,7 @@
 """PTX text → ``Module``.
 
-Only the text is taken apart here; what an instruction means is lower.py's business. Registers
-and parameters declared inside ``{ … }`` (inline assembly, call sequences) are renamed so that
-every name is unique within its function.
+Only the text is taken apart here; what an instruction means is lower.py's business. What is
+declared inside ``{ … }`` (inline assembly, call sequences) is renamed by scopes.py.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from grader.sim.ptx import (
     Variable,
     number,
 )
+from grader.sim.scopes import Scopes
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _PIECE = re.compile(r'"[^"]*"|[;{}]|[^;{}"]+')
 _LABEL = re.compile(r"\s*([\w$%]+)\s*:(?!:)")
 _LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*?inlined_at\s+(\d+)\s+(\d+)\s+(\d+))?")
 _FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"')
-_NAME = re.compile(r"[%$\w@]+")
 _VARIABLE = re.compile(
     r"(?:\.align\s+(?P<align>\d+)\s+)?(?:\.(?:v2|v4)\s+)?\.(?P<type>\w+)\s+(?P<name>[\w$%]+)"
     r"(?P<dims>(?:\s*\[\s*\d*\s*\])*)"
@@ -54,8 +53,7 @@ class _Parser:
         self.place = -1
         self.row = 0
         self.function: Function | None = None
-        self.scopes: list[dict[str, str]] = []  # renamed names, innermost last
-        self.scope_count = 0
+        self.scopes = Scopes()
         self.buffer = ""
         self.nesting = 0  # braces inside a statement: vectors and initialisers
 
@@ -101,14 +99,13 @@ class _Parser:
                 elif self.buffer.strip():
                     self._open_function()
                 else:
-                    self.scopes.append({})
-                    self.scope_count += 1
+                    self.scopes.open(self.function)
             elif piece == "}":
                 if self.nesting:
                     self.nesting -= 1
                     self.buffer += piece
                 elif self.scopes:
-                    self.scopes.pop()
+                    self.scopes.close(self.function)
                 else:
                     self.function = None
             else:
@@ -184,7 +181,8 @@ class _Parser:
             raise PtxError(f"label {name} outside a function")
         if self.buffer.strip():
             return
-        self.function.body.append(Label(self._renamed(name)))
+        self.scopes.declare_label(name)
+        self.function.body.append(Label(name))
 
     def _statement(self, text: str) -> None:
         if self.function is None:
@@ -215,35 +213,23 @@ class _Parser:
             for name in names.split(","):
                 name = name.strip()
                 if name.endswith(">"):
-                    function.families[name[: name.index("<")]] = kind[1:]
+                    family = self.scopes.declare_family(name[: name.index("<")])
+                    function.families[family] = kind[1:]
                 else:
-                    function.registers[self._declare(name)] = kind[1:]
+                    function.registers[self.scopes.declare(name)] = kind[1:]
         elif directive in (".local", ".shared", ".param"):
             match = _VARIABLE.match(rest.strip())
             if match is None:
                 raise PtxError(f"declaration not understood: {text}")
             variable = _variable(match, directive[1:])
-            name = self._declare(variable.name) if directive == ".param" else variable.name
+            name = self.scopes.declare(variable.name)
             function.variables.append(Variable(name, variable.space, variable.size, variable.align))
         elif directive == ".branchtargets":
             label = function.body.pop()
             assert isinstance(label, Label)
-            function.targets[label.name] = [self._renamed(n.strip()) for n in rest.split(",")]
+            function.targets[label.name] = [name.strip() for name in rest.split(",")]
         elif directive == ".callprototype":
             function.body.pop()
-
-    def _declare(self, name: str) -> str:
-        if not self.scopes:
-            return name
-        renamed = f"{name}@{self.scope_count}"
-        self.scopes[-1][name] = renamed
-        return renamed
-
-    def _renamed(self, name: str) -> str:
-        for scope in reversed(self.scopes):
-            if name in scope:
-                return scope[name]
-        return name
 
     def _instruction(self, text: str) -> None:
         assert self.function is not None
@@ -251,11 +237,9 @@ class _Parser:
         if text[0] == "@":
             head, _, text = text.partition(" ")
             negate = head[1] == "!"
-            guard = self._renamed(head[2 if negate else 1 :])
+            guard = self.scopes.name(head[2 if negate else 1 :])
         opcode, _, rest = text.partition(" ")
-        if any(self.scopes):
-            rest = _NAME.sub(lambda m: self._renamed(m[0]), rest)
-        operands = _split(rest)
+        operands = _split(self.scopes.names_in(rest))
         self.function.body.append(
             Instruction(opcode, operands, guard, negate, self.place, self.row)
         )

@@ -143,6 +143,7 @@ def short(dim: Dim3) -> str:
 
 def plain_name(mangled: str) -> str:
     """The last identifier of a mangled C++ name: "_ZZ1kvE2As" → "As"."""
+    mangled, _, _ = mangled.partition("@")  # the scope it is declared in
     name, at = mangled, 0
     if not mangled.startswith("_Z"):
         return mangled
