@@ -116,6 +116,17 @@ def test_the_ladder_shows_its_ideas(idea: str, sums: int, loads: str, width: flo
     assert count(loop, loads) / loop.ffma == pytest.approx(width, rel=0.13)
 
 
+def test_a_sum_that_is_moved_or_added_to_stays_one_sum() -> None:
+    """ptxas gives sums of the split-K rung other registers halfway; the other fixture adds a
+    product of its own to one of its four sums."""
+    loop = loop_of(rung("split_k"), "sm_80")
+    code = [main_loop_code(function) for function in functions(rung("split_k"), "sm_80")]
+
+    assert any(item.kind == "move" for items in code for item in items)
+    assert loop.ffma == 2048 and loop.accumulators == 64 and loop.unroll == 32
+    assert loop_of(FIXTURES / "correct" / "switch_statement").accumulators == 4
+
+
 def test_every_line_of_the_loop_is_the_students() -> None:
     loop = loop_of(ALICE)
     text = (ALICE / "sgemm.cu").read_text().splitlines()

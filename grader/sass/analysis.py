@@ -99,14 +99,13 @@ def accumulators(code: Iterable[Instruction]) -> int:
     made_by_ffma: set[str] = set()
     chains = 0
     for item in code:
-        written = item.operands[0].removesuffix(".reuse") if item.operands else ""
-        if item.base in _FFMA and len(item.operands) >= 4:
-            addend = item.operands[3].lstrip("-").removesuffix(".reuse")
-            chains += addend not in made_by_ffma
+        written, *read = [text.lstrip("-").removesuffix(".reuse") for text in item.operands] or [""]
+        if item.base in _FFMA and len(read) >= 3:
+            chains += read[2] not in made_by_ffma
             made_by_ffma.add(written)
-        elif item.kind == "move" and item.operands and item.operands[-1] in made_by_ffma:
-            made_by_ffma.add(written)
-        else:
+        elif (item.kind == "move" or item.base == "FADD") and not made_by_ffma.isdisjoint(read):
+            made_by_ffma.add(written)  # ptxas renames a sum, or something else is added to it
+        elif item.guard is None:
             made_by_ffma.discard(written)
     return chains
 
