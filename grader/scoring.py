@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from grader.lab import Case, Scoring
-from grader.model import CaseResult, Score, Timing, Verdict
+from grader.model import CaseResult, Score, Share, Timing, Verdict
 
 
 def score(cases: Sequence[Case], results: Sequence[CaseResult], scoring: Scoring) -> Score | None:
@@ -21,14 +21,15 @@ def score(cases: Sequence[Case], results: Sequence[CaseResult], scoring: Scoring
     highest = _highest(scoring)
     if not weights:
         return None
+    shares = tuple(Share(case=id_, weight=weight) for id_, weight in weights.items())
     if any(result.verdict is not Verdict.AC for result in results):
-        return Score(total=0.0, max=highest, policy=scoring.policy)
+        return Score(total=0.0, max=highest, policy=scoring.policy, shares=shares)
     timed = {r.id: r.timing for r in results if r.timing is not None}
     if set(timed) != set(weights):
         return None
     total = sum(weights.values())
     earned = sum(w * points(timed[id_], scoring) for id_, w in weights.items()) / total
-    return Score(total=round(earned, 2), max=highest, policy=scoring.policy)
+    return Score(total=round(earned, 2), max=highest, policy=scoring.policy, shares=shares)
 
 
 def points(timing: Timing, scoring: Scoring) -> float:

@@ -16,6 +16,7 @@ from grader.model import (
     Result,
     Run,
     Score,
+    Share,
     Timing,
     Verdict,
 )
@@ -144,6 +145,17 @@ def test_a_score_is_shown_in_the_judges_form() -> None:
         "  max bench: 16.183 TFLOPS, max cublas: 18.8029 TFLOPS.\n"
     ) in output
     assert "No performance score" not in output
+
+    small = msgspec.structs.replace(case, id="small", m=512, n=512, k=512)
+    shares = (Share(case="performance-0", weight=3), Share(case="small", weight=0.5))
+    weighted = msgspec.structs.replace(score, shares=shares)
+    output = shown(make_result(cases=(small, case), score=weighted, environment=environment))
+    assert "Score 86.07 max.100 (Weighted)" in output
+    assert "  512×512×512, weight 0.5:\n" in output and "  8192×8192×8192, weight 3:\n" in output
+    even = tuple(Share(case=share.case, weight=1) for share in shares)
+    equal = msgspec.structs.replace(score, shares=even)
+    output = shown(make_result(cases=(small, case), score=equal, environment=environment))
+    assert "(Unweighted)" in output and "  512×512×512:\n" in output
 
 
 def test_kernel_names_are_readable() -> None:

@@ -107,6 +107,7 @@ def test_sizes_count_by_weight() -> None:
     score = scoring.score(cases, results, Scoring())
     assert score is not None
     assert score.total == 87.5
+    assert [(share.case, share.weight) for share in score.shares] == [("a", 3), ("b", 1)]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from grader.model.findings import Finding, LineCount
 from grader.model.work import KernelInfo, SourceFile
 
 SCHEMA = "sgemm-grader/result"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class Mismatch(Record):
@@ -131,10 +131,18 @@ class SlurmInfo(Record):
     restarts: int = 0  # how often Slurm had put the job back into its queue before
 
 
+class Share(Record):
+    """What one timed size counts in the score, against the other sizes."""
+
+    case: str  # id
+    weight: float
+
+
 class Score(Record):
     total: float
     max: float
     policy: str
+    shares: tuple[Share, ...] = ()  # () in older documents
 
 
 class StandingRung(Record):

@@ -92,8 +92,11 @@ def score_block(result: Result) -> str:
     """The score in the judge's own form, or "" when there is none."""
     if result.score is None:
         return ""
+    weights = {share.case: share.weight for share in result.score.shares}
+    weighted = len(set(weights.values())) > 1
     lines = [
-        f"Score {result.score.total:.2f} max.{result.score.max:g} (Unweighted)",
+        f"Score {result.score.total:.2f} max.{result.score.max:g} "
+        f"({'Weighted' if weighted else 'Unweighted'})",
         "Judgement Message:",
     ]
     timed = [case for case in result.cases if case.timing is not None]
@@ -101,7 +104,8 @@ def score_block(result: Result) -> str:
         assert case.timing is not None
         runs = case.timing.runs
         if len(timed) > 1:
-            lines.append(f"  {case.m}×{case.n}×{case.k}:")
+            weight = f", weight {weights[case.id]:g}" if weighted else ""
+            lines.append(f"  {case.m}×{case.n}×{case.k}{weight}:")
         lines += [
             f"  {_ordinal(i)} run. bench: {run.bench_tflops:.6g} TFLOPS, "
             f"cublas: {run.cublas_tflops:.6g} TFLOPS."
