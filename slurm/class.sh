@@ -15,7 +15,8 @@ if [[ -n $type ]]; then # results of different GPUs never overwrite one another
   mkdir -p "$GRADE_OUT/logs"
   options+=(--out "$GRADE_OUT")
 fi
-export GRADE_HOME=$home GRADE_OUT GRADE_CACHE SGEMM_GRADER_CACHE=$GRADE_CACHE
+export SGEMM_GRADER_CACHE=$GRADE_CACHE
+hand_over
 
 manifest=$GRADE_OUT/logs/class-$(date +%Y%m%dT%H%M%S)-$$.json
 left=$("$GRADE_BIN" class "$class" --plan "$manifest" "${options[@]}")
@@ -28,7 +29,7 @@ if ((left)); then
   compile=(class "$class" --compile "${GRADE_ARCH:-sm_80}" --manifest "$manifest" "${options[@]}")
   if [[ -n ${GRADE_CPU_PARTITION:-} ]]; then
     ahead=$(sbatch --parsable --job-name=grade-compile --partition="$GRADE_CPU_PARTITION" \
-      --output="$GRADE_OUT/logs/compile-%j.log" --wrap "$(printf '%q ' "$GRADE_BIN" "${compile[@]}")")
+      --output="$GRADE_OUT/logs/compile-%j.log" --wrap "$(printf '%q ' env "SGEMM_GRADER_CACHE=$GRADE_CACHE" "$GRADE_BIN" "${compile[@]}")")
     after=(--dependency="afterany:$ahead")
   else
     "$GRADE_BIN" "${compile[@]}"
@@ -36,12 +37,12 @@ if ((left)); then
   # shellcheck disable=SC2046 # one word or none
   array=$(sbatch --parsable $(gpu_request "$type") "${after[@]}" \
     --array="0-$((tasks - 1))%${GRADE_PARALLEL:-50}" \
-    "$home/slurm/run.sh" --class "$class" "$manifest" "$tasks")
+    "$home/slurm/run.sh" "${handed[@]}" --class "$class" "$manifest" "$tasks")
   echo "job $array: $left submissions in $tasks tasks"
   after=(--dependency="afterany:$array") # a failed task must not hold up the board for ever
 else
   echo "nothing is left to grade"
 fi
 board=$(sbatch --parsable "${after[@]}" ${GRADE_CPU_PARTITION:+--partition="$GRADE_CPU_PARTITION"} \
-  "$home/slurm/leaderboard.sh" "$class")
+  "$home/slurm/leaderboard.sh" "${handed[@]}" "$class")
 echo "job $board: leaderboard, $GRADE_OUT/leaderboard.html"

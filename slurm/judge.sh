@@ -8,10 +8,10 @@ source "$home/slurm/settings.sh"
 [[ $# -ge 1 && -d $1 ]] || { sed -n '2,3s/^# //p' "$0" >&2; exit 2; }
 submission=$1
 shift
-export GRADE_HOME=$home GRADE_OUT
+hand_over
 # Options of the command line come after ours and win.
 # shellcheck disable=SC2046 # one word or none
-job=$(sbatch --parsable $(gpu_request "") "$@" "$home/slurm/run.sh" "$submission") || exit 3
+job=$(sbatch --parsable $(gpu_request "") "$@" "$home/slurm/run.sh" "${handed[@]}" "$submission") || exit 3
 log=$GRADE_OUT/logs/$job.log
 echo "Started slurm job $job, waiting..."
 

@@ -9,10 +9,11 @@ source "$home/slurm/settings.sh"
 (($#)) || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
 all=$GRADE_OUT
 for type in "$@"; do
-  export GRADE_HOME=$home GRADE_OUT=$all/$type
+  GRADE_OUT=$all/$type
   mkdir -p "$GRADE_OUT"
+  hand_over
   # shellcheck disable=SC2046 # one word or none
   job=$(sbatch --parsable $(gpu_request "$type") --job-name="ladder-$type" --time=01:00:00 \
-    "$home/slurm/run.sh" --ladder)
+    "$home/slurm/run.sh" "${handed[@]}" --ladder)
   echo "job $job: the ladder on $type, page in $GRADE_OUT/ladder/, log $GRADE_OUT/logs/$job.log"
 done

@@ -6,6 +6,7 @@
 #SBATCH --ntasks=1
 #SBATCH --time=00:10:00
 set -uo pipefail
+while [[ ${1:-} == GRADE_*=* ]]; do export "${1?}"; shift; done # settings, see settings.sh
 home=${GRADE_HOME:-}
 if [[ -z $home && -n ${SLURM_JOB_ID:-} ]]; then
   home=$(scontrol show job "$SLURM_JOB_ID" | sed -n '/^ *Command=/{s|^ *Command=\(.*\)/slurm/leaderboard\.sh.*|\1|p;q}')

@@ -11,6 +11,7 @@
 #SBATCH --signal=B:USR1@60
 #SBATCH --requeue
 set -uo pipefail
+while [[ ${1:-} == GRADE_*=* ]]; do export "${1?}"; shift; done # settings, see settings.sh
 
 # The log goes beside the results: an --output whose folder is missing would fail without a word.
 home=${GRADE_HOME:-}
@@ -47,8 +48,9 @@ trap 'kill -TERM $grading 2>/dev/null' TERM # cancelled
 "$GRADE_BIN" "${work[@]}" "${options[@]}" &
 grading=$!
 wait $grading
+while kill -0 $grading 2>/dev/null; do wait $grading; done # after a trap: go on waiting
+wait $grading # how it ended, which the shell remembers; a trap may have answered before
 status=$?
-while kill -0 $grading 2>/dev/null; do wait $grading; status=$?; done # after a trap: go on waiting
 
 # 3: the GPU was shared, or the machine failed. Nothing was recorded; another try, another node.
 if ((status == 3 && ${SLURM_RESTART_COUNT:-0} < GRADE_RETRIES)); then

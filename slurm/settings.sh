@@ -45,6 +45,14 @@ gpu_request() {
   [[ $GRADE_GRES == none ]] || echo "--gres=$GRADE_GRES${1:+:$1}:1"
 }
 
+# Every setting as an argument, which run.sh and leaderboard.sh take first: where a site has
+# SBATCH_EXPORT=NONE, nothing of this environment reaches a job.
+hand_over() {
+  handed=()
+  local name
+  for name in "${!GRADE_@}"; do handed+=("$name=${!name}"); done
+}
+
 load_module() {
   if [[ -n $GRADE_MODULE ]] && command -v module >/dev/null; then
     module load "$GRADE_MODULE" 2>/dev/null || echo "module $GRADE_MODULE: not loaded" >&2
