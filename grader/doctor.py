@@ -21,7 +21,7 @@ from grader.errors import GraderError
 from grader.grading import Bench, grade
 from grader.lab import Case, load_lab
 from grader.model import Mnk, Record, Result, Verdict
-from grader.native import cache_folder
+from grader.native import cache_folder, cache_limit
 from grader.record import prepare_recorder
 from grader.report.measurement import measurements, sentence
 from grader.sandbox import Sandbox
@@ -68,7 +68,11 @@ def _checks() -> Iterator[Check]:
         "C++ compiler", lambda: str(find_host_compiler()), "apt-get install g++ (as root)"
     )
     yield _attempt("nvcc", _nvcc, f"pip install -e . {_HERE} (brings nvcc)")
-    yield _attempt("cache folder", lambda: str(cache_folder()), "set SGEMM_GRADER_CACHE")
+    yield _attempt(
+        "cache folder",
+        lambda: f"{cache_folder()}, {cache_limit() / 1e9:g} GB of builds at most",
+        "set SGEMM_GRADER_CACHE",
+    )
     yield _attempt("recorder", _recorder, "mend what is missing above, then: grade doctor")
     yield _attempt("simulator", _simulator, "mend what is missing above, then: grade doctor")
     yield _sandbox()

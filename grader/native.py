@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import math
 import os
 import subprocess
 import tempfile
@@ -19,6 +20,8 @@ from grader.errors import ToolchainError
 from grader.toolchain import find_host_compiler
 
 CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
+LIMIT_VARIABLE = "SGEMM_GRADER_CACHE_GB"
+_LIMIT_GB = 4.0
 _HEADERS = (".h", ".hpp", ".inc")
 _ALWAYS = ("-std=c++17", "-fPIC")
 
@@ -35,6 +38,20 @@ def cache_folder() -> Path:
         remedy = f"set {CACHE_VARIABLE} to a folder that can be written"
         raise ToolchainError(f"cache folder {folder}: {error.strerror}: {remedy}") from None
     return folder.absolute()
+
+
+def cache_limit() -> int:
+    """Bytes that finished builds may take there. Raises ToolchainError."""
+    named = os.environ.get(LIMIT_VARIABLE)
+    try:
+        limit = float(named) if named else _LIMIT_GB
+        if not 0 <= limit < math.inf:
+            raise ValueError
+    except ValueError:
+        raise ToolchainError(
+            f"{LIMIT_VARIABLE}={named}: not a size; give gigabytes, such as {_LIMIT_GB:g}"
+        ) from None
+    return int(limit * 1e9)
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from grader import native, toolchain
 from grader.build import build, coloured
+from grader.build import cache as build_cache
 from grader.build.diagnostics import first_error, kernels, readable
 from grader.errors import Rejected, ToolchainError
 from grader.model import Build, KernelInfo, Mnk, Plan, Verdict
@@ -133,6 +136,63 @@ def test_starter(mode: str, compiled: Compile) -> None:
     assert msgspec.structs.replace(again, cached=False) == one
 
 
+def made(builds: Path, name: str, hours: float) -> Path:
+    """A build of a megabyte, used so long ago."""
+    folder = builds / name
+    folder.mkdir(parents=True)
+    (folder / "host.so").write_bytes(bytes(1_000_000))
+    then = time.time() - 3600 * hours
+    os.utime(folder, (then, then))
+    return folder
+
+
+def test_the_builds_unused_for_longest_go(tmp_path: Path) -> None:
+    old, older, new, _ = (
+        made(tmp_path, name, hours)
+        for name, hours in (("old", 5), ("older", 9), ("new", 3), ("newer", 0.5))
+    )
+    build_cache.prune(tmp_path, 4_000_000)
+    assert older.exists()
+    build_cache.prune(tmp_path, 3_000_000)
+    assert not older.exists() and old.exists() and new.exists()
+    build_cache.touch(old)  # taken once more
+    with ThreadPoolExecutor() as pool:
+        for ended in [pool.submit(build_cache.prune, tmp_path, 0) for _ in range(4)]:
+            ended.result()
+    assert {folder.name for folder in tmp_path.iterdir()} == {"old", "newer"}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_build_taken_while_another_grader_removes_it_stays(
+    late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made(tmp_path, "build", 5)
+    (entry,) = build_cache.entries(tmp_path)
+    rename = Path.rename
+
+    def taken_first(path: Path, target: Path) -> Path:
+        build_cache.touch(path)
+        return rename(path, target)
+
+    if late:  # between the last look and the removal
+        monkeypatch.setattr(Path, "rename", taken_first)
+    else:
+        build_cache.touch(folder)
+    build_cache.remove(entry)
+    assert [each.name for each in tmp_path.rglob("*")] == ["build", "host.so"]
+
+
+def test_a_new_build_makes_room(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = made(native.cache_folder() / "builds", "old", 5)
+    monkeypatch.setenv(native.LIMIT_VARIABLE, "0")
+    fresh = compiled(STARTER)
+    assert not old.exists() and fresh.host_library.exists()
+
+    monkeypatch.setenv(native.LIMIT_VARIABLE, "plenty")
+    with pytest.raises(ToolchainError, match="SGEMM_GRADER_CACHE_GB=plenty: not a size"):
+        compiled(STARTER)
+
+
 def test_both_interfaces_are_the_same_file() -> None:
     ours = ROOT / "grader" / "build" / "include" / "gemm.cuh"
     assert ours.read_text() == (ROOT / "starter" / "gemm.cuh").read_text()
@@ -155,9 +215,8 @@ def test_two_at_once(compiled: Compile, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(run, range(2))
     assert first.host_library == second.host_library
-    assert [path.name for path in first.host_library.parents[1].iterdir()] == [
-        first.host_library.parent.name
-    ]
+    left = {path.name for path in first.host_library.parents[1].iterdir()}
+    assert left == {first.host_library.parent.name, ".counted"}
 
 
 def test_compile_errors_name_the_students_lines(compiled: Compile) -> None:

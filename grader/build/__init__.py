@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from grader.build import cache
 from grader.build.diagnostics import (
     ENTRY,
     coloured,
@@ -34,7 +35,7 @@ from grader.model import (
     Submission,
     Verdict,
 )
-from grader.native import cache_folder
+from grader.native import cache_folder, cache_limit
 from grader.sandbox import Completed, Limits, Sandbox
 from grader.submission import MAIN, copy_sources
 from grader.toolchain import Toolchain
@@ -107,6 +108,7 @@ def build(
     something the submission may use.
     """
     folder = cache_folder() / "builds" / _key(submission, toolchain, arch)
+    limit = cache_limit()
     cached = _load(folder, arch)
     if cached is not None:
         return cached
@@ -145,7 +147,7 @@ def build(
             raise _refused(done, card, toolchain, compile_s)
         if lacks(output, _MANGLED_INTERFACE):
             raise Rejected(Verdict.FE, _INTERFACE, build=_info(card, ok=True))
-        _keep(scratch / "out", source, card, folder)
+        _keep(scratch / "out", source, card, folder, limit)
     found = _load(folder, arch)
     if found is None:
         raise ToolchainError(f"the cache folder {folder.parent} loses files: is the disk full?")
@@ -235,7 +237,7 @@ def _key(submission: Submission, toolchain: Toolchain, arch: str) -> str:
     return digest.hexdigest()[:24]
 
 
-def _keep(out: Path, source: Path, card: _Card, folder: Path) -> None:
+def _keep(out: Path, source: Path, card: _Card, folder: Path, limit: int) -> None:
     """Move the results to the cache by rename, so that a reader sees all of them or none."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
@@ -254,9 +256,11 @@ def _keep(out: Path, source: Path, card: _Card, folder: Path) -> None:
         (ready / "build.json").write_bytes(msgspec.json.encode(card))
         with suppress(OSError):  # another grader was faster; its build is the same
             ready.rename(folder)
+    cache.tidy(folder.parent, limit)
 
 
 def _load(folder: Path, arch: str) -> Build | None:
+    cache.touch(folder)
     try:
         card = msgspec.json.decode((folder / "build.json").read_bytes(), type=_Card)
     except (OSError, msgspec.DecodeError):
