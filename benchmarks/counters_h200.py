@@ -1,13 +1,17 @@
 """Our counts beside Nsight Compute's: `python -m benchmarks.counters_h200` on a GPU machine.
 
 Every rung of the reference ladder at one size, and loads of shared memory in patterns that decide
-how wide accesses are served. Prints Markdown tables; --raw FILE keeps all that ncu said.
+how wide accesses are served. Prints Markdown tables. --raw FILE keeps all that ncu said; with
+--from FILE our side is counted anew beside that, on any machine:
+
+    python -m benchmarks.counters_h200 --from docs/measurements/2026-11-21-h200-counters.json
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,7 +25,7 @@ from grader.errors import Rejected
 from grader.explain.compare import Compared, compare, total
 from grader.explain.join import count
 from grader.explain.profiler import Profile, profile
-from grader.model import KernelCounts, Launch, Mnk, Plan
+from grader.model import KernelCounts, Launch, Mnk, Plan, Record
 from grader.record import record
 from grader.sandbox import Sandbox
 from grader.sass import disassemble
@@ -33,44 +37,89 @@ ROOT = Path(__file__).parents[1]
 PATTERNS = ROOT / "benchmarks" / "bank_patterns"
 SECONDS = 20.0  # of the simulator for one plan: rung 3 is one block that does everything
 EVERY = 1 << 40  # blocks
+WAVES = ("shared load wavefronts", "of them bank conflicts")
+
+
+class Profiled(Record):
+    """What ncu said of one submission."""
+
+    folder: str  # in the repository
+    launches: tuple[Profile, ...]
+
+
+class Raw(Record):
+    machine: str  # GPU, CPU, versions, date
+    arch: str
+    size: int  # M = N = K
+    profiled: tuple[Profiled, ...]
+
+
+Counted = tuple[list[KernelCounts], Watching]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=1024)
     parser.add_argument("--raw", type=Path)
+    parser.add_argument("--from", type=Path, dest="known")
     parser.add_argument("folders", type=Path, nargs="*")
     options = parser.parse_args()
-    arch = first_gpu_arch()
-    assert arch, "no GPU here"
-    print(f"{gpu_names()[0]}, {machine()}\n")
-    rungs = sorted(path.parent for path in ROOT.glob("reference/*/sgemm.cu"))
-    folders = options.folders or [*rungs, ROOT / "submissions" / "alice", PATTERNS]
-    started = time.monotonic()
-    ours: list[tuple[str, KernelCounts]] = []
-    jobs: list[Watching] = []
-    kernels: set[str] = set()
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        found = list(pool.map(lambda folder: counted(folder, arch, options.size), folders))
-    for folder, each in zip(folders, found, strict=True):
-        if isinstance(each, Rejected):
-            print(f"{folder.name}: left out: {each}\n")
-            continue
-        counts, job = each
-        ours += [(folder.name, kernel) for kernel in counts]
-        jobs.append(job)
-        kernels |= {kernel.name for kernel in counts}
-    print(f"counted in {time.monotonic() - started:.1f} s", flush=True)
-    started = time.monotonic()
-    theirs = profile(jobs, kernels, seconds=400)
-    print(f"profiled {len(theirs)} launches in {time.monotonic() - started:.1f} s\n", flush=True)
+    if options.known:
+        raw = load(options.known)
+        names = [str(path.resolve().relative_to(ROOT)) for path in options.folders]
+        chosen = [each for each in raw.profiled if not names or each.folder in names]
+        raw = msgspec.structs.replace(raw, profiled=tuple(chosen))
+        print(f"ncu's: {raw.machine}\nours: {machine()}\n", flush=True)
+        ours = count_all([ROOT / each.folder for each in raw.profiled], raw.arch, raw.size)
+    else:
+        arch = first_gpu_arch()
+        assert arch, "no GPU here: --from FILE"
+        rungs = sorted(path.parent for path in ROOT.glob("reference/*/sgemm.cu"))
+        folders = options.folders or [*rungs, ROOT / "submissions" / "alice", PATTERNS]
+        here = f"{gpu_names()[0]}, {machine()}"
+        print(f"{here}\n", flush=True)
+        ours = count_all(folders, arch, options.size)
+        profiled = profile_all(folders, ours)
+        raw = Raw(machine=here, arch=arch, size=options.size, profiled=profiled)
     if options.raw:
-        options.raw.write_bytes(msgspec.json.format(msgspec.json.encode(theirs), indent=1))
-    assert len(theirs) == sum(each.times for _, each in ours), "launches got lost"
-    show(ours, theirs)
+        lines = b",\n".join(msgspec.json.encode(each) for each in raw.profiled)
+        bare = msgspec.json.encode(msgspec.structs.replace(raw, profiled=()))
+        options.raw.write_bytes(bare.replace(b"[]", b"[\n" + lines + b"\n]") + b"\n")
+    show(ours, raw.profiled)
 
 
-def counted(folder: Path, arch: str, n: int) -> tuple[list[KernelCounts], Watching] | Rejected:
+def load(path: Path) -> Raw:
+    return msgspec.json.decode(path.read_bytes(), type=Raw)
+
+
+def count_all(folders: Sequence[Path], arch: str, n: int) -> list[Counted | Rejected]:
+    started = time.monotonic()
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        found = list(pool.map(lambda folder: counted(folder, arch, n), folders))
+    print(f"counted in {time.monotonic() - started:.1f} s", flush=True)
+    return found
+
+
+def profile_all(
+    folders: Sequence[Path], ours: Sequence[Counted | Rejected]
+) -> tuple[Profiled, ...]:
+    """One run of ncu for all plans; its launches, in the order of the folders."""
+    started = time.monotonic()
+    known = [each for each in ours if not isinstance(each, Rejected)]
+    kernels = {kernel.name for counts, _ in known for kernel in counts}
+    left = list(profile([job for _, job in known], kernels, seconds=400))
+    print(f"profiled {len(left)} launches in {time.monotonic() - started:.1f} s\n", flush=True)
+    found = []
+    for folder, each in zip(folders, ours, strict=True):
+        times = 0 if isinstance(each, Rejected) else sum(kernel.times for kernel in each[0])
+        name = str(folder.resolve().relative_to(ROOT))
+        found.append(Profiled(folder=name, launches=tuple(left[:times])))
+        del left[:times]
+    assert not left, "launches that nobody counted"
+    return tuple(found)
+
+
+def counted(folder: Path, arch: str, n: int) -> Counted | Rejected:
     """Our counts of every kind of launch, in the order the plan launches them; why not else."""
     toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
     submission = load_submission(folder)
@@ -90,29 +139,37 @@ def counted(folder: Path, arch: str, n: int) -> tuple[list[KernelCounts], Watchi
     return counts, Watching(cubin=str(built.cubin), plan=plan)
 
 
-def show(ours: list[tuple[str, KernelCounts]], theirs: tuple[Profile, ...]) -> None:
-    rows, patterns, at = [], [], 0
-    for name, mine in ours:
-        measured = total(theirs[at : at + mine.times])
-        at += mine.times
-        pairs = compare(mine, measured)
-        if name == PATTERNS.name:
-            waves = next(each for each in pairs if each.quantity == "shared load wavefronts")
-            patterns.append([mine.name[:40], _text(waves)])
-        else:
-            rows.append([f"{name} {mine.name[:14]}", *map(_text, pairs)])
-    header = ["kernel", *(each.quantity for each in compare(ours[0][1], {}))]
-    print("ours / ncu's (difference):\n")
-    print(table(header, rows))
-    print("\nwavefronts of one shared load, ours / ncu's:\n")
-    print(table(["pattern <type, shift, count, step>", "wavefronts"], patterns))
+def show(ours: Sequence[Counted | Rejected], profiled: Sequence[Profiled]) -> None:
+    header, rows, patterns = ["kernel"], [], []
+    for found, theirs in zip(ours, profiled, strict=True):
+        folder, at = Path(theirs.folder), 0
+        if isinstance(found, Rejected):
+            print(f"{folder.name}: left out: {found}\n")
+            continue
+        for mine in found[0]:
+            pairs = compare(mine, total(theirs.launches[at : at + mine.times]))
+            at += mine.times
+            if folder.name == PATTERNS.name:
+                waves = [_text(each) for each in pairs if each.quantity in WAVES]
+                patterns.append([mine.name[:40], *waves])
+                continue
+            header = ["kernel", *(each.quantity for each in pairs)]
+            rows.append([f"{folder.name} {mine.name[:14]}", *map(_text, pairs)])
+        assert at == len(theirs.launches), f"{folder}: launches got lost"
+    if rows:
+        print("ours / ncu's (difference):\n")
+        print(table(header, rows))
+    if patterns:
+        print("\nwavefronts of one shared load, ours / ncu's:\n")
+        print(table(["pattern <type, shift, count, step>", *WAVES], patterns))
 
 
 def _text(each: Compared) -> str:
-    if each.theirs is None:
-        return f"{each.ours:.6g} / ?"
+    theirs = "?" if each.theirs is None else f"{each.theirs:.6g}"
+    if each.ours == each.theirs:
+        return theirs
     apart = "" if each.apart is None else f" ({100 * each.apart:+.2f} %)"
-    return f"{each.ours:.6g} / {each.theirs:.6g}{apart}"
+    return f"{each.ours:.6g} / {theirs}{apart}"
 
 
 if __name__ == "__main__":

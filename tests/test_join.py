@@ -1,5 +1,5 @@
 """What the machine code executes, inferred from the simulator's counts of the PTX, against what
-the products must cost and against figures reckoned by hand."""
+the products must cost, against figures reckoned by hand and against Nsight Compute's."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import counters_h200
+from grader.explain.compare import Compared, compare, total
 from grader.model import KernelCounts
-from tests.explained import ALICE, FIXTURES, built, counts, rung
+from grader.toolchain import find_toolchain
+from tests.explained import ALICE, FIXTURES, ROOT, built, counts, rung
 
 N = 512
+NCU = counters_h200.load(ROOT / "docs/measurements/2026-11-21-h200-counters.json")
 
 
 def of_kind(kernel: KernelCounts, kind: str) -> int:
@@ -99,3 +103,40 @@ def test_a_persistent_block_is_cut_short_in_time() -> None:
 
     assert not kernel.complete
     assert time.monotonic() - started < 10  # a second on an idle machine
+
+
+# --- against Nsight Compute on an H200
+
+
+def beside_ncu(folder: Path) -> list[tuple[Compared, ...]]:
+    """Of each kind of launch, in the plan's order."""
+    if f"nvcc {find_toolchain().cuda_version}," not in NCU.machine:
+        pytest.skip("another nvcc than the one whose code was measured")
+    name = str(folder.relative_to(ROOT))
+    launches = next(each.launches for each in NCU.profiled if each.folder == name)
+    kernels = counts(folder, NCU.arch, NCU.size)
+    assert len(launches) == len(kernels), "measure again: python -m benchmarks.counters_h200 --raw"
+    return [compare(ours, total([theirs])) for ours, theirs in zip(kernels, launches, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [ALICE, *map(rung, ("tile32", "float4", "multistage", "packed_bulk"))],
+    ids=lambda path: path.name,
+)
+def test_counts_are_those_of_the_hardware(folder: Path) -> None:
+    for pairs in beside_ncu(folder):
+        for each in pairs:
+            assert each.theirs is not None, each
+            assert each.ours == pytest.approx(each.theirs, rel=0.02), each
+
+
+def test_wavefronts_of_every_pattern_are_those_of_the_hardware() -> None:
+    """Wide loads whose lanes share addresses in pairs take fewer passes than others."""
+    found = beside_ncu(counters_h200.PATTERNS)
+
+    assert len(found) == 26
+    for pairs in found:
+        by_name = {each.quantity: each for each in pairs}
+        for name in counters_h200.WAVES:
+            assert by_name[name].ours == by_name[name].theirs, pairs

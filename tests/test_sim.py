@@ -585,6 +585,32 @@ extern "C" __global__ void k(float* a, float* b) {{
     assert line.shared_wavefronts == wavefronts * line.shared_requests
 
 
+def test_lanes_that_take_no_part_object_to_no_shared_pass():
+    """Sixteen bytes each: a quarter of the warp alone, half of it, every other lane, every lane but
+    one of a broadcast."""
+    source = """
+extern "C" __global__ void k(float* a, float* b) {
+  __shared__ float4 s[32];
+  int t = threadIdx.x;
+  float* f = (float*)s;
+  for (int i = t; i < 128; i += 32) f[i] = a[i];
+  __syncthreads();
+  float4 sum = make_float4(0, 0, 0, 0), v;
+  if (t < 8) { v = s[t]; sum.x = v.x + v.y + v.z + v.w; }  // QUARTER
+  if (t < 16) { v = s[t + 8]; sum.y = v.x + v.y + v.z + v.w; }  // HALF
+  if (t % 2) { v = s[t / 2]; sum.z = v.x + v.y + v.z + v.w; }  // EVERY OTHER
+  if (t != 5) { v = s[3]; sum.w = v.x + v.y + v.z + v.w; }  // BUT ONE
+  b[t] = sum.x + sum.y + sum.z + sum.w;
+}
+"""
+    outcome = run(source, [floats(128), np.zeros(32, np.float32)])
+
+    for mark, wavefronts in (("QUARTER", 1), ("HALF", 2), ("EVERY OTHER", 2), ("BUT ONE", 2)):
+        line = next(c for c in outcome.lines if c.line == line_of(source, mark))
+        assert line.shared_requests == 1
+        assert line.shared_wavefronts == wavefronts, mark
+
+
 def test_unknown_instruction_names_itself_and_its_line():
     source = """
 extern "C" __global__ void k(float* a, float* b) {

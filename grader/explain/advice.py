@@ -103,6 +103,7 @@ def _scaled(traffic: Traffic, factor: float) -> Traffic:
         cost=round(traffic.cost * factor),
         lines=round(traffic.lines * factor),
         bytes=round(traffic.bytes * factor),
+        passes=round(traffic.passes * factor),
     )
 
 
@@ -154,7 +155,7 @@ def _no_tile(facts: Facts) -> Advice | None:
     )
     ffma = facts.executed("FFMA")
     tiled = Traffic(requests=ffma // 16, cost=ffma // 4, lines=ffma // 16, bytes=8 * ffma)
-    shared = Traffic(requests=2 * ffma, cost=2 * ffma, lines=0, bytes=256 * ffma)
+    shared = Traffic(requests=2 * ffma, cost=2 * ffma, lines=0, bytes=256 * ffma, passes=2 * ffma)
     return _advice(
         facts, "tile32", message, "LDG", gain=facts.gain(global_loads=tiled, shared_loads=shared)
     )
@@ -162,7 +163,7 @@ def _no_tile(facts: Facts) -> Advice | None:
 
 def _conflicts(facts: Facts) -> Advice | None:
     loads = facts.counts.shared_loads
-    ideal = sum(facts.executed(f"LDS.{bits}") * bits // 32 for bits in (32, 64, 128))
+    ideal = loads.passes
     if not ideal or loads.cost < 1.2 * ideal:
         return None
     idea = "tile32" if facts.loop.accumulators == 1 else "warp_tile"

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from grader.sass import Function
 
 Edge = tuple[int, int]
+# Code may go on elsewhere than at a successor. ptxas also leaves loops by a CALL for good.
+_LEAVING = ("EXIT", "CALL", "RET", "BRX", "BRXU", "JMX", "KILL")
 
 
 def conserve(
@@ -26,11 +28,23 @@ def conserve(
         for successor in block.successors:
             out[index].append((index, successor))
             into[successor].append((index, successor))
-    leaves = [any(item.base == "EXIT" for item in function.of_block(b)) for b in range(len(counts))]
+    leaves = [
+        any(item.base in _LEAVING for item in function.of_block(b)) for b in range(len(counts))
+    ]
     if counts and counts[0] is None:
         counts[0] = guesses[0]
+    for index, block in enumerate(function.blocks):
+        if block.successors == (index,) and block.end == block.start + 1:
+            counts[index] = 0.0  # a branch to itself, with which ptxas ends every function
+    through = [
+        _gates(loop.blocks, into, out)
+        for loop in function.loops
+        if 0 not in loop.blocks and not any(leaves[b] for b in loop.blocks)
+    ]
     while True:
         progress = _propagate(counts, edges, into, out, leaves)
+        for gates in through:
+            progress |= _balance(gates, edges)
         if progress:
             continue
         left = next((i for i, times in enumerate(counts) if times is None), None)
@@ -38,6 +52,26 @@ def conserve(
             return [times if times is not None else 0.0 for times in counts]
         most = sum(edges.get(edge, counts[edge[0]] or guesses[edge[0]]) for edge in into[left])
         counts[left] = min(guesses[left], most)
+
+
+def _gates(
+    blocks: Sequence[int], into: Sequence[Sequence[Edge]], out: Sequence[Sequence[Edge]]
+) -> tuple[list[Edge], list[Edge]]:
+    """The edges that enter a loop, and those that leave it: as many warps pass these as those."""
+    inside = set(blocks)
+    entries = [edge for b in blocks for edge in into[b] if edge[0] not in inside]
+    return entries, [edge for b in blocks for edge in out[b] if edge[1] not in inside]
+
+
+def _balance(gates: tuple[list[Edge], list[Edge]], edges: dict[Edge, float]) -> bool:
+    """Finds the one edge of a loop's gates that is not known; whether there was one."""
+    missing = [edge for side in gates for edge in side if edge not in edges]
+    if len(missing) != 1:
+        return False
+    entering, leaving = (sum(edges.get(edge, 0.0) for edge in side) for side in gates)
+    rest = entering - leaving if missing[0] in gates[1] else leaving - entering
+    edges[missing[0]] = max(rest, 0.0)
+    return True
 
 
 def _propagate(
@@ -59,8 +93,9 @@ def _propagate(
             if total is None and side and not missing:
                 counts[index] = sum(edges[edge] for edge in side)
                 learnt = True
-            elif total is not None and len(missing) == 1:
+            elif total is not None and missing:
                 rest = total - sum(edges[edge] for edge in side if edge in edges)
-                edges[missing[0]] = max(rest, 0.0)
-                learnt = True
+                if len(missing) == 1 or rest <= 0:
+                    edges |= dict.fromkeys(missing, max(rest, 0.0))
+                    learnt = True
     return learnt

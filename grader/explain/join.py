@@ -1,11 +1,9 @@
-"""Machine code joined with the simulator's counts: how often each instruction runs, what it moves.
+"""Machine code joined with the simulator's counts: how often each instruction runs.
 
 ptxas keeps, for every machine instruction, the line of the PTX it was made from. The simulator says
 how often each PTX instruction ran and with which addresses. Where one basic block of PTX became one
 of machine code, the counts carry over; where ptxas unrolled a loop or copied a block, the copies
-share them: the longest copy runs as often as it can, as the code before it decides. A load that
-ptxas merged from several (four ``ld.shared.f32`` into one LDS.128) has the lanes' addresses of the
-one it was made from, at its own width.
+share them: the longest copy runs as often as it can, as the code before it decides.
 """
 
 from __future__ import annotations
@@ -13,14 +11,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from grader.explain.accesses import accesses, traffic
 from grader.explain.conservation import conserve
 from grader.explain.serial import warp_cycles
-from grader.model import KernelCounts, Mnk, OpcodeCount, Traffic
+from grader.model import KernelCounts, Mnk, OpcodeCount
 from grader.sass import Function, Instruction
 from grader.sim import LaunchSample, RowCount
 
 _ANCHORS = ("FFMA", "LDG", "LDS", "STG", "STS", "LDGSTS", "BAR", "LDL", "STL")
 _FLOATS = ("FFMA", "FADD", "FMUL")
+_OFF = "predicated off"  # accesses whose guard lets no lane of the warp through
 
 
 def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
@@ -33,15 +33,18 @@ def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
     if not sample.complete and sample.flops:
         factor = size.flops / sample.flops
     runs = executions(function, rows)
+    moving = {each.item.address: each for each in accesses(function, rows, runs)}
     mix: Counter[str] = Counter()
     floats = 0.0
     for index, times in enumerate(runs):
         for item in function.of_block(index):
             if item.base == "NOP":
                 continue
-            mix[item.kind] += round(times * factor)
+            done = moving[item.address].requests if item.address in moving else times
+            mix[item.kind] += round(done * factor)
+            mix[_OFF] += round((times - done) * factor)
             floats += times * (item.base in _FLOATS)
-    moved = _moved(function, rows, runs, factor)
+    moved = traffic(moving.values(), factor)
     return KernelCounts(
         name=function.name,
         grid=sample.grid,
@@ -94,7 +97,7 @@ def executions(function: Function, rows: Mapping[int, RowCount]) -> list[float]:
                 function, group, anchored, warps[head], entries, head, rows
             ):
                 found[index] = times
-    return conserve(function, found, [_vote(function.of_block(b), rows) for b in range(len(found))])
+    return conserve(function, found, [_vote(function, b, rows) for b in range(len(found))])
 
 
 def _anchors(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> Counter[int]:
@@ -102,7 +105,10 @@ def _anchors(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> Count
     return Counter(
         item.ptx_line
         for item in code
-        if item.base in _ANCHORS and item.ptx_line is not None and item.ptx_line in rows
+        if item.base in _ANCHORS
+        and not item.never
+        and item.ptx_line is not None
+        and item.ptx_line in rows
     )
 
 
@@ -185,52 +191,19 @@ def _loops_by_itself(
     return all(not anchored[b] or _head(anchored[b], rows) == head for b in inner.blocks)
 
 
-def _vote(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> float:
-    """For blocks without an anchor: what most of their PTX lines say."""
-    said = Counter(rows[item.ptx_line or 0].warps for item in code if item.ptx_line in rows)
-    return float(said.most_common(1)[0][0]) if said else 0.0
+def _vote(function: Function, index: int, rows: Mapping[int, RowCount]) -> float:
+    """For blocks without an anchor: what most of their PTX lines say.
 
-
-# --- what the instructions move ---------------------------------------------------------------
-
-
-def _moved(
-    function: Function, rows: Mapping[int, RowCount], runs: Sequence[float], factor: float
-) -> dict[str, Traffic]:
-    """Requests and cost of each kind of access; "copied": the shared side of LDGSTS."""
-    made: dict[tuple[str, int], list[tuple[float, int]]] = {}
-    for index, times in enumerate(runs):
-        for item in function.of_block(index):
-            if item.base not in ("LDG", "STG", "LDS", "STS", "LDGSTS"):
-                continue
-            if item.ptx_line is not None and item.ptx_line in rows:
-                made.setdefault((item.base, item.ptx_line), []).append((times, item.bits // 8))
-    sums = {kind: [0.0, 0.0, 0.0, 0.0] for kind in ("LDG", "STG", "LDS", "STS", "LDGSTS", "copied")}
-
-    def add(kind: str, requests: float, cost: float, lines: float, width: int) -> None:
-        for at, value in enumerate((requests, cost, lines, requests * width * 32)):
-            sums[kind][at] += value * factor
-
-    for (kind, line), copies in made.items():
-        row = rows[line]
-        if kind == "LDGSTS":
-            add(kind, row.source_requests, row.source_sectors, row.source_lines, row.width)
-            add("copied", row.requests, row.cost, 0.0, row.width)
-            continue
-        total = sum(times for times, _ in copies)
-        for times, width in copies:
-            share = times / total if total else 1 / len(copies)
-            add(kind, row.requests * share, _cost(row, width) * share, row.lines * share, width)
-    return {
-        kind: Traffic(
-            requests=round(requests), cost=round(cost), lines=round(lines), bytes=round(size)
-        )
-        for kind, (requests, cost, lines, size) in sums.items()
-    }
-
-
-def _cost(row: RowCount, width: int) -> int:
-    """At the width of the machine's access."""
-    if width <= row.width:
-        return row.cost
-    return row.cost8 if width == 8 else row.cost16
+    Before a loop ptxas also computes what an outer loop could, so there the line counts that runs
+    most often.
+    """
+    said = Counter(
+        rows[item.ptx_line].warps
+        for item in function.of_block(index)
+        if item.ptx_line is not None and item.ptx_line in rows
+    )
+    if not said:
+        return 0.0
+    into = function.blocks[index].successors
+    before = any(into == (loop.head,) and index not in loop.blocks for loop in function.loops)
+    return float(max(said) if before else said.most_common(1)[0][0])

@@ -52,6 +52,7 @@ class Traffic(Record):
     cost: int  # sectors of 32 bytes in global memory, wavefronts in shared memory
     lines: int  # lines of 128 bytes in global memory, one after the other for each request
     bytes: int  # asked for, had every lane taken part
+    passes: int = 0  # of shared loads and stores: wavefronts, were there no bank conflicts
 
 
 class KernelCounts(Record):

@@ -67,6 +67,12 @@ class Instruction(Record):
         return self.opcode.split(".")[0]
 
     @property
+    def never(self) -> bool:
+        """Guarded by what is never true: issued, and does nothing. ptxas puts such loads before
+        LDGSTS."""
+        return self.guard == "@!PT"
+
+    @property
     def bits(self) -> int:
         """Bits that one lane moves in a memory access."""
         found = [_MEMORY_BITS.fullmatch(part) for part in self.opcode.split(".")[1:]]
@@ -81,6 +87,8 @@ class Instruction(Record):
     def kind(self) -> str:
         """Its class in an opcode mix: "LDS.128", "integer", "branch", …"""
         base = self.base
+        if self.never:
+            return "other"
         if base in ("FFMA", "FFMA2"):
             return base
         if base in ("LDS", "LDG", "STS", "STG", "LDL", "STL", "LDGSTS", "LD", "ST"):

@@ -21,7 +21,8 @@ _GOLDEN = (5**0.5 - 1) / 2  # multiples of it fall nowhere twice and leave no pa
 
 class RowCount(Record):
     """One PTX instruction in the sampled blocks. ``cost`` counts 32-byte sectors of global memory
-    or wavefronts of shared memory; cost8 and cost16 what it would be at 8 and 16 bytes a lane."""
+    or wavefronts of shared memory; cost8 and cost16 what it would be at 8 and 16 bytes a lane;
+    passes8 and passes16 how many of these wavefronts would be left without bank conflicts."""
 
     row: int  # line of the PTX text
     head: int  # line at which its basic block begins
@@ -33,6 +34,8 @@ class RowCount(Record):
     cost: int
     cost8: int
     cost16: int
+    passes8: int
+    passes16: int
     lines: int  # of 128 bytes, in global memory
     source_requests: int  # the global side of cp.async
     source_sectors: int
@@ -180,6 +183,8 @@ def _row_counts(counters: Counters) -> Iterator[RowCount]:
             cost=int(memory["cost"][access]),
             cost8=int(memory["cost8"][access]),
             cost16=int(memory["cost16"][access]),
+            passes8=int(memory["passes8"][access]),
+            passes16=int(memory["passes16"][access]),
             lines=int(memory["lines"][access]),
             source_requests=int(source["requests"][access]),
             source_sectors=int(source["cost"][access]),

@@ -109,16 +109,18 @@ struct SharedArray { u32 start, size; };
 struct Hint {
   u64 low = 1, high = 0;  // the region last touched
   i64 region = -1;
-  u32 mask = 0, phase = 0, cost = 0, cost8 = 0, cost16 = 0, lines = 0;
+  u32 mask = 0, phase = 0, phase_mask = 0;
+  u32 cost = 0, cost8 = 0, cost16 = 0, passes8 = 0, passes16 = 0, lines = 0;  // as in MemoryCount
   bool aligned = false;      // no lane was misaligned or out of bounds
   i32 lowest = 0, highest = 0;
   i32 delta[LANES];          // from the first active lane
 };
 
 // cost: sectors or wavefronts; cost8, cost16: what it would be if each lane moved 8 or 16 aligned
-// bytes round its address, as when ptxas merges neighbouring accesses; lines: of 128 bytes, in
-// global memory. These three only when sampling.
-struct MemoryCount { u64 requests, cost, bytes, cost8, cost16, lines; };
+// bytes round its address, as when ptxas merges neighbouring accesses; passes8, passes16: the same
+// of shared memory had it no bank conflicts; lines: of 128 bytes, in global memory. What follows
+// `bytes` only when sampling.
+struct MemoryCount { u64 requests, cost, bytes, cost8, cost16, passes8, passes16, lines; };
 struct FlowCount { u64 warps, lanes; };
 
 struct Program {

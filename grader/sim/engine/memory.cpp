@@ -73,7 +73,7 @@ void finish_load(Warp& w, const Ins& i, Places& p, u32 mask, const u32* undefine
 }
 
 void load_shared(Warp& w, const Ins& i, Access& a) {
-  if (!familiar(w, a, WORD_PHASE)) {
+  if (!familiar(w, a)) {
     drop_misaligned(w, a, SHARED, false);
     if (a.mask) settle_shared(w, a, false);
     count_shared(w, a);
@@ -96,7 +96,7 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
 
 void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
   Region* common;
-  if (familiar(w, a, SECTOR_PHASE)) {
+  if (familiar(w, a)) {
     common = w.block->machine->regions[w.program->hints[w.pc].region].get();
   } else {
     drop_misaligned(w, a, space, false);
@@ -231,7 +231,7 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
   if (space == LOCAL || space == PARAM) {
     settle_private(w, a, space, p, true);
   } else {
-    if (familiar(w, a, space == SHARED ? WORD_PHASE : SECTOR_PHASE)) {
+    if (familiar(w, a)) {
       if (space != SHARED) common = w.block->machine->regions[w.program->hints[w.pc].region].get();
     } else {
       drop_misaligned(w, a, space, true);

@@ -26,8 +26,7 @@ Region* settle_global(Warp& w, Access& a, u8 space, bool write);
 void settle_shared(Warp& w, Access& a, bool write);
 // True when the access repeats the pattern of the last one by the same instruction and stays in the
 // same region: it is aligned, in bounds, and counted then, and nothing else need be looked at.
-bool familiar(Warp& w, const Access& a, u32 phase_mask);
-constexpr u32 LINE_PHASE = 127, SECTOR_PHASE = 31, WORD_PHASE = 3;  // what of the address the cost depends on
+bool familiar(Warp& w, const Access& a);
 
 void count_global(Warp& w, const Access& a);
 void count_source(Warp& w, const Access& a);  // the global side of cp.async
