@@ -2,15 +2,19 @@
 //
 // Changed:  the order of the 128 FMAs of one value of k: down a column, up the next, so that each
 //           differs from the one before in one factor only; packing swaps the rows of A in pairs.
-//           The body of the main loop is half as long.
-// Why:      registers lie in two banks, even and odd, and an FFMA has three sources. ptxas keeps
-//           the order of the source and marks the factor that stays with .reuse: it is not read
-//           again. The other factor and the sum should lie in different banks. Both come and go in
-//           aligned quads; with the rows of A swapped in pairs, a value of A and its sum always do.
-//           A body of 2,200 instructions (35 KB) waits for the instruction cache, one of 1,150
-//           hardly.
-// Tile:     BM = BN = 128, BK = 16, TM = 16, TN = 8, 6 stages, 96 KiB, 128 threads; 2 stages before
-//           sm_90.
+//           Another map of the lanes. K blocks of 24, the main loop's body half of one.
+// Why:      registers lie in two banks, even and odd; an FFMA has three sources, and a bank gives
+//           one register per cycle (benchmarks/register_banks.py). ptxas keeps much of the source's
+//           order and marks the factor that stays with .reuse: it is not read again. The other
+//           factor and the sum should lie in different banks. Both come and go in aligned quads;
+//           with the rows of A swapped in pairs, a value of A and its sum always do. What is left,
+//           2 to 4 conflicts for 128 FFMA, depends on the order of the columns: this one was the
+//           best of those compiled. Results of a load in which lanes share their quads with their
+//           neighbours come twice as fast and take the banks from FFMAs, a cycle or so each time;
+//           no load here is like that. A body of a whole K block would wait for the instruction
+//           cache, and a shorter block costs more turns round the loop.
+// Tile:     BM = BN = 128, BK = 24, TM = 16, TN = 8, 4 stages, 96 KiB, 128 threads; before sm_90
+//           BK = 16, 2 stages.
 // Bound:    instruction issue, 0.93 of it FFMA.
 // Command:  grade reference/23_reuse_order
 #include <cstdint>
@@ -106,7 +110,7 @@ __device__ __forceinline__ void pack_strip(const float* from, float* to, int str
   to += (size_t(strip) * padded + p0) * LINE;
 #pragma unroll
   for (int c = threadIdx.x; c < LINE * PACK_K; c += PACK_THREADS)
-    to[c] = tile[c / LINE][c % LINE ^ flip];
+    if (p0 + c / LINE < padded) to[c] = tile[c / LINE][c % LINE ^ flip];
 }
 
 // Strips of A, then strips of B.
@@ -124,13 +128,18 @@ __global__ __launch_bounds__(PACK_THREADS) void pack(const float* A, const float
 
 constexpr int TM = 16, TN = 8;           // of a thread, in quads 16 rows and 32 columns apart
 constexpr int LANES_I = 4, LANES_J = 8;  // of a warp, which computes 64 x 64
+// Neighbours differ in both: were every lane's quad also that of the next lane, or of the next but
+// one, a load would be served in half the time and its results would keep FFMAs off the registers.
+__device__ __forceinline__ int lane_i(int lane) { return lane % LANES_I; }
+__device__ __forceinline__ int lane_j(int lane) { return lane / LANES_I ^ lane % LANES_I; }
 constexpr int WARPS_I = LINE / (TM * LANES_I), WARPS = WARPS_I * (LINE / (TN * LANES_J));
-constexpr int THREADS = 32 * WARPS, BLOCKS = 2, BK = 16, UNROLL = BK / 2;
-constexpr int STRIP = BK * LINE, STAGE = 2 * STRIP;  // floats: of one operand, of both
+constexpr int THREADS = 32 * WARPS, BLOCKS = 2;
 
-// What differs between generations: two stages where shared memory is small, else six.
-template <int STAGES>
+// What differs between generations: how much of shared memory there is.
+template <int BK_, int STAGES_>
 struct Pipeline {
+  static constexpr int BK = BK_, UNROLL = BK / 2, STAGES = STAGES_;
+  static constexpr int STRIP = BK * LINE, STAGE = 2 * STRIP;  // floats: of one operand, of both
   static constexpr int SHARED = STAGES * (STAGE * 4 + 16);
   // Blocks under way: with stages to spare, no warp waits for the slowest one.
   static constexpr int AHEAD = STAGES > 3 ? STAGES - 2 : STAGES;
@@ -154,8 +163,8 @@ __device__ __forceinline__ Where tile_at(int tile, const Work& w) {
 __device__ __forceinline__ void store_column(float* C, const float (&column)[TM], Where at, int j,
                                              const Work& w) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int row0 = at.i * LINE + warp % WARPS_I * (TM * LANES_I) + lane % LANES_I * 4;
-  const int col = at.j * LINE + warp / WARPS_I * (TN * LANES_J) + lane / LANES_I * 4 +
+  const int row0 = at.i * LINE + warp % WARPS_I * (TM * LANES_I) + lane_i(lane) * 4;
+  const int col = at.j * LINE + warp / WARPS_I * (TN * LANES_J) + lane_j(lane) * 4 +
                   j / 4 * (4 * LANES_J) + j % 4;
   if (col >= w.n) return;
 #pragma unroll
@@ -174,17 +183,18 @@ __device__ __forceinline__ void store_column(float* C, const float (&column)[TM]
   }
 }
 
-template <int STAGES>
+template <class P>
 __global__ __launch_bounds__(THREADS, BLOCKS) void sgemm(const float* A, const float* B, float* C,
                                                          Work w) {
-  constexpr int AHEAD = Pipeline<STAGES>::AHEAD;
+  constexpr int STAGES = P::STAGES, AHEAD = P::AHEAD, UNROLL = P::UNROLL;
+  constexpr int STRIP = P::STRIP, STAGE = P::STAGE;
   static_assert(UNROLL % 2 == 0, "the two fragments take turns");
   extern __shared__ __align__(128) float smem[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   // Byte addresses in shared memory: 32 bits, and opaque, so that they are kept and not made again.
   uint32_t base = shared_address(smem);
-  uint32_t own_a = base + 4 * (warp % WARPS_I * (TM * LANES_I) + lane % LANES_I * 4);
-  uint32_t own_b = base + 4 * (STRIP + warp / WARPS_I * (TN * LANES_J) + lane / LANES_I * 4);
+  uint32_t own_a = base + 4 * (warp % WARPS_I * (TM * LANES_I) + lane_i(lane) * 4);
+  uint32_t own_b = base + 4 * (STRIP + warp / WARPS_I * (TN * LANES_J) + lane_j(lane) * 4);
   asm volatile("" : "+r"(base), "+r"(own_a), "+r"(own_b));
 
   const Where where = tile_at(blockIdx.x, w);
@@ -234,16 +244,19 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void sgemm(const float* A, const f
 #pragma unroll
     for (int j = 0; j < TN; j += 4) load_quad(&b[f][j], bs + 4 * (k * LINE + j * LANES_J));
   };
-  // One rank-1 update: every step changes one of the two factors, the other is reused.
+  // One rank-1 update: every step changes one of the two factors, the other is reused. Of the
+  // orders of columns, this one leaves the fewest bank conflicts in the machine code.
   auto update = [&](int f) {
 #pragma unroll
-    for (int j = 0; j < TN; ++j)
+    for (int y = 0; y < TN; ++y)
 #pragma unroll
       for (int x = 0; x < TM; ++x) {
-        const int i = j % 2 ? TM - 1 - x : x;
+        const int i = y % 2 ? x : TM - 1 - x, j = y < TN / 2 ? TN - 1 - y : y - TN / 2;
         acc[i][j] += a[f][i ^ 1] * b[f][j];
       }
   };
+  // Vector stores want aligned quads of registers; an addition keeps that out of the loop.
+  auto sum = [&](int i, int j) { return acc[i][j] + 0.0f; };
 
   __syncthreads();  // the barriers are there
 #if __CUDA_ARCH__ >= 900
@@ -318,7 +331,7 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void sgemm(const float* A, const f
   for (int j = 0; j < TN; ++j) {
     float column[TM];
 #pragma unroll
-    for (int i = 0; i < TM; ++i) column[i] = acc[i][j];
+    for (int i = 0; i < TM; ++i) column[i] = sum(i, j);
     store_column(C, column, where, j, w);
   }
 }
@@ -333,21 +346,20 @@ int attribute(cudaDeviceAttr which) {
   return value;
 }
 
-template <int STAGES>
+template <class P>
 void launch(const float* A, const float* B, float* C, int m, int n, int k) {
-  const int padded = ceil_div(k, PACK_K) * PACK_K;
-  const Work w = {m, n, padded / BK, ceil_div(m, LINE), ceil_div(n, LINE)};
+  const int padded = ceil_div(k, P::BK) * P::BK;
+  const Work w = {m, n, padded / P::BK, ceil_div(m, LINE), ceil_div(n, LINE)};
   const size_t a_floats = size_t(w.tiles_m) * LINE * padded;
   const size_t b_floats = size_t(w.tiles_n) * LINE * padded;
   float* packed_a = nullptr;
   cudaMalloc(&packed_a, (a_floats + b_floats) * sizeof(float));
   float* packed_b = packed_a + a_floats;
 
-  const dim3 strips(padded / PACK_K, w.tiles_m + w.tiles_n);
+  const dim3 strips(ceil_div(padded, PACK_K), w.tiles_m + w.tiles_n);
   pack<<<strips, PACK_THREADS>>>(A, B, packed_a, packed_b, w.tiles_m, m, n, k, padded);
-  constexpr int SHARED = Pipeline<STAGES>::SHARED;
-  cudaFuncSetAttribute(sgemm<STAGES>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
-  sgemm<STAGES><<<w.tiles_m * w.tiles_n, THREADS, SHARED>>>(packed_a, packed_b, C, w);
+  cudaFuncSetAttribute(sgemm<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, P::SHARED);
+  sgemm<P><<<w.tiles_m * w.tiles_n, THREADS, P::SHARED>>>(packed_a, packed_b, C, w);
   cudaFree(packed_a);
 }
 
@@ -359,6 +371,6 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
                        const int k) {
   const float *A = d_A.data().get(), *B = d_B.data().get();
   float* C = d_C.data().get();
-  if (attribute(cudaDevAttrComputeCapabilityMajor) >= 9) launch<6>(A, B, C, m, n, k);
-  else launch<2>(A, B, C, m, n, k);
+  if (attribute(cudaDevAttrComputeCapabilityMajor) >= 9) launch<Pipeline<24, 4>>(A, B, C, m, n, k);
+  else launch<Pipeline<16, 2>>(A, B, C, m, n, k);
 }

@@ -6,8 +6,8 @@
 //           the workspace and a third kernel adds them, always in the same order.
 // Why:      8192 x 8192 is 4096 tiles, 15.5 waves of 264: half of the device waits in the last.
 //           Rung 21 splits every tile and pays for all of them; here only one wave does.
-// Tile:     BM = BN = 128, BK = 16, TM = 16, TN = 8, 6 stages, 96 KiB, 128 threads; 2 stages before
-//           sm_90.
+// Tile:     BM = BN = 128, BK = 24, TM = 16, TN = 8, 4 stages, 96 KiB, 128 threads; before sm_90
+//           BK = 16, 2 stages.
 // Bound:    instruction issue, 0.93 of it FFMA.
 // Command:  grade reference/24_shared_tail
 #include <cstdint>
@@ -103,7 +103,7 @@ __device__ __forceinline__ void pack_strip(const float* from, float* to, int str
   to += (size_t(strip) * padded + p0) * LINE;
 #pragma unroll
   for (int c = threadIdx.x; c < LINE * PACK_K; c += PACK_THREADS)
-    to[c] = tile[c / LINE][c % LINE ^ flip];
+    if (p0 + c / LINE < padded) to[c] = tile[c / LINE][c % LINE ^ flip];
 }
 
 // Strips of A, then strips of B.
@@ -121,13 +121,18 @@ __global__ __launch_bounds__(PACK_THREADS) void pack(const float* A, const float
 
 constexpr int TM = 16, TN = 8;           // of a thread, in quads 16 rows and 32 columns apart
 constexpr int LANES_I = 4, LANES_J = 8;  // of a warp, which computes 64 x 64
+// Neighbours differ in both: were every lane's quad also that of the next lane, or of the next but
+// one, a load would be served in half the time and its results would keep FFMAs off the registers.
+__device__ __forceinline__ int lane_i(int lane) { return lane % LANES_I; }
+__device__ __forceinline__ int lane_j(int lane) { return lane / LANES_I ^ lane % LANES_I; }
 constexpr int WARPS_I = LINE / (TM * LANES_I), WARPS = WARPS_I * (LINE / (TN * LANES_J));
-constexpr int THREADS = 32 * WARPS, BLOCKS = 2, BK = 16, UNROLL = BK / 2;
-constexpr int STRIP = BK * LINE, STAGE = 2 * STRIP;  // floats: of one operand, of both
+constexpr int THREADS = 32 * WARPS, BLOCKS = 2;
 
-// What differs between generations: two stages where shared memory is small, else six.
-template <int STAGES>
+// What differs between generations: how much of shared memory there is.
+template <int BK_, int STAGES_>
 struct Pipeline {
+  static constexpr int BK = BK_, UNROLL = BK / 2, STAGES = STAGES_;
+  static constexpr int STRIP = BK * LINE, STAGE = 2 * STRIP;  // floats: of one operand, of both
   static constexpr int SHARED = STAGES * (STAGE * 4 + 16);
   // Blocks under way: with stages to spare, no warp waits for the slowest one.
   static constexpr int AHEAD = STAGES > 3 ? STAGES - 2 : STAGES;
@@ -159,8 +164,8 @@ __device__ __forceinline__ int share_begin(int sharer, const Work& w) {
 __device__ __forceinline__ void store_column(float* C, const float (&column)[TM], Where at, int j,
                                              const Work& w) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int row0 = at.i * LINE + warp % WARPS_I * (TM * LANES_I) + lane % LANES_I * 4;
-  const int col = at.j * LINE + warp / WARPS_I * (TN * LANES_J) + lane / LANES_I * 4 +
+  const int row0 = at.i * LINE + warp % WARPS_I * (TM * LANES_I) + lane_i(lane) * 4;
+  const int col = at.j * LINE + warp / WARPS_I * (TN * LANES_J) + lane_j(lane) * 4 +
                   j / 4 * (4 * LANES_J) + j % 4;
   if (col >= w.n) return;
 #pragma unroll
@@ -179,17 +184,18 @@ __device__ __forceinline__ void store_column(float* C, const float (&column)[TM]
   }
 }
 
-template <int STAGES>
+template <class P>
 __global__ __launch_bounds__(THREADS, BLOCKS) void sgemm(const float* A, const float* B, float* C,
                                                          float* partial, Work w) {
-  constexpr int AHEAD = Pipeline<STAGES>::AHEAD;
+  constexpr int STAGES = P::STAGES, AHEAD = P::AHEAD, UNROLL = P::UNROLL;
+  constexpr int STRIP = P::STRIP, STAGE = P::STAGE;
   static_assert(UNROLL % 2 == 0, "the two fragments take turns");
   extern __shared__ __align__(128) float smem[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   // Byte addresses in shared memory: 32 bits, and opaque, so that they are kept and not made again.
   uint32_t base = shared_address(smem);
-  uint32_t own_a = base + 4 * (warp % WARPS_I * (TM * LANES_I) + lane % LANES_I * 4);
-  uint32_t own_b = base + 4 * (STRIP + warp / WARPS_I * (TN * LANES_J) + lane / LANES_I * 4);
+  uint32_t own_a = base + 4 * (warp % WARPS_I * (TM * LANES_I) + lane_i(lane) * 4);
+  uint32_t own_b = base + 4 * (STRIP + warp / WARPS_I * (TN * LANES_J) + lane_j(lane) * 4);
   asm volatile("" : "+r"(base), "+r"(own_a), "+r"(own_b));
 
   // The K blocks of this block of threads, counted through its tiles.
@@ -241,16 +247,19 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void sgemm(const float* A, const f
 #pragma unroll
     for (int j = 0; j < TN; j += 4) load_quad(&b[f][j], bs + 4 * (k * LINE + j * LANES_J));
   };
-  // One rank-1 update: every step changes one of the two factors, the other is reused.
+  // One rank-1 update: every step changes one of the two factors, the other is reused. Of the
+  // orders of columns, this one leaves the fewest bank conflicts in the machine code.
   auto update = [&](int f) {
 #pragma unroll
-    for (int j = 0; j < TN; ++j)
+    for (int y = 0; y < TN; ++y)
 #pragma unroll
       for (int x = 0; x < TM; ++x) {
-        const int i = j % 2 ? TM - 1 - x : x;
+        const int i = y % 2 ? x : TM - 1 - x, j = y < TN / 2 ? TN - 1 - y : y - TN / 2;
         acc[i][j] += a[f][i ^ 1] * b[f][j];
       }
   };
+  // Vector stores want aligned quads of registers; an addition keeps that out of the loop.
+  auto sum = [&](int i, int j) { return acc[i][j] + 0.0f; };
 
   int number = 0;  // of the K blocks that went before, in all tiles
   uint32_t offset = 0;  // bytes, of the stage being read
@@ -335,7 +344,7 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void sgemm(const float* A, const f
       for (int j = 0; j < TN; ++j) {
         float column[TM];
 #pragma unroll
-        for (int i = 0; i < TM; ++i) column[i] = acc[i][j];
+        for (int i = 0; i < TM; ++i) column[i] = sum(i, j);
         store_column(C, column, where, j, w);
       }
     } else {
@@ -346,7 +355,7 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void sgemm(const float* A, const f
 #pragma unroll
         for (int i = 0; i < TM; i += 4)
           *reinterpret_cast<float4*>(to + (j * TM + i) * THREADS + threadIdx.x * 4) =
-              make_float4(acc[i][j], acc[i + 1][j], acc[i + 2][j], acc[i + 3][j]);
+              make_float4(sum(i, j), sum(i + 1, j), sum(i + 2, j), sum(i + 3, j));
     }
     at += count;
   }
@@ -384,11 +393,11 @@ int attribute(cudaDeviceAttr which) {
   return value;
 }
 
-template <int STAGES>
+template <class P>
 void launch(const float* A, const float* B, float* C, int m, int n, int k) {
   const int slots = BLOCKS * attribute(cudaDevAttrMultiProcessorCount);
-  const int padded = ceil_div(k, PACK_K) * PACK_K;
-  Work w = {m, n, padded / BK, ceil_div(m, LINE), ceil_div(n, LINE), 0, 0};
+  const int padded = ceil_div(k, P::BK) * P::BK;
+  Work w = {m, n, padded / P::BK, ceil_div(m, LINE), ceil_div(n, LINE), 0, 0};
   const int tiles = w.tiles_m * w.tiles_n, left = tiles % slots;
   // The last, partial wave is shared out where that saves more than the parts cost.
   const bool share = left > 0 && (long long)(slots - left) * k > 256LL * slots;
@@ -402,11 +411,10 @@ void launch(const float* A, const float* B, float* C, int m, int n, int k) {
   cudaMalloc(&workspace, (a_floats + b_floats + part_floats) * sizeof(float));
   float *packed_a = workspace, *packed_b = packed_a + a_floats, *partial = packed_b + b_floats;
 
-  const dim3 strips(padded / PACK_K, w.tiles_m + w.tiles_n);
+  const dim3 strips(ceil_div(padded, PACK_K), w.tiles_m + w.tiles_n);
   pack<<<strips, PACK_THREADS>>>(A, B, packed_a, packed_b, w.tiles_m, m, n, k, padded);
-  constexpr int SHARED = Pipeline<STAGES>::SHARED;
-  cudaFuncSetAttribute(sgemm<STAGES>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
-  sgemm<STAGES><<<w.whole + w.sharers, THREADS, SHARED>>>(packed_a, packed_b, C, partial, w);
+  cudaFuncSetAttribute(sgemm<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, P::SHARED);
+  sgemm<P><<<w.whole + w.sharers, THREADS, P::SHARED>>>(packed_a, packed_b, C, partial, w);
   if (share) add_parts<<<dim3(left, TN), THREADS>>>(partial, C, w);
   cudaFree(workspace);
 }
@@ -419,6 +427,6 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
                        const int k) {
   const float *A = d_A.data().get(), *B = d_B.data().get();
   float* C = d_C.data().get();
-  if (attribute(cudaDevAttrComputeCapabilityMajor) >= 9) launch<6>(A, B, C, m, n, k);
-  else launch<2>(A, B, C, m, n, k);
+  if (attribute(cudaDevAttrComputeCapabilityMajor) >= 9) launch<Pipeline<24, 4>>(A, B, C, m, n, k);
+  else launch<Pipeline<16, 2>>(A, B, C, m, n, k);
 }

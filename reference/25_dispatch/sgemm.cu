@@ -113,7 +113,7 @@ __device__ __forceinline__ void pack_strip(const float* from, float* to, int str
   to += (size_t(strip) * padded + p0) * LINE;
 #pragma unroll
   for (int c = threadIdx.x; c < LINE * PACK_K; c += PACK_THREADS)
-    to[c] = tile[c / LINE][c % LINE ^ flip];
+    if (p0 + c / LINE < padded) to[c] = tile[c / LINE][c % LINE ^ flip];
 }
 
 // Strips of A, then strips of B.
@@ -132,6 +132,10 @@ __global__ __launch_bounds__(PACK_THREADS) void pack(const float* A, const float
 
 constexpr int TM = 16, TN = 8;           // of a thread, in quads 16 rows and 32 columns apart
 constexpr int LANES_I = 4, LANES_J = 8;  // of a warp, which computes 64 x 64
+// Neighbours differ in both: were every lane's quad also that of the next lane, or of the next but
+// one, a load would be served in half the time and its results would keep FFMAs off the registers.
+__device__ __forceinline__ int lane_i(int lane) { return lane % LANES_I; }
+__device__ __forceinline__ int lane_j(int lane) { return lane / LANES_I ^ lane % LANES_I; }
 constexpr int BM = 128, WARPS_I = BM / (TM * LANES_I);
 
 // A block computes BM x BN with GROUPS groups of warps; each takes its share of every K block.
@@ -175,8 +179,8 @@ template <class S>
 __device__ __forceinline__ void store_column(float* C, const float (&column)[TM], Where at, int t,
                                              int j, const Work& w) {
   const int lane = t % 32, warp = t / 32;
-  const int row0 = at.i * BM + warp % WARPS_I * (TM * LANES_I) + lane % LANES_I * 4;
-  const int col = at.j * S::BN + warp / WARPS_I * (TN * LANES_J) + lane / LANES_I * 4 +
+  const int row0 = at.i * BM + warp % WARPS_I * (TM * LANES_I) + lane_i(lane) * 4;
+  const int col = at.j * S::BN + warp / WARPS_I * (TN * LANES_J) + lane_j(lane) * 4 +
                   j / 4 * (4 * LANES_J) + j % 4;
   if (col >= w.n) return;
 #pragma unroll
@@ -208,9 +212,9 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, c
   // Byte addresses in shared memory: 32 bits, and opaque, so that they are kept and not made again.
   uint32_t base = shared_address(smem);
   uint32_t own_a = base + 4 * (group * OWN_K * BM + warp % WARPS_I * (TM * LANES_I) +
-                               lane % LANES_I * 4);
+                               lane_i(lane) * 4);
   uint32_t own_b = base + 4 * (S::A_STAGE + group * OWN_K * S::BN +
-                               warp / WARPS_I * (TN * LANES_J) + lane / LANES_I * 4);
+                               warp / WARPS_I * (TN * LANES_J) + lane_j(lane) * 4);
   asm volatile("" : "+r"(base), "+r"(own_a), "+r"(own_b));
 
   // The K blocks of this block of threads, counted through its tiles.
@@ -262,16 +266,20 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, c
 #pragma unroll
     for (int j = 0; j < TN; j += 4) load_quad(&b[f][j], bs + 4 * (k * S::BN + j * LANES_J));
   };
-  // One rank-1 update: every step changes one of the two factors, the other is reused.
+  // One rank-1 update: every step changes one of the two factors, the other is reused. Of the
+  // orders of columns, this one leaves the fewest bank conflicts in the machine code.
   auto update = [&](int f) {
 #pragma unroll
-    for (int j = 0; j < TN; ++j)
+    for (int y = 0; y < TN; ++y)
 #pragma unroll
       for (int x = 0; x < TM; ++x) {
-        const int i = j % 2 ? TM - 1 - x : x;
+        const int i = y % 2 ? x : TM - 1 - x, j = y < TN / 2 ? TN - 1 - y : y - TN / 2;
         acc[i][j] += a[f][i ^ 1] * b[f][j];
       }
   };
+
+  // Vector stores want aligned quads of registers; an addition keeps that out of the loop.
+  auto sum = [&](int i, int j) { return acc[i][j] + 0.0f; };
 
   int number = 0;  // of the K blocks that went before, in all tiles
   uint32_t offset = 0;  // bytes, of the stage being read
@@ -363,7 +371,7 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, c
           for (int i = 0; i < TM; i += 4)
             *reinterpret_cast<float4*>(
                 smem + ((slot * TN + j) * TM + i) * S::GROUP_THREADS + t * 4) =
-                make_float4(acc[i][j], acc[i + 1][j], acc[i + 2][j], acc[i + 3][j]);
+                make_float4(sum(i, j), sum(i + 1, j), sum(i + 2, j), sum(i + 3, j));
         }
       __syncthreads();
 #pragma unroll
@@ -371,7 +379,7 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, c
         if (j / OWN_J == group) {
           float column[TM];
 #pragma unroll
-          for (int i = 0; i < TM; ++i) column[i] = acc[i][j];
+          for (int i = 0; i < TM; ++i) column[i] = sum(i, j);
 #pragma unroll
           for (int slot = 0; slot < S::GROUPS - 1; ++slot)
 #pragma unroll
@@ -387,7 +395,7 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, c
       for (int j = 0; j < TN; ++j) {
         float column[TM];
 #pragma unroll
-        for (int i = 0; i < TM; ++i) column[i] = acc[i][j];
+        for (int i = 0; i < TM; ++i) column[i] = sum(i, j);
         store_column<S>(C, column, where, t, j, w);
       }
     } else {
@@ -398,7 +406,7 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, c
 #pragma unroll
         for (int i = 0; i < TM; i += 4)
           *reinterpret_cast<float4*>(to + (j * TM + i) * S::THREADS + t * 4) =
-              make_float4(acc[i][j], acc[i + 1][j], acc[i + 2][j], acc[i + 3][j]);
+              make_float4(sum(i, j), sum(i + 1, j), sum(i + 2, j), sum(i + 3, j));
     }
     at += count;
   }
@@ -565,8 +573,7 @@ void launch_small(const float* A, const float* B, float* C, int m, int n, int k)
 
 template <class S>
 void launch_large(const float* A, const float* B, float* C, int m, int n, int k, int sms) {
-  constexpr int UNIT = S::BK > PACK_K ? S::BK : PACK_K;
-  const int padded = ceil_div(k, UNIT) * UNIT, slots = S::BLOCKS * sms;
+  const int padded = ceil_div(k, S::BK) * S::BK, slots = S::BLOCKS * sms;
   Work w = {m, n, padded / S::BK, ceil_div(m, BM), ceil_div(n, S::BN), 0, 0};
   const int tiles = w.tiles_m * w.tiles_n, left = tiles % slots;
   // The last, partial wave is shared out where that saves more than the parts cost.
@@ -582,7 +589,7 @@ void launch_large(const float* A, const float* B, float* C, int m, int n, int k,
   cudaMalloc(&workspace, (a_floats + b_floats + part_floats) * sizeof(float));
   float *packed_a = workspace, *packed_b = packed_a + a_floats, *partial = packed_b + b_floats;
 
-  const dim3 strips(padded / PACK_K, w.tiles_m + w.tiles_n);
+  const dim3 strips(ceil_div(padded, PACK_K), w.tiles_m + w.tiles_n);
   pack<BM, S::BN><<<strips, PACK_THREADS>>>(A, B, packed_a, packed_b, w.tiles_m, m, n, k, padded);
   cudaFuncSetAttribute(large<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
   large<S><<<w.whole + w.sharers, S::THREADS, S::SHARED>>>(packed_a, packed_b, C, partial, w);
@@ -612,6 +619,6 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
   } else if (shared >= Grouped::SHARED && ceil_div(m, BM) * ceil_div(n, Grouped::BN) <= sms) {
     launch_large<Grouped>(A, B, C, m, n, k, sms);
   } else {
-    launch_large<Shape<128, 1, 16, 6>>(A, B, C, m, n, k, sms);
+    launch_large<Shape<128, 1, 24, 4>>(A, B, C, m, n, k, sms);
   }
 }
