@@ -10,6 +10,7 @@ how wide accesses are served. Prints Markdown tables. --raw FILE keeps all that 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +36,7 @@ from grader.toolchain import find_toolchain
 
 ROOT = Path(__file__).parents[1]
 PATTERNS = ROOT / "benchmarks" / "bank_patterns"
-SECONDS = 20.0  # of the simulator for one plan: rung 3 is one block that does everything
+SECONDS = 300.0  # of the simulator for one plan: rung 3 is one block that does everything
 EVERY = 1 << 40  # blocks
 WAVES = ("shared load wavefronts", "of them bank conflicts")
 
@@ -94,7 +95,7 @@ def load(path: Path) -> Raw:
 
 def count_all(folders: Sequence[Path], arch: str, n: int) -> list[Counted | Rejected]:
     started = time.monotonic()
-    with ThreadPoolExecutor(max_workers=8) as pool:
+    with ThreadPoolExecutor(max_workers=min(8, len(os.sched_getaffinity(0)))) as pool:
         found = list(pool.map(lambda folder: counted(folder, arch, n), folders))
     print(f"counted in {time.monotonic() - started:.1f} s", flush=True)
     return found
@@ -157,10 +158,10 @@ def show(ours: Sequence[Counted | Rejected], profiled: Sequence[Profiled]) -> No
             rows.append([f"{folder.name} {mine.name[:14]}", *map(_text, pairs)])
         assert at == len(theirs.launches), f"{folder}: launches got lost"
     if rows:
-        print("ours / ncu's (difference):\n")
+        print("ours / ncu's (difference), or one figure that is both:\n")
         print(table(header, rows))
     if patterns:
-        print("\nwavefronts of one shared load, ours / ncu's:\n")
+        print("\nwavefronts of one shared load, likewise:\n")
         print(table(["pattern <type, shift, count, step>", *WAVES], patterns))
 
 
