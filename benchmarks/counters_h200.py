@@ -35,16 +35,18 @@ from grader.submission import load_submission
 from grader.toolchain import find_toolchain
 
 ROOT = Path(__file__).parents[1]
-PATTERNS = ROOT / "benchmarks" / "bank_patterns"
+WIDE = ROOT / "benchmarks" / "bank_patterns"  # loads of shared memory by all lanes
+LANES = ROOT / "benchmarks" / "lane_patterns"  # by some; cp.async
 SECONDS = 300.0  # of the simulator for one plan: rung 3 is one block that does everything
 EVERY = 1 << 40  # blocks
-WAVES = ("shared load wavefronts", "of them bank conflicts")
+WAVES = ("shared load wavefronts", "of them bank conflicts", "cp.async wavefronts")
 
 
 class Profiled(Record):
     """What ncu said of one submission."""
 
     folder: str  # in the repository
+    sha256: str  # of its sources
     launches: tuple[Profile, ...]
 
 
@@ -69,28 +71,42 @@ def main() -> None:
         raw = load(options.known)
         names = [str(path.resolve().relative_to(ROOT)) for path in options.folders]
         chosen = [each for each in raw.profiled if not names or each.folder in names]
-        raw = msgspec.structs.replace(raw, profiled=tuple(chosen))
+        same = tuple(each for each in chosen if unchanged(each))
+        raw = msgspec.structs.replace(raw, profiled=same)
         print(f"ncu's: {raw.machine}\nours: {machine()}\n", flush=True)
+        for each in chosen:
+            if each not in same:
+                print(f"{each.folder}: left out: ncu watched another text of it\n")
         ours = count_all([ROOT / each.folder for each in raw.profiled], raw.arch, raw.size)
     else:
         arch = first_gpu_arch()
         assert arch, "no GPU here: --from FILE"
         rungs = sorted(path.parent for path in ROOT.glob("reference/*/sgemm.cu"))
-        folders = options.folders or [*rungs, ROOT / "submissions" / "alice", PATTERNS]
+        folders = options.folders or [*rungs, ROOT / "submissions" / "alice", WIDE, LANES]
         here = f"{gpu_names()[0]}, {machine()}"
         print(f"{here}\n", flush=True)
         ours = count_all(folders, arch, options.size)
         profiled = profile_all(folders, ours)
         raw = Raw(machine=here, arch=arch, size=options.size, profiled=profiled)
     if options.raw:
-        lines = b",\n".join(msgspec.json.encode(each) for each in raw.profiled)
-        bare = msgspec.json.encode(msgspec.structs.replace(raw, profiled=()))
-        options.raw.write_bytes(bare.replace(b"[]", b"[\n" + lines + b"\n]") + b"\n")
+        save(options.raw, raw)
     show(ours, raw.profiled)
 
 
 def load(path: Path) -> Raw:
     return msgspec.json.decode(path.read_bytes(), type=Raw)
+
+
+def save(path: Path, raw: Raw) -> None:
+    """As JSON, one line for each submission."""
+    lines = b",\n".join(msgspec.json.encode(each) for each in raw.profiled)
+    bare = msgspec.json.encode(msgspec.structs.replace(raw, profiled=()))
+    path.write_bytes(bare.replace(b"[]", b"[\n" + lines + b"\n]") + b"\n")
+
+
+def unchanged(each: Profiled) -> bool:
+    """The submission is still what ncu watched."""
+    return load_submission(ROOT / each.folder).sha256 == each.sha256
 
 
 def count_all(folders: Sequence[Path], arch: str, n: int) -> list[Counted | Rejected]:
@@ -114,7 +130,8 @@ def profile_all(
     for folder, each in zip(folders, ours, strict=True):
         times = 0 if isinstance(each, Rejected) else sum(kernel.times for kernel in each[0])
         name = str(folder.resolve().relative_to(ROOT))
-        found.append(Profiled(folder=name, launches=tuple(left[:times])))
+        sha256 = load_submission(folder).sha256
+        found.append(Profiled(folder=name, sha256=sha256, launches=tuple(left[:times])))
         del left[:times]
     assert not left, "launches that nobody counted"
     return tuple(found)
@@ -150,9 +167,9 @@ def show(ours: Sequence[Counted | Rejected], profiled: Sequence[Profiled]) -> No
         for mine in found[0]:
             pairs = compare(mine, total(theirs.launches[at : at + mine.times]))
             at += mine.times
-            if folder.name == PATTERNS.name:
+            if ROOT / folder in (WIDE, LANES):
                 waves = [_text(each) for each in pairs if each.quantity in WAVES]
-                patterns.append([mine.name[:40], *waves])
+                patterns.append([mine.name.removesuffix("EvPKfPf"), *waves])
                 continue
             header = ["kernel", *(each.quantity for each in pairs)]
             rows.append([f"{folder.name} {mine.name[:14]}", *map(_text, pairs)])
@@ -161,8 +178,8 @@ def show(ours: Sequence[Counted | Rejected], profiled: Sequence[Profiled]) -> No
         print("ours / ncu's (difference), or one figure that is both:\n")
         print(table(header, rows))
     if patterns:
-        print("\nwavefronts of one shared load, likewise:\n")
-        print(table(["pattern <type, shift, count, step>", *WAVES], patterns))
+        print("\nwavefronts of one access, likewise:\n")
+        print(table(["pattern (see its sgemm.cu)", *WAVES], patterns))
 
 
 def _text(each: Compared) -> str:
