@@ -105,6 +105,13 @@ def overall(cases: Sequence[CaseResult]) -> Verdict:
     return min(verdicts, key=_WORST_FIRST.index)
 
 
+def only_slow(results: Sequence[CaseResult], findings: Sequence[Finding]) -> bool:
+    """Whether time is all that speaks against it: some sizes are right, and none is wrong."""
+    verdicts = {result.verdict for result in results} - {None}
+    errors = any(finding.severity is Severity.ERROR for finding in findings)
+    return verdicts == {Verdict.AC, Verdict.TLE} and not errors
+
+
 def merge_findings(outcomes: Sequence[CaseOutcome]) -> tuple[Finding, ...]:
     """The findings of all cases: one per kind and place, counts added, errors first."""
     merged: dict[tuple[object, ...], Finding] = {}

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from grader import gpus
+from grader import gpus, grading
+from grader.devices import CaseOutcome, PlannedCase, Progress
+from grader.devices.cpu import CpuDevice
 from grader.explain import explain
 from grader.explain.structure import ffma_while_loading, waits_to_store
 from grader.grading import grade
-from grader.model import Explanation, Mnk, Plan, Verdict
+from grader.lab import Lab
+from grader.model import Build, Explanation, Mnk, Plan, Verdict
 from grader.record import record
 from grader.sass import main_loop_code
 from grader.submission import load_submission
@@ -123,7 +127,32 @@ def test_the_structure_of_a_loop() -> None:
     assert not waits_to_store(loop("double_buffer"))  # type: ignore[arg-type]
 
 
-def test_a_grade_holds_the_explanation_of_an_accepted_kernel_only(tmp_path: Path) -> None:
+class SlowDevice(CpuDevice):
+    """Has time for two sizes only."""
+
+    def run(
+        self,
+        build: Build,
+        source_root: str,
+        cases: Sequence[PlannedCase],
+        lab: Lab,
+        progress: Progress,
+    ) -> tuple[CaseOutcome, ...]:
+        return super().run(build, source_root, cases[:2], lab, progress)
+
+
+def test_what_is_right_but_too_slow_is_advised(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = msgspec.structs.replace(test_fixtures.bench(), explain=True)
+    monkeypatch.setattr(grading, "CpuDevice", SlowDevice)
+    slow = grade(rung("one_block"), bench, lambda _stage, _detail: None).result
+    wrong = grade(FIXTURES / "broken" / "misaligned_float4", bench, lambda _s, _d: None).result
+
+    assert slow.verdict is Verdict.TLE and slow.explanation is not None
+    assert slow.explanation.advice[0].idea == "tile32"
+    assert wrong.cases[0].verdict is Verdict.AC and wrong.explanation is None
+
+
+def test_a_grade_holds_the_explanation_of_a_right_kernel_only(tmp_path: Path) -> None:
     bench = msgspec.structs.replace(test_fixtures.bench(), explain=True)
     grade(ALICE, bench, lambda _stage, _detail: None)  # compiles what is compiled once
     started = time.monotonic()

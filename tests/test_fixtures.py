@@ -21,7 +21,7 @@ from grader.build import build
 from grader.grading import Bench, Graded, grade
 from grader.lab import load_lab
 from grader.model import Finding, Record, Result, Severity, Verdict
-from grader.report import terminal
+from grader.report import terminal, text
 from grader.sandbox import Sandbox
 from grader.submission import load_submission
 from grader.toolchain import find_toolchain
@@ -112,6 +112,17 @@ def check_result(result: Result, want: Expect, folder: Path) -> None:
         assert re.search(rf"sgemm\.cu\({line}\).*{re.escape(want.log.says)}", result.error or "")
 
 
+def check_declined(graded: Graded) -> None:
+    """No advice on speed; in its place what to mend, with its line where there is one."""
+    result = graded.result
+    assert result.explanation is None
+    said = text.mend_first(result)
+    assert said in " ".join(rendered(graded).split()) or not result.cases, said
+    assert bool(said) == bool(result.cases)
+    errors = [f for f in result.findings if f.severity is Severity.ERROR and f.line]
+    assert not errors or any(f"{error.file}:{error.line}" in said for error in errors), said
+
+
 def rendered(graded: Graded) -> str:
     console = Console(file=StringIO(), width=120)
     console.print(terminal.render(graded.result, graded.sources))
@@ -144,9 +155,14 @@ def test_fixture(folder: Path, tmp_path: Path, request: pytest.FixtureRequest) -
     if want.known:
         request.applymarker(pytest.mark.xfail(reason=want.known, strict=True))
 
-    graded = grade(folder, bench(), lambda _stage, _detail: None)
+    wrong = want.verdict is not Verdict.AC  # asked to explain, it must decline
+    graded = grade(
+        folder, msgspec.structs.replace(bench(), explain=wrong), lambda _stage, _detail: None
+    )
 
     check_result(graded.result, want, folder)
+    if wrong:
+        check_declined(graded)
     if want.verdict is Verdict.AC:
         assert tensor_cores(folder) == ()  # on a GPU the machine code decides, too
     assert store.load(store.save(tmp_path, graded.result)) == graded.result

@@ -139,6 +139,19 @@ def test_running_out_of_the_time_for_all_cases_is_a_time_limit() -> None:
     assert "time for all cases" in results[1].message
 
 
+def test_only_slow_means_right_wherever_it_ended_in_time() -> None:
+    right, slow, wrong, unrun = (
+        result(verdict) for verdict in (Verdict.AC, Verdict.TLE, Verdict.WA, None)
+    )
+    note = finding("bank-conflict", severity=Severity.NOTE)
+
+    assert judge.only_slow([right, slow, unrun], [note])
+    assert not judge.only_slow([slow, unrun], [])
+    assert not judge.only_slow([right, unrun], [])
+    assert not judge.only_slow([right, wrong, slow], [])
+    assert not judge.only_slow([right, slow], [note, finding("race")])
+
+
 def result(verdict: Verdict | None) -> CaseResult:
     return CaseResult(
         id="x", m=1, n=1, k=1, verdict=verdict, message="", seconds=None, error=None, timing=None

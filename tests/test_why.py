@@ -8,12 +8,12 @@ import msgspec
 from rich.console import Console
 
 from grader import gpus
-from grader.model import Result
+from grader.model import Result, Verdict
 from grader.report import html, terminal
 from grader.report.why import answers
 from tests.explained import ALICE, rung
 from tests.pages import gpu_result
-from tests.results import make_result
+from tests.results import RACE, RIGHT, WRONG, make_result
 from tests.test_explain import explained
 
 SOURCES = {"sgemm.cu": (ALICE / "sgemm.cu").read_text()}
@@ -70,6 +70,19 @@ def test_terminal_and_page_show_bound_advice_and_the_line() -> None:
     assert "16.5 wavefronts where 1 would do" in page and "reference/" in page
     assert page.count('class="marked"') >= 1
     assert html.render(result, sources) == page
+
+
+def test_a_wrong_kernel_is_told_what_to_mend_first() -> None:
+    wrong = make_result(cases=(RIGHT, WRONG), verdict=Verdict.WA, findings=(RACE,))
+    said = "No advice on speed before every size is right. First 4×6×5: 9 of 24 elements are wrong"
+    assert f"{said}; race at sgemm.cu:3" in shown(wrong)
+    assert f"{said}; race at sgemm.cu:3" in html.render(wrong, {})
+    # Timed and right on the GPU; the simulator saw the race.
+    lucky = msgspec.structs.replace(wrong, cases=(RIGHT,))
+    assert "before every size is right. First race at sgemm.cu:3" in shown(lucky)
+
+    slow = msgspec.structs.replace(wrong, verdict=Verdict.TLE, explanation=explained(ALICE))
+    assert "No advice" not in shown(slow) + html.render(slow, {})
 
 
 def test_without_an_explanation_nothing_is_said() -> None:

@@ -48,7 +48,7 @@ class Bench(Record):
     toolchain: Toolchain
     sandbox: Sandbox
     gpu_arch: str | None = None  # "sm_90": grade on the GPU at hand; None: in the simulator
-    explain: bool = True  # say why an accepted kernel is as fast as it is; takes a second or two
+    explain: bool = True  # say why a right kernel is as fast as it is; takes a second or two
     ladders: tuple[Ladder, ...] = ()  # to say where a submission stands; the first that fits
 
 
@@ -85,17 +85,18 @@ def run(submission: Submission, bench: Bench, device: Device, progress: Progress
     if planned:
         outcomes += device.run(built, str(submission.folder), planned, lab, progress)
     results = judge.judge_cases(cases, outcomes, lab.rules)
+    findings = judge.merge_findings(outcomes)
     verdict = judge.overall(results)
-    why = _explained(built, submission, bench, progress) if verdict is Verdict.AC else None
+    worth = verdict is Verdict.AC or judge.only_slow(results, findings)
     return Ran(
         verdict=verdict,
         build=build_info(built),
         cases=results,
-        findings=judge.merge_findings(outcomes),
+        findings=findings,
         lines=judge.line_counts(outcomes),
         printed=next((outcome.printed for outcome in outcomes if outcome.printed), ""),
         launches=launches_of(planned),
-        explanation=why,
+        explanation=_explained(built, submission, bench, progress) if worth else None,
     )
 
 
@@ -136,12 +137,14 @@ def run_on_gpu(submission: Submission, bench: Bench, device: Device, progress: P
     fails = lab.rules.findings == "fail" and verdict is Verdict.AC
     if fails and seen.verdict not in (Verdict.AC, Verdict.IE):
         verdict = seen.verdict
-    card = gpus.of(gpu.gpu) if gpu.gpu and verdict is Verdict.AC else None
+    findings = (*judge.merge_findings(outcomes), *notes, *seen.findings)
+    slow = judge.only_slow(results, findings) and seen.verdict in (Verdict.AC, Verdict.IE)
+    card = gpus.of(gpu.gpu) if gpu.gpu and (verdict is Verdict.AC or slow) else None
     return Ran(
         verdict=verdict,
         build=build_info(built),
         cases=results,
-        findings=(*judge.merge_findings(outcomes), *notes, *seen.findings),
+        findings=findings,
         lines=seen.lines,
         printed=seen.printed,
         gpu=gpu.gpu,

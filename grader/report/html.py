@@ -97,6 +97,7 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:
         listings=highlighter.listings(result.findings, result.lines),
         kernels=_kernels(result, room),
         answers=answers(result),
+        mend_first=_cut(text.mend_first(result), room.message),
         advice=[_advised(each, highlighter, room) for each in _advice(result)],
         log=_log(result, room),
     )

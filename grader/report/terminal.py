@@ -197,6 +197,9 @@ def _why(result: Result) -> Iterator[RenderableType]:
     """The bound, what limits it, and what to try; the page has the rest."""
     why = result.explanation
     if why is None:
+        first = text.mend_first(result)
+        if first:
+            yield Text("\n" + text.clean(first))
         return
     if why.missing is not None:
         yield Text(f"\nWhy this speed: not found out: {text.clean(why.missing)}", style="dim")

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import re
 
-from grader.model import CaseResult, Finding, Result, Standing, StandingRung, Verdict
+from grader.model import (
+    CaseResult,
+    Finding,
+    Result,
+    Severity,
+    Standing,
+    StandingRung,
+    Verdict,
+)
 
 VERDICT_WORDS = {
     Verdict.AC: "accepted",
@@ -68,6 +76,22 @@ def mismatch(case: CaseResult) -> str:
     return (
         f"first wrong element: C[row {first.row}, column {first.col}] is {first.got_text}, "
         f"should be {first.want:.7g}"
+    )
+
+
+def mend_first(result: Result) -> str:
+    """Why there is no advice on speed, and where to begin; "" where there may be some."""
+    if result.explanation is not None or result.verdict in (Verdict.AC, Verdict.IE):
+        return ""
+    failed = next((case for case in result.cases if case.verdict is result.verdict), None)
+    first = [f"{failed.m}×{failed.n}×{failed.k}: {failed.message}"] if failed else []
+    # On a GPU all may have come out right where the simulator saw why it need not.
+    errors = [each for each in result.findings if each.severity is Severity.ERROR and each.line]
+    places = [f"{each.file}:{each.line}" for each in errors]
+    if errors and not any(place in said for place in places for said in first):
+        first.append(f"{errors[0].kind} at {places[0]}")
+    return (
+        f"No advice on speed before every size is right. First {'; '.join(first)}" if first else ""
     )
 
 
