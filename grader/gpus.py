@@ -2,8 +2,12 @@
 
 Per compute capability: CUDA C++ Programming Guide, tables "Technical Specifications per Compute
 Capability" and "Throughput of Native Arithmetic Instructions"; allocation units from the tables of
-NVIDIA's occupancy calculator. Per GPU: multiprocessors, boost clock and DRAM bandwidth as NVIDIA
-publishes them (see ``_GPUS``). FP32 peaks are computed: multiprocessors × lanes × 2 × clock.
+NVIDIA's occupancy calculator. Latencies: the least that microbenchmarks report, of the L2 for Volta
+(193), Turing (188) and Ampere (200), of DRAM for Ampere (290); Hopper's L2 was measured on an H200
+(2026-11-21, ``python -m benchmarks.latencies_h200``), its DRAM is taken below the 479 cycles that
+Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture", 2024, report. Per GPU:
+multiprocessors, boost clock and DRAM bandwidth as NVIDIA publishes them (see ``_GPUS``). FP32 peaks
+are computed: multiprocessors × lanes × 2 × clock.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ class Multiprocessor(Record):
     shared_reserved: int = 1024  # bytes of every block that the system takes
     registers: int = 65536
     schedulers: int = 4  # warp instructions issued in each cycle
+    l2_latency: int = 188  # cycles, at least, of a load that hits the L2
+    dram_latency: int = 290  # the same of what no cache holds
 
 
 class Gpu(Record):
@@ -62,7 +68,7 @@ MULTIPROCESSORS = {
     86: Multiprocessor(fp32_lanes=128, warps=48, blocks=16, shared_kib=100),
     87: Multiprocessor(fp32_lanes=128, warps=48, blocks=16, shared_kib=164),
     89: Multiprocessor(fp32_lanes=128, warps=48, blocks=24, shared_kib=100),
-    90: Multiprocessor(fp32_lanes=128, shared_kib=228),
+    90: Multiprocessor(fp32_lanes=128, shared_kib=228, l2_latency=246, dram_latency=450),
     100: Multiprocessor(fp32_lanes=128, shared_kib=228),
     103: Multiprocessor(fp32_lanes=128, shared_kib=228),
     110: Multiprocessor(fp32_lanes=128, warps=48, blocks=24, shared_kib=228),

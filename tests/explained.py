@@ -7,10 +7,11 @@ from pathlib import Path
 
 from grader.build import build
 from grader.explain.join import count
+from grader.explain.steps import MainLoop, main_loop_steps
 from grader.model import Build, KernelCounts, Mnk, Plan
 from grader.record import record
 from grader.sass import Function, disassemble
-from grader.sim import Sampler
+from grader.sim import LaunchSample, Sampler
 from grader.sim.sampling import SOME
 from grader.submission import load_submission
 from tests import test_fixtures
@@ -45,9 +46,9 @@ def functions(folder: Path, arch: str) -> tuple[Function, ...]:
 
 
 @cache
-def counts(
+def samples(
     folder: Path, arch: str, n: int, seconds: float = 20.0, blocks: int = SOME
-) -> tuple[KernelCounts, ...]:
+) -> tuple[LaunchSample, ...]:
     """Of every kind of launch of an n³ product."""
     shared, made = test_fixtures.bench(), built(folder, arch)
     submission, size = load_submission(folder), Mnk(m=n, n=n, k=n)
@@ -61,6 +62,25 @@ def counts(
         memory_mb=4096,
     )
     assert isinstance(plan, Plan), plan
+    return Sampler(made.ptx.read_text(), submission.folder).sample(plan, seconds, blocks)
+
+
+@cache
+def counts(
+    folder: Path, arch: str, n: int, seconds: float = 20.0, blocks: int = SOME
+) -> tuple[KernelCounts, ...]:
+    """What they do."""
     by_name = {function.name: function for function in functions(folder, arch)}
-    samples = Sampler(made.ptx.read_text(), submission.folder).sample(plan, seconds, blocks)
-    return tuple(count(by_name[sample.kernel], sample, size) for sample in samples)
+    size = Mnk(m=n, n=n, k=n)
+    found = samples(folder, arch, n, seconds, blocks)
+    return tuple(count(by_name[sample.kernel], sample, size) for sample in found)
+
+
+def loops(
+    folder: Path, arch: str, n: int, seconds: float = 20.0, blocks: int = SOME
+) -> tuple[MainLoop | None, ...]:
+    """How they go round their main loops."""
+    by_name = {function.name: function for function in functions(folder, arch)}
+    size = Mnk(m=n, n=n, k=n)
+    found = samples(folder, arch, n, seconds, blocks)
+    return tuple(main_loop_steps(by_name[sample.kernel], sample, size) for sample in found)

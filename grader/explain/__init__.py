@@ -1,8 +1,9 @@
 """Why a kernel is as fast as it is: counts, bounds, advice. Needs no GPU.
 
 ``explain`` disassembles the build, has a process of its own count a few blocks of the largest timed
-size (sim/sampling.py), joins the two (join.py), bounds the speed on a GPU (bound.py) and looks for
-the next idea (advice.py). docs/explain.md says what is modelled and what is not.
+size (sim/sampling.py), joins the two (join.py), bounds the speed on a GPU (bound.py), which takes a
+replay of the main loop (waiting.py, replay.py), and looks for the next idea (advice.py).
+docs/explain.md says what is modelled and what is not.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import msgspec
 from grader import gpus
 from grader.devices.process import Silence, WorkerProcess
 from grader.errors import GraderError, MachineError
-from grader.explain.advice import Facts, advise
+from grader.explain.advice import advise
 from grader.explain.bound import bound
+from grader.explain.facts import Facts
 from grader.explain.join import count
 from grader.explain.messages import Answer, Question, Reply
+from grader.explain.steps import MainLoop, main_loop_steps
 from grader.gpus import Gpu
 from grader.model import (
     Advice,
@@ -59,6 +62,7 @@ def explain(
     What cannot be found out is said in ``missing``; None where there is no disassembler.
     """
     counts: tuple[KernelCounts, ...] = ()
+    loops: tuple[MainLoop | None, ...] = ()
     missing = None
     with ThreadPoolExecutor(max_workers=1) as pool:
         sampled = pool.submit(_sampled, build, source_root, plan, memory_mb)
@@ -67,9 +71,9 @@ def explain(
         except GraderError:
             return None
         try:
-            counts = tuple(
-                count(_named(functions, each.kernel), each, plan.size) for each in sampled.result()
-            )
+            launches = [(_named(functions, each.kernel), each) for each in sampled.result()]
+            counts = tuple(count(*launch, plan.size) for launch in launches)
+            loops = tuple(main_loop_steps(*launch, plan.size) for launch in launches)
             missing = None if counts else "it launches too many kinds of kernels"
         except GraderError as error:
             missing = str(error)
@@ -80,8 +84,8 @@ def explain(
         kernels=tuple(summarise(function) for function in functions if function.entry),
         counts=counts,
         tile=_tile(counts, plan.size),
-        bounds=tuple(_bounds(counts, build, plan.size, shown)),
-        advice=_advice(counts, build, functions, plan.size, gpu or _like(build.arch)),
+        bounds=tuple(_bounds(counts, loops, build, plan.size, shown)),
+        advice=_advice(counts, loops, build, functions, plan.size, gpu or _like(build.arch)),
         missing=missing,
     )
 
@@ -119,10 +123,14 @@ def _sampled(
 
 
 def _bounds(
-    counts: Sequence[KernelCounts], build: Build, size: Mnk, shown: Sequence[Gpu]
+    counts: Sequence[KernelCounts],
+    loops: Sequence[MainLoop | None],
+    build: Build,
+    size: Mnk,
+    shown: Sequence[Gpu],
 ) -> list[Bound]:
     kernels = {kernel.name: kernel for kernel in build.kernels}
-    found = (bound(counts, kernels, size, gpu) for gpu in shown)
+    found = (bound(counts, kernels, size, gpu, loops) for gpu in shown)
     return [each for each in found if each is not None]
 
 
@@ -155,6 +163,7 @@ def _tile(counts: Sequence[KernelCounts], size: Mnk) -> Tile | None:
 
 def _advice(
     counts: Sequence[KernelCounts],
+    loops: Sequence[MainLoop | None],
     build: Build,
     functions: Sequence[Function],
     size: Mnk,
@@ -177,5 +186,6 @@ def _advice(
             loop=sass.loop,
             code=main_loop_code(function),
             counts=most,
+            steps=loops[counts.index(most)],
         )
     )

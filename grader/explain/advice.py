@@ -1,8 +1,9 @@
 """Counts → what to try next. Every rule names its evidence; one without evidence says nothing.
 
 A rule's gain is what the bound model says of the counts as they would be with the idea carried out
-as the rung does it. Where the idea hides latency, which the model leaves out, or relieves what is
-not the narrowest, the gain is None.
+as the rung does it, apart from waiting, which counts do not tell; or, where the idea is about
+waiting, what a replay of the loop says with that waiting gone. Where the idea relieves what is not
+the narrowest, the gain is None.
 """
 
 from __future__ import annotations
@@ -14,64 +15,19 @@ import msgspec
 
 import grader
 from grader import gpus
-from grader.explain.bound import bound
-from grader.explain.structure import ffma_while_loading, place, waits_to_store
-from grader.gpus import Gpu
+from grader.explain.facts import Facts
+from grader.explain.steps import Step, Unit
+from grader.explain.structure import ffma_while_loading, waits_to_store
 from grader.model import (
     Advice,
-    KernelCounts,
-    KernelInfo,
-    KernelSass,
-    Mnk,
-    Record,
-    SassLoop,
     Traffic,
 )
-from grader.sass import Instruction
 
 _WORTH = 0.9  # loads left, below which more elements for each thread are advised
-_NOTICED = 1.02  # less is within what the model leaves out
+_BANKS_NOTICED = 0.08  # of the cycles; the rungs that order their FFMA lose half of it
 _MOST = 3  # pieces of advice; a student does one thing at a time
 _BLOCKED = 16  # elements for each thread from which loads of tiles are worth a thought
 _REFERENCE = Path(grader.__file__).parents[1] / "reference"
-
-
-class Facts(Record):
-    """All that a rule may look at: the launch that does most of the work."""
-
-    size: Mnk
-    gpu: Gpu
-    kernel: KernelInfo
-    sass: KernelSass
-    loop: SassLoop
-    code: tuple[Instruction, ...]  # of the main loop
-    counts: KernelCounts
-
-    def executed(self, *kinds: str) -> int:
-        """Warp instructions of these kinds; "LDS" stands for every width."""
-        return sum(
-            entry.count
-            for entry in self.counts.mix
-            if entry.kind in kinds or entry.kind.split(".")[0] in kinds
-        )
-
-    def each(self, *kinds: str) -> float:
-        """The same for each FFMA."""
-        return self.executed(*kinds) / max(self.executed("FFMA"), 1)
-
-    def where(self, *bases: str) -> tuple[str | None, int | None]:
-        return place(self.code, bases)
-
-    def gain(self, **changes: object) -> float | None:
-        """How the bound grows when the counts change so."""
-        kernels = {self.kernel.name: self.kernel}
-        now = bound([self.counts], kernels, self.size, self.gpu)
-        changed = msgspec.structs.replace(self.counts, **changes)
-        then = bound([changed], kernels, self.size, self.gpu)
-        if now is None or then is None:
-            return None
-        factor = then.tflops / now.tflops
-        return factor if factor >= _NOTICED else None
 
 
 def advise(facts: Facts) -> tuple[Advice, ...]:
@@ -252,11 +208,26 @@ def _exposed(facts: Facts) -> Advice | None:
     between = ffma_while_loading(facts.code)
     if between is None or between >= 32 or facts.loop.accumulators < _BLOCKED:
         return None
+    waiting = facts.waiting()
+    replayed = (
+        f", and in a replay of it a warp spends {100 * waiting.warp_global_loads:.0f} % of its "
+        f"time waiting for them and {100 * waiting.warp_barriers:.0f} % at barriers"
+        if waiting
+        else ""
+    )
     message = (
         f"the loop waits for global memory: {between} FFMA stand between a load and the first "
-        "instruction that needs it; load the next tile into registers before computing this one"
+        f"instruction that needs it{replayed}; load the next tile into registers before computing "
+        "this one"
     )
-    return _advice(facts, "register_prefetch", message, "LDG")
+    return _advice(facts, "register_prefetch", message, "LDG", gain=facts.gain_if(_at_once))
+
+
+def _at_once(step: Step) -> Step:
+    """A load from global memory that has arrived when it is asked for."""
+    if step.unit is not Unit.LINES:
+        return step
+    return msgspec.structs.replace(step, sectors=0.0, latency=1)
 
 
 def _two_barriers(facts: Facts) -> Advice | None:
@@ -283,6 +254,24 @@ def _through_registers(facts: Facts) -> Advice | None:
     )
     left = facts.counts.instructions - facts.executed("STS")
     return _advice(facts, "multistage", message, "STS", gain=facts.gain(instructions=left))
+
+
+def _banks(facts: Facts) -> Advice | None:
+    """FFMA that wait for registers which lie in one bank."""
+    waiting = facts.waiting()
+    if waiting is None or waiting.banks < _BANKS_NOTICED or facts.loop.accumulators < _BLOCKED:
+        return None
+    message = (
+        f"FFMA wait for register banks: in {100 * waiting.banks:.0f} % of the cycles of a replay "
+        "nothing issues because two of their operands come from one bank (even or odd registers) "
+        "and no .reuse saves one; in an order that takes one of a's or b's values twice in a row "
+        "every FFMA reads two registers"
+    )
+    return _advice(facts, "reuse_order", message, "FFMA", gain=facts.gain_if(_two_reads))
+
+
+def _two_reads(step: Step) -> Step:
+    return msgspec.structs.replace(step, reads=(1, 1)) if any(step.reads) else step
 
 
 def _long_wave(facts: Facts) -> Advice | None:
@@ -332,5 +321,5 @@ def _tail(facts: Facts) -> Advice | None:
 _RULES: Sequence[Callable[[Facts], Advice | None]] = (
     *(_few_blocks, _global_sum, _no_tile, _conflicts, _rolled, _more_for_each_thread),
     *(_scalar_loads, _scalar_shared, _exposed, _two_barriers, _through_registers),
-    *(_long_wave, _tail),
+    *(_long_wave, _tail, _banks),
 )

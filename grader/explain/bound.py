@@ -13,38 +13,54 @@ Modelled
                     cycle, or 64 per multiprocessor
     DRAM            A and B read once, C written once
     latency         a lone warp's time, with the warps that fit at a time (``serial.py``)
+    waiting         the main loop, replayed by all warps that fit at a time (``waiting.py``)
 
-Not modelled: misses of the caches and how busy DRAM then is, latencies beyond the L1's, waiting at
-barriers, banks of registers, instruction cache, pipes that two kinds of instructions share, clocks
-under load, the last wave's tail beyond the busiest multiprocessor. All of these make a kernel
-slower than the bound, never faster.
+Not modelled: misses of the L2 beyond the first and how busy DRAM then is, what is outside of the
+main loop but its instructions, the instruction cache, clocks under load, the last wave's tail
+beyond the busiest multiprocessor. All of these make a kernel slower than the bound, never faster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 from grader import gpus
+from grader.explain.steps import MainLoop
+from grader.explain.waiting import Wave, waited
 from grader.gpus import Gpu
-from grader.model import Bound, KernelCounts, KernelInfo, Limit, Mnk
+from grader.model import Bound, KernelCounts, KernelInfo, Limit, Mnk, Waiting
 
 _SECTOR = 32  # bytes
 _L2_BYTES = 64  # to one multiprocessor in each cycle
 
 
 def bound(
-    counts: Iterable[KernelCounts], kernels: Mapping[str, KernelInfo], size: Mnk, gpu: Gpu
+    counts: Sequence[KernelCounts],
+    kernels: Mapping[str, KernelInfo],
+    size: Mnk,
+    gpu: Gpu,
+    loops: Sequence[MainLoop | None] = (),
 ) -> Bound | None:
-    """kernels: by mangled name, as built for ``gpu``'s architecture or one like it.
+    """kernels: by mangled name, as built for ``gpu``'s architecture or one like it. loops: of the
+    same launches as ``counts``; without them nothing is said of waiting.
 
     None when nothing was counted, or a block does not fit on this GPU.
     """
-    total = 0.0
+    total, longest = 0.0, 0.0
+    waiting: Waiting | None = None
     sums: dict[str, float] = {}
-    for each in counts:
-        seconds = _seconds(each, kernels.get(each.name), size, gpu)
-        if seconds is None:
+    for index, (each, loop) in enumerate(zip_longest(counts, loops)):
+        kernel = kernels.get(each.name)
+        wave = _wave(each, kernel, gpu) if kernel is not None else None
+        if kernel is not None and wave is None:
             return None
+        seconds = _seconds(each, wave, gpu)
+        found = waited(loop, wave, gpu, cold=not index) if loop and wave else None
+        if found is not None:
+            seconds["waiting"] = found[0]
+        if found is not None and found[0] > longest:
+            longest, waiting = found
         total += max(seconds.values())
         for resource, value in seconds.items():
             sums[resource] = sums.get(resource, 0.0) + value
@@ -67,15 +83,36 @@ def bound(
         resource=limits[0].resource,
         limits=tuple(limits),
         peak_tflops=gpu.fp32_tflops,
+        waiting=waiting,
     )
 
 
-def _seconds(
-    counts: KernelCounts, kernel: KernelInfo | None, size: Mnk, gpu: Gpu
-) -> dict[str, float] | None:
+def _wave(counts: KernelCounts, kernel: KernelInfo, gpu: Gpu) -> Wave | None:
+    """The blocks that the busiest multiprocessor holds at a time. None when not even one fits."""
+    fits = gpus.occupancy(
+        gpu.multiprocessor,
+        block=counts.block,
+        registers=kernel.registers,
+        shared_bytes=kernel.shared_bytes + counts.shared_bytes,
+    )
+    if fits is None:
+        return None
+    most = -(-_blocks(counts) // gpu.multiprocessors)
+    resident = min(fits.blocks, most)
+    return Wave(
+        blocks=resident, warps=fits.warps // fits.blocks, times=most / resident * counts.times
+    )
+
+
+def _blocks(counts: KernelCounts) -> int:
+    """Of one launch."""
+    return counts.grid[0] * counts.grid[1] * counts.grid[2]
+
+
+def _seconds(counts: KernelCounts, wave: Wave | None, gpu: Gpu) -> dict[str, float]:
     """What each resource needs for one kind of launch."""
     sm = gpu.multiprocessor
-    blocks = counts.grid[0] * counts.grid[1] * counts.grid[2]
+    blocks = _blocks(counts)
     busiest = -(-blocks // gpu.multiprocessors) / blocks  # share of one multiprocessor
     lines = counts.global_loads.lines + counts.global_stores.lines + counts.global_copies.lines
     waves = counts.shared_loads.cost + counts.shared_stores.cost + counts.shared_copies.cost
@@ -88,16 +125,6 @@ def _seconds(
         * _SECTOR
         / (gpu.l2_bytes_per_clock or _L2_BYTES * gpu.multiprocessors),
     }
-    if kernel is not None:
-        fits = gpus.occupancy(
-            sm,
-            block=counts.block,
-            registers=kernel.registers,
-            shared_bytes=kernel.shared_bytes + counts.shared_bytes,
-        )
-        if fits is None:
-            return None
-        resident = min(fits.blocks, -(-blocks // gpu.multiprocessors))
-        rounds = blocks * busiest / resident  # of resident blocks, one after the other
-        cycles["latency"] = counts.warp_cycles * counts.times * rounds
+    if wave is not None:
+        cycles["latency"] = counts.warp_cycles * wave.times
     return {name: value / (gpu.clock_mhz * 1e6) for name, value in cycles.items()}

@@ -22,15 +22,7 @@ def conserve(
     """
     counts = list(known)
     edges: dict[Edge, float] = {}
-    into: list[list[Edge]] = [[] for _ in counts]
-    out: list[list[Edge]] = [[] for _ in counts]
-    for index, block in enumerate(function.blocks):
-        for successor in block.successors:
-            out[index].append((index, successor))
-            into[successor].append((index, successor))
-    leaves = [
-        any(item.base in _LEAVING for item in function.of_block(b)) for b in range(len(counts))
-    ]
+    into, out, leaves = _graph(function)
     if counts and counts[0] is None:
         counts[0] = guesses[0]
     for index, block in enumerate(function.blocks):
@@ -52,6 +44,37 @@ def conserve(
             return [times if times is not None else 0.0 for times in counts]
         most = sum(edges.get(edge, counts[edge[0]] or guesses[edge[0]]) for edge in into[left])
         counts[left] = min(guesses[left], most)
+
+
+def flows(function: Function, counts: Sequence[float]) -> dict[Edge, float]:
+    """How often every edge is taken when the executions of all blocks are known. What they leave
+    open is divided as the blocks behind it run."""
+    edges: dict[Edge, float] = {}
+    into, out, leaves = _graph(function)
+    known: list[float | None] = list(counts)
+    while _propagate(known, edges, into, out, leaves):
+        pass
+    for index, side in enumerate(out):
+        missing = [edge for edge in side if edge not in edges]
+        rest = max(counts[index] - sum(edges.get(edge, 0.0) for edge in side), 0.0)
+        behind = sum(counts[edge[1]] for edge in missing)
+        for edge in missing:
+            edges[edge] = rest * counts[edge[1]] / behind if behind else 0.0
+    return edges
+
+
+def _graph(function: Function) -> tuple[list[list[Edge]], list[list[Edge]], list[bool]]:
+    """Edges into and out of every block, and whether warps may leave it by none of them."""
+    into: list[list[Edge]] = [[] for _ in function.blocks]
+    out: list[list[Edge]] = [[] for _ in function.blocks]
+    for index, block in enumerate(function.blocks):
+        for successor in block.successors:
+            out[index].append((index, successor))
+            into[successor].append((index, successor))
+    leaves = [
+        any(item.base in _LEAVING for item in function.of_block(index)) for index in range(len(out))
+    ]
+    return into, out, leaves
 
 
 def _gates(

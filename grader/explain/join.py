@@ -24,14 +24,9 @@ _OFF = "predicated off"  # accesses whose guard lets no lane of the warp through
 
 
 def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
-    """What all launches of this kind do together, scaled up from the sampled blocks.
-
-    A sample that ran out of time is scaled by its share of 2·M·N·K, as if the kernel did all of it.
-    """
+    """What all launches of this kind do together, scaled up from the sampled blocks."""
     rows = {row.row: row for row in sample.rows}
-    factor = sample.all_blocks * sample.times / sample.blocks
-    if not sample.complete and sample.flops:
-        factor = size.flops / sample.flops
+    factor = scale(sample, size)
     runs = executions(function, rows)
     moving = {each.item.address: each for each in accesses(function, rows, runs)}
     mix: Counter[str] = Counter()
@@ -70,10 +65,19 @@ def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
     )
 
 
+def scale(sample: LaunchSample, size: Mnk) -> float:
+    """What the sampled blocks did times this is what all launches of their kind do.
+
+    A sample that ran out of time is scaled by its share of 2·M·N·K, as if the kernel did all of it.
+    """
+    if not sample.complete and sample.flops:
+        return size.flops / sample.flops
+    return sample.all_blocks * sample.times / sample.blocks
+
+
 def _alone(function: Function, sample: LaunchSample, runs: Sequence[float], factor: float) -> float:
     """Cycles of one warp of one block. What a sample lacks of its time is added."""
-    threads = sample.block[0] * sample.block[1] * sample.block[2]
-    warps = -(-threads // 32) * sample.all_blocks * sample.times
+    warps = sample.warps * sample.all_blocks * sample.times
     return warp_cycles(function, runs) * factor / warps
 
 

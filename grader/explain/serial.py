@@ -12,8 +12,8 @@ from grader.sass import Function, Instruction
 
 # Cycles from issue to result. Shared memory and the L1: the least that microbenchmarks of Volta to
 # Hopper report. A load that does not hit the L1 takes far longer; that is left out on purpose.
-_LATENCY = {"LDS": 22, "LDSM": 22, "LDG": 32, "LD": 32, "LDL": 32, "LDC": 8, "S2R": 8}
-_OTHER = 6  # what else sets a scoreboard
+LATENCY = {"LDS": 22, "LDSM": 22, "LDG": 32, "LD": 32, "LDL": 32, "LDC": 8, "S2R": 8}
+OTHER_LATENCY = 6  # what else sets a scoreboard
 _NO_CONTROL = 1  # a stall count that cannot be read
 
 
@@ -34,7 +34,7 @@ def _pass(code: Sequence[Instruction], ready: dict[int, float], now: float) -> f
             continue
         now = max([now, *(ready.get(board, 0.0) for board in control.waits)])
         if control.write_barrier is not None:
-            board, done = control.write_barrier, now + _LATENCY.get(item.base, _OTHER)
+            board, done = control.write_barrier, now + LATENCY.get(item.base, OTHER_LATENCY)
             ready[board] = max(ready.get(board, 0.0), done)
         now += max(control.stall, 1)
     return now

@@ -28,6 +28,7 @@ from grader.model.explanation import (
     SassLoop,
     Tile,
     Traffic,
+    Waiting,
 )
 from grader.model.findings import (
     Finding,
@@ -125,5 +126,6 @@ __all__ = [
     "Timing",
     "Traffic",
     "Verdict",
+    "Waiting",
     "Watched",
 ]

@@ -87,8 +87,24 @@ class Occupancy(Record):
 
 
 class Limit(Record):
-    resource: str  # "issue", "FP32", "shared memory", "L1", "L2", "DRAM" or "latency"
+    resource: str  # "issue", "FP32", "shared memory", "L1", "L2", "DRAM", "latency" or "waiting"
     tflops: float  # what this resource alone would allow
+
+
+class Waiting(Record):
+    """A replay of the main loop by all warps that one multiprocessor holds. Shares of the cycles of
+    its schedulers: in ``issued`` they issue, else no warp can go on, most of all because of what
+    the others say; together 1 but for rounding. Shares of a warp's own time: what others hide."""
+
+    cycles: float  # for one round of the loop by all of them
+    issued: float
+    stalls: float  # stall counts, results of arithmetic, busy pipes
+    banks: float  # registers of an FFMA, all in one bank
+    shared_loads: float
+    global_loads: float
+    barriers: float
+    warp_global_loads: float  # of a warp's own time
+    warp_barriers: float  # of a warp's own time
 
 
 class Bound(Record):
@@ -100,6 +116,7 @@ class Bound(Record):
     resource: str  # the one that says so
     limits: tuple[Limit, ...]  # lowest first
     peak_tflops: float
+    waiting: Waiting | None = None  # of the launch that takes longest; null: it has no main loop
 
 
 class Advice(Record):

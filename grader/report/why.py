@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from grader import gpus
-from grader.model import Advice, Bound, Explanation, KernelCounts, Record, Result
+from grader.model import Advice, Bound, Explanation, KernelCounts, Record, Result, Waiting
 from grader.report.loop import loop_sentence
 from grader.report.text import kernel_name
 
@@ -98,6 +98,8 @@ def _limits(bounds: tuple[Bound, ...]) -> str:
     several = ", ".join(f"{each.resource} {each.tflops:.3g}" for each in first.limits[:4])
     others = [each for each in bounds[1:] if each.resource != first.resource]
     words = f"On {first.gpu}: {_RESOURCES[first.resource]}. TFLOPS each resource allows: {several}."
+    if first.waiting is not None and first.resource == "waiting":
+        words += f" {waiting_sentence(first.waiting)}"
     for each in others:
         words += f" On {each.gpu}: {_RESOURCES[each.resource]} ({each.tflops:.3g} TFLOPS)."
     return words
@@ -110,8 +112,25 @@ _RESOURCES = {
     "L1": "the L1 cache: lines of 128 bytes that loads from global memory touch",
     "L2": "the L2 cache's bandwidth",
     "DRAM": "DRAM's bandwidth",
+    "waiting": "waiting: at times no warp can go on",
     "latency": "latency: too few warps at a time to hide their waiting",
 }
+
+
+def waiting_sentence(waiting: Waiting) -> str:
+    """What the replay of the main loop says."""
+    reasons = {
+        "register banks": waiting.banks,
+        "loads from shared memory": waiting.shared_loads,
+        "loads from global memory": waiting.global_loads,
+        "barriers": waiting.barriers,
+        "results of arithmetic and busy pipes": waiting.stalls,
+    }
+    named = [f"{name} {100 * share:.0f} %" for name, share in reasons.items() if share >= 0.005]
+    return (
+        f"In a replay of the main loop the schedulers issue in {100 * waiting.issued:.0f} % of the "
+        f"cycles; the rest go by in waiting for: {', '.join(named)}."
+    )
 
 
 def _tile(why: Explanation, counts: KernelCounts) -> str:

@@ -4,15 +4,25 @@
 document says of one; ``find_tensor_cores`` what the judge wants to know.
 """
 
-from grader.sass.analysis import find_tensor_cores, main_loop, main_loop_code, summarise
-from grader.sass.code import Function, Instruction
+from grader.sass.analysis import (
+    ffma_reads,
+    find_tensor_cores,
+    loop_code,
+    main_loop,
+    main_loop_code,
+    summarise,
+)
+from grader.sass.code import Function, Instruction, Loop
 from grader.sass.disassembly import disassemble, parse
 
 __all__ = [
     "Function",
     "Instruction",
+    "Loop",
     "disassemble",
+    "ffma_reads",
     "find_tensor_cores",
+    "loop_code",
     "main_loop",
     "main_loop_code",
     "parse",

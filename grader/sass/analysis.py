@@ -111,29 +111,33 @@ def accumulators(code: Iterable[Instruction]) -> int:
 
 
 def bank_conflicts(code: Sequence[Instruction]) -> int:
-    """FFMA that need three different registers of one bank, each of which costs a cycle.
+    """FFMA that need three different registers of one bank, each of which costs a cycle."""
+    return sum(max(reads) > 2 for reads in ffma_reads(code))
+
+
+def ffma_reads(code: Sequence[Instruction]) -> list[tuple[int, int]]:
+    """For every instruction, how many registers an FFMA reads from each bank; (0, 0) for others.
 
     From Volta on there are two banks, even and odd registers. An operand that the instruction
     before left in the reuse cache (``.reuse``, same position) is not read from its bank.
     """
-    conflicts = 0
+    found = []
     cached: dict[int, str] = {}
     for item in code:
         registers = _sources(item)
-        if item.base in _FFMA:
-            read = {
-                name
-                for position, name in registers.items()
-                if name != "RZ" and cached.get(position) != name
-            }
-            odd = sum(int(name[1:]) % 2 for name in read)
-            conflicts += max(odd, len(read) - odd) > 2
+        read = {
+            name
+            for position, name in registers.items()
+            if item.base in _FFMA and name != "RZ" and cached.get(position) != name
+        }
+        odd = sum(int(name[1:]) % 2 for name in read)
+        found.append((len(read) - odd, odd))
         cached = {
             position: name
             for position, name in registers.items()
             if item.operands[position].endswith(".reuse")
         }
-    return conflicts
+    return found
 
 
 def _sources(item: Instruction) -> dict[int, str]:

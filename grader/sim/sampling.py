@@ -59,6 +59,11 @@ class LaunchSample(Record):
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property
+    def warps(self) -> int:
+        """Of one block."""
+        return -(-self.block[0] * self.block[1] * self.block[2] // 32)
+
+    @property
     def flops(self) -> int:
         return sum(row.flops for row in self.rows)
 

@@ -1,0 +1,67 @@
+"""How long the main loop takes when its warps wait for each other, for memory and for registers.
+
+What the resident warps need for a round in the replay, times the rounds and the waves of resident
+blocks. No cache holds anything yet when the first wave of the first launch comes; later ones find
+all they ask for in the L2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from grader.explain.replay import Replayed, Why, replay
+from grader.explain.steps import MainLoop
+from grader.gpus import Gpu
+from grader.model import Record, Waiting
+
+
+class Wave(Record):
+    """The blocks that the busiest multiprocessor holds at a time."""
+
+    blocks: int
+    warps: int  # of each block
+    times: float  # one such wave after the other, in all launches of the kind
+
+
+def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, Waiting] | None:
+    """Seconds, and what they go by. ``cold``: no launch came before.
+
+    None when a round of the loop is too long to be replayed.
+    """
+    first = min(1.0, 1 / wave.times) if cold else 0.0
+    parts = []
+    for share, latency in (
+        (first, gpu.multiprocessor.dram_latency),
+        (1 - first, gpu.multiprocessor.l2_latency),
+    ):
+        found = replay(
+            loop.steps,
+            warps=wave.warps,
+            blocks=wave.blocks,
+            sm=gpu.multiprocessor,
+            latency=latency,
+        )
+        if found is None:
+            return None
+        parts.append((share, found))
+    said = _mixed(parts)
+    return said.cycles * loop.rounds * wave.times / (gpu.clock_mhz * 1e6), said
+
+
+def _mixed(parts: Sequence[tuple[float, Replayed]]) -> Waiting:
+    """``parts``: share of the waves, and how each of them goes."""
+
+    def mean(of: Callable[[Replayed], float]) -> float:
+        return sum(share * of(replayed) for share, replayed in parts)
+
+    return Waiting(
+        cycles=mean(lambda one: one.cycles),
+        issued=mean(lambda one: one.issued),
+        stalls=mean(lambda one: one.idle[Why.STALL]),
+        banks=mean(lambda one: one.idle[Why.BANKS]),
+        shared_loads=mean(lambda one: one.idle[Why.SHARED]),
+        global_loads=mean(lambda one: one.idle[Why.GLOBAL]),
+        barriers=mean(lambda one: one.idle[Why.BARRIER]),
+        warp_global_loads=mean(lambda one: one.waited[Why.GLOBAL]),
+        warp_barriers=mean(lambda one: one.waited[Why.BARRIER]),
+    )
