@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from grader.model import Finding, Severity
+from grader.sim.ptx import Instruction, Module
 from grader.sim.sighting import Scene, Sighting
 
 # As engine.hpp's EventKind numbers them.
@@ -207,3 +208,15 @@ _RULES = {
     BARRIER_UNINITIALISED: _Rule("uninitialized-read", _barrier_uninitialised),
     BARRIERS_MIXED: _Rule("barrier-divergence", _barriers_mixed),
 }
+
+
+def instruction_note(module: Module, kind: str, message: str, item: Instruction) -> Finding:
+    """What stands in the text, whether or not it runs."""
+    location = module.locations[item.loc] if item.loc >= 0 else None
+    return Finding(
+        kind=kind,
+        severity=Severity.NOTE,
+        message=message,
+        file=location.file if location else None,
+        line=location.line if location else None,
+    )

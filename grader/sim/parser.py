@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from grader.sim.declarations import local_variable, module_variable, parameters
 from grader.sim.ptx import (
-    SIZES,
     Function,
     Instruction,
     Label,
@@ -18,7 +18,6 @@ from grader.sim.ptx import (
     Module,
     PtxError,
     Variable,
-    number,
 )
 from grader.sim.scopes import Scopes
 
@@ -27,10 +26,6 @@ _PIECE = re.compile(r'"[^"]*"|[;{}]|[^;{}"]+')
 _LABEL = re.compile(r"\s*([\w$%]+)\s*:(?!:)")
 _LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*?inlined_at\s+(\d+)\s+(\d+)\s+(\d+))?")
 _FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"')
-_VARIABLE = re.compile(
-    r"(?:\.align\s+(?P<align>\d+)\s+)?(?:\.(?:v2|v4)\s+)?\.(?P<type>\w+)\s+(?P<name>[\w$%]+)"
-    r"(?P<dims>(?:\s*\[\s*\d*\s*\])*)"
-)
 _FUNCTION = re.compile(
     r"(?:\.(?:visible|weak|extern|common)\s+)*\.(?P<kind>entry|func)\s*"
     r"(?:\((?P<returns>[^)]*)\)\s*)?(?P<name>[\w$]+)\s*(?:\((?P<params>[^)]*)\))?",
@@ -156,25 +151,12 @@ class _Parser:
         function = Function(
             name=match["name"],
             entry=match["kind"] == "entry",
-            params=self._declarations(match["params"], "param"),
-            returns=self._declarations(match["returns"], "param"),
+            params=parameters(match["params"]),
+            returns=parameters(match["returns"]),
         )
         self.functions[function.name] = function
         self.externs.discard(function.name)
         self.function = function
-
-    @staticmethod
-    def _declarations(text: str | None, space: str) -> list[Variable]:
-        found = []
-        for part in (text or "").split(","):
-            part = part.strip().removeprefix(".param").strip()
-            part = re.sub(
-                r"\.ptr(\s+\.(global|shared|const|local))?(\s+\.align\s+\d+)?\s*", "", part
-            )
-            match = _VARIABLE.match(part)
-            if match:
-                found.append(_variable(match, space))
-        return found
 
     def _label(self, name: str) -> None:
         if self.function is None:
@@ -202,7 +184,7 @@ class _Parser:
         space = next((w[1:] for w in words[:4] if w in (".global", ".const", ".shared")), None)
         if space is None:
             return
-        self.variables.append(_module_variable(text, space))
+        self.variables.append(module_variable(text, space))
 
     def _declaration(self, text: str) -> None:
         function = self.function
@@ -218,10 +200,7 @@ class _Parser:
                 else:
                     function.registers[self.scopes.declare(name)] = kind[1:]
         elif directive in (".local", ".shared", ".param"):
-            match = _VARIABLE.match(rest.strip())
-            if match is None:
-                raise PtxError(f"declaration not understood: {text}")
-            variable = _variable(match, directive[1:])
+            variable = local_variable(rest.strip(), directive[1:])
             name = self.scopes.declare(variable.name)
             function.variables.append(Variable(name, variable.space, variable.size, variable.align))
         elif directive == ".branchtargets":
@@ -264,40 +243,6 @@ def _split(text: str) -> list[str]:
             start = index + 1
     parts.append(text[start:].strip())
     return parts
-
-
-def _variable(match: re.Match[str], space: str) -> Variable:
-    element = SIZES[match["type"]]
-    count = 1
-    for dim in re.findall(r"\[\s*(\d*)\s*\]", match["dims"] or ""):
-        count *= int(dim) if dim else 0
-    align = int(match["align"]) if match["align"] else element
-    return Variable(match["name"], space, element * count, align)
-
-
-def _module_variable(text: str, space: str) -> Variable:
-    extern = ".extern" in text.split()[:2]
-    declaration, _, initial = text.partition("=")
-    declaration = declaration[declaration.index(f".{space}") + len(space) + 1 :]
-    declaration = re.sub(r"\.attribute\s*\([^)]*\)", "", declaration).strip()
-    match = _VARIABLE.match(declaration)
-    if match is None:
-        raise PtxError(f"declaration not understood: {text}")
-    variable = _variable(match, space)
-    element = SIZES[match["type"]]
-    values = tuple(
-        (_number_or_symbol(value.strip(), match["type"]), element)
-        for value in initial.strip().strip("{}").split(",")
-        if value.strip()
-    )
-    return Variable(variable.name, space, variable.size, variable.align, values, extern)
-
-
-def _number_or_symbol(text: str, kind: str) -> int | str:
-    try:
-        return number(text, kind)
-    except ValueError:
-        return text.removeprefix("generic(").removesuffix(")")
 
 
 def parse(text: str, source_root: Path) -> Module:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,18 +19,17 @@ from grader.model import (
     LineCount,
     Memset,
     Plan,
-    Severity,
     SymbolWrite,
     Verdict,
 )
 from grader.sim.counts import Counters, line_counts
 from grader.sim.engine import EVENT, FLOW, MEMORY, load_engine, view
-from grader.sim.findings import finding, merge
+from grader.sim.findings import finding, instruction_note, merge
+from grader.sim.module import cells, initial_bytes, read_module
 from grader.sim.operation import UnsupportedInstruction
-from grader.sim.parser import parse
-from grader.sim.program import Builder, Program, reachable_functions
-from grader.sim.ptx import SIZES, Instruction, Module, PtxError, Variable
+from grader.sim.program import Builder, Program
 from grader.sim.sighting import Scene, plain_name
+from grader.sim.tensor_cores import tensor_core_notes
 
 Bytes = NDArray[np.uint8]
 
@@ -40,7 +39,6 @@ _POISON = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # NaN: what nobody wrote
 # A loop that never ends should be called so within a second at the smallest size, and no kernel
 # that computes anything should come near: one thread doing everything needs M·N·K at most.
 _STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
-_TENSOR_CORE = ("mma.", "wmma.", "wgmma.", "tcgen05.")
 _STOPS = {0: None, 1: "time", 2: "deadlock", 3: None}
 
 
@@ -88,8 +86,8 @@ class Simulator:
 
     def __init__(self, ptx: str, source_root: Path) -> None:
         self._engine = load_engine()
-        self._module = _parsed(ptx, source_root)
-        self._shared_cell, self._global_cell = _cells(self._module)
+        self._module = read_module(ptx, source_root)
+        self._shared_cell, self._global_cell = cells(self._module)
         self._variables = [v for v in self._module.variables if v.space in ("global", "const")]
         self._programs: dict[tuple[str, tuple[tuple[str, int], ...]], Program] = {}
 
@@ -167,7 +165,7 @@ class Simulator:
                 _Region(allocation.name, allocation.address, data, sampling or index < 2)
             )
         for name, variable in variables.items():
-            data = _initial(variable, addresses)
+            data = initial_bytes(variable, addresses)
             regions.append(_Region(plain_name(name), addresses[name], data, True))
         regions.sort(key=lambda r: r.address)
         places = {r.address: i for i, r in enumerate(regions)}
@@ -255,13 +253,13 @@ class Simulator:
         return self._programs[key]
 
     def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> Rejected:
-        note = _note(self._module, "unsupported", str(error), error.instruction)
+        note = instruction_note(self._module, "unsupported", str(error), error.instruction)
         where = f" ({note.file}:{note.line})" if note.file else ""
         tensor_cores = self._tensor_cores(plan)
         return Rejected(Verdict.IE, f"{error}{where}; grade it on a GPU", (note, *tensor_cores))
 
     def _tensor_cores(self, plan: Plan) -> list[Finding]:
-        return _tensor_core_notes(self._module, [plan])
+        return tensor_core_notes(self._module, [plan])
 
     def _counters(self, program: Program, handle: int) -> Counters:
         library, n = self._engine.library, program.length
@@ -272,71 +270,3 @@ class Simulator:
             view(library.sim_memory(handle), MEMORY, n),
             view(library.sim_source(handle), MEMORY, n),
         )
-
-
-def find_tensor_cores(ptx: str, source_root: Path, plans: Iterable[Plan]) -> tuple[Finding, ...]:
-    """A note for every tensor-core instruction of the kernels that ``plans`` launch.
-
-    Whether they may stand is the lab's to say. Raises Rejected(IE) for PTX that cannot be read.
-    """
-    return merge(_tensor_core_notes(_parsed(ptx, source_root), plans))
-
-
-def _parsed(ptx: str, source_root: Path) -> Module:
-    try:
-        return parse(ptx, source_root)
-    except PtxError as error:
-        raise Rejected(Verdict.IE, f"the simulator cannot read the PTX: {error}") from None
-
-
-def _tensor_core_notes(module: Module, plans: Iterable[Plan]) -> list[Finding]:
-    kernels = {o.kernel for plan in plans for o in plan.operations if isinstance(o, Launch)}
-    functions = [f for k in sorted(kernels) for f in reachable_functions(module, k)]
-    return [
-        _note(module, "tensor-core", f"{item.opcode} runs on tensor cores", item)
-        for function in functions
-        for item in function.body
-        if isinstance(item, Instruction) and item.opcode.startswith(_TENSOR_CORE)
-    ]
-
-
-def _note(module: Module, kind: str, message: str, item: Instruction) -> Finding:
-    location = module.locations[item.loc] if item.loc >= 0 else None
-    return Finding(
-        kind=kind,
-        severity=Severity.NOTE,
-        message=message,
-        file=location.file if location else None,
-        line=location.line if location else None,
-    )
-
-
-def _cells(module: Module) -> tuple[int, int]:
-    """Bytes per shadow cell of shared and of global memory: the narrowest access decides, so that
-    neighbouring halves written by two threads are not taken for a race."""
-    shared = everywhere = 4
-    for function in module.functions.values():
-        for item in function.body:
-            if not isinstance(item, Instruction) or not item.opcode.startswith(
-                ("ld", "st", "atom", "red.")
-            ):
-                continue
-            words = item.opcode.split(".")
-            width = SIZES.get(words[-1], 4)
-            if {"local", "param"} & set(words) or item.opcode.startswith("ldmatrix"):
-                continue
-            if not {"global", "const"} & set(words):
-                shared = min(shared, width)
-            if not any(w.startswith("shared") for w in words):
-                everywhere = min(everywhere, width)
-    return shared, everywhere
-
-
-def _initial(variable: Variable, addresses: Mapping[str, int]) -> Bytes:
-    data = np.zeros(max(variable.size, 1), np.uint8)
-    at = 0
-    for value, width in variable.initial:
-        bits = addresses.get(value, 0) if isinstance(value, str) else value
-        data[at : at + width] = np.frombuffer(bits.to_bytes(8, "little")[:width], np.uint8)
-        at += width
-    return data
