@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from functools import cache
@@ -91,6 +92,17 @@ def test_advice_carries_its_evidence() -> None:
     assert "9 lines of 128 bytes" in naive.message
     assert "16.5 wavefronts where 1 would do" in conflicts.message
     assert conflicts.gain == pytest.approx(15, rel=0.1)
+
+
+def test_advice_about_waiting_cites_a_replay() -> None:
+    exposed = next(a for a in explained(rung("transposed")).advice if a.idea == "register_prefetch")
+    banks = next(a for a in explained(rung("multistage")).advice if a.idea == "reuse_order")
+    said = re.search(r"in (\d+) % of the cycles of a replay", banks.message)
+    spent = re.search(r"spends (\d+) % of its time waiting for them", exposed.message)
+
+    assert said and int(said[1]) > 10 and banks.gain is not None and 1.05 < banks.gain < 1.3
+    assert spent and int(spent[1]) > 5
+    assert "reuse_order" not in [each.idea for each in explained(rung("packed_bulk")).advice]
 
 
 def test_what_needs_ampere_is_not_advised_for_turing() -> None:

@@ -177,6 +177,7 @@ def _advice(
     sass = summarise(function)
     if sass.loop is None:
         return ()
+    steps = loops[counts.index(most)]
     return advise(
         Facts(
             size=size,
@@ -186,6 +187,7 @@ def _advice(
             loop=sass.loop,
             code=main_loop_code(function),
             counts=most,
-            steps=loops[counts.index(most)],
+            steps=steps,
+            now=bound([most], {kernel.name: kernel}, size, gpu, [steps]),
         )
     )

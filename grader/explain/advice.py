@@ -208,7 +208,7 @@ def _exposed(facts: Facts) -> Advice | None:
     between = ffma_while_loading(facts.code)
     if between is None or between >= 32 or facts.loop.accumulators < _BLOCKED:
         return None
-    waiting = facts.waiting()
+    waiting = facts.waiting
     replayed = (
         f", and in a replay of it a warp spends {100 * waiting.warp_global_loads:.0f} % of its "
         f"time waiting for them and {100 * waiting.warp_barriers:.0f} % at barriers"
@@ -258,14 +258,14 @@ def _through_registers(facts: Facts) -> Advice | None:
 
 def _banks(facts: Facts) -> Advice | None:
     """FFMA that wait for registers which lie in one bank."""
-    waiting = facts.waiting()
+    waiting = facts.waiting
     if waiting is None or waiting.banks < _BANKS_NOTICED or facts.loop.accumulators < _BLOCKED:
         return None
     message = (
         f"FFMA wait for register banks: in {100 * waiting.banks:.0f} % of the cycles of a replay "
-        "nothing issues because two of their operands come from one bank (even or odd registers) "
-        "and no .reuse saves one; in an order that takes one of a's or b's values twice in a row "
-        "every FFMA reads two registers"
+        "nothing issues because operands come from one bank (even or odd registers) and no .reuse "
+        "saves one; where two FFMA in a row share a value of A or B and the others come from both "
+        "banks by turns, each reads only two registers"
     )
     return _advice(facts, "reuse_order", message, "FFMA", gain=facts.gain_if(_two_reads))
 

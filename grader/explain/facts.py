@@ -35,7 +35,8 @@ class Facts(Record):
     loop: SassLoop
     code: tuple[Instruction, ...]  # of the main loop
     counts: KernelCounts
-    steps: MainLoop | None  # of the main loop and what is round it, to be replayed
+    steps: MainLoop | None  # of the main loop and what is round it
+    now: Bound | None  # with a replay of them
 
     def executed(self, *kinds: str) -> int:
         """Warp instructions of these kinds; "LDS" stands for every width."""
@@ -63,23 +64,20 @@ class Facts(Record):
         factor = then.tflops / now.tflops
         return factor if factor >= _NOTICED else None
 
+    @property
     def waiting(self) -> Waiting | None:
-        """What a replay of the loop waits for."""
-        found = self._replayed(self.steps)
-        return found.waiting if found else None
+        """What the replay waits for."""
+        return self.now.waiting if self.now else None
 
     def gain_if(self, relieved: Callable[[Step], Step]) -> float | None:
         """How the bound grows when every step of the loop becomes what ``relieved`` says."""
-        if self.steps is None:
+        if self.steps is None or self.now is None:
             return None
         changed = msgspec.structs.replace(
             self.steps, steps=tuple(relieved(step) for step in self.steps.steps)
         )
-        now, then = self._replayed(self.steps), self._replayed(changed)
-        if now is None or then is None:
+        then = bound([self.counts], {self.kernel.name: self.kernel}, self.size, self.gpu, [changed])
+        if then is None:
             return None
-        factor = then.tflops / now.tflops
+        factor = then.tflops / self.now.tflops
         return factor if factor >= _NOTICED else None
-
-    def _replayed(self, steps: MainLoop | None) -> Bound | None:
-        return bound([self.counts], {self.kernel.name: self.kernel}, self.size, self.gpu, [steps])

@@ -40,7 +40,7 @@ _SECTOR_CYCLES = 0.5  # 64 bytes from the L2 reach a multiprocessor in a cycle
 _ACCESS_CYCLES = 4
 _ARRIVAL_CYCLES, _RELEASE_CYCLES = 2, 12
 _WARM, _ROUNDS = 8, 40
-_ISSUES = 4_000_000  # at most: about a tenth of a second
+_ISSUES = 1_200_000  # at most: less than a tenth of a second
 _MOST = 2  # times as far as the slowest warp the others may go on the average
 
 
