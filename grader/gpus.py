@@ -29,6 +29,7 @@ class Multiprocessor(Record):
     shared_unit: int = 128  # bytes; a block's shared memory is rounded up to a multiple
     shared_reserved: int = 1024  # bytes of every block that the system takes
     registers: int = 65536
+    integer_lanes: int = 64  # additions for each cycle
     schedulers: int = 4  # warp instructions issued in each cycle
     l2_latency: int = 188  # cycles, at least, of a load that hits the L2
     dram_latency: int = 290  # the same of what no cache holds
@@ -69,11 +70,11 @@ MULTIPROCESSORS = {
     87: Multiprocessor(fp32_lanes=128, warps=48, blocks=16, shared_kib=164),
     89: Multiprocessor(fp32_lanes=128, warps=48, blocks=24, shared_kib=100),
     90: Multiprocessor(fp32_lanes=128, shared_kib=228, l2_latency=246, dram_latency=450),
-    100: Multiprocessor(fp32_lanes=128, shared_kib=228),
-    103: Multiprocessor(fp32_lanes=128, shared_kib=228),
-    110: Multiprocessor(fp32_lanes=128, warps=48, blocks=24, shared_kib=228),
-    120: Multiprocessor(fp32_lanes=128, warps=48, blocks=24, shared_kib=100),
-    121: Multiprocessor(fp32_lanes=128, warps=48, blocks=24, shared_kib=100),
+    100: Multiprocessor(fp32_lanes=128, integer_lanes=128, shared_kib=228),
+    103: Multiprocessor(fp32_lanes=128, integer_lanes=128, shared_kib=228),
+    110: Multiprocessor(fp32_lanes=128, integer_lanes=128, warps=48, blocks=24, shared_kib=228),
+    120: Multiprocessor(fp32_lanes=128, integer_lanes=128, warps=48, blocks=24, shared_kib=100),
+    121: Multiprocessor(fp32_lanes=128, integer_lanes=128, warps=48, blocks=24, shared_kib=100),
 }
 
 # A more special name stands before a more general one.

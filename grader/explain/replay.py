@@ -33,7 +33,6 @@ from grader.model import Record
 from grader.native import compile_native
 
 _FLAGS = ("-std=c++20", "-O2", "-fvisibility=default")
-_INTEGER_CYCLES = 2  # 16 lanes for each scheduler
 _SECTOR_CYCLES = 0.5  # 64 bytes from the L2 reach a multiprocessor in a cycle
 # H200, 2026-11-21, python -m benchmarks.latencies_h200: the warps of a scheduler load 32 times 4 or
 # 8 bytes every 4.1 cycles; w warps pass a barrier every 12 + 2·w.
@@ -103,7 +102,7 @@ def _library() -> ctypes.CDLL:
 
 
 def replay(
-    steps: Sequence[Step], *, warps: int, blocks: int, sm: Multiprocessor, latency: int
+    steps: Sequence[Step], warps: int, blocks: int, sm: Multiprocessor, *, latency: int
 ) -> Replayed | None:
     """``blocks`` of ``warps`` each, resident at a time. ``latency``: cycles until the first sector
     from beyond the L1 is there. None when a round is too long for it."""
@@ -125,7 +124,7 @@ def _machine(warps: int, blocks: int, sm: Multiprocessor, latency: int, *, apart
         blocks=blocks,
         schedulers=sm.schedulers,
         fp32_cycles=32 * sm.schedulers // sm.fp32_lanes,
-        integer_cycles=_INTEGER_CYCLES,
+        integer_cycles=32 * sm.schedulers // sm.integer_lanes,
         access_cycles=_ACCESS_CYCLES,
         arrival_cycles=_ARRIVAL_CYCLES,
         release_cycles=_RELEASE_CYCLES,

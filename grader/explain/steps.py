@@ -130,8 +130,8 @@ def _unit(item: Instruction) -> Unit:
         return Unit.SHARED
     if item.base in ("LDG", "LDGSTS"):
         return Unit.LINES
-    if item.base == "BAR":
-        return Unit.BARRIER
+    if item.base == "BAR" and ".ARV" not in item.opcode and len(item.operands) == 1:
+        return Unit.BARRIER  # with a count, only some warps of the block come to it
     if item.base.startswith("IMAD"):
         return Unit.MULTIPLY
     if item.kind == "integer" and not item.base.startswith("U"):
