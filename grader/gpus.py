@@ -3,9 +3,8 @@
 Per compute capability: CUDA C++ Programming Guide, tables "Technical Specifications per Compute
 Capability" and "Throughput of Native Arithmetic Instructions"; allocation units from the tables of
 NVIDIA's occupancy calculator. Latencies: the least that microbenchmarks report, of the L2 for Volta
-(193), Turing (188) and Ampere (200), of DRAM for Ampere (290); Hopper's L2 was measured on an H200
-(2026-11-21, ``python -m benchmarks.latencies_h200``), its DRAM is taken below the 479 cycles that
-Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture", 2024, report. Per GPU:
+(193), Turing (188) and Ampere (200), of DRAM for Ampere (290); Hopper's were measured on an H200
+(2026-11-21, ``python -m benchmarks.latencies_h200``: 253 and 512 with reading the clock). Per GPU:
 multiprocessors, boost clock and DRAM bandwidth as NVIDIA publishes them (see ``_GPUS``). FP32 peaks
 are computed: multiprocessors × lanes × 2 × clock.
 """
@@ -69,7 +68,7 @@ MULTIPROCESSORS = {
     86: Multiprocessor(fp32_lanes=128, warps=48, blocks=16, shared_kib=100),
     87: Multiprocessor(fp32_lanes=128, warps=48, blocks=16, shared_kib=164),
     89: Multiprocessor(fp32_lanes=128, warps=48, blocks=24, shared_kib=100),
-    90: Multiprocessor(fp32_lanes=128, shared_kib=228, l2_latency=246, dram_latency=450),
+    90: Multiprocessor(fp32_lanes=128, shared_kib=228, l2_latency=250, dram_latency=480),
     100: Multiprocessor(fp32_lanes=128, integer_lanes=128, shared_kib=228),
     103: Multiprocessor(fp32_lanes=128, integer_lanes=128, shared_kib=228),
     110: Multiprocessor(fp32_lanes=128, integer_lanes=128, warps=48, blocks=24, shared_kib=228),

@@ -33,9 +33,10 @@ MEASURED = {
     "warp_tile": 37.53,
     "register_prefetch": 48.18,
     "double_buffer": 47.45,
-    "multistage": 47.63,
     "alice": 32.45,
     # docs/measurements/2026-11-21-h200-bound.txt
+    "multistage": 47.64,
+    "shared_tail": 58.43,
     "cp_async_ptx": 13.47,
     "cp_async_intrinsic": 8.29,
 }

@@ -14,6 +14,8 @@ from grader.explain.steps import MainLoop
 from grader.gpus import Gpu
 from grader.model import Record, Waiting
 
+_FETCHED = 2  # sectors: DRAM gives 64 bytes at a time (H200, benchmarks/latencies_h200.py)
+
 
 class Wave(Record):
     """The blocks that the busiest multiprocessor holds at a time."""
@@ -35,9 +37,15 @@ def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, 
         return None
     if first.cycles < later.cycles:
         first = later  # by a luckier order, but what takes longer to come makes nothing faster
-    share = min(1.0, 1 / wave.times)
+    share = min(1.0, 1 / wave.times) * _from_dram(loop)
     said = _mixed([(share, first), (1 - share, later)])
     return said.cycles * loop.rounds * wave.times / (gpu.clock_mhz * 1e6), said
+
+
+def _from_dram(loop: MainLoop) -> float:
+    """In which share of the rounds something comes from DRAM, when no cache holds anything."""
+    per_line = (step.sectors / step.work for step in loop.steps if step.sectors and step.work)
+    return min(1.0, max(per_line, default=0.0) / _FETCHED)
 
 
 def _mixed(parts: Sequence[tuple[float, Replayed]]) -> Waiting:
