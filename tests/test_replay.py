@@ -34,7 +34,9 @@ def test_ffma_alone_fill_every_slot() -> None:
 
     assert each.cycles == pytest.approx(100, abs=1) and each.issued == pytest.approx(1, abs=0.01)
     # 16 lanes for each scheduler: every second cycle.
-    assert run(*[FFMA] * 100, warps=4, sm=TURING).cycles == pytest.approx(200, abs=1)
+    half = run(*[FFMA] * 100, warps=4, sm=TURING)
+    assert half.cycles == pytest.approx(200, abs=1)
+    assert half.idle[Why.PIPE] == pytest.approx(0.5, abs=0.02)
     # Eight warps on four schedulers.
     assert run(*[FFMA] * 100, warps=8).cycles == pytest.approx(200, abs=1)
 

@@ -85,6 +85,19 @@ def test_a_wrong_kernel_is_told_what_to_mend_first() -> None:
     assert "No advice" not in shown(slow) + html.render(slow, {})
 
 
+def test_waiting_is_named_by_its_reason() -> None:
+    why = explained(rung("multistage"))
+    (said,) = [a.answer for a in answers(make_result(explanation=why)) if "limits" in a.question]
+
+    assert "the limit is waiting for register banks" in shown(make_result(explanation=why))
+    assert "In a replay of the main loop the schedulers issue in" in said
+    assert "waiting for register banks" in said
+    # A document from before there was a replay.
+    (bound,) = (msgspec.structs.replace(each, waiting=None) for each in why.bounds)
+    before = make_result(explanation=msgspec.structs.replace(why, bounds=(bound,)))
+    assert "the limit is waiting" in shown(before)
+
+
 def test_without_an_explanation_nothing_is_said() -> None:
     result = make_result()
 

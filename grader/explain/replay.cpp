@@ -13,7 +13,7 @@ constexpr Cycle NEVER = std::numeric_limits<Cycle>::max() / 2;
 constexpr int BOARDS = 6;
 
 enum Unit { NONE, FP32, INTEGER, SHARED, LINES, BARRIER, MULTIPLY };
-enum Why { STALL, BANKS, SHARED_LOAD, GLOBAL_LOAD, AT_BARRIER, WHYS };
+enum Why { STALL, PIPE, BANKS, SHARED_LOAD, GLOBAL_LOAD, AT_BARRIER, WHYS };
 
 struct Step {
   int32_t unit, stall, waits, sets, frees, latency, even, odd, copies, fence, board, left;
@@ -120,8 +120,9 @@ struct Replay {
   void issue(Scheduler& s, Warp& w, Cycle units) {
     const Step& step = steps[w.at];
     if (now > s.issued + 1) {
-      const Why unit = step.unit == FP32 && s.fp32 < units ? BANKS : STALL;
-      totals.idle[units > w.ready.until ? unit : w.ready.why] += now - s.issued - 1;
+      const Why unit = step.unit != FP32 ? STALL : s.fp32 < units ? BANKS : PIPE;
+      const bool busy = units > w.ready.until || (unit == PIPE && s.fp32 == now);
+      totals.idle[busy ? unit : w.ready.why] += now - s.issued - 1;
     }
     ++totals.issued;
     s.issued = now, s.last = &w, s.next = now + 1;

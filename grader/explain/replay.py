@@ -46,11 +46,12 @@ _MOST = 2  # times as far as the slowest warp the others may go on the average
 class Why(IntEnum):
     """What a warp waits for."""
 
-    STALL = 0  # stall counts, results of arithmetic, busy pipes
-    BANKS = 1  # registers, all in one bank
-    SHARED = 2  # loads from shared memory
-    GLOBAL = 3  # loads from global memory
-    BARRIER = 4  # other warps of its block
+    STALL = 0  # stall counts, results of arithmetic, pipes other than FP32
+    PIPE = 1  # the FP32 pipe, which is busy
+    BANKS = 2  # registers, all in one bank
+    SHARED = 3  # loads from shared memory
+    GLOBAL = 4  # loads from global memory
+    BARRIER = 5  # other warps of its block
 
 
 class Replayed(Record):

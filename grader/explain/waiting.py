@@ -58,6 +58,7 @@ def _mixed(parts: Sequence[tuple[float, Replayed]]) -> Waiting:
         cycles=mean(lambda one: one.cycles),
         issued=mean(lambda one: one.issued),
         stalls=mean(lambda one: one.idle[Why.STALL]),
+        fp32=mean(lambda one: one.idle[Why.PIPE]),
         banks=mean(lambda one: one.idle[Why.BANKS]),
         shared_loads=mean(lambda one: one.idle[Why.SHARED]),
         global_loads=mean(lambda one: one.idle[Why.GLOBAL]),

@@ -16,7 +16,7 @@ from grader.report import text
 from grader.report.groups import CONTEXT, neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
-from grader.report.why import advice_sentence
+from grader.report.why import advice_sentence, limit
 
 _MISMATCHES = 3  # sizes whose first wrong element is told; the document has the others
 _PICTURES = 1  # tile maps shown, of the largest C; more say nothing new
@@ -208,7 +208,7 @@ def _why(result: Result) -> Iterator[RenderableType]:
             "\n" if bound is why.bounds[0] else "",
             (f"{bound.gpu}: ", "bold"),
             f"at most {bound.tflops:.3g} of {bound.peak_tflops:.3g} TFLOPS at {why.size}, by its "
-            f"counts; the limit is {bound.resource}",
+            f"counts; the limit is {limit(bound)}",
         )
     for each in why.advice:
         place = f"line {each.line}: " if each.line is not None else ""

@@ -10,6 +10,7 @@ from grader.report.loop import loop_sentence
 from grader.report.text import kernel_name
 
 _SECTOR = 32  # bytes
+_PIPE = "the FP32 pipe"
 
 
 class Said(Record):
@@ -99,7 +100,7 @@ def _limits(bounds: tuple[Bound, ...]) -> str:
     others = [each for each in bounds[1:] if each.resource != first.resource]
     words = f"On {first.gpu}: {_RESOURCES[first.resource]}. TFLOPS each resource allows: {several}."
     if first.waiting is not None and first.resource == "waiting":
-        words += f" {waiting_sentence(first.waiting)}"
+        words += f" {_waiting(first.waiting)}"
     for each in others:
         words += f" On {each.gpu}: {_RESOURCES[each.resource]} ({each.tflops:.3g} TFLOPS)."
     return words
@@ -117,20 +118,35 @@ _RESOURCES = {
 }
 
 
-def waiting_sentence(waiting: Waiting) -> str:
+def limit(bound: Bound) -> str:
+    """The resource that says so, in a few words: "shared memory", "waiting for barriers"."""
+    if bound.resource != "waiting" or bound.waiting is None:
+        return bound.resource
+    reasons = _reasons(bound.waiting)
+    reasons.pop(_PIPE)  # it is what should be busy
+    return f"waiting for {max(reasons, key=lambda name: reasons[name])}"
+
+
+def _waiting(waiting: Waiting) -> str:
     """What the replay of the main loop says."""
-    reasons = {
+    several = sorted(_reasons(waiting).items(), key=lambda pair: -pair[1])
+    named = [f"{name} {100 * share:.0f} %" for name, share in several if share >= 0.005]
+    return (
+        f"In a replay of the main loop the schedulers issue in {100 * waiting.issued:.0f} % of the "
+        f"cycles; the rest go by in waiting for {', '.join(named)}."
+    )
+
+
+def _reasons(waiting: Waiting) -> dict[str, float]:
+    """Shares of the cycles in which no warp can go on."""
+    return {
+        _PIPE: waiting.fp32,
         "register banks": waiting.banks,
         "loads from shared memory": waiting.shared_loads,
         "loads from global memory": waiting.global_loads,
         "barriers": waiting.barriers,
-        "results of arithmetic and busy pipes": waiting.stalls,
+        "results of arithmetic and integer pipes": waiting.stalls,
     }
-    named = [f"{name} {100 * share:.0f} %" for name, share in reasons.items() if share >= 0.005]
-    return (
-        f"In a replay of the main loop the schedulers issue in {100 * waiting.issued:.0f} % of the "
-        f"cycles; the rest go by in waiting for: {', '.join(named)}."
-    )
 
 
 def _tile(why: Explanation, counts: KernelCounts) -> str:
