@@ -70,7 +70,7 @@ def test_a_listing_without_kernels_holds_nothing() -> None:
     assert parse("\t.target\tsm_90\n") == ()
 
 
-def test_a_bank_conflict_is_three_registers_of_one_bank_that_no_reuse_covers() -> None:
+def test_ffma_of_two_cycles_wait_for_three_registers_of_one_bank_that_no_reuse_covers() -> None:
     (function,) = parse(LISTING)
     loop = summarise(function).loop
 
@@ -80,6 +80,46 @@ def test_a_bank_conflict_is_three_registers_of_one_bank_that_no_reuse_covers() -
     uncovered = LISTING.replace("R6.reuse", "R6")
     again = summarise(parse(uncovered)[0]).loop
     assert again is not None and again.bank_conflicts == 2
+
+
+def ffma(*operands: str) -> str:
+    return (
+        f"        /*0010*/             FFMA {', '.join(operands)} ;  /* 0x0000000604087223 */\n"
+        "                                                           /* 0x004fe4000000000a */\n"
+    )
+
+
+# Operands of a loop's FFMA, and the cycles they wait each time round, in which the branch is a
+# cycle of rest. An H200 took as long for such patterns (`python -m benchmarks.register_banks`).
+STREAMS = {
+    "three reads of two banks": (
+        [("R8", "R4", "R6", "R9"), ("R9", "R4", "R7", "R9")] * 4,
+        3,
+    ),
+    "two of one bank, the banks by turns": (
+        [("R8", "R4", "R8", "R8"), ("R9", "R5", "R9", "R9")] * 4,
+        0,
+    ),
+    "two of one bank, always the same": ([("R8", "R4", "R8", "R8")] * 8, 7),
+    "the factor that stays is kept": (
+        [("R8", "R4.reuse", "R6", "R9"), ("R8", "R4.reuse", "R7", "R10")] * 4,
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("stream, cycles", STREAMS.values(), ids=STREAMS)
+def test_ffma_of_one_cycle_wait_when_a_bank_lags_behind(
+    stream: list[tuple[str, ...]], cycles: int
+) -> None:
+    begin, end = LISTING.index("        /*0010*/"), LISTING.index("        /*0030*/")
+    body = "".join(ffma(*operands) for operands in stream)
+    listing = (LISTING[:begin] + body + LISTING[end:]).replace("sm_80", "sm_90")
+
+    loop = summarise(parse(listing)[0]).loop
+
+    assert loop is not None and loop.ffma == 8
+    assert loop.bank_conflicts == cycles
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90"])

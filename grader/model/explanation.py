@@ -28,7 +28,7 @@ class SassLoop(Record):
     accumulators: int  # chains of dependent FFMA: elements of C that a thread sums up
     unroll: int  # steps along K in one iteration: FFMA for each accumulator
     mix: tuple[OpcodeCount, ...]  # most frequent first; adds up to ``instructions``
-    bank_conflicts: int  # FFMA that wait a cycle for a register bank
+    bank_conflicts: int  # cycles for which its FFMA wait for register banks
     stall_cycles: int | None  # sum of the control codes: the least a lone warp needs
     lines: tuple[SassLine, ...]
 

@@ -14,7 +14,7 @@ def loop_sentence(loop: SassLoop) -> str:
         f"instructions for each FFMA), {loop.accumulators} sums, {loop.unroll} steps along K"
     )
     if loop.bank_conflicts:
-        words += f", {loop.bank_conflicts} FFMA with a register-bank conflict"
+        words += f", {loop.bank_conflicts} cycles of waiting for register banks"
     if loop.stall_cycles is not None:
         words += f"; a warp alone needs {loop.stall_cycles} cycles or more"
     return words

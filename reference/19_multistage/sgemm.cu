@@ -128,7 +128,10 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
         for (int v = 0; v < TN; ++v)
 #pragma unroll
-          for (int u = 0; u < TM; ++u) acc[v][u] += a[u] * b[v];
+          for (int t = 0; t < TM; ++t) {
+            const int u = v % 2 ? t : TM - 1 - t;  // down a column, up the next: rung 23 says why
+            acc[v][u] += a[u] * b[v];
+          }
       }
     }
   }
