@@ -23,7 +23,7 @@ from grader.sass import disassemble, summarise
 from grader.submission import load_submission
 from grader.toolchain import find_toolchain
 
-_FILE = re.compile(r"_GLOBAL__N__\w+?_cu_[0-9a-f]+_\d+")  # what stands for an unnamed namespace
+_FILE = re.compile(r"_GLOBAL__N__\w+?_cu_[0-9a-f]{8}")  # what stands for an unnamed namespace
 
 
 def rows(folder: Path, arch: str) -> list[list[str]]:
