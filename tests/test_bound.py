@@ -133,16 +133,16 @@ def test_what_was_measured_stays_under_the_bound_and_near_it(name: str) -> None:
 def test_what_a_replay_waits_for() -> None:
     """A tile that is used as soon as it comes; the same one round ahead; FFMA in no good order."""
     exposed, prefetched = bound_of("transposed").waiting, bound_of("register_prefetch").waiting
-    multistage = bound_of("multistage").waiting
+    buffered = bound_of("double_buffer").waiting
 
-    assert exposed is not None and prefetched is not None and multistage is not None
+    assert exposed is not None and prefetched is not None and buffered is not None
     assert exposed.warp_global_loads > 0.05 > prefetched.warp_global_loads
     assert exposed.issued < prefetched.issued - 0.03
-    assert bound_of("multistage").resource == "waiting"
-    assert multistage.banks > 0.1 > multistage.stalls + multistage.global_loads
-    shares = (multistage.issued, multistage.banks, multistage.stalls, multistage.fp32)
-    loads = multistage.shared_loads + multistage.global_loads
-    assert 0.98 < sum(shares) + loads + multistage.barriers < 1.02
+    assert bound_of("double_buffer").resource == "waiting"
+    assert buffered.banks > 0.1 > buffered.stalls + buffered.global_loads
+    shares = (buffered.issued, buffered.banks, buffered.stalls, buffered.fp32)
+    loads = buffered.shared_loads + buffered.global_loads
+    assert 0.98 < sum(shares) + loads + buffered.barriers < 1.02
 
 
 def test_the_bounds_rank_kernels_as_the_clock_does() -> None:

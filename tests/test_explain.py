@@ -96,7 +96,7 @@ def test_advice_carries_its_evidence() -> None:
 
 def test_advice_about_waiting_cites_a_replay() -> None:
     exposed = next(a for a in explained(rung("transposed")).advice if a.idea == "register_prefetch")
-    banks = next(a for a in explained(rung("multistage")).advice if a.idea == "reuse_order")
+    banks = next(a for a in explained(rung("double_buffer")).advice if a.idea == "reuse_order")
     said = re.search(r"in (\d+) % of the cycles of a replay", banks.message)
     spent = re.search(r"spends (\d+) % of its time waiting for them", exposed.message)
 
