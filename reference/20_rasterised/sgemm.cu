@@ -8,6 +8,8 @@
 // Tile:     BM = BN = 128, BK = 8, warp 64 x 32, TM = TN = 8, 4 stages, 33 KiB of shared memory,
 //           256 threads, bands of 16 tiles.
 // Bound:    instruction issue.
+// Measured: as fast as rung 19 on an H200, whose L2 of 50 MB holds the lines of tiles in either
+//           order.
 // Command:  grade reference/20_rasterised
 #include "gemm.cuh"
 
