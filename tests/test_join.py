@@ -10,9 +10,12 @@ import pytest
 
 from benchmarks import counters_h200
 from grader.explain.compare import Compared, compare, total
+from grader.explain.conservation import conserve
 from grader.model import KernelCounts
+from grader.sass import Function, Loop
+from grader.sass.code import Block
 from grader.toolchain import find_toolchain
-from tests.explained import ALICE, FIXTURES, ROOT, built, counts, rung
+from tests.explained import ALICE, FIXTURES, ROOT, built, counts, functions, rung
 
 N = 512
 NCU = counters_h200.load(ROOT / "docs/measurements/2026-11-21-h200-counters.json")
@@ -94,6 +97,22 @@ def test_a_block_that_takes_too_long_is_scaled_up() -> None:
     assert not kernel.complete
     assert kernel.flops == 2 * 4096**3
     assert 32 * of_kind(kernel, "FFMA") == pytest.approx(4096**3, rel=0.02)
+
+
+def test_what_leads_to_a_loop_that_never_runs_does_not_run_either() -> None:
+    """0 → 1 → 2 (a loop) → 3, or from 0 to 3 at once: as 1's lines are also those of 0."""
+    instruction = functions(ALICE, "sm_80")[0].instructions[0]
+    ways = ((1, 3), (2,), (2, 3), ())
+    function = Function(
+        name="k",
+        arch="sm_80",
+        entry=True,
+        instructions=(instruction,) * 4,
+        blocks=tuple(Block(start=i, end=i + 1, successors=way) for i, way in enumerate(ways)),
+        loops=(Loop(head=2, blocks=(2,)),),
+    )
+
+    assert conserve(function, [10, None, None, None], [10, 10, 0, 10]) == [10, 0, 0, 10]
 
 
 def test_a_persistent_block_is_cut_short_in_time() -> None:

@@ -43,6 +43,9 @@ def conserve(
         if left is None:
             return [times if times is not None else 0.0 for times in counts]
         most = sum(edges.get(edge, counts[edge[0]] or guesses[edge[0]]) for edge in into[left])
+        if len(out[left]) == 1 and not leaves[left]:  # nor more often than what must follow
+            behind = counts[out[left][0][1]]
+            most = min(most, guesses[out[left][0][1]] if behind is None else behind)
         counts[left] = min(guesses[left], most)
 
 

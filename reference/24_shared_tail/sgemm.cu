@@ -85,7 +85,8 @@ __device__ __forceinline__ void pack_strip(const float* from, float* to, int str
   const int row0 = strip * LINE, p0 = blockIdx.x * PACK_K;
   if (k % 4 == 0) {
 #pragma unroll
-    for (int c = threadIdx.x; c < LINE * PACK_K / 4; c += PACK_THREADS) {
+    for (int x = 0; x < LINE * PACK_K / 4 / PACK_THREADS; ++x) {
+      const int c = threadIdx.x + x * PACK_THREADS;
       const int q = c % (PACK_K / 4) * 4, r = c / (PACK_K / 4);
       float4 v = make_float4(0, 0, 0, 0);
       if (row0 + r < rows && p0 + q < k)
@@ -94,16 +95,18 @@ __device__ __forceinline__ void pack_strip(const float* from, float* to, int str
     }
   } else {
 #pragma unroll
-    for (int c = threadIdx.x; c < LINE * PACK_K; c += PACK_THREADS) {
-      const int q = c % PACK_K, r = c / PACK_K;
+    for (int x = 0; x < LINE * PACK_K / PACK_THREADS; ++x) {
+      const int c = threadIdx.x + x * PACK_THREADS, q = c % PACK_K, r = c / PACK_K;
       tile[q][r] = row0 + r < rows && p0 + q < k ? from[size_t(row0 + r) * k + p0 + q] : 0.0f;
     }
   }
   __syncthreads();
   to += (size_t(strip) * padded + p0) * LINE;
 #pragma unroll
-  for (int c = threadIdx.x; c < LINE * PACK_K; c += PACK_THREADS)
+  for (int x = 0; x < LINE * PACK_K / PACK_THREADS; ++x) {
+    const int c = threadIdx.x + x * PACK_THREADS;
     if (p0 + c / LINE < padded) to[c] = tile[c / LINE][c % LINE ^ flip];
+  }
 }
 
 // Strips of A, then strips of B.
