@@ -34,8 +34,8 @@ template <int SHIFT> u32 pieces(const Access& a) {
 struct Lanes { int from, to; };
 
 // Every lane wants what the lane beside it wants (`apart` 1), or the one after that (2). Lanes that
-// take no part object to nothing: how the hardware sees them is not known, and too few wavefronts
-// do no harm where they bound the speed.
+// take no part object to nothing. Without lane 0 the hardware has been seen to take a pass more;
+// too few wavefronts do no harm where they bound the speed.
 bool agree(const Access& a, Lanes part, int apart) {
   for (int l = part.from; l < part.to; ++l)
     if (a.mask >> l & a.mask >> (l ^ apart) & 1 && a.at[l] != a.at[l ^ apart]) return false;
@@ -61,7 +61,7 @@ struct Wavefronts { u32 passes, all; };  // passes: what would be left without b
 
 // A warp's 4-byte accesses are one pass, 8-byte ones a pass for each half, 16-byte ones a pass for
 // each quarter; but the two halves, or the two quarters of a half, go together when their lanes
-// agree in pairs. tests/test_wavefronts.py holds what Nsight Compute counted.
+// agree in pairs. tests/test_join.py holds them against Nsight Compute's.
 Wavefronts wavefronts(const Access& a) {
   const int width = a.bytes <= 4 ? 32 : a.bytes == 8 ? 16 : 8;
   const int together = std::min(32, 2 * width);
