@@ -115,7 +115,7 @@ def _seconds(counts: KernelCounts, wave: Wave | None, gpu: Gpu) -> dict[str, flo
     blocks = _blocks(counts)
     busiest = -(-blocks // gpu.multiprocessors) / blocks  # share of one multiprocessor
     lines = counts.global_loads.lines + counts.global_stores.lines + counts.global_copies.lines
-    waves = counts.shared_loads.cost + counts.shared_stores.cost + counts.shared_copies.cost
+    waves = counts.shared_loads.cost + counts.shared_stores.cost + counts.shared_copies.passes
     cycles = {
         "issue": counts.instructions / sm.schedulers * busiest,
         "FP32": counts.floats * 32 / sm.fp32_lanes * busiest,

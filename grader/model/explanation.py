@@ -52,7 +52,9 @@ class Traffic(Record):
     cost: int  # sectors of 32 bytes in global memory, wavefronts in shared memory
     lines: int  # lines of 128 bytes in global memory, one after the other for each request
     bytes: int  # asked for, had every lane taken part
-    passes: int = 0  # of shared loads and stores: wavefronts, were there no bank conflicts
+    # Of shared loads and stores: wavefronts, were there no bank conflicts. Of copies to shared
+    # memory: those that take time.
+    passes: int = 0
 
 
 class KernelCounts(Record):
