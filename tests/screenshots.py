@@ -52,7 +52,7 @@ def main() -> None:
             for measured in shipped_ladders()[:1]:
                 ladder = place / "ladder.html"
                 ladder.write_text(ladder_page(measured))
-                browser.open(ladder, width=900, height=2160)
+                browser.open(ladder, width=900, height=2230)
                 browser.screenshot(IMAGES / "ladder.png")
             browser.open(twins, width=1100, height=700)
             browser.screenshot(IMAGES / "similar.png")
