@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,9 +15,10 @@ import pytest
 from grader import gpus, grading
 from grader.devices import CaseOutcome, PlannedCase, Progress
 from grader.devices.cpu import CpuDevice
+from grader.errors import MachineError
 from grader.explain import explain
 from grader.explain.structure import ffma_while_loading, waits_to_store
-from grader.grading import grade
+from grader.grading import grade, stages
 from grader.lab import Lab
 from grader.model import Build, Explanation, Mnk, Plan, Verdict
 from grader.record import record
@@ -162,6 +164,26 @@ def test_what_is_right_but_too_slow_is_advised(monkeypatch: pytest.MonkeyPatch) 
     assert slow.verdict is Verdict.TLE and slow.explanation is not None
     assert slow.explanation.advice[0].idea == "tile32"
     assert wrong.cases[0].verdict is Verdict.AC and wrong.explanation is None
+
+
+def test_what_cannot_be_explained_costs_a_line_and_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plans = iter([record])
+
+    def dies_the_second_time(*given: Any, **named: Any) -> Any:
+        if alive := next(plans, None):
+            return alive(*given, **named)
+        raise MachineError("the recorder does not run to its end: status None")
+
+    bench = msgspec.structs.replace(test_fixtures.bench(), explain=True)
+    monkeypatch.setattr(stages, "record", dies_the_second_time)
+    said: list[str] = []
+    result = grade(ALICE, bench, lambda stage, detail: said.append(f"{stage} {detail}")).result
+
+    assert result.verdict is Verdict.AC and result.explanation is None
+    assert said[-1] == "not explained: the recorder does not run to its end: status None"
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_grade_holds_the_explanation_of_a_right_kernel_only(tmp_path: Path) -> None:

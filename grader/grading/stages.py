@@ -14,7 +14,7 @@ from grader import gpus, judge, sass, scoring
 from grader.build import build
 from grader.devices import CaseOutcome, Device, PlannedCase, Progress, refused
 from grader.devices.gpu import GpuDevice
-from grader.errors import MachineError, OutOfTime, Rejected
+from grader.errors import GraderError, MachineError, OutOfTime, Rejected
 from grader.explain import explain
 from grader.grading.document import build_info, launches_of
 from grader.lab import Case, Lab
@@ -195,9 +195,13 @@ def _explained(
         )
     except OutOfTime:
         raise
-    except Exception:  # the verdict stands, whatever cannot be explained
+    except GraderError as failure:  # the verdict stands, whatever cannot be explained
+        progress("not explained:", str(failure))
+    except OSError as failure:
+        progress("not explained:", str(MachineError.of(failure)))
+    except Exception:  # a fault of ours
         traceback.print_exc()
-        return None
+    return None
 
 
 def _record(
