@@ -14,6 +14,7 @@ import selectors
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -162,28 +163,48 @@ def _started(
     command: Sequence[str], cwd: Path, env: Mapping[str, str], passed: tuple[int, ...]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A child in a session of its own; whatever is left of its group dies with the context."""
+    process = None
     try:
-        process = subprocess.Popen(
-            command,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=passed,
-            start_new_session=True,
-        )
-    finally:
-        for fd in passed:
-            os.close(fd)
-    try:
+        try:
+            with _uninterrupted():  # a child that nobody knows of yet would outlive us
+                process = subprocess.Popen(
+                    command,
+                    cwd=cwd,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    pass_fds=passed,
+                    start_new_session=True,
+                )
+        finally:
+            for fd in passed:
+                os.close(fd)
         yield process
     finally:
-        _kill_group(process)
-        process.wait()
-        for pipe in (process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
+        if process is not None:
+            _kill_group(process)
+            process.wait()
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C that comes meanwhile is handled at the end."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if came:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

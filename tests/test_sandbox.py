@@ -195,6 +195,25 @@ def test_ctrl_c_leaves_no_process(mode: str, tmp_path: Path) -> None:
     until(lambda: not running(mark))
 
 
+def test_ctrl_c_while_a_process_is_started_leaves_none() -> None:
+    mark = f"62.{os.getpid()}"
+    program = (
+        "import signal, subprocess\n"
+        "from pathlib import Path; from grader.sandbox import *\n"
+        "class Early(subprocess.Popen):\n"
+        "    def __init__(self, *given, **named):\n"
+        "        super().__init__(*given, **named)\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "subprocess.Popen = Early\n"
+        f"Sandbox.open('off').run(['/bin/sleep', '{mark}'], cwd=Path('/'),"
+        " limits=Limits(wall_s=60))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False)
+
+    assert done.stderr.rstrip().endswith(b"KeyboardInterrupt")
+    assert not running(mark)
+
+
 def running(mark: str) -> bool:
     command = b"/bin/sleep\0" + mark.encode()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
