@@ -14,6 +14,7 @@ ORDER = (
         "model",
         "errors",
         "complaints",
+        "gpus",
         "lab",
         "submission",
         "toolchain",
@@ -22,7 +23,7 @@ ORDER = (
         "bubblewrap",
         "sandbox",
     ),
-    *("build", "record", "sim", "verify", "timing", "gpus", "peaks", "devices", "judge", "scoring"),
+    *("build", "record", "sim", "verify", "timing", "peaks", "devices", "judge", "scoring"),
     *("sass", "explain", "store"),
     *(
         "report",
