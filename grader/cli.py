@@ -6,6 +6,7 @@ Result documents go to stdout (``--json``), everything else to stderr.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -42,11 +43,12 @@ from grader.errors import (
 from grader.grading import Bench, grade, read_sources
 from grader.lab import load_lab
 from grader.model import Result, SubmissionRef, Verdict
+from grader.reading import one_line
 from grader.report import html, terminal
 from grader.report.text import clean
 from grader.sandbox import Sandbox
 from grader.scaffold import new_submission
-from grader.submission import load_submission
+from grader.submission import load_submission, student_of
 from grader.toolchain import find_toolchain
 
 _EPILOG = """\
@@ -105,6 +107,8 @@ def _open_standard_streams() -> None:
     os.close(descriptor)
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # documents are UTF-8 whatever the terminal is
+        sys.stdout.reconfigure(encoding="utf-8")
 
 
 def _drop_output() -> None:
@@ -179,7 +183,7 @@ def _grade_parser() -> argparse.ArgumentParser:
 
 def _grade_one(path: Path, bench: Bench, options: argparse.Namespace, console: Console) -> int:
     try:
-        with _progress(path.resolve().name, console) as progress:
+        with _progress(student_of(path), console) as progress:
             graded = grade(path, bench, progress)
     except SubmissionError as error:  # the other submissions are graded all the same
         _complain(error, console)
@@ -216,15 +220,15 @@ def _write_page(document: Path, result: Result, sources: dict[str, str], console
 def _progress(name: str, console: Console) -> Iterator[Progress]:
     """A line that changes on a terminal; one line per stage in a log."""
     if console.is_terminal:
-        with console.status(Text(clean(name))) as status:
-            yield lambda stage, detail: status.update(Text(f"{clean(name)}: {stage} {detail}"))
+        with console.status(Text(one_line(name))) as status:
+            yield lambda stage, detail: status.update(Text(f"{one_line(name)}: {stage} {detail}"))
         return
     stages: list[str] = []
 
     def tell(stage: str, detail: str) -> None:
         if stage not in stages:
             stages.append(stage)
-            console.print(Text(f"{clean(name)}: {stage} {detail}".rstrip(), style="dim"))
+            console.print(Text(f"{one_line(name)}: {stage} {detail}".rstrip(), style="dim"))
 
     yield tell
 
@@ -259,7 +263,7 @@ def _sources_of(reference: SubmissionRef) -> dict[str, str]:
     """The texts a stored result speaks of, if submissions/ still holds exactly those."""
     try:
         submission = load_submission(Path("submissions") / reference.student)
-    except (SubmissionError, Rejected):
+    except (SubmissionError, Rejected, OSError):
         return {}
     return read_sources(submission) if submission.sha256 == reference.sha256 else {}
 

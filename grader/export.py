@@ -12,6 +12,7 @@ import msgspec
 
 from grader.errors import UsageError
 from grader.leaderboard import Board
+from grader.leaderboard.render import harmless
 from grader.model import CaseResult, Result, Verdict
 from grader.report import text
 from grader.report.text import clean
@@ -134,7 +135,9 @@ def canvas(board: Board, roster: Roster, assignment: str, points: float) -> str:
         if row.kind != "student" or person is None or row.points is None:
             continue
         value = row.points / (row.max_points or 100) * points
-        identity = [person.canvas.get(column, "") for column in CANVAS_COLUMNS]
+        # Canvas finds people by their IDs; the name, which a student can choose, is for readers.
+        name, *ids = (person.canvas.get(column, "") for column in CANVAS_COLUMNS)
+        identity = [harmless(name), *ids]
         writer.writerow([*identity, f"{value:.2f}"])
     return buffer.getvalue()
 

@@ -181,7 +181,7 @@ def link_to_bob(folder: Path) -> None:
     folder.symlink_to("bob")
 
 
-FOLDERS: dict[str, tuple[Callable[[Path], None], Verdict]] = {
+FOLDERS: dict[str, tuple[Callable[[Path], object], Verdict]] = {
     "a header that links to the notes": (link("x.cuh", "../../notes.txt"), Verdict.FE),
     "a header that links to a classmate's file": (link("x.cuh", "../bob/sgemm.cu"), Verdict.FE),
     "a kernel that links to a classmate's": (link("sgemm.cu", "../bob/sgemm.cu"), Verdict.FE),
@@ -196,7 +196,7 @@ FOLDERS: dict[str, tuple[Callable[[Path], None], Verdict]] = {
     "a kernel that is a socket": (instead(socket_at), Verdict.FE),
     "a kernel that is a folder": (instead(Path.mkdir), Verdict.FE),
     "pipes and sockets beside the kernel": (
-        lambda folder: (os.mkfifo(folder / "log"), socket_at(folder / "agent")) and None,
+        lambda folder: (os.mkfifo(folder / "log"), socket_at(folder / "agent")),
         Verdict.AC,
     ),
     "a line break in a name": (named("x\nbob: AC accepted.cuh"), Verdict.FE),
@@ -233,7 +233,9 @@ FOLDERS: dict[str, tuple[Callable[[Path], None], Verdict]] = {
 
 
 @pytest.mark.parametrize(("make", "verdict"), FOLDERS.values(), ids=FOLDERS.keys())
-def test_folders(make: Callable[[Path], None], verdict: Verdict, bench: Bench, place: Path) -> None:
+def test_folders(
+    make: Callable[[Path], object], verdict: Verdict, bench: Bench, place: Path
+) -> None:
     folder = place / "submissions" / "mallory"
     folder.mkdir()
     (folder / "sgemm.cu").write_text((HONEST / "sgemm.cu").read_text())

@@ -13,13 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.leaderboard import Board, Row, order
+from grader.reading import one_line
 from grader.report.charts import sparkline
 from grader.report.page import page
 from grader.report.text import clean
 from grader.roster import Roster
 
 _SPARKS = "▁▂▃▄▅▆▇█"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 CSV_COLUMNS = (
     *("board", "rank", "student", "name", "kind", "verdict", "points", "max_points", "passed"),
     *("cases", "tflops", "cublas_ratio", "attempts", "graded", "late", "other_lab_file", "sha256"),
@@ -84,7 +85,7 @@ def _table(board: Board, roster: Roster | None) -> Table:
     for row in board.rows:
         cells: list[str | Text] = [
             str(row.rank or ""),
-            Text(clean(_named(row, roster))),
+            Text(_named(row, roster)),
             row.verdict.value if row.verdict else "",
             _points(row, timed),
         ]
@@ -98,7 +99,8 @@ def _table(board: Board, roster: Roster | None) -> Table:
 
 def _named(row: Row, roster: Roster | None) -> str:
     person = roster.get(row.student) if roster else None
-    return f"{row.student} ({person.name})" if person and person.name else row.student
+    name = f"{row.student} ({person.name})" if person and person.name else row.student
+    return one_line(name)
 
 
 def _points(row: Row, timed: bool) -> str:
@@ -148,7 +150,7 @@ def table_csv(boards: Sequence[Board], roster: Roster | None) -> str:
                 *(len(row.history), row.created, *(_yes(row.late), _yes(row.other_lab))),
                 row.sha256,
             )
-            writer.writerow([_harmless(cell) for cell in cells])
+            writer.writerow([harmless(cell) for cell in cells])
     return buffer.getvalue()
 
 
@@ -156,7 +158,7 @@ def _yes(value: bool) -> str:
     return "yes" if value else ""
 
 
-def _harmless(cell: object) -> object:
+def harmless(cell: object) -> object:
     """A spreadsheet runs what begins like a formula; an apostrophe makes it text."""
     if isinstance(cell, str) and cell.startswith(_FORMULA):
         return f"'{cell}"

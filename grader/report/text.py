@@ -27,7 +27,7 @@ VERDICT_WORDS = {
 NO_SCORE_ON_CPU = (
     "No performance score: the simulator on the CPU checks correctness; only a GPU can be timed."
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def clean(text: str) -> str:
