@@ -12,7 +12,6 @@ import msgspec
 
 from grader.errors import UsageError
 from grader.leaderboard import Board
-from grader.leaderboard.render import harmless
 from grader.model import CaseResult, Result, Verdict
 from grader.report import text
 from grader.report.text import clean
@@ -135,9 +134,7 @@ def canvas(board: Board, roster: Roster, assignment: str, points: float) -> str:
         if row.kind != "student" or person is None or row.points is None:
             continue
         value = row.points / (row.max_points or 100) * points
-        # Canvas finds people by their IDs; the name, which a student can choose, is for readers.
-        name, *ids = (person.canvas.get(column, "") for column in CANVAS_COLUMNS)
-        identity = [harmless(name), *ids]
+        identity = [person.canvas.get(column, "") for column in CANVAS_COLUMNS]
         writer.writerow([*identity, f"{value:.2f}"])
     return buffer.getvalue()
 

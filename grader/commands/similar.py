@@ -15,7 +15,7 @@ from grader.commands.boards import skipped
 from grader.errors import Rejected, SubmissionError, UsageError
 from grader.grading import read_sources
 from grader.reading import one_line, read
-from grader.similar import Work, find_pairs
+from grader.similar import TOO_LONG, Work, comparable, find_pairs
 from grader.similar.render import html, terminal
 from grader.submission import load_listed
 
@@ -30,6 +30,8 @@ def run(arguments: list[str], console: Console) -> int:
     known = _known(options.known)
     found = [_work(entrant, console) for entrant in entrants]
     works = [work for work in found if work is not None]
+    works, too_long = comparable(works)
+    skipped([f"{one_line(student)}: {TOO_LONG}" for student in too_long], console)
     pairs = find_pairs(works, known, options.threshold / 100)
     console.print(terminal(pairs, len(works)))
     page = options.html or options.out / "similar.html"

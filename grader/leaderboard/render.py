@@ -150,7 +150,7 @@ def table_csv(boards: Sequence[Board], roster: Roster | None) -> str:
                 *(len(row.history), row.created, *(_yes(row.late), _yes(row.other_lab))),
                 row.sha256,
             )
-            writer.writerow([harmless(cell) for cell in cells])
+            writer.writerow([_harmless(cell) for cell in cells])
     return buffer.getvalue()
 
 
@@ -158,7 +158,7 @@ def _yes(value: bool) -> str:
     return "yes" if value else ""
 
 
-def harmless(cell: object) -> object:
+def _harmless(cell: object) -> object:
     """A spreadsheet runs what begins like a formula; an apostrophe makes it text."""
     if isinstance(cell, str) and cell.startswith(_FORMULA):
         return f"'{cell}"
