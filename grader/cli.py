@@ -10,6 +10,7 @@ import io
 import os
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -191,7 +192,9 @@ def _grade_one(path: Path, bench: Bench, options: argparse.Namespace, console: C
     result = graded.result
     console.print(terminal.render(result, graded.sources))
     if graded.printed:
-        console.print(Text(f"\nprinted by the kernels:\n{clean(graded.printed)}"))
+        # Indented, so that no line of it looks like one of ours.
+        words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
+        console.print(Text(f"\nprinted by the kernels:\n{words}"))
     status = result_command.status(result)
     if result.verdict is not Verdict.IE:  # a fault of ours must not replace a real result
         try:

@@ -13,7 +13,7 @@ from grader.errors import UsageError
 from grader.model import Record
 from grader.reading import read
 
-_PART = re.compile(r"(\d+)/(\d+)")
+_PART = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 
 class Manifest(Record):

@@ -16,7 +16,6 @@ from grader.leaderboard import Board, Row, order
 from grader.reading import one_line
 from grader.report.charts import sparkline
 from grader.report.page import page
-from grader.report.text import clean
 from grader.roster import Roster
 
 _SPARKS = "▁▂▃▄▅▆▇█"
@@ -71,7 +70,7 @@ def terminal(boards: Sequence[Board], roster: Roster | None) -> RenderableType:
 
 
 def _table(board: Board, roster: Roster | None) -> Table:
-    table = Table(title=Text(clean(board.title)), box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(title=Text(one_line(board.title)), box=box.SIMPLE_HEAD, title_justify="left")
     timed = board.device == "gpu"
     table.add_column("", justify="right")
     table.add_column("student", overflow="fold")
