@@ -28,8 +28,9 @@ if ((left)); then
   if ((tasks > ${most:-1001} - 1)); then tasks=$((${most:-1001} - 1)); fi
   compile=(class --compile "${GRADE_ARCH:-sm_80}" --manifest "$manifest" "${options[@]}" -- "$class")
   if [[ -n ${GRADE_CPU_PARTITION:-} ]]; then
-    ahead=$(sbatch --parsable --job-name=grade-compile --partition="$GRADE_CPU_PARTITION" \
-      --output="$GRADE_OUT/logs/compile-%j.log" --wrap "$(printf '%q ' env "SGEMM_GRADER_CACHE=$GRADE_CACHE" "$GRADE_BIN" "${compile[@]}")")
+    # Not --wrap, whose shell need not know bash's quotes.
+    ahead=$({ echo '#!/usr/bin/env bash'; printf '%q ' env "SGEMM_GRADER_CACHE=$GRADE_CACHE" "$GRADE_BIN" "${compile[@]}"; } |
+      sbatch --parsable --job-name=grade-compile --partition="$GRADE_CPU_PARTITION" --output="$GRADE_OUT/logs/compile-%j.log")
     after=(--dependency="afterany:$ahead")
   else
     "$GRADE_BIN" "${compile[@]}"

@@ -208,6 +208,18 @@ def test_names_that_look_like_settings_and_options(site: Site) -> None:
     assert not list(site.place.rglob("pwned"))
 
 
+def test_a_class_compiled_in_a_job_of_its_own(site: Site) -> None:
+    """Its folder has a name that the shell must quote in bash's own way."""
+    folder = site.place / "it's\nJos\u00e9"
+    shutil.copytree(Path(__file__).parents[1] / "starter", folder / "ann")
+    done = site.run(site.script("class.sh"), folder, GRADE_CPU_PARTITION="cpu", LC_ALL="C")
+    assert done.returncode == 0, done.stderr
+    site.wait()
+    assert site.results()["ann"].verdict is Verdict.AC, site.logs()
+    (log,) = (site.out / "logs").glob("compile-*.log")
+    assert "compiled" in log.read_text()
+
+
 def test_put_back_into_the_queue(site: Site) -> None:
     (alice,) = site.submissions(alice=STARTER)
     slow = str(site.place / "slow.yaml")
