@@ -43,7 +43,8 @@ def cache_folder() -> Path:
     except RuntimeError:  # no home folder
         raise ToolchainError(f"no place for the cache: {remedy}") from None
     if state.st_uid != os.getuid() or state.st_mode & stat.S_IWOTH:
-        raise ToolchainError(f"cache folder {folder}: others can write to it: {remedy}")
+        whose = "is another user's" if state.st_uid != os.getuid() else "can be written by all"
+        raise ToolchainError(f"cache folder {folder}: it {whose}: {remedy}")
     return folder.absolute()
 
 

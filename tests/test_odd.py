@@ -297,8 +297,22 @@ def test_a_cache_that_others_can_write_to(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv(native.CACHE_VARIABLE, str(tmp_path / "cache"))
     assert stat.S_IMODE(cache_folder().stat().st_mode) == 0o700
     (tmp_path / "cache").chmod(0o777)
-    with pytest.raises(ToolchainError, match="others can write to it"):
+    with pytest.raises(ToolchainError, match="it can be written by all"):
         cache_folder()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_cache_or_a_lock_folder_of_somebody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(native.CACHE_VARIABLE, str(tmp_path / "cache"))
+    os.chown(cache_folder(), 12345, 12345)
+    with pytest.raises(ToolchainError, match="it is another user's"):
+        cache_folder()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    os.chown(lock_folder(), 12345, 12345)
+    with pytest.raises(MachineError, match="not a private folder of yours"):
+        lock_folder()
 
 
 # --- reading ------------------------------------------------------------------------------------
