@@ -9,14 +9,15 @@ import fcntl
 import hashlib
 import math
 import os
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from grader.errors import ToolchainError
+from grader.errors import MachineError, ToolchainError
 from grader.toolchain import find_host_compiler
 
 CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
@@ -27,17 +28,29 @@ _ALWAYS = ("-std=c++17", "-fPIC")
 
 
 def cache_folder() -> Path:
-    """Where compiled things are kept; made if missing. Raises ToolchainError."""
+    """Where compiled things are kept; made if missing. Raises ToolchainError.
+
+    What lies in it is run, so it must be this user's own: anybody may make a folder in /tmp.
+    """
     named = os.environ.get(CACHE_VARIABLE)
-    xdg = os.environ.get("XDG_CACHE_HOME")
-    base = Path(xdg) if xdg else Path.home() / ".cache"
-    folder = Path(named) if named else base / "sgemm-grader"
+    remedy = f"set {CACHE_VARIABLE} to a folder of your own"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = Path(named) if named else _user_caches() / "sgemm-grader"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = folder.stat()
     except OSError as error:
-        remedy = f"set {CACHE_VARIABLE} to a folder that can be written"
         raise ToolchainError(f"cache folder {folder}: {error.strerror}: {remedy}") from None
+    except RuntimeError:  # no home folder
+        raise ToolchainError(f"no place for the cache: {remedy}") from None
+    if state.st_uid != os.getuid() or state.st_mode & stat.S_IWOTH:
+        whose = "is another user's" if state.st_uid != os.getuid() else "can be written by all"
+        raise ToolchainError(f"cache folder {folder}: it {whose}: {remedy}")
     return folder.absolute()
+
+
+def _user_caches() -> Path:
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    return Path(xdg) if xdg else Path.home() / ".cache"
 
 
 def cache_limit() -> int:
@@ -54,12 +67,41 @@ def cache_limit() -> int:
     return int(limit * 1e9)
 
 
+def lock_folder() -> Path:
+    """Where locks of this machine lie, which nobody else can reach. Raises MachineError.
+
+    It is not in the cache folder, which several machines may share.
+    """
+    folder = Path(tempfile.gettempdir()) / f"sgemm-grader-locks-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    state = folder.lstat()
+    private = stat.S_ISDIR(state.st_mode) and not state.st_mode & 0o077
+    if not private or state.st_uid != os.getuid():
+        raise MachineError(
+            f"{folder}: not a private folder of yours; remove it, or set TMPDIR to another folder"
+        )
+    return folder
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold ``path`` as a lock file, so that two graders do not do the same thing at once."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    """Hold ``path`` as a lock file, so that two graders do not do the same thing at once.
+
+    Raises MachineError when something else lies there.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise MachineError(f"{path}: cannot be a lock: {error.strerror}; remove it") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise MachineError(f"{path}: not a plain file, so it cannot be a lock; remove it")
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(descriptor)
 
 
 def compile_native(
@@ -104,7 +146,12 @@ def _compile_and_link(
 
 def _run(command: list[str]) -> None:
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
     )
     if done.returncode != 0:
         error = next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr)

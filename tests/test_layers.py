@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "grader"
 ORDER = (
     *(
         "model",
+        "reading",
         "errors",
         "complaints",
         "gpus",

@@ -98,6 +98,7 @@ def profile(
                 command,
                 capture_output=True,
                 text=True,
+                errors="replace",
                 check=False,
                 timeout=seconds,
                 env=environment,
@@ -141,7 +142,12 @@ def _why(output: str) -> str:
 def _available(ncu: Path) -> list[str]:
     """``METRICS`` that this ncu knows for the GPU at hand; one unknown name would end the run."""
     done = subprocess.run(
-        [str(ncu), "--query-metrics"], capture_output=True, text=True, check=False, timeout=60
+        [str(ncu), "--query-metrics"],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=60,
     )
     known = {line.split()[0] for line in done.stdout.splitlines() if line.strip()}
     kept = [name for name in METRICS if name.split(".")[0] in known]
