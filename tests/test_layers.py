@@ -19,6 +19,7 @@ ORDER = (
         "toolchain",
         "native",
         "seccomp",
+        "meter",
         "bubblewrap",
         "sandbox",
     ),

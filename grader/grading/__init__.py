@@ -56,7 +56,7 @@ def grade(path: Path, bench: Bench, progress: Progress, *, submitted: str | None
     """
     reference = _reference_without_files(path)
     sources: dict[str, str] = {}
-    with CpuDevice() as device:
+    with CpuDevice(bench.sandbox, bench.lab.limits) as device:
         try:
             submission = load_submission(path)
             reference = SubmissionRef(
