@@ -24,6 +24,10 @@ class TookTooLong(Exception):  # noqa: N818 - what the processes did, not a faul
     """The processes had their CPU time, or slept instead."""
 
 
+class FellAsleep(TookTooLong):
+    """Most of that time none of them wanted a CPU."""
+
+
 class Starved(Exception):  # noqa: N818
     """The wall clock ran out before they had it."""
 
@@ -36,7 +40,7 @@ class Meter:
         self._limit = limit_s
         self._started = self._looked = time.monotonic()
         self._cpu, _ = _use(session)
-        self._charged = 0.0
+        self._charged = self._slept = 0.0
 
     @property
     def charged(self) -> float:
@@ -53,10 +57,12 @@ class Meter:
             cpu, wanting = _use(self._session)
             # A process that was collected between two reads is missing once.
             spent = max(0.0, cpu - self._cpu)
-            self._charged += spent if wanting else max(spent, now - self._looked)
+            slept = 0.0 if wanting else max(0.0, now - self._looked - spent)
+            self._charged += spent + slept
+            self._slept += slept
             self._cpu, self._looked = max(cpu, self._cpu), now
         if self._charged > self._limit:
-            raise TookTooLong
+            raise FellAsleep if self._slept > self._charged / 2 else TookTooLong
         left = PATIENCE * self._limit - (now - self._started)
         if left <= 0:
             raise Starved

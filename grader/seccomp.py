@@ -80,6 +80,7 @@ _ALLOWED = {
     "mremap": (25, 216),
     "madvise": (28, 233),
     "brk": (12, 214),
+    "memfd_create": (319, 279),
     "membarrier": (324, 283),
     "rt_sigaction": (13, 134),
     "rt_sigprocmask": (14, 135),

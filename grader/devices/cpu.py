@@ -23,7 +23,7 @@ from grader.devices.process import Cage, WorkerProcess
 from grader.errors import MachineError, Rejected
 from grader.lab import Lab
 from grader.lab import Limits as LabLimits
-from grader.meter import Starved, TookTooLong
+from grader.meter import FellAsleep, Starved, TookTooLong
 from grader.model import Build, Finding, Plan, Record, Verdict
 from grader.record.layout import Declarations
 from grader.sandbox import Limits, Sandbox, started
@@ -35,6 +35,7 @@ _READ_SECONDS = 20.0  # CPU; a module as large as a compiler makes takes less th
 _GRACE_SECONDS = 60.0  # CPU, beyond the lab's own limits: inputs and verification
 _THREADS = 32  # a worker's, and those of a library that it did not ask for
 _FILE_MB = 1  # of its log
+_DEFAULT = LabLimits()
 _VERDICTS = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.RF)
 _STOPS = (None, "time", "deadlock")
 _MOST_TEXT = 1 << 16  # characters of one text in an answer
@@ -230,11 +231,13 @@ class CpuDevice:
     def _ask(
         self, request: Request, cpu_s: float, progress: Progress = lambda _stage, _detail: None
     ) -> Iterator[Reply]:
-        """Raises TookTooLong."""
+        """Raises TookTooLong, which is the program's fault."""
         worker = self._started(progress)
         try:
             for line in worker.work(msgspec.json.encode(request), cpu_s):
                 yield _decode(line)
+        except FellAsleep:  # no program makes it do that
+            raise MachineError(f"the simulator gave no answer within {cpu_s:g} s") from None
         except Starved:
             words = f"the machine was too busy to give the simulator its {cpu_s:g} s of CPU time"
             raise MachineError(words) from None
@@ -247,7 +250,7 @@ class CpuDevice:
 
 
 def read_declarations(
-    build: Build, source_root: str, sandbox: Sandbox, limits: LabLimits
+    build: Build, source_root: str, sandbox: Sandbox, limits: LabLimits = _DEFAULT
 ) -> Declarations:
     """What ``build``'s PTX declares, by a worker of its own. Raises Rejected as ``read`` does."""
     with CpuDevice(sandbox, limits) as device:

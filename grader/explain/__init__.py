@@ -46,7 +46,7 @@ __all__ = ["explain"]
 _WORKER = (sys.executable, "-m", "grader.explain.worker")
 _SAMPLE_SECONDS = 1.0
 _GRACE_SECONDS = 30.0  # CPU, to start and to read the PTX
-_LOG_MB = 1
+_FILE_MB = 8  # its log, and a piece of memory that it maps many times
 _ABSURD = 1 << 53
 _THREADS = 8
 _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
@@ -110,7 +110,7 @@ def _sampled(
         ptx=build.ptx.read_text(), source_root=source_root, plan=plan, seconds=_SAMPLE_SECONDS
     )
     engine = engine_library().compiled()
-    limits = Limits(cpu_s=_GRACE_SECONDS, memory_mb=memory_mb, file_mb=_LOG_MB, processes=_THREADS)
+    limits = Limits(cpu_s=_GRACE_SECONDS, memory_mb=memory_mb, file_mb=_FILE_MB, processes=_THREADS)
     cage = Cage(sandbox=sandbox, limits=limits, readable=(engine,))
     with WorkerProcess((*_WORKER, str(engine)), cage) as worker:
         try:

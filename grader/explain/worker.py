@@ -10,10 +10,12 @@ import os
 import sys
 import threading
 from pathlib import Path
+from queue import Queue
 
 import msgspec
 
 from grader import seccomp
+from grader.devices.worker import listen
 from grader.errors import GraderError
 from grader.explain.messages import Answer, NoAnswer, Question, Reply
 from grader.sim import Sampler
@@ -25,11 +27,9 @@ def main() -> None:
         os.dup2(2, 1)
         engine = load_engine(Path(sys.argv[1]))
         seccomp.lock_down()
-        line = sys.stdin.buffer.readline()
-        if not line:
-            return
-        threading.Thread(target=_die_with_the_grader, daemon=True).start()
-        question = msgspec.json.decode(line, type=Question)
+        lines: Queue[bytes] = Queue()
+        threading.Thread(target=listen, args=(lines,), daemon=True).start()
+        question = msgspec.json.decode(lines.get(), type=Question)
         stream.write(msgspec.json.encode(_answer(question, engine)) + b"\n")
         stream.flush()
     os._exit(0)  # the thread still waits for the grader
@@ -43,11 +43,6 @@ def _answer(question: Question, engine: Engine) -> Reply:
         return NoAnswer(message="A, B and C of this size need more memory than the lab allows")
     except GraderError as error:
         return NoAnswer(message=str(error))
-
-
-def _die_with_the_grader() -> None:
-    sys.stdin.buffer.read()
-    os._exit(1)
 
 
 if __name__ == "__main__":
