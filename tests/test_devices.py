@@ -20,9 +20,8 @@ from grader.devices.cpu import CpuDevice
 from grader.errors import MachineError
 from grader.lab import Lab, load_lab
 from grader.model import Allocation, Build, Mnk, Plan, Verdict
-from grader.sandbox import Sandbox
+from grader.sandbox import Mode, Sandbox
 
-SANDBOX = Sandbox.open()
 FAKE = """\
 import os, sys, threading, time
 from pathlib import Path
@@ -103,10 +102,11 @@ def run(
     build: Build,
     cases: Sequence[PlannedCase],
     progress: Progress = lambda _stage, _detail: None,
+    mode: Mode = "auto",
     **limits: float,
 ) -> tuple[CaseOutcome, ...]:
     chosen = lab(**limits)
-    with CpuDevice(SANDBOX, chosen.limits, command) as device:
+    with CpuDevice(Sandbox.open(mode), chosen.limits, command) as device:
         return device.run(build, str(build.ptx.parent), cases, chosen, progress)
 
 
@@ -238,7 +238,7 @@ def test_a_worker_whose_grader_was_killed_ends() -> None:
         "import sys, time\n"
         "from grader.devices.cpu import CpuDevice\n"
         "from grader.lab import load_lab\n"
-        "from grader.sandbox import Sandbox\n"
+        "from grader.sandbox import Mode, Sandbox\n"
         "device = CpuDevice(Sandbox.open(), load_lab().limits).__enter__()\n"
         "print(device._worker.pid, flush=True)\n"
         "time.sleep(600)"

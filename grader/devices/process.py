@@ -60,7 +60,7 @@ class WorkerProcess:
         self._ending = contextlib.ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: deque[bytes] = deque()
-        self._pending = b""
+        self._pending: list[bytes] = []  # of a line that has not ended
         self._received = 0
         self._heard = 0.0
 
@@ -147,8 +147,11 @@ class WorkerProcess:
             self._received += len(chunk)
             if self._received > _MOST_BYTES:
                 raise MachineError(f"a worker answered with more than {_MOST_BYTES >> 20} MB")
-            *lines, self._pending = (self._pending + chunk).split(b"\n")
-            self._lines += lines
+            first, *rest = chunk.split(b"\n")
+            self._pending.append(first)
+            for piece in rest:
+                self._lines.append(b"".join(self._pending))
+                self._pending = [piece]
 
     def last_words(self) -> tuple[str, str]:
         """How it ended, and the last line it logged: ("SIGKILL", ""), ("exit status 1", ": …").
