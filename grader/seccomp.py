@@ -13,6 +13,7 @@ import ctypes
 import errno
 import os
 import platform
+import signal
 import struct
 
 # Of x86-64 and of aarch64; -1 where the machine has no such call.
@@ -117,7 +118,7 @@ _AF_UNIX = 1
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEW*
 _NEW_THREAD = 0x00010000  # CLONE_THREAD
 _EXECUTABLE = 4  # PROT_EXEC
-_SET_NO_NEW_PRIVILEGES = 38  # prctl
+_SET_DEATH_SIGNAL, _SET_NO_NEW_PRIVILEGES = 1, 38  # prctl
 _SET_FILTER, _ALL_THREADS = 1, 1
 _X32 = 0x40000000
 
@@ -205,9 +206,10 @@ def lock_down() -> None:
     """Leave this process what computing takes: no file to open, no program, process or socket.
 
     Call it when everything is loaded. It cannot be undone. Where the kernel has no such filter,
-    the other walls remain.
+    the other walls remain. From now on the process ends with the thread that started it.
     """
     library = ctypes.CDLL(None, use_errno=True)
+    library.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     library.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     machine, lines = _MACHINES.get(platform.machine()), _computing_only()
     if machine is None or lines is None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import struct
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from grader import bubblewrap
@@ -16,11 +19,12 @@ from grader.devices.process import Cage, WorkerProcess, for_a_gpu
 from grader.errors import MachineError
 from grader.explain import worker as explaining
 from grader.lab import load_lab
-from grader.model import Build
+from grader.model import Build, Launch, Verdict
 from grader.native import cache_folder
 from grader.sandbox import Limits, Sandbox
 from grader.sim.engine import engine_library
-from tests.test_devices import build, misbehaving, planned, run
+from tests.kernels import compiled
+from tests.test_devices import build, lab, misbehaving, planned, run
 
 __all__ = ["build"]
 
@@ -230,6 +234,40 @@ def test_what_a_gpus_driver_needs_is_all_that_its_worker_gets() -> None:
     }
     secret = {"A_SECRET": "x", "SLURM_JWT": "x", "AWS_SECRET_ACCESS_KEY": "x", "MY_PATH": "x"}
     assert for_a_gpu({**kept, **secret}) == kept
+
+
+GREEDY = """\
+__global__ void greedy(int* C) {
+  volatile int own[1 << 17];
+  for (int i = 0; i < 64; ++i) own[i * 1021] = i;
+  C[0] = own[threadIdx.x];
+}
+"""
+
+
+def test_an_engine_without_memory_ends_the_case_and_not_the_process(build: Build) -> None:
+    """A block of 1024 threads, each with half a megabyte of its own."""
+    ptx, folder = compiled(GREEDY)
+    build.ptx.write_text(ptx)
+    case = planned(0)
+    kernel = re.search(r"\.entry\s+(\w+)", ptx)
+    assert kernel
+    launch = Launch(
+        kernel=kernel[1],
+        grid=(1, 1, 1),
+        block=(1024, 1, 1),
+        shared_bytes=0,
+        params=struct.pack("<Q", case.plan.allocations[2].address),
+        pointers=(),
+    )
+    greedy = msgspec.structs.replace(
+        case, plan=msgspec.structs.replace(case.plan, operations=(launch,))
+    )
+    chosen = msgspec.structs.replace(load_lab(), limits=lab(memory_mb=700, simulate_s=60).limits)
+    with CpuDevice(Sandbox.open(), chosen.limits) as device:
+        (outcome,) = device.run(build, str(folder), [greedy], chosen, lambda _stage, _detail: None)
+    assert outcome.refused is Verdict.RE
+    assert "more memory than the lab's 700 MB" in outcome.message
 
 
 def test_what_is_read_is_what_is_declared(build: Build) -> None:

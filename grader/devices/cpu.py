@@ -129,19 +129,23 @@ class CpuDevice:
         self._read: tuple[Path, Declarations] | None = None
 
     def __enter__(self) -> CpuDevice:
-        if self._engine.path().exists():
-            self._start()
-        else:
-            folder = Path(grader.__file__).parents[1]
-            running = started(_COMPILE_ENGINE, folder, os.environ, stderr=subprocess.DEVNULL)
-            self._compiling = self._ending.enter_context(running)
+        try:
+            engine = self._engine.path()
+            if engine.exists():
+                self._start(engine)
+            else:
+                folder = Path(grader.__file__).parents[1]
+                running = started(_COMPILE_ENGINE, folder, os.environ, stderr=subprocess.DEVNULL)
+                self._compiling = self._ending.enter_context(running)
+        except BaseException:
+            self._ending.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ending.close()
 
-    def _start(self) -> WorkerProcess:
-        engine = self._engine.compiled()  # what its own process could not do fails again here
+    def _start(self, engine: Path) -> WorkerProcess:
         limits = Limits(
             cpu_s=self._limits.total_s + _GRACE_SECONDS,
             memory_mb=self._limits.memory_mb,
@@ -159,7 +163,7 @@ class CpuDevice:
         if self._compiling is not None:
             progress("compiling the simulator", "(only the first time on a machine)")
             self._compiling.wait()
-        return self._start()
+        return self._start(self._engine.compiled())  # with the reason, where that failed
 
     def read(self, build: Build, source_root: str, progress: Progress) -> Declarations:
         """What ``build``'s PTX declares; read once. Raises Rejected when it cannot be read."""

@@ -84,7 +84,11 @@ class WorkerProcess:
                 stdin=pipe,
                 stderr=self._log,
             )
-        self._process = self._ending.enter_context(running)
+        try:
+            self._process = self._ending.enter_context(running)
+        except BaseException:
+            self._ending.close()
+            raise
         assert self._process.stdin
         os.set_blocking(self._process.stdin.fileno(), False)
         return self
