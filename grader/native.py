@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from grader.errors import MachineError, ToolchainError
+from grader.model import Record
 from grader.toolchain import find_host_compiler
 
 CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
@@ -104,29 +105,57 @@ def locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+class Native(Record):
+    """A program, or a library if ``shared``, made of C++17 ``sources``.
+
+    ``flags`` go to the compiler and the linker. It is cached by the contents of the sources, of the
+    headers in their folders, by compiler and flags.
+    """
+
+    name: str
+    sources: tuple[Path, ...]
+    shared: bool
+    flags: tuple[str, ...] = ()
+
+    def path(self) -> Path:
+        """Where it is once it is compiled. Raises ToolchainError."""
+        key = _key(
+            find_host_compiler(),
+            self.sources,
+            [*self._every_flag, "-shared" if self.shared else ""],
+        )
+        return cache_folder() / "native" / f"{self.name}-{key}{'.so' if self.shared else ''}"
+
+    def compiled(self) -> Path:
+        """The same, compiled if need be; it appears by rename, so that two graders at once are
+        safe. Raises ToolchainError with the compiler's words."""
+        target = self.path()
+        if target.exists():
+            return target
+        folder = target.parent
+        folder.mkdir(exist_ok=True)
+        with (
+            locked(folder / f"{self.name}.lock"),
+            tempfile.TemporaryDirectory(dir=folder) as scratch,
+        ):
+            if not target.exists():
+                output = Path(scratch) / target.name
+                _compile_and_link(
+                    find_host_compiler(), self.sources, self._every_flag, output, shared=self.shared
+                )
+                output.replace(target)
+        return target
+
+    @property
+    def _every_flag(self) -> tuple[str, ...]:
+        return (*_ALWAYS, *self.flags)
+
+
 def compile_native(
     name: str, sources: Sequence[Path], *, shared: bool, flags: Sequence[str] = ()
 ) -> Path:
-    """The program ``name`` (or, if shared, the library) made of C++17 ``sources``.
-
-    ``flags`` go to the compiler and the linker. The result is cached by the contents of the
-    sources, of the headers in their folders, by compiler and flags; it appears by rename, so
-    that two graders at once are safe. Raises ToolchainError with the compiler's words.
-    """
-    compiler = find_host_compiler()
-    every_flag = [*_ALWAYS, *flags]
-    key = _key(compiler, sources, [*every_flag, "-shared" if shared else ""])
-    folder = cache_folder() / "native"
-    folder.mkdir(exist_ok=True)
-    target = folder / f"{name}-{key}{'.so' if shared else ''}"
-    if target.exists():
-        return target
-    with locked(folder / f"{name}.lock"), tempfile.TemporaryDirectory(dir=folder) as scratch:
-        if not target.exists():
-            output = Path(scratch) / target.name
-            _compile_and_link(compiler, sources, every_flag, output, shared=shared)
-            output.replace(target)
-    return target
+    """``Native.compiled`` in one call."""
+    return Native(name=name, sources=tuple(sources), shared=shared, flags=tuple(flags)).compiled()
 
 
 def _compile_and_link(

@@ -53,8 +53,9 @@ def bench() -> Bench:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A classmate with a submission and a result, the instructor's notes, a lab file."""
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A classmate with a submission and a result, the instructor's notes, a lab file, a token."""
+    monkeypatch.setenv("GRADER_TOKEN", SECRET)
     classmate = tmp_path / "submissions" / "bob"
     classmate.mkdir(parents=True)
     text = (HONEST / "sgemm.cu").read_text()

@@ -21,6 +21,7 @@ ORDER = (
         "toolchain",
         "native",
         "seccomp",
+        "meter",
         "bubblewrap",
         "sandbox",
     ),

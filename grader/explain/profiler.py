@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from grader.devices.gpu.messages import Watching
+from grader.devices.process import for_a_gpu
 from grader.errors import MachineError
 from grader.model import Record
 
@@ -92,7 +93,7 @@ def profile(
             *("--metrics", ",".join(_available(ncu))),
             *(sys.executable, "-m", "grader.devices.gpu.once", str(job)),
         ]
-        environment = os.environ | {"TMPDIR": folder}
+        environment = for_a_gpu(os.environ) | {"TMPDIR": folder}
         try:
             done = subprocess.run(
                 command,

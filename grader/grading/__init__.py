@@ -69,7 +69,7 @@ def grade(
     reference = SubmissionRef(student=name, sha256=hashlib.sha256().hexdigest(), files=())
     sources: dict[str, str] = {}
     slurm: SlurmInfo | None = None
-    with CpuDevice() as device:
+    with CpuDevice(bench.sandbox, bench.lab.limits) as device:
         try:
             slurm = slurm_job()
             submission = load_submission(path) if student is None else load_listed(path, student)

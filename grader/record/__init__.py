@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from grader.errors import MachineError, Rejected
+from grader.meter import PATIENCE
 from grader.model import (
     Build,
     Finding,
@@ -29,7 +30,7 @@ from grader.model import (
 )
 from grader.native import compile_native
 from grader.record.check import is_sound
-from grader.record.layout import Entry, read_entries
+from grader.record.layout import Declarations, Entry
 from grader.record.lines import locate
 from grader.record.targets import Target, target_for
 from grader.sandbox import Completed, Limits, Sandbox
@@ -62,7 +63,8 @@ class _Reply(Record):
 class _Ended(Record):
     """How the process of one size ended."""
 
-    timed_out: bool
+    timed_out: bool  # it had its time
+    starved: bool  # the machine was too busy to give it its time
     status: int  # as from waitpid
     reply: bytes
 
@@ -81,6 +83,7 @@ def record(
     toolchain: Toolchain,
     sandbox: Sandbox,
     *,
+    declared: Declarations,
     record_s: float,
     memory_mb: int,
     target: Target | None = None,
@@ -88,14 +91,15 @@ def record(
     """One plan, or the reason why there is none, for each of ``sizes``.
 
     Sizes after one whose host code never returned are not recorded: the answer is shorter then.
-    ``record_s`` is wall time for one size. ``target`` is the GPU that host code is told about;
+    ``declared`` is what the build's PTX declares. ``record_s`` is the time that is charged for one
+    size, as meter.py counts it. ``target`` is the GPU that host code is told about;
     by default one that fits the build's architecture. Raises MachineError when the recorder
     itself fails.
     """
     if not sizes:
         return ()
     recorder = prepare_recorder(toolchain)
-    entries = read_entries(build.ptx.read_text())
+    entries = declared.entries
     with tempfile.TemporaryDirectory(prefix="sgemm-record-") as name:
         scratch = Path(name).resolve()
         request = scratch / "request"
@@ -105,7 +109,7 @@ def record(
                 [str(recorder), str(request)],
                 cwd=scratch,
                 limits=Limits(
-                    wall_s=record_s * len(sizes) + _START_S,
+                    cpu_s=record_s * len(sizes) + _START_S,
                     memory_mb=memory_mb,
                     result_bytes=_MAX_REPLIES,
                 ),
@@ -114,8 +118,13 @@ def record(
             ended = _split(done.result, len(sizes))
             cut_short = _cut_short(ended, len(sizes), done)
             killed = any(map(_killed, ended))
-            if not cut_short and not killed:
+            starved = done.starved or any(each.starved for each in ended)
+            if not cut_short and not killed and not starved:
                 break
+    if starved:
+        raise MachineError(
+            f"the machine was too busy to give host code its {record_s:g} s of CPU time"
+        )
     if killed:
         raise MachineError("host code was killed twice from outside; is there enough memory?")
     if cut_short:
@@ -150,7 +159,7 @@ def _request(
         )
     lines = [
         str(build.host_library),
-        str(record_s),
+        f"{record_s} {PATIENCE * record_s}",
         chosen.name,
         " ".join(map(str, numbers)),
         str(len(kernels)),
@@ -165,12 +174,17 @@ def _split(data: bytes, count: int) -> list[_Ended]:
     """The recorder's frames; fewer than ``count`` when it stopped early."""
     frames: list[_Ended] = []
     while len(frames) < count:
-        head = re.match(rb"([01]) (\d+) (\d+)\n", data)
+        head = re.match(rb"([012]) (\d+) (\d+)\n", data)
         if head is None:
             break
         end = head.end() + int(head[3])
         frames.append(
-            _Ended(timed_out=head[1] == b"1", status=int(head[2]), reply=data[head.end() : end])
+            _Ended(
+                timed_out=head[1] == b"1",
+                starved=head[1] == b"2",
+                status=int(head[2]),
+                reply=data[head.end() : end],
+            )
         )
         data = data[end:]
     return frames
@@ -178,13 +192,14 @@ def _split(data: bytes, count: int) -> list[_Ended]:
 
 def _cut_short(ended: list[_Ended], count: int, done: Completed) -> bool:
     """Whether the recorder ended before its work was done, through no time limit."""
-    return len(ended) < count and not done.timed_out and not (ended and ended[-1].timed_out)
+    late = done.timed_out or done.starved or (ended and (ended[-1].timed_out or ended[-1].starved))
+    return len(ended) < count and not late
 
 
 def _killed(ended: _Ended) -> bool:
     """By somebody else: the recorder says otherwise when it had to do it, and the code cannot."""
     killed = os.WIFSIGNALED(ended.status) and os.WTERMSIG(ended.status) == signal.SIGKILL
-    return killed and not ended.timed_out and not ended.reply
+    return killed and not ended.timed_out and not ended.starved and not ended.reply
 
 
 def _outcome(

@@ -41,7 +41,7 @@ class GpuDevice:
 
     def __init__(self, run_seconds: float = 1.0, command: Sequence[str] = _WORKER) -> None:
         self._run_seconds = run_seconds  # measuring time of one run of a timed case
-        self._worker = WorkerProcess(command, {})
+        self._worker = WorkerProcess(command)
         self.gpu: GpuInfo | None = None  # known once the worker is ready
 
     def __enter__(self) -> GpuDevice:
