@@ -22,7 +22,8 @@ ORDER = (
         "bubblewrap",
         "sandbox",
     ),
-    *("build", "record", "sim", "verify", "timing", "gpus", "peaks", "devices", "judge", "scoring"),
+    *("ptx", "build", "record", "sim"),
+    *("verify", "timing", "gpus", "peaks", "devices", "judge", "scoring"),
     *("sass", "explain", "store"),
     *(
         "report",

@@ -27,6 +27,7 @@ from grader.devices import CaseOutcome, PlannedCase, refused
 from grader.devices.cpu import Done, Failed, Finished, Job, Ready, Reply
 from grader.errors import GraderError, Rejected
 from grader.model import Finding, Mnk, Plan, Severity
+from grader.ptx import ptx_text
 from grader.sim import SimLimits, SimOutcome, Simulator
 from grader.sim.engine import load_engine
 
@@ -99,7 +100,7 @@ class _Replies:
 def _serve(job: Job, make_simulator: Callable[[str, Path], Runs], replies: _Replies) -> None:
     started = time.monotonic()
     try:
-        simulator = make_simulator(Path(job.ptx).read_text(), Path(job.source_root))
+        simulator = make_simulator(ptx_text(Path(job.ptx)), Path(job.source_root))
     except Rejected as refusal:
         for case in job.cases:
             replies.send(Finished(outcome=refused(case.id, case.plan.size, refusal)))

@@ -17,6 +17,7 @@ import msgspec
 
 from grader.errors import GraderError
 from grader.explain.messages import Answer, NoAnswer, Question, Reply
+from grader.ptx import ptx_text
 from grader.sim import Sampler
 
 
@@ -37,7 +38,7 @@ def _answer(question: Question) -> Reply:
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        sampler = Sampler(Path(question.ptx).read_text(), Path(question.source_root))
+        sampler = Sampler(ptx_text(Path(question.ptx)), Path(question.source_root))
         return Answer(samples=sampler.sample(question.plan, question.seconds))
     except MemoryError:
         return NoAnswer(message="A, B and C of this size need more memory than the lab allows")

@@ -35,6 +35,7 @@ from grader.model import (
     Submission,
     Verdict,
 )
+from grader.ptx import ptx_text
 from grader.record import record
 from grader.sandbox import Sandbox
 from grader.sim import find_tensor_cores
@@ -122,7 +123,7 @@ def run_on_gpu(submission: Submission, bench: Bench, device: Device, progress: P
         progress("recording the launches", f"for {len(cases)} sizes")
         outcomes, planned = _record(built, submission, cases, bench)
         plans = [case.plan for case in planned]
-        notes = find_tensor_cores(built.ptx.read_text(), submission.folder, plans)
+        notes = find_tensor_cores(ptx_text(built.ptx), submission.folder, plans)
         notes = notes or sass.find_tensor_cores(_launched(_machine_code(built, bench), plans))
         if notes and lab.rules.tensor_cores == "forbid":
             place = f"{notes[0].file}:{notes[0].line}"

@@ -28,8 +28,9 @@ from grader.model import (
     Verdict,
 )
 from grader.native import compile_native
+from grader.ptx import ptx_text
 from grader.record.check import is_sound
-from grader.record.layout import Entry, read_entries
+from grader.record.layout import Entry, read_interface
 from grader.record.lines import locate
 from grader.record.targets import Target, target_for
 from grader.sandbox import Completed, Limits, Sandbox
@@ -95,7 +96,7 @@ def record(
     if not sizes:
         return ()
     recorder = prepare_recorder(toolchain)
-    entries = read_entries(build.ptx.read_text())
+    entries = read_interface(ptx_text(build.ptx), submission.folder).entries
     with tempfile.TemporaryDirectory(prefix="sgemm-record-") as name:
         scratch = Path(name).resolve()
         request = scratch / "request"

@@ -22,10 +22,11 @@ from grader.model import (
     SymbolWrite,
     Verdict,
 )
+from grader.ptx import read_module
 from grader.sim.counts import Counters, line_counts
 from grader.sim.engine import EVENT, FLOW, MEMORY, load_engine, view
 from grader.sim.findings import finding, instruction_note, merge
-from grader.sim.module import cells, initial_bytes, read_module
+from grader.sim.module import cells, initial_bytes
 from grader.sim.operation import UnsupportedInstruction
 from grader.sim.program import Builder, Program
 from grader.sim.sighting import Scene, plain_name
@@ -81,7 +82,7 @@ class Simulator:
     """Simulates the kernels of one PTX module.
 
     ``source_root`` is the folder that source paths in the PTX are made relative to. Raises
-    Rejected(IE) for PTX that cannot be read. ``run`` may be called from several threads.
+    Rejected for PTX that cannot be read. ``run`` may be called from several threads.
     """
 
     def __init__(self, ptx: str, source_root: Path) -> None:
