@@ -13,6 +13,7 @@ from grader.ptx.tokens import DOT, NUMBER, STRING, WORD, Tokens
 
 MAX_INSTRUCTIONS = 1 << 20  # in one function
 _MAX_OPERANDS = 1024  # registers and constants of one instruction
+_MAX_MODIFIERS = 32  # of one instruction
 _MAX_DEPTH = 3  # of brackets in an operand
 _TABLES = (".branchtargets", ".calltargets", ".callprototype")
 _AXES = (".x", ".y", ".z", ".w")
@@ -158,13 +159,17 @@ class Body:
 
     def _instruction(self, opcode: str, row: int, guard: str | None, *, negate: bool) -> None:
         tokens = self.tokens
+        modifiers: list[str] = []
         while tokens.kind == DOT:
             if tokens.value[1].isdigit() and not tokens.adjacent:
                 raise tokens.unexpected("an operand")
-            opcode += tokens.advance()
+            modifiers.append(tokens.advance())
+            if len(modifiers) > _MAX_MODIFIERS:
+                raise tokens.error(f"{opcode} has more than {_MAX_MODIFIERS} modifiers")
         operands: list[str] = []
         self.parts = 0
-        base = opcode.partition(".")[0]
+        base = opcode
+        opcode += "".join(modifiers)
         while tokens.value != ";":
             if operands:
                 tokens.expect(",")

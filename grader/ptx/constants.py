@@ -11,28 +11,37 @@ _MAX_DEPTH = 16  # of parentheses and signs
 _BITS_64 = (1 << 64) - 1
 _FLOATS = ("0f", "0F")
 _DOUBLES = ("0d", "0D")
+_OPERATORS = ("+", "-", "*")
 
 
 def constant(tokens: Tokens) -> str:
     """The constant at hand as one literal: an expression becomes its decimal value."""
     sign = "-" if tokens.accept("-") else ""
-    if tokens.kind == NUMBER and integer(tokens.value) is None:
-        text = tokens.advance()
-        if text[:2] in (*_FLOATS, *_DOUBLES):
-            if sign:
-                raise tokens.error(f"-{text}: the sign of such a number is one of its bits")
-        elif "." not in text and "e" not in text.lower():
-            raise tokens.error(f"{text[:40]} does not fit into 64 bits")
-        return sign + text
-    literal = tokens.value if tokens.kind == NUMBER else ""
-    value = _sum(tokens, 0, negative=bool(sign))
-    body = literal.rstrip("U")
-    octal = len(body) > 1 and body.isdigit() and body[0] == "0"
-    if body and not octal and body[:2] not in ("0b", "0B"):
-        written = integer(literal) or 0
-        if value == (-written if sign else written):
-            return sign + body
-    return str(value)
+    if tokens.kind != NUMBER:
+        return str(_sum(tokens, 0, negative=bool(sign)))
+    text = tokens.advance()
+    if tokens.value in _OPERATORS:
+        value = integer(text)
+        if value is None:
+            raise tokens.error(f"{text[:40]} cannot be part of an expression")
+        return str(_sum(tokens, 0, negative=bool(sign), first=value))
+    return sign + _literal(tokens, text, bool(sign))
+
+
+def _literal(tokens: Tokens, text: str, negative: bool) -> str:
+    """As it is written, but octal and binary numbers in decimal."""
+    if text[0] != "0" and text.isdigit() and len(text) < 20:
+        return text
+    if text[:2] in (*_FLOATS, *_DOUBLES):
+        if negative:
+            raise tokens.error(f"-{text}: the sign of such a number is one of its bits")
+        return text
+    value = integer(text)
+    if value is not None:
+        return text.rstrip("U") if text[:2] in ("0x", "0X") else str(value)
+    if "." not in text and "e" not in text.lower():
+        raise tokens.error(f"{text[:40]} does not fit into 64 bits")
+    return text
 
 
 def expression(tokens: Tokens) -> int:
@@ -40,16 +49,16 @@ def expression(tokens: Tokens) -> int:
     return _sum(tokens, 0, negative=False)
 
 
-def _sum(tokens: Tokens, depth: int, *, negative: bool) -> int:
-    total = _product(tokens, depth, negative=negative)
+def _sum(tokens: Tokens, depth: int, *, negative: bool, first: int | None = None) -> int:
+    total = _product(tokens, depth, negative, first)
     while tokens.value in ("+", "-"):
         subtract = tokens.advance() == "-"
-        total = _wrapped(total + _product(tokens, depth, negative=subtract))
+        total = _wrapped(total + _product(tokens, depth, subtract))
     return total
 
 
-def _product(tokens: Tokens, depth: int, *, negative: bool) -> int:
-    product = _factor(tokens, depth)
+def _product(tokens: Tokens, depth: int, negative: bool, first: int | None = None) -> int:
+    product = _factor(tokens, depth) if first is None else first
     product = -product if negative else product
     while tokens.accept("*"):
         product = _wrapped(product * _factor(tokens, depth))

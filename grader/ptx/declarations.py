@@ -13,6 +13,7 @@ _VECTORS = {".v2": 2, ".v4": 4}
 _SPACES = (".global", ".shared", ".const", ".local")
 _MAX_BYTES = 1 << 40
 _MAX_ALIGN = 1 << 20
+_MAX_DIMENSIONS = 8
 _ALL = (1 << 64) - 1
 
 _Values = list[tuple[int | Address, int]]
@@ -91,6 +92,8 @@ def _variable(tokens: Tokens, form: Kind, space: str, extern: bool) -> Variable:
     while tokens.accept("["):
         dims.append(tokens.count("a number of elements") if tokens.kind == NUMBER else None)
         tokens.expect("]")
+        if len(dims) > _MAX_DIMENSIONS:
+            raise tokens.error(f"{name} has more than {_MAX_DIMENSIONS} dimensions")
     if None in dims[1:]:
         raise tokens.error(f"{name}: only the first dimension may be left open")
     values: _Values = []
@@ -160,9 +163,12 @@ def _initial(tokens: Tokens, type_: str) -> tuple[int | Address, int]:
 
 def _bits(tokens: Tokens, literal: str, type_: str) -> int:
     """An integer is cut to its type, as ptxas does."""
+    mask = (1 << 8 * SIZES[type_]) - 1
+    if literal.isdigit():
+        return int(literal) & mask
     try:
         if integer(literal.lstrip("-")) is None:
             return number(literal, type_)
-        return number(literal, "b64") & ((1 << 8 * SIZES[type_]) - 1)
+        return number(literal, "b64") & mask
     except ValueError:
         raise tokens.error(f"{literal} cannot be the value of a .{type_}") from None

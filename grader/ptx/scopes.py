@@ -48,6 +48,8 @@ class Scopes:
     def close(self) -> None:
         """Only now are all labels of the scope known."""
         scope = self._open.pop()
+        if not scope.labels and self._open and not self._open[-1].uses:
+            self._open[-1].uses, scope.uses = scope.uses, []
         for operands, at, row in scope.uses:
             label = scope.labels.get(operands[at])
             if label is not None:

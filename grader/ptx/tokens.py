@@ -15,6 +15,7 @@ from grader.ptx.records import PtxError
 WORD, DOT, NUMBER, STRING, MARK, END, BAD = range(1, 8)
 
 _MAX_TEXT = 32 << 20  # characters
+_MAX_WORDS = 200  # characters of a message: names come from the submission
 
 # The last alternative takes any character, so no match ever fails and none is tried twice.
 _TOKEN = re.compile(
@@ -79,7 +80,7 @@ class Tokens:
         return self.before == self.end - len(self.value)
 
     def error(self, what: str) -> PtxError:
-        return PtxError(f"line {self.row} of the PTX: {what}")
+        return PtxError(f"line {self.row} of the PTX: {what[:_MAX_WORDS]}")
 
     def unexpected(self, wanted: str) -> PtxError:
         found = f"{self.value[:40]!r}" if self.kind != END else "the end of the PTX"
