@@ -121,6 +121,9 @@ class Body:
     def _variables(self, space: str) -> None:
         mark = "param" if space == "param" else ""
         for variable in variables(self.tokens, space):
+            if space == "param" and self.scopes.name(variable.name) is not None:
+                # ptxas goes on with the outer one
+                raise self.tokens.error(f"{variable.name} is declared twice")
             name = self.scopes.declare(variable.name, mark)
             if not variable.size:
                 raise self.tokens.error(f"{variable.name} has no size")
