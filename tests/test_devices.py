@@ -29,11 +29,11 @@ import numpy as np
 from grader.devices import worker
 from grader.errors import Rejected, ToolchainError
 from grader.model import Verdict
-from grader.record.layout import Declarations
+from grader.record.layout import Interface
 from grader.sim import SimOutcome
 
 class Fake:
-    declared = Declarations(entries={{}}, symbols={{}})
+    declared = Interface(entries={{}}, symbols={{}})
 
     def __init__(self, ptx, root, engine):
         self.ptx, self.root = ptx, root

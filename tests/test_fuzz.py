@@ -29,12 +29,11 @@ from grader.lab import DEFAULT_LAB, load_lab
 from grader.leaderboard import make_boards, read_entries
 from grader.leaderboard import render as boards
 from grader.model import Finding, Mnk, Plan, Severity, Verdict
+from grader.ptx import PtxError, parse
 from grader.record.check import is_sound
-from grader.record.layout import read_entries as read_kernels
+from grader.record.layout import read_interface
 from grader.report import html, terminal
 from grader.roster import late, read_roster
-from grader.sim.parser import parse
-from grader.sim.ptx import PtxError
 from grader.submission import load_submission
 from tests.results import RACE, WRONG, make_result
 
@@ -307,7 +306,6 @@ $L_2:
 @example(content=b".visible .func (" + b".param .b32 " * 5000)
 def test_ptx(content: bytes) -> None:
     text = content.decode(errors="replace")
-    read_kernels(text)
     try:
         parse(text, Path("/nowhere"))
     except PtxError as error:
@@ -338,7 +336,7 @@ PLAN = {
         },
     ],
 }
-KERNEL = read_kernels(".entry k(.param .u64 k_0) {}")
+KERNEL = read_interface(".entry k(.param .u64 k_0) {}", Path("/nowhere")).entries
 
 
 @FUZZ

@@ -28,7 +28,7 @@ from grader.model import (
 )
 from grader.record import record
 from grader.record.check import is_sound
-from grader.record.layout import read_entries
+from grader.record.layout import read_interface
 from grader.sandbox import Sandbox
 from grader.submission import load_submission
 from grader.toolchain import find_toolchain
@@ -270,7 +270,7 @@ def test_nothing_is_recorded_after_an_endless_call(scenario: int, recorded: Reco
 
 
 def test_layouts_from_ptx() -> None:
-    entries = read_entries(
+    entries = read_interface(
         """
         .visible .entry a$b(
             .param .u64 .ptr .align 1 a_0,
@@ -283,8 +283,9 @@ def test_layouts_from_ptx() -> None:
         }
         .weak .entry none()
         { ret; }
-        """
-    )
+        """,
+        Path("/nowhere"),
+    ).entries
     assert [(p.offset, p.size) for p in entries["a$b"].params] == [
         (0, 8),
         (16, 20),
@@ -298,7 +299,7 @@ def test_layouts_from_ptx() -> None:
 def test_forged_plans_are_refused(recorded: Recorder, built: Build) -> None:
     import msgspec
 
-    entries = read_entries(built.ptx.read_text())
+    entries = read_interface(built.ptx.read_text(), Path("/nowhere")).entries
     one = plan(recorded, 5)
     assert is_sound(one, one.size, entries)
     replace = msgspec.structs.replace

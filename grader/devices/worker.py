@@ -41,7 +41,7 @@ from grader.devices.cpu import (
 )
 from grader.errors import GraderError, Rejected
 from grader.model import Finding, Mnk, Plan, Severity, Verdict
-from grader.record.layout import Declarations
+from grader.record.layout import Interface
 from grader.sim import SimLimits, SimOutcome, Simulator
 from grader.sim.engine import Engine, load_engine
 
@@ -59,7 +59,7 @@ class Runs(Protocol):
     """What is needed of ``grader.sim.Simulator``."""
 
     @property
-    def declared(self) -> Declarations: ...
+    def declared(self) -> Interface: ...
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]: ...
 
@@ -98,7 +98,7 @@ def main(
                 match request:
                     case Read(ptx=ptx, source_root=root):
                         simulator = make_simulator(ptx, Path(root), engine)
-                        replies.send(Declared(declarations=simulator.declared))
+                        replies.send(Declared(interface=simulator.declared))
                     case Inspect(plans=plans):
                         assert simulator
                         replies.send(Notes(findings=simulator.tensor_cores(plans)))

@@ -37,7 +37,7 @@ from grader.model import (
     Verdict,
 )
 from grader.record import record
-from grader.record.layout import Declarations
+from grader.record.layout import Interface
 from grader.sandbox import Sandbox
 from grader.toolchain import Toolchain
 
@@ -177,7 +177,7 @@ def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
 
 def _explained(
     built: Build,
-    declared: Declarations,
+    declared: Interface,
     submission: Submission,
     bench: Bench,
     progress: Progress,
@@ -215,7 +215,7 @@ def _explained(
 
 def _record(
     built: Build,
-    declared: Declarations,
+    declared: Interface,
     submission: Submission,
     cases: list[Case],
     bench: Bench,

@@ -30,7 +30,7 @@ from grader.model import (
 )
 from grader.native import compile_native
 from grader.record.check import is_sound
-from grader.record.layout import Declarations, Entry
+from grader.record.layout import Entry, Interface
 from grader.record.lines import locate
 from grader.record.targets import Target, target_for
 from grader.sandbox import Completed, Limits, Sandbox
@@ -83,7 +83,7 @@ def record(
     toolchain: Toolchain,
     sandbox: Sandbox,
     *,
-    declared: Declarations,
+    declared: Interface,
     record_s: float,
     memory_mb: int,
     target: Target | None = None,
