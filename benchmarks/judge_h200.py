@@ -68,7 +68,7 @@ class Kernel:
 
     def case(self, bench: SharedBench, n: int) -> MeasuredCase:
         module = load_module(self.built.cubin.read_bytes())
-        planned = PlannedCase(id="case", plan=self.plans[n], seed=time.time_ns())
+        planned = PlannedCase(id="case", plan=self.plans[n])
         return MeasuredCase(bench, module, planned)
 
 
