@@ -51,8 +51,9 @@ def values(key: bytes, count: int) -> Floats:
     step = word >> 20 & 0x3FF
     upper = np.uint32(0x3F800000) | step >> 1 << 13
     lower = np.uint32(0x3F000000) | step << 13
-    bits = np.where(word & 1 << 30, upper, lower) | word & 1 << 31
-    return (bits + (word & 0x7FF) + 0x1001).view(np.float32)
+    bits: Words = np.where(word & 1 << 30, upper, lower) | word & 1 << 31
+    bits += (word & 0x7FF) + 0x1001
+    return bits.view(np.float32)
 
 
 def key_stream(key: bytes, count: int) -> Words:

@@ -187,6 +187,8 @@ def test_the_checks_themselves() -> None:
         timeout=120,
     )
     said = json.loads(done.stdout)
+    assert said["the same inputs as on the CPU"]
+    assert said["changed"] == [True, 0, 0, (1 << 64) - 1]
     assert said["freivalds, cuBLAS"] <= 0.5
     assert not said["freivalds, one element"] <= 1
     assert said["freivalds, nan"] is None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from grader import inputs
 from grader.inputs import (
     KEY_BYTES,
     Floats,
@@ -15,7 +18,9 @@ from grader.inputs import (
     values,
 )
 from grader.model import Mnk
+from tests import kernels
 
+CHECKS = Path(inputs.__file__).parent / "devices" / "gpu" / "checks.cu"
 KEY = bytes(range(KEY_BYTES))
 MANY = 1 << 18
 
@@ -84,3 +89,18 @@ def test_every_value_is_far_from_its_neighbours_in_tf32(many: Floats) -> None:
     low = many.view(np.uint32) & 0x1FFF
     assert low.min() == 0x1001 and low.max() == 0x1800
     assert np.unique(low).size == 0x800
+
+
+@pytest.mark.parametrize("count", [1, 4096, 10_007])
+def test_the_gpu_makes_the_same_bits(count: int) -> None:
+    """The GPU's own kernel, simulated; tests/gpu_checks.py does the same on a GPU."""
+    out = np.zeros(count + 8, np.float32)
+    key = bytes(range(100, 100 + KEY_BYTES))
+    # fill's parameters: the array, its length and the key, in 64-bit words.
+    words = np.frombuffer(key, np.int32).tolist()
+    seen = kernels.run(
+        CHECKS.read_text(), [out], [count, 0, *words], (2, 1, 1), (256, 1, 1), kernel="fill"
+    )
+    assert not seen.stopped and not seen.findings, seen.findings
+    assert (out[:count] == values(key, count)).all()
+    assert not out[count:].any()
