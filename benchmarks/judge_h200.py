@@ -83,7 +83,7 @@ def shown(timing: Timing) -> str:
     low, high = timing.ratio_ci
     return (
         f"{timing.ratio:.4f} ± {(high - low) / 2:.4f} ({timing.samples} samples, noise "
-        f"{100 * timing.noise:.2f} %, {timing.stopped}, {timing.best_tflops:.2f} TFLOPS)"
+        f"{100 * timing.noise:.2f} %, {timing.stopped}, {timing.scored_tflops:.2f} TFLOPS)"
     )
 
 

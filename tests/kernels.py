@@ -47,9 +47,10 @@ def run(
     seconds: float = 20.0,
     kernel: str | None = None,
 ) -> SimOutcome:
-    """Launch ``kernel``, or the first one of ``source``, with pointers to ``arrays``, then ``scalars`` as ints.
+    """Launch ``kernel``, or the first one of ``source``.
 
-    The first two arrays count as initialised, as A and B do.
+    Its parameters are pointers to ``arrays``, then ``scalars`` as ints. The first two arrays count
+    as initialised, as A and B do.
     """
     ptx, folder = compiled(source, arch)
     simulator = Simulator(ptx, folder)

@@ -138,9 +138,9 @@ def _speed(case: CaseResult) -> Speed | None:
         m=case.m,
         n=case.n,
         k=case.k,
-        tflops=max(run.bench_tflops for run in timing.runs),
+        tflops=timing.scored_tflops,
         cublas_tflops=max(run.cublas_tflops for run in timing.runs),
-        ratio=timing.ratio,
+        ratio=timing.scored_ratio,
         samples=timing.samples,
     )
 
