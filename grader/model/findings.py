@@ -16,8 +16,8 @@ class Finding(Record):
     """One thing worth saying about the student's code, with the place it points at.
 
     kind is one of: out-of-bounds, misaligned, race, uninitialized-read, barrier-divergence,
-    endless-loop, bank-conflict, uncoalesced, spill, tensor-core, input-modified, canary, untimed-work,
-    bad-launch, impossible-time, forbidden-call, host-crash, unsupported.
+    endless-loop, bank-conflict, uncoalesced, spill, tensor-core, input-modified, canary,
+    bad-launch, impossible-time, untimed-work, forbidden-call, host-crash, unsupported.
     """
 
     kind: str
