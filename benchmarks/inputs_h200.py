@@ -1,8 +1,8 @@
 """What unpredictable inputs cost, and what the cheats against them come to, on a GPU.
 
-`python -m benchmarks.inputs_h200 [cheats] [costs] [noise]`: cheats graded as tests/test_gpu.py does; then the parts of a
-repetition, the noise of honest kernels as the search for two speeds sees it, and how long launches
-take that are verified but not timed.
+`python -m benchmarks.inputs_h200 [cheats] [costs] [noise]`: cheats graded as tests/test_gpu.py
+does; then the parts of a repetition, the noise of honest kernels as the search for two speeds sees
+it, and how long launches take that are verified but not timed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def grade_cheats(tools: Bench) -> None:
             timed = [case.timing for case in result.cases if case.timing]
             modes = timed[0].modes if timed else None
             print(
-                f"{'as declared' if met else 'NOT AS DECLARED'}: {cheat.folder.name} ({runs} runs): "
+                f"{'' if met else 'NOT '}as declared: {cheat.folder.name} ({runs} runs): "
                 f"{result.verdict.value} {score} {said or ''} {result.error or ''} {modes or ''}",
                 flush=True,
             )
@@ -120,8 +120,7 @@ def parts(bench: SharedBench, kernel: Kernel) -> None:
                 bench.kernels.fill(matrix, key)
 
         def check(both: Filled = both) -> None:
-            for matrix, key in both:
-                assert bench.kernels.changed(matrix, key)[0] == 0
+            assert [count for count, _ in bench.kernels.changed(*both)] == [0, 0]
 
         for _ in range(9):
             part("make", make)

@@ -19,6 +19,7 @@ MIN_PAIRS = 5  # fewer have no confidence interval worth the name
 
 # When two groups of repetitions are two modes; docs/verification.md derives the figures.
 MODES_APART = 0.05  # relative, at least
+_LEAST_APART_MS = 0.025  # what the host takes to hand over a launch may come to about as much
 _SMALLEST_SHARE = 0.15  # of the repetitions in either group; fewer are outliers
 _OF_THE_BASELINE = 3.0  # its noise, in standard deviations
 _OF_ITS_OWN = 3.0  # scatter within the groups explains as many standard deviations …
@@ -155,7 +156,8 @@ def _split_of_repetitions(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
     )
     times = [math.log(pair.bench_ms) for pair in pairs]
     apart = min(_gap(values[:cut], values[cut:]) for values in (slowness, times))
-    return (pairs[:cut], pairs[cut:], cut / len(pairs)) if apart >= noise else None
+    fast, slow = pairs[:cut], pairs[cut:]
+    return (fast, slow, cut / len(pairs)) if apart >= noise and _tells(fast, slow) else None
 
 
 def _split_of_runs(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
@@ -178,7 +180,15 @@ def _split_of_runs(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
         _equal_say([run for run, is_slow in zip(runs, slower, strict=True) if is_slow is wanted])
         for wanted in (False, True)
     )
-    return fast, slow, 1 - sum(slower) / len(runs)
+    return (fast, slow, 1 - sum(slower) / len(runs)) if _tells(fast, slow) else None
+
+
+def _tells(fast: Sequence[Pair], slow: Sequence[Pair]) -> bool:
+    """Whether the difference is more than the launching itself can make."""
+    middle_fast, middle_slow = (
+        statistics.median(pair.bench_ms for pair in group) for group in (fast, slow)
+    )
+    return middle_slow - middle_fast >= _LEAST_APART_MS
 
 
 def _slowness(pair: Pair) -> float:

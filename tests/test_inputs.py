@@ -1,4 +1,4 @@
-"""The generator of inputs: ChaCha20 as RFC 8439 has it, and values as the tolerance needs them."""
+"""The generator of inputs: ChaCha as RFC 8439 has it, and values as the tolerance needs them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader import inputs
 from grader.inputs import (
     KEY_BYTES,
     Floats,
-    chacha20_blocks,
+    chacha_blocks,
     fresh_key,
     key_stream,
     make_inputs,
@@ -32,15 +32,21 @@ def many() -> Floats:
 
 def test_the_block_function_is_that_of_rfc_8439() -> None:
     """The vector of section 2.3.2, and the key stream of section 2.4.2."""
-    (block,) = chacha20_blocks(KEY, 1, 1, bytes.fromhex("000000090000004a00000000"))
+    (block,) = chacha_blocks(KEY, 1, 1, bytes.fromhex("000000090000004a00000000"), 20)
     assert block.astype("<u4").tobytes().hex() == (
         "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
         "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
     )
-    blocks = chacha20_blocks(KEY, 1, 2, bytes.fromhex("000000000000004a00000000"))
+    blocks = chacha_blocks(KEY, 1, 2, bytes.fromhex("000000000000004a00000000"), 20)
     first, second = (each.astype("<u4").tobytes().hex() for each in blocks)
     assert first.startswith("224f51f3401bd9e12fde276fb8631ded8c131f82")
     assert second.startswith("69a6749f3f630f4122cafe28ec4dc47e26d4346d")
+
+
+def test_twelve_rounds_are_those_that_others_published() -> None:
+    """draft-strombergson-chacha-test-vectors-01, TC1: a key and a nonce of zeros, 12 rounds."""
+    (block,) = chacha_blocks(bytes(KEY_BYTES), 0, 1)
+    assert block.astype("<u4").tobytes().hex().startswith("9bf49a6a0755f953811fce125f2683d5")
 
 
 def test_the_stream_is_the_blocks_one_after_the_other() -> None:
@@ -48,7 +54,7 @@ def test_the_stream_is_the_blocks_one_after_the_other() -> None:
     stream = key_stream(KEY, count)
     assert stream.shape == (count,)
     for block in (0, 1, 2047, 2048, 4999, 5000):
-        expected = chacha20_blocks(KEY, block, 1)[0]
+        expected = chacha_blocks(KEY, block, 1)[0]
         assert (stream[16 * block : 16 * block + 16] == expected[: count - 16 * block]).all()
 
 

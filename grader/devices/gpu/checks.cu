@@ -23,7 +23,7 @@ __device__ void quarter_round(u32& a, u32& b, u32& c, u32& d) {
   c += d; b = turned(b ^ c, 7);
 }
 
-// ChaCha20's block function, RFC 8439, with nonce 0.
+// ChaCha12's block function: RFC 8439 with 12 rounds and nonce 0.
 __device__ void key_stream(const Key& key, u32 counter, u32 (&out)[WORDS]) {
   u32 state[WORDS] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
 #pragma unroll
@@ -31,7 +31,7 @@ __device__ void key_stream(const Key& key, u32 counter, u32 (&out)[WORDS]) {
   state[12] = counter;
 #pragma unroll
   for (int i = 0; i < WORDS; ++i) out[i] = state[i];
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < 12; round += 2) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) quarter_round(out[i], out[4 + i], out[8 + i], out[12 + i]);
 #pragma unroll
@@ -82,6 +82,14 @@ extern "C" __global__ void changed(const u32* in, u64 count, u64 k0, u64 k1, u64
         atomicMin(&result[1], first + i);
       }
   }
+}
+
+// Keeps the GPU busy while the host hands over what is to be timed.
+extern "C" __global__ void head_start(u64 nanoseconds) {
+  u64 begun, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begun));
+  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  while (now - begun < nanoseconds);
 }
 
 extern "C" __global__ void poison(u32* out, u64 count, u32 bits) {

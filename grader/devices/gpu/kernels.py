@@ -18,7 +18,7 @@ REFERENCE_MARGIN = 2.0
 
 _SOURCE = Path(__file__).with_name("checks.cu")
 _NAMES = (
-    *("fill", "changed", "poison", "differs"),
+    *("fill", "changed", "head_start", "poison", "differs"),
     *("norms", "compare", "signed_columns", "rows_times"),
 )
 _THREADS = 256
@@ -50,19 +50,26 @@ class Kernels:
     def poison(self, out: Any, bits: int = verify.POISON) -> None:
         self._over("poison", out.size, out, np.uint64(out.size), np.uint32(bits))
 
-    def changed(self, values: Any, key: bytes) -> tuple[int, int]:
-        """How many elements are not what ``fill`` made, and the first of them."""
-        return self._counted("changed", -(-values.size // _WORDS), values, *_words(key))
+    def changed(self, *made: tuple[Any, bytes]) -> list[tuple[int, int]]:
+        """For each matrix and its key: elements that ``fill`` made otherwise, and the first one."""
+        with self._stream:
+            results = cupy.array([[0, _NONE]] * len(made), dtype=cupy.uint64)
+            for (matrix, key), result in zip(made, results, strict=True):
+                count = np.uint64(matrix.size)
+                threads = -(-matrix.size // _WORDS)
+                self._over("changed", threads, matrix, count, *_words(key), result)
+            return [(int(count), int(first)) for count, first in results.get()]
 
     def differs(self, words: Any, bits: int) -> tuple[int, int]:
-        return self._counted("differs", words.size, words, np.uint32(bits))
-
-    def _counted(self, name: str, threads: int, values: Any, *expected: Any) -> tuple[int, int]:
         with self._stream:
             result = cupy.array([0, _NONE], dtype=cupy.uint64)
-            self._over(name, threads, values, np.uint64(values.size), *expected, result)
+            self._over("differs", words.size, words, np.uint64(words.size), np.uint32(bits), result)
             count, first = (int(v) for v in result.get())
         return count, first
+
+    def head_start(self, microseconds: float) -> None:
+        """Keep the GPU busy for so long, so that the host is ahead of it."""
+        self._launch("head_start", (1,), 1, np.uint64(1000 * microseconds))
 
     def freivalds(self, size: Mnk, a: Any, b: Any, c: Any) -> float:
         """How far C·x is from A·(B·x) for one vector of random signs, in FP64.

@@ -120,8 +120,8 @@ class MeasuredCase:
 
     def _inputs(self, keys: Keys) -> list[Finding]:
         found = []
-        for name, buffer, key in (("A", self._a, keys[0]), ("B", self._b, keys[1])):
-            count, first = self._bench.kernels.changed(buffer.words, key)
+        seen = self._bench.kernels.changed((self._a.words, keys[0]), (self._b.words, keys[1]))
+        for name, (count, first) in zip("AB", seen, strict=True):
             if count:
                 found.append(
                     Finding(

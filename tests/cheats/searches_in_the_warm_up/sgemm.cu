@@ -1,7 +1,7 @@
 // Searches for half a second in the warm-up launch, whose time counts nowhere, and would hand out
 // what it found in the timed ones.
 // Stopped by: a launch that is not timed may take ten times as long as the timed ones and a
-//   quarter of a second; inputs come from keys that do not exist yet
+//   tenth of a second; inputs come from keys that do not exist yet
 // CPU: AC
 // GPU: TLE verified but not timed
 #include "gemm.cuh"
