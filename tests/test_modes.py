@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 
 from grader import scoring, store
@@ -233,3 +235,20 @@ def test_a_document_from_before_has_one_speed(tmp_path: Path) -> None:
     (read,) = store.load(path).cases
     assert read.timing and read.timing.modes is None
     assert read.timing.scored_tflops == pytest.approx(97)
+
+
+TIMES = st.floats(1e-4, 1e4)
+RUN = st.lists(st.tuples(TIMES, TIMES), min_size=1, max_size=20)
+
+
+@given(st.lists(RUN, min_size=1, max_size=5))
+@settings(max_examples=100, deadline=None)
+def test_whatever_the_times_the_score_never_gains(times: list[list[tuple[float, float]]]) -> None:
+    runs = [[Pair(bench_ms=bench, baseline_ms=base) for bench, base in run] for run in times]
+    seen = summarise(runs, SIZE)
+    assert seen.scored_tflops <= max(run.bench_tflops for run in seen.runs)
+    assert seen.scored_ratio <= seen.ratio
+    if seen.modes:
+        assert seen.modes.fast.tflops > seen.modes.slow.tflops
+        assert seen.modes.fast.share + seen.modes.slow.share == pytest.approx(1)
+        assert 0 < seen.modes.fast.share < 1

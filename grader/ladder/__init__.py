@@ -25,7 +25,7 @@ class Speed(Record):
     m: int
     n: int
     k: int
-    tflops: float  # of the best run
+    tflops: float  # as scored: of the best run, or the slower of two speeds
     cublas_tflops: float  # of the best run, beside it
     ratio: float  # median of rung / cuBLAS
     samples: int  # repetitions
