@@ -87,7 +87,7 @@ def planned(index: int, m: int = 5, n: int = 7, k: int = 3) -> PlannedCase:
         for i, (name, count) in enumerate(floats.items())
     )
     plan = Plan(size=Mnk(m=m, n=n, k=k), allocations=allocations, operations=())
-    return PlannedCase(id=f"cpu-{index}", plan=plan, seed=index)
+    return PlannedCase(id=f"cpu-{index}", plan=plan)
 
 
 def lab(**limits: float) -> Lab:

@@ -25,7 +25,7 @@ ORDER = (
         "bubblewrap",
         "sandbox",
     ),
-    *("ptx", "build", "record", "sim"),
+    *("ptx", "build", "record", "sim", "inputs"),
     *("verify", "timing", "peaks", "devices", "judge", "scoring"),
     *("sass", "explain", "store"),
     *(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -235,7 +234,7 @@ def _record(
     planned: list[PlannedCase] = []
     for case, plan in zip(cases, plans, strict=False):  # shorter after an endless host loop
         if isinstance(plan, Plan):
-            planned.append(PlannedCase(id=case.id, plan=plan, seed=secrets.randbits(63)))
+            planned.append(PlannedCase(id=case.id, plan=plan))
         else:
             outcomes.append(refused(case.id, case.size, plan))
     return outcomes, planned

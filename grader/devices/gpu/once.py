@@ -15,6 +15,7 @@ import msgspec
 from grader.devices.gpu.kernels import Kernels
 from grader.devices.gpu.messages import Watching
 from grader.devices.gpu.replay import Buffer, Replay, load_module
+from grader.inputs import fresh_key
 
 
 def main() -> None:
@@ -29,7 +30,7 @@ def main() -> None:
                 Buffer(4 * count) for count in (size.m * size.k, size.k * size.n, size.m * size.n)
             ]
             for buffer in given[:2]:
-                kernels.fill(buffer.floats(), 1)
+                kernels.fill(buffer.floats(), fresh_key())
             module = load_module(Path(job.cubin).read_bytes())
             Replay(module, job.plan, given, kernels, stream).launch()
             stream.synchronize()
