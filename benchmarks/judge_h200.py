@@ -13,7 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import date
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from grader.build import build
 from grader.devices import PlannedCase
 from grader.devices.gpu.bench import SharedBench
 from grader.devices.gpu.measure import MeasuredCase, time_case
+from grader.devices.gpu.memory import plan_memory
 from grader.devices.gpu.messages import GpuJob
 from grader.devices.gpu.replay import load_module
 from grader.devices.probe import first_gpu_arch
@@ -64,12 +65,15 @@ class Kernel:
             self.built, submission, cubes, tools.toolchain, tools.sandbox,
             record_s=10, memory_mb=4096,
         )  # fmt: skip
+        self._memory = ExitStack()  # to the end of the process
         self.plans = {plan.size.m: plan for plan in recorded if isinstance(plan, Plan)}
 
     def case(self, bench: SharedBench, n: int) -> MeasuredCase:
+        """The first case of the process lies at the recorder's addresses, others in the pool."""
         module = load_module(self.built.cubin.read_bytes())
         planned = PlannedCase(id="case", plan=self.plans[n], seed=time.time_ns())
-        return MeasuredCase(bench, module, planned)
+        memory = self._memory.enter_context(plan_memory(planned.plan))
+        return MeasuredCase(bench, module, planned, memory)
 
 
 def measured(bench: SharedBench, case: MeasuredCase, seconds: float) -> Timing:

@@ -14,6 +14,7 @@ from grader.build import build
 from grader.devices import PlannedCase
 from grader.devices.gpu.bench import SharedBench
 from grader.devices.gpu.measure import MeasuredCase, time_case
+from grader.devices.gpu.memory import plan_memory
 from grader.devices.gpu.messages import GpuJob
 from grader.devices.gpu.replay import load_module
 from grader.devices.probe import first_gpu_arch
@@ -38,9 +39,9 @@ def main() -> None:
     assert isinstance(plan, Plan)
     bench = SharedBench()
     said: dict[str, object] = {}
-    with bench.stream:
+    with bench.stream, plan_memory(plan) as memory:
         module = load_module(built.cubin.read_bytes())
-        case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan, seed=1))
+        case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan, seed=1), memory)
         a, b, c = (cupy.empty(count, cupy.float32) for count in (300 * 501, 501 * 700, 300 * 700))
         bench.kernels.fill(a, 1)
         bench.kernels.fill(b, 2)

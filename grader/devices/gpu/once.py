@@ -13,8 +13,9 @@ import cupy
 import msgspec
 
 from grader.devices.gpu.kernels import Kernels
+from grader.devices.gpu.memory import plan_memory
 from grader.devices.gpu.messages import Watching
-from grader.devices.gpu.replay import Buffer, Replay, load_module
+from grader.devices.gpu.replay import Replay, load_module
 
 
 def main() -> None:
@@ -24,15 +25,12 @@ def main() -> None:
     kernels = Kernels(stream)
     with stream:
         for job in jobs:
-            size = job.plan.size
-            given = [
-                Buffer(4 * count) for count in (size.m * size.k, size.k * size.n, size.m * size.n)
-            ]
-            for buffer in given[:2]:
-                kernels.fill(buffer.floats(), 1)
-            module = load_module(Path(job.cubin).read_bytes())
-            Replay(module, job.plan, given, kernels, stream).launch()
-            stream.synchronize()
+            with plan_memory(job.plan) as memory:
+                for buffer in memory.given()[:2]:
+                    kernels.fill(buffer.floats(), 1)
+                module = load_module(Path(job.cubin).read_bytes())
+                Replay(module, job.plan, memory, kernels, stream).launch()
+                stream.synchronize()
 
 
 if __name__ == "__main__":
