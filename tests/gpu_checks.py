@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import cupy
 import msgspec
@@ -13,8 +14,8 @@ from grader import judge
 from grader.build import build
 from grader.devices import PlannedCase
 from grader.devices.gpu.bench import SharedBench
-from grader.devices.gpu.measure import MeasuredCase, time_case
-from grader.devices.gpu.memory import plan_memory
+from grader.devices.gpu.measure import MeasuredCase, time_case, verify_case
+from grader.devices.gpu.memory import PlanMemory, plan_memory
 from grader.devices.gpu.messages import GpuJob
 from grader.devices.gpu.replay import load_module
 from grader.devices.probe import first_gpu_arch
@@ -66,12 +67,24 @@ def main() -> None:
         except MachineError as error:
             said["faulty reference"] = str(error)
 
+        # While this plan's addresses are taken, another of the same lies elsewhere.
+        said["own addresses"] = replayed(bench, module, plan, memory)
+        with plan_memory(plan) as elsewhere:
+            said["other addresses"] = replayed(bench, module, plan, elsewhere)
+
         # A GPU that could do next to nothing: any kernel is faster than it can be.
         bench.gpu = msgspec.structs.replace(bench.gpu, fp32_peak_tflops=1e-3)
         job = GpuJob(cubin="", cases=(), runs=1, run_seconds=0.01, baseline="cublas")
         outcome = time_case(bench, case, job, lambda: None)
         said["impossible"] = judge.judge_case(outcome, Rules())[0].value
     print(json.dumps(said))
+
+
+def replayed(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) -> dict[str, int]:
+    case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan, seed=2), memory)
+    outcome = verify_case(bench, case)
+    assert outcome.error
+    return {"relocated": memory.relocated, "wrong": outcome.error.wrong}
 
 
 if __name__ == "__main__":
