@@ -17,7 +17,6 @@ from benchmarks.machine import machine, table
 from grader import gpus
 from grader.build import build
 from grader.devices.gpu.bench import SharedBench
-from grader.devices.gpu.memory import plan_memory
 from grader.devices.gpu.replay import Replay, load_module
 from grader.devices.probe import first_gpu_arch, gpu_names
 from grader.errors import Rejected
@@ -103,7 +102,7 @@ def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu) -> Ready | None:
 def timed(bench: SharedBench, each: Ready) -> float:
     """Median TFLOPS; the first launch is not counted unless it is the only one."""
     size = each.plan.size
-    with plan_memory(each.plan) as memory:
+    with bench.arena.memory(each.plan) as memory:
         for buffer in memory.given()[:2]:
             bench.kernels.fill(buffer.floats(), 1)
         module = load_module(Path(each.cubin).read_bytes())

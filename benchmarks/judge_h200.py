@@ -24,7 +24,6 @@ from grader.build import build
 from grader.devices import PlannedCase
 from grader.devices.gpu.bench import SharedBench
 from grader.devices.gpu.measure import MeasuredCase, time_case
-from grader.devices.gpu.memory import plan_memory
 from grader.devices.gpu.messages import GpuJob
 from grader.devices.gpu.replay import load_module
 from grader.devices.probe import first_gpu_arch
@@ -72,7 +71,7 @@ class Kernel:
         """The first case of the process lies at the recorder's addresses, others in the pool."""
         module = load_module(self.built.cubin.read_bytes())
         planned = PlannedCase(id="case", plan=self.plans[n], seed=time.time_ns())
-        memory = self._memory.enter_context(plan_memory(planned.plan))
+        memory = self._memory.enter_context(bench.arena.memory(planned.plan))
         return MeasuredCase(bench, module, planned, memory)
 
 

@@ -17,7 +17,7 @@ from grader.build import build
 from grader.devices import PlannedCase
 from grader.devices.gpu.bench import SharedBench
 from grader.devices.gpu.measure import MeasuredCase, verify_case
-from grader.devices.gpu.memory import PlanMemory, plan_memory
+from grader.devices.gpu.memory import PlanMemory
 from grader.devices.gpu.replay import load_module
 from grader.devices.probe import first_gpu_arch
 from grader.model import Build, Mnk, Plan
@@ -49,10 +49,10 @@ def side_by_side(bench: SharedBench, folder: str, arch: str) -> None:
     module = load_module(built.cubin.read_bytes())
     for plan in plans:
         started = time.perf_counter()
-        with plan_memory(plan) as own:
+        with bench.arena.memory(plan) as own:
             mapped = time.perf_counter() - started
-            with plan_memory(plan) as pool:
-                assert pool.relocated and not own.relocated
+            with bench.arena.memory(plan) as pool:
+                assert pool.relocated and not own.relocated, own.relocated
                 at_home = case_of(bench, module, plan, own)
                 elsewhere = case_of(bench, module, plan, pool)
                 times = alternated(bench, {"own": at_home, "pool": elsewhere})
@@ -91,12 +91,12 @@ def odd_pointers(bench: SharedBench, arch: str) -> None:
     for folder in FIXTURES:
         built, (plan,) = prepared(folder, (size,), arch)
         module = load_module(built.cubin.read_bytes())
-        with plan_memory(plan) as own, plan_memory(plan) as pool:
+        with bench.arena.memory(plan) as own, bench.arena.memory(plan) as pool:
             seen = []
             for memory in (own, pool):
                 outcome = verify_case(bench, case_of(bench, module, plan, memory))
                 assert outcome.error
-                where = "relocated" if memory.relocated else "own addresses"
+                where = f"relocated ({memory.relocated})" if memory.relocated else "own addresses"
                 kinds = [finding.kind for finding in outcome.findings]
                 seen.append(f"{where}: {outcome.error.wrong} wrong {kinds or ''}")
         print(f"{folder.name:32} {'; '.join(seen)}", flush=True)

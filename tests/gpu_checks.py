@@ -15,7 +15,7 @@ from grader.build import build
 from grader.devices import PlannedCase
 from grader.devices.gpu.bench import SharedBench
 from grader.devices.gpu.measure import MeasuredCase, time_case, verify_case
-from grader.devices.gpu.memory import PlanMemory, plan_memory
+from grader.devices.gpu.memory import PlanMemory
 from grader.devices.gpu.messages import GpuJob
 from grader.devices.gpu.replay import load_module
 from grader.devices.probe import first_gpu_arch
@@ -40,7 +40,7 @@ def main() -> None:
     assert isinstance(plan, Plan)
     bench = SharedBench()
     said: dict[str, object] = {}
-    with bench.stream, plan_memory(plan) as memory:
+    with bench.stream, bench.arena.memory(plan) as memory:
         module = load_module(built.cubin.read_bytes())
         case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan, seed=1), memory)
         a, b, c = (cupy.empty(count, cupy.float32) for count in (300 * 501, 501 * 700, 300 * 700))
@@ -69,7 +69,7 @@ def main() -> None:
 
         # While this plan's addresses are taken, another of the same lies elsewhere.
         said["own addresses"] = replayed(bench, module, plan, memory)
-        with plan_memory(plan) as elsewhere:
+        with bench.arena.memory(plan) as elsewhere:
             said["other addresses"] = replayed(bench, module, plan, elsewhere)
 
         # A GPU that could do next to nothing: any kernel is faster than it can be.
@@ -84,7 +84,7 @@ def replayed(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) ->
     case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan, seed=2), memory)
     outcome = verify_case(bench, case)
     assert outcome.error
-    return {"relocated": memory.relocated, "wrong": outcome.error.wrong}
+    return {"relocated": bool(memory.relocated), "wrong": outcome.error.wrong}
 
 
 if __name__ == "__main__":

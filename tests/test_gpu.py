@@ -87,7 +87,7 @@ def test_a_good_kernel_is_measured_and_scored() -> None:
 def test_plans_are_replayed_at_their_own_addresses(name: str) -> None:
     result = graded(ROOT / "tests" / "fixtures" / "correct" / name)
     assert result.verdict is Verdict.AC, result.cases
-    assert "relocated" not in findings(result)
+    assert "relocated" not in findings(result), result.findings
 
 
 @pytest.mark.parametrize("name", ["in_kernel_malloc", "function_pointers", "virtual_functions"])

@@ -16,7 +16,7 @@ from typing import Any
 import cupy
 
 from grader.model import Allocation, Finding, Plan, Severity
-from grader.record.bounds import RED_ZONE
+from grader.record.bounds import ARENA_BYTES, FIRST_ADDRESS, RED_ZONE
 
 _GIVEN = 3  # A, B and C
 _OUT_OF_MEMORY = 2  # CUresult
@@ -47,10 +47,10 @@ class Buffer:
 class PlanMemory:
     """A plan's buffers by the index of their allocation; None where a variable is meant.
 
-    ``relocated`` says that they do not lie where the recorder said.
+    ``relocated`` says why they do not lie where the recorder said; "" when they do.
     """
 
-    def __init__(self, buffers: Sequence[Buffer | None], *, relocated: bool) -> None:
+    def __init__(self, buffers: Sequence[Buffer | None], relocated: str) -> None:
         self.buffers = tuple(buffers)
         self.relocated = relocated
 
@@ -65,48 +65,64 @@ class PlanMemory:
         if not self.relocated:
             return ()
         words = (
-            "the driver did not give the addresses that host code had seen: pointers in parameters "
-            "and symbols were relocated, and one that was not recognised is invalid"
+            f"the driver did not give the addresses that host code had seen ({self.relocated}): "
+            "pointers were relocated, and one that was not recognised is invalid"
         )
         return (Finding(kind="relocated", severity=Severity.NOTE, message=words),)
 
 
-@contextmanager
-def plan_memory(plan: Plan) -> Iterator[PlanMemory]:
-    """The memory that ``plan`` needs, until the end of the block. Raises MemoryError."""
-    with ExitStack() as mapped:
+class Arena:
+    """The recorder's addresses. They are reserved once in a process, to its end: a driver that has
+    mapped something does not give the same addresses again for another size."""
+
+    def __init__(self) -> None:
+        self._missing = ""
+        start, size = ctypes.c_uint64(FIRST_ADDRESS - RED_ZONE), ctypes.c_size_t(ARENA_BYTES)
+        at, any_alignment, no_flags = ctypes.c_uint64(), ctypes.c_size_t(0), ctypes.c_uint64(0)
         try:
-            buffers = [_mapped(allocation, mapped) for allocation in plan.allocations]
-            relocated = False
-        except _AddressTakenError:
-            mapped.close()
-            buffers = [_pooled(allocation) for allocation in plan.allocations]
-            relocated = True
-        # Whatever ends the block may have left work in flight.
-        mapped.callback(_driver().cuCtxSynchronize)
-        yield PlanMemory(buffers, relocated=relocated)
+            _do("cuMemAddressReserve", ctypes.byref(at), size, any_alignment, start, no_flags)
+            if at.value != start.value:
+                self._missing = f"{at.value:#x} for {start.value:#x}"
+        except _AddressTakenError as error:
+            self._missing = str(error)
+
+    @contextmanager
+    def memory(self, plan: Plan) -> Iterator[PlanMemory]:
+        """What ``plan`` needs, until the end of the block. Raises MemoryError."""
+        with ExitStack() as mapped:
+            relocated = self._missing
+            try:
+                buffers = [] if relocated else _mapped(plan.allocations, mapped)
+            except _AddressTakenError as error:
+                mapped.close()
+                relocated = str(error)
+            if relocated:
+                buffers = [Buffer(a.size) if a.symbol is None else None for a in plan.allocations]
+            # Whatever ends the block may have left work in flight.
+            mapped.callback(_driver().cuCtxSynchronize)
+            yield PlanMemory(buffers, relocated)
 
 
-def _pooled(allocation: Allocation) -> Buffer | None:
-    return Buffer(allocation.size) if allocation.symbol is None else None
-
-
-def _mapped(allocation: Allocation, undo: ExitStack) -> Buffer | None:
-    """The buffer at its own address. Raises _AddressTakenError and MemoryError."""
-    if allocation.symbol is not None:
-        return None
-    device = cupy.cuda.Device().id
-    location = _Location(_ON_DEVICE, device)
-    start, granule = allocation.address - RED_ZONE, _granule(location)
-    size = -(-(allocation.size + 2 * RED_ZONE) // granule) * granule
-    _map(start, size, location, undo)
-    memory = cupy.cuda.UnownedMemory(start, size, None, device)
-    pointer = cupy.cuda.MemoryPointer(memory, 0)
-    return Buffer(allocation.size, cupy.ndarray(size // 4, cupy.uint32, pointer))
+def _mapped(allocations: Sequence[Allocation], undo: ExitStack) -> list[Buffer | None]:
+    """The buffers at their own addresses. Raises _AddressTakenError and MemoryError."""
+    location = _Location(_ON_DEVICE, cupy.cuda.Device().id)
+    granule = _granule(location)
+    buffers: list[Buffer | None] = []
+    for allocation in allocations:
+        if allocation.symbol is not None:
+            buffers.append(None)
+            continue
+        start = allocation.address - RED_ZONE
+        size = -(-(allocation.size + 2 * RED_ZONE) // granule) * granule
+        _map(start, size, location, undo)
+        memory = cupy.cuda.UnownedMemory(start, size, None, location.id)
+        pointer = cupy.cuda.MemoryPointer(memory, 0)
+        buffers.append(Buffer(allocation.size, cupy.ndarray(size // 4, cupy.uint32, pointer)))
+    return buffers
 
 
 class _AddressTakenError(Exception):
-    """The driver has no virtual memory management, or the address is taken."""
+    """The driver cannot map memory there."""
 
 
 class _Location(ctypes.Structure):
@@ -136,36 +152,29 @@ class _Access(ctypes.Structure):
 def _granule(location: _Location) -> int:
     """Mapped memory begins and ends at multiples of this."""
     properties, found = _Properties(type=_PINNED, location=location), ctypes.c_size_t()
-    _check(
-        _driver().cuMemGetAllocationGranularity(
-            ctypes.byref(found), ctypes.byref(properties), ctypes.c_int(0)
-        )
-    )
+    minimum = ctypes.c_int(0)
+    _do("cuMemGetAllocationGranularity", ctypes.byref(found), ctypes.byref(properties), minimum)
     return found.value
 
 
 def _map(start: int, size: int, location: _Location, undo: ExitStack) -> None:
-    """Device memory at [start, start + size) until ``undo`` closes."""
-    driver, at, room = _driver(), ctypes.c_uint64(), ctypes.c_size_t(size)
-    wanted, none = ctypes.c_uint64(start), ctypes.c_uint64(0)
-    _check(driver.cuMemAddressReserve(ctypes.byref(at), room, ctypes.c_size_t(0), wanted, none))
-    undo.callback(driver.cuMemAddressFree, at, room)
-    if at.value != start:
-        raise _AddressTakenError
+    """Device memory at [start, start + size) of the arena, until ``undo`` closes."""
+    at, room, no_flags = ctypes.c_uint64(start), ctypes.c_size_t(size), ctypes.c_uint64(0)
     properties, handle = _Properties(type=_PINNED, location=location), ctypes.c_uint64()
-    _check(driver.cuMemCreate(ctypes.byref(handle), room, ctypes.byref(properties), none))
-    undo.callback(driver.cuMemRelease, handle)
-    _check(driver.cuMemMap(at, room, ctypes.c_size_t(0), handle, none))
-    undo.callback(driver.cuMemUnmap, at, room)
+    _do("cuMemCreate", ctypes.byref(handle), room, ctypes.byref(properties), no_flags)
+    undo.callback(_driver().cuMemRelease, handle)
+    _do("cuMemMap", at, room, ctypes.c_size_t(0), handle, no_flags)
+    undo.callback(_driver().cuMemUnmap, at, room)
     access = _Access(location, _READ_WRITE)
-    _check(driver.cuMemSetAccess(at, room, ctypes.byref(access), ctypes.c_size_t(1)))
+    _do("cuMemSetAccess", at, room, ctypes.byref(access), ctypes.c_size_t(1))
 
 
-def _check(status: int) -> None:
-    if status == _OUT_OF_MEMORY:
+def _do(function: str, *arguments: Any) -> None:
+    status = getattr(_driver(), function)(*arguments)
+    if status == _OUT_OF_MEMORY and function == "cuMemCreate":
         raise MemoryError
     if status:
-        raise _AddressTakenError
+        raise _AddressTakenError(f"{function}: CUDA error {status}")
 
 
 def _driver() -> ctypes.CDLL:

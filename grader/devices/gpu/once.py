@@ -13,7 +13,7 @@ import cupy
 import msgspec
 
 from grader.devices.gpu.kernels import Kernels
-from grader.devices.gpu.memory import plan_memory
+from grader.devices.gpu.memory import Arena
 from grader.devices.gpu.messages import Watching
 from grader.devices.gpu.replay import Replay, load_module
 
@@ -22,10 +22,10 @@ def main() -> None:
     """JOB is a file that holds a JSON list of ``Watching``."""
     jobs = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=list[Watching])
     stream = cupy.cuda.Stream(non_blocking=True)
-    kernels = Kernels(stream)
+    kernels, arena = Kernels(stream), Arena()
     with stream:
         for job in jobs:
-            with plan_memory(job.plan) as memory:
+            with arena.memory(job.plan) as memory:
                 for buffer in memory.given()[:2]:
                     kernels.fill(buffer.floats(), 1)
                 module = load_module(Path(job.cubin).read_bytes())

@@ -21,7 +21,6 @@ from cupy_backends.cuda.api import driver
 from grader.devices import CaseOutcome, refused
 from grader.devices.gpu.bench import SharedBench
 from grader.devices.gpu.measure import MeasuredCase, time_case, verify_case
-from grader.devices.gpu.memory import plan_memory
 from grader.devices.gpu.messages import (
     Beat,
     Broken,
@@ -70,7 +69,7 @@ def _one(
     cupy.get_default_memory_pool().free_all_blocks()
     notes: tuple[Finding, ...] = ()
     try:
-        with bench.stream, plan_memory(planned.plan) as memory:
+        with bench.stream, bench.arena.memory(planned.plan) as memory:
             notes = memory.notes()
             case = MeasuredCase(bench, module, planned, memory)
             outcome = _outcome(bench, case, each, job, replies)
