@@ -10,7 +10,6 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 from cupy_backends.cuda.api import driver
-from numpy.typing import NDArray
 
 from grader.devices.gpu.kernels import Kernels
 from grader.devices.gpu.memory import PlanMemory
@@ -38,7 +37,6 @@ class Replay:
         self._stream = stream
         self._keep: list[Any] = []
         self._buffers = memory.buffers
-        self._recorded = [allocation.address for allocation in plan.allocations]
         self._addresses = [
             self._symbol(allocation.name, 0, allocation.size) if buffer is None else buffer.address
             for allocation, buffer in zip(plan.allocations, memory.buffers, strict=True)
@@ -95,7 +93,8 @@ class Replay:
             source = self._addresses[operation.source] + operation.source_delta
         else:
             to = self._symbol(operation.symbol, operation.delta, len(operation.data))
-            staged = cupy.asarray(self._relocated(operation.data, operation.pointers))
+            data = self._relocated(operation.data, operation.pointers)
+            staged = cupy.asarray(np.frombuffer(data, np.uint8))
             self._keep.append(staged)
             source = int(staged.data.ptr)
         size = operation.size if isinstance(operation, Copy) else len(operation.data)
@@ -119,14 +118,13 @@ class Replay:
             function.ptr, *launch.grid, *launch.block, launch.shared_bytes, stream, 0, address
         )
 
-    def _relocated(self, data: bytes, pointers: Sequence[PointerSlot]) -> NDArray[np.uint8]:
-        """``data`` with its pointers into what does not lie where the recorder said."""
-        moved = np.frombuffer(data, np.uint8).copy()
+    def _relocated(self, data: bytes, pointers: Sequence[PointerSlot]) -> bytearray:
+        """``data`` with its pointers into what does not lie where the recorder said: variables of
+        the module, and buffers where the driver did not give their addresses."""
+        moved = bytearray(data)
         for slot in pointers:
-            address = self._addresses[slot.allocation]
-            if address != self._recorded[slot.allocation]:
-                value = np.array([address + slot.delta], "<u8").view(np.uint8)
-                moved[slot.offset : slot.offset + len(value)] = value
+            address = self._addresses[slot.allocation] + slot.delta
+            moved[slot.offset : slot.offset + 8] = address.to_bytes(8, "little")
         return moved
 
     def _allow_shared(self, plan: Plan) -> None:
