@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks.machine import machine, table
 from grader import gpus
 from grader.build import build
+from grader.devices.cpu import read_declarations
 from grader.devices.gpu.bench import SharedBench
 from grader.devices.gpu.replay import Replay, load_module
 from grader.devices.probe import first_gpu_arch, gpu_names
@@ -90,7 +91,17 @@ def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu) -> Ready | None:
         built = build(submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192)
     except Rejected:
         return None
-    (plan,) = record(built, submission, [size], toolchain, sandbox, record_s=20, memory_mb=4096)
+    declared = read_declarations(built, str(folder), sandbox)
+    (plan,) = record(
+        built,
+        submission,
+        [size],
+        toolchain,
+        sandbox,
+        declared=declared,
+        record_s=20,
+        memory_mb=4096,
+    )
     if not isinstance(plan, Plan):
         return None
     why = explain(built, str(folder), plan, toolchain, sandbox, memory_mb=16384, gpu=card)

@@ -20,6 +20,7 @@ import msgspec
 
 from benchmarks.machine import machine, table
 from grader.build import build
+from grader.devices.cpu import read_declarations
 from grader.devices.gpu.messages import Watching
 from grader.devices.probe import first_gpu_arch, gpu_names
 from grader.errors import Rejected
@@ -146,7 +147,17 @@ def counted(folder: Path, arch: str, n: int) -> Counted | Rejected:
         built = build(submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192)
     except Rejected as refusal:
         return refusal
-    (plan,) = record(built, submission, [size], toolchain, sandbox, record_s=20, memory_mb=4096)
+    declared = read_declarations(built, str(folder), sandbox)
+    (plan,) = record(
+        built,
+        submission,
+        [size],
+        toolchain,
+        sandbox,
+        declared=declared,
+        record_s=20,
+        memory_mb=4096,
+    )
     if not isinstance(plan, Plan):
         return plan
     functions = {f.name: f for f in disassemble(built.cubin, toolchain, sandbox)}

@@ -22,6 +22,7 @@ import cupy
 from grader import scoring
 from grader.build import build
 from grader.devices import PlannedCase
+from grader.devices.cpu import read_declarations
 from grader.devices.gpu.bench import SharedBench
 from grader.devices.gpu.measure import MeasuredCase, time_case
 from grader.devices.gpu.messages import GpuJob
@@ -62,6 +63,7 @@ class Kernel:
         cubes = [Mnk(m=n, n=n, k=n) for n in sizes]
         recorded = record(
             self.built, submission, cubes, tools.toolchain, tools.sandbox,
+            declared=read_declarations(self.built, str(folder), tools.sandbox),
             record_s=10, memory_mb=4096,
         )  # fmt: skip
         self._memory = ExitStack()  # to the end of the process

@@ -15,6 +15,7 @@ from typing import Any
 
 from grader.build import build
 from grader.devices import PlannedCase
+from grader.devices.cpu import read_declarations
 from grader.devices.gpu.bench import SharedBench
 from grader.devices.gpu.measure import MeasuredCase, verify_case
 from grader.devices.gpu.memory import PlanMemory
@@ -36,7 +37,10 @@ FIXTURES = sorted((ROOT / "tests" / "fixtures" / "correct").glob("*point*"))
 def prepared(folder: Path, sizes: tuple[Mnk, ...], arch: str) -> tuple[Build, tuple[Plan, ...]]:
     toolchain, sandbox, submission = find_toolchain(), Sandbox.open("auto"), load_submission(folder)
     built = build(submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192)
-    plans = record(built, submission, sizes, toolchain, sandbox, record_s=20, memory_mb=4096)
+    declared = read_declarations(built, str(folder), sandbox)
+    plans = record(
+        built, submission, sizes, toolchain, sandbox, declared=declared, record_s=20, memory_mb=4096
+    )
     return built, tuple(plan for plan in plans if isinstance(plan, Plan))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from benchmarks.machine import machine, table
 from grader import verify
 from grader.build import build
+from grader.devices.cpu import read_declarations
 from grader.grading import Bench, grade
 from grader.lab import load_lab
 from grader.model import Mnk, Plan
@@ -50,6 +51,7 @@ def seconds(folder: Path, extent: int, bench: Bench) -> float:
         [size],
         bench.toolchain,
         bench.sandbox,
+        declared=read_declarations(built, str(submission.folder), bench.sandbox),
         record_s=limits.record_s,
         memory_mb=limits.memory_mb,
     )

@@ -6,9 +6,11 @@ Result documents go to stdout (``--json``), everything else to stderr.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,11 +44,12 @@ from grader.errors import (
 from grader.grading import Bench, grade, read_sources
 from grader.lab import load_lab
 from grader.model import Result, SubmissionRef, Verdict
+from grader.reading import one_line
 from grader.report import html, terminal
 from grader.report.text import clean
 from grader.sandbox import Sandbox
 from grader.scaffold import new_submission
-from grader.submission import load_submission
+from grader.submission import load_submission, student_of
 from grader.toolchain import find_toolchain
 
 _EPILOG = """\
@@ -105,6 +108,8 @@ def _open_standard_streams() -> None:
     os.close(descriptor)
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # documents are UTF-8 whatever the terminal is
+        sys.stdout.reconfigure(encoding="utf-8")
 
 
 def _drop_output() -> None:
@@ -179,7 +184,7 @@ def _grade_parser() -> argparse.ArgumentParser:
 
 def _grade_one(path: Path, bench: Bench, options: argparse.Namespace, console: Console) -> int:
     try:
-        with _progress(path.resolve().name, console) as progress:
+        with _progress(student_of(path), console) as progress:
             graded = grade(path, bench, progress)
     except SubmissionError as error:  # the other submissions are graded all the same
         _complain(error, console)
@@ -187,7 +192,9 @@ def _grade_one(path: Path, bench: Bench, options: argparse.Namespace, console: C
     result = graded.result
     console.print(terminal.render(result, graded.sources))
     if graded.printed:
-        console.print(Text(f"\nprinted by the kernels:\n{clean(graded.printed)}"))
+        # Indented, so that no line of it looks like one of ours.
+        words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
+        console.print(Text(f"\nprinted by the kernels:\n{words}"))
     status = result_command.status(result)
     if result.verdict is not Verdict.IE:  # a fault of ours must not replace a real result
         try:
@@ -216,15 +223,15 @@ def _write_page(document: Path, result: Result, sources: dict[str, str], console
 def _progress(name: str, console: Console) -> Iterator[Progress]:
     """A line that changes on a terminal; one line per stage in a log."""
     if console.is_terminal:
-        with console.status(Text(clean(name))) as status:
-            yield lambda stage, detail: status.update(Text(f"{clean(name)}: {stage} {detail}"))
+        with console.status(Text(one_line(name))) as status:
+            yield lambda stage, detail: status.update(Text(f"{one_line(name)}: {stage} {detail}"))
         return
     stages: list[str] = []
 
     def tell(stage: str, detail: str) -> None:
         if stage not in stages:
             stages.append(stage)
-            console.print(Text(f"{clean(name)}: {stage} {detail}".rstrip(), style="dim"))
+            console.print(Text(f"{one_line(name)}: {stage} {detail}".rstrip(), style="dim"))
 
     yield tell
 
@@ -259,7 +266,7 @@ def _sources_of(reference: SubmissionRef) -> dict[str, str]:
     """The texts a stored result speaks of, if submissions/ still holds exactly those."""
     try:
         submission = load_submission(Path("submissions") / reference.student)
-    except (SubmissionError, Rejected):
+    except (SubmissionError, Rejected, OSError):
         return {}
     return read_sources(submission) if submission.sha256 == reference.sha256 else {}
 

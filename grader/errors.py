@@ -18,6 +18,7 @@ submission in one way and ``judge`` can write it down in one way.
 from __future__ import annotations
 
 from grader.model import BuildInfo, Finding, Verdict
+from grader.reading import one_line
 
 
 class GraderError(Exception):
@@ -48,8 +49,8 @@ class MachineError(GraderError):
     @staticmethod
     def of(error: OSError) -> MachineError:
         """What the system refused, in one line."""
-        where = f"{error.filename}: " if error.filename else ""
-        return MachineError(f"{where}{error.strerror or error}; mend that and try again")
+        where = f"{one_line(error.filename)}: " if error.filename else ""
+        return MachineError(f"{where}{error.strerror or error}; fix that and try again")
 
 
 class ToolchainError(MachineError):

@@ -14,11 +14,14 @@ multiprocessors × lanes × 2 × clock.
 
 from __future__ import annotations
 
+import msgspec
+
 from grader.model import Dim3, GpuInfo, Occupancy, Record
 
 _WARP = 32
 _REGISTERS_UNIT = 256  # registers are handed to a warp in units of this many
-_WARPS_UNIT = 4  # one warp scheduler's registers cannot serve another's warps
+_SCHEDULERS = 4  # of one multiprocessor, but for the GP100
+_GIB, _MIB = 1 << 30, 1 << 20
 
 
 class Multiprocessor(Record):
@@ -28,13 +31,27 @@ class Multiprocessor(Record):
     warps: int = 64
     blocks: int = 32
     shared_kib: int = 96  # for all resident blocks
+    block_shared_kib: int = 48  # the most that one block can have, its static part included
     shared_unit: int = 128  # bytes; a block's shared memory is rounded up to a multiple
     shared_reserved: int = 1024  # bytes of every block that the system takes
     registers: int = 65536
     integer_lanes: int = 64  # additions for each cycle
-    schedulers: int = 4  # warp instructions issued in each cycle
+    schedulers: int = _SCHEDULERS  # warp instructions issued in each cycle
     l2_latency: int = 188  # cycles, at least, of a load that hits the L2
     dram_latency: int = 290  # the same of what no cache holds
+
+    def fp32_tflops(self, multiprocessors: int, clock_mhz: float) -> float:
+        """The peak of so many of them: a fused multiply-add is two operations."""
+        return multiprocessors * self.fp32_lanes * 2 * clock_mhz * 1e6 / 1e12
+
+
+class Memory(Record):
+    """What a device says of its memory."""
+
+    bytes: int
+    clock_mhz: int
+    bus_bits: int
+    l2_bytes: int
 
 
 class Gpu(Record):
@@ -47,6 +64,8 @@ class Gpu(Record):
     clock_mhz: float  # boost
     dram_gb_s: float  # decimal gigabytes
     l2_bytes_per_clock: int | None = None  # reads of all SMs together; None: not published
+    device: str | None = None  # the driver's name, of cards that stand for their capability
+    memory: Memory | None = None  # of the same
 
     @property
     def multiprocessor(self) -> Multiprocessor:
@@ -54,33 +73,76 @@ class Gpu(Record):
 
     @property
     def fp32_tflops(self) -> float:
-        lanes = self.multiprocessors * self.multiprocessor.fp32_lanes
-        return lanes * 2 * self.clock_mhz * 1e6 / 1e12
+        return self.multiprocessor.fp32_tflops(self.multiprocessors, self.clock_mhz)
+
+
+def _before_ampere(lanes: int, shared_kib: int, block_shared_kib: int = 48) -> Multiprocessor:
+    return Multiprocessor(
+        fp32_lanes=lanes,
+        shared_kib=shared_kib,
+        block_shared_kib=block_shared_kib,
+        shared_unit=256,
+        shared_reserved=0,
+    )
+
+
+def _ampere_or_later(
+    lanes: int, shared_kib: int, warps: int = 64, blocks: int = 32, integer_lanes: int = 64
+) -> Multiprocessor:
+    """One block can have all of the shared memory but the KiB that the system takes."""
+    return Multiprocessor(
+        fp32_lanes=lanes,
+        warps=warps,
+        blocks=blocks,
+        shared_kib=shared_kib,
+        block_shared_kib=shared_kib - 1,
+        integer_lanes=integer_lanes,
+    )
 
 
 MULTIPROCESSORS = {
-    60: Multiprocessor(fp32_lanes=64, shared_kib=64, shared_unit=256, shared_reserved=0),
-    61: Multiprocessor(fp32_lanes=128, shared_unit=256, shared_reserved=0),
-    62: Multiprocessor(fp32_lanes=128, shared_kib=64, shared_unit=256, shared_reserved=0),
-    70: Multiprocessor(fp32_lanes=64, shared_unit=256, shared_reserved=0),
-    72: Multiprocessor(fp32_lanes=64, shared_unit=256, shared_reserved=0),
-    75: Multiprocessor(
-        fp32_lanes=64, warps=32, blocks=16, shared_kib=64, shared_unit=256, shared_reserved=0
-    ),
-    80: Multiprocessor(fp32_lanes=64, shared_kib=164),
-    86: Multiprocessor(fp32_lanes=128, warps=48, blocks=16, shared_kib=100),
-    87: Multiprocessor(fp32_lanes=128, warps=48, blocks=16, shared_kib=164),
-    89: Multiprocessor(fp32_lanes=128, warps=48, blocks=24, shared_kib=100),
-    90: Multiprocessor(fp32_lanes=128, shared_kib=228, l2_latency=250, dram_latency=480),
-    100: Multiprocessor(fp32_lanes=128, integer_lanes=128, shared_kib=228),
-    103: Multiprocessor(fp32_lanes=128, integer_lanes=128, shared_kib=228),
-    110: Multiprocessor(fp32_lanes=128, integer_lanes=128, warps=48, blocks=24, shared_kib=228),
-    120: Multiprocessor(fp32_lanes=128, integer_lanes=128, warps=48, blocks=24, shared_kib=100),
-    121: Multiprocessor(fp32_lanes=128, integer_lanes=128, warps=48, blocks=24, shared_kib=100),
+    60: msgspec.structs.replace(_before_ampere(64, 64), schedulers=2),
+    61: _before_ampere(128, 96),
+    62: _before_ampere(128, 64),
+    70: _before_ampere(64, 96, 96),
+    72: _before_ampere(64, 96, 96),
+    75: msgspec.structs.replace(_before_ampere(64, 64, 64), warps=32, blocks=16),
+    80: _ampere_or_later(64, 164),
+    86: _ampere_or_later(128, 100, warps=48, blocks=16),
+    87: _ampere_or_later(128, 164, warps=48, blocks=16),
+    89: _ampere_or_later(128, 100, warps=48, blocks=24),
+    90: msgspec.structs.replace(_ampere_or_later(128, 228), l2_latency=250, dram_latency=480),
+    100: _ampere_or_later(128, 228, integer_lanes=128),
+    103: _ampere_or_later(128, 228, integer_lanes=128),
+    110: _ampere_or_later(128, 228, warps=48, blocks=24, integer_lanes=128),
+    120: _ampere_or_later(128, 100, warps=48, blocks=24, integer_lanes=128),
+    121: _ampere_or_later(128, 100, warps=48, blocks=24, integer_lanes=128),
 }
 
 # A more special name stands before a more general one.
 _GPUS = (
+    # HGX B200 data sheet: 75 TFLOPS FP32, 8 TB/s for each GPU.
+    Gpu(
+        name="B200",
+        matches="B200",
+        capability=100,
+        multiprocessors=148,
+        clock_mhz=1965,
+        dram_gb_s=8000,
+        device="NVIDIA B200",
+        memory=Memory(bytes=178 * _GIB, clock_mhz=3996, bus_bits=8192, l2_bytes=126 * _MIB),
+    ),
+    # RTX Blackwell white paper, GeForce RTX 5090: 104.8 TFLOPS, 1792 GB/s.
+    Gpu(
+        name="RTX 5090",
+        matches="RTX 5090",
+        capability=120,
+        multiprocessors=170,
+        clock_mhz=2407,
+        dram_gb_s=1792,
+        device="NVIDIA GeForce RTX 5090",
+        memory=Memory(bytes=32 * _GIB, clock_mhz=14001, bus_bits=512, l2_bytes=96 * _MIB),
+    ),
     # Data sheet H200: 67 TFLOPS FP32, 4.8 TB/s. L2 as H100's.
     Gpu(
         name="H200",
@@ -90,6 +152,8 @@ _GPUS = (
         clock_mhz=1980,
         dram_gb_s=4800,
         l2_bytes_per_clock=5120,
+        device="NVIDIA H200",
+        memory=Memory(bytes=150109880320, clock_mhz=3201, bus_bits=6016, l2_bytes=60 * _MIB),
     ),
     # Data sheet H100: PCIe 51 TFLOPS, 2 TB/s; SXM 67 TFLOPS, 3.35 TB/s. The architecture's white
     # paper gives the L2's read bandwidth as A100's.
@@ -121,6 +185,8 @@ _GPUS = (
         clock_mhz=1410,
         dram_gb_s=1935,
         l2_bytes_per_clock=5120,
+        device="NVIDIA A100 80GB PCIe",
+        memory=Memory(bytes=80 * _GIB, clock_mhz=1512, bus_bits=5120, l2_bytes=40 * _MIB),
     ),
     Gpu(
         name="A100 80GB",
@@ -149,6 +215,8 @@ _GPUS = (
         clock_mhz=1380,
         dram_gb_s=900,
         l2_bytes_per_clock=2048,
+        device="Tesla V100-PCIE-16GB",
+        memory=Memory(bytes=16 * _GIB, clock_mhz=877, bus_bits=4096, l2_bytes=6 * _MIB),
     ),
     Gpu(
         name="V100",
@@ -176,6 +244,8 @@ _GPUS = (
         multiprocessors=128,
         clock_mhz=2520,
         dram_gb_s=1008,
+        device="NVIDIA GeForce RTX 4090",
+        memory=Memory(bytes=24 * _GIB, clock_mhz=10501, bus_bits=384, l2_bytes=72 * _MIB),
     ),
     # GA102 white paper: GeForce RTX 3090 35.6 TFLOPS, 936 GB/s; RTX A6000 38.7 TFLOPS, 768 GB/s.
     Gpu(
@@ -185,6 +255,8 @@ _GPUS = (
         multiprocessors=82,
         clock_mhz=1695,
         dram_gb_s=936,
+        device="NVIDIA GeForce RTX 3090",
+        memory=Memory(bytes=24 * _GIB, clock_mhz=9751, bus_bits=384, l2_bytes=6 * _MIB),
     ),
     Gpu(
         name="RTX A6000",
@@ -202,6 +274,8 @@ _GPUS = (
         multiprocessors=68,
         clock_mhz=1545,
         dram_gb_s=616,
+        device="NVIDIA GeForce RTX 2080 Ti",
+        memory=Memory(bytes=11 * _GIB, clock_mhz=7000, bus_bits=352, l2_bytes=11 * _MIB // 2),
     ),
     # GeForce GTX 1070, product page: 1920 cores, boost 1683 MHz, 256 GB/s.
     Gpu(
@@ -218,6 +292,16 @@ SHOWN = ("H200", "A100 80GB PCIe", "RTX 2080 Ti")  # what a result without a GPU
 
 def known() -> tuple[Gpu, ...]:
     return _GPUS
+
+
+def standing_for(arch: str) -> Gpu:
+    """The card that host code is told about when it is built for ``arch`` ("sm_80", "sm_90a").
+
+    That of the newest capability in the table that is not newer.
+    """
+    capability = int("".join(filter(str.isdigit, arch)))
+    cards = sorted((gpu for gpu in _GPUS if gpu.device), key=lambda gpu: gpu.capability)
+    return next((gpu for gpu in reversed(cards) if gpu.capability <= capability), cards[0])
 
 
 def find(name: str) -> Gpu | None:
@@ -259,12 +343,15 @@ def occupancy(
     """
     warps = -(-block[0] * block[1] * block[2] // _WARP)
     per_warp = -(-max(registers, 1) * _WARP // _REGISTERS_UNIT) * _REGISTERS_UNIT
-    by_registers = sm.registers // per_warp // _WARPS_UNIT * _WARPS_UNIT
+    # Each scheduler has registers of its own, which cannot serve another's warps.
+    by_registers = sm.registers // sm.schedulers // per_warp * sm.schedulers
+    # A block must fit four schedulers everywhere, even on the GP100, which has two.
+    fits = warps <= sm.registers // _SCHEDULERS // per_warp * _SCHEDULERS
     shared = -(-shared_bytes // sm.shared_unit) * sm.shared_unit + sm.shared_reserved
     limits = {
         "blocks": sm.blocks,
         "warps": sm.warps // warps,
-        "registers": by_registers // warps,
+        "registers": by_registers // warps if fits else 0,
         "shared memory": sm.shared_kib * 1024 // shared if shared_bytes else sm.blocks,
     }
     limit = min(limits, key=lambda name: limits[name])

@@ -59,7 +59,10 @@ class Rules(Record):
 
 
 class Limits(Record):
-    """Seconds are wall time; ``memory_mb`` holds for each process that runs untrusted work."""
+    """Seconds are CPU time, but wall time on a GPU; meter.py says what is charged.
+
+    ``memory_mb`` holds for each process that runs untrusted work.
+    """
 
     compile_s: Positive = 60
     record_s: Positive = 10  # one call of run_custom

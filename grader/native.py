@@ -9,14 +9,16 @@ import fcntl
 import hashlib
 import math
 import os
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from grader.errors import ToolchainError
+from grader.errors import MachineError, ToolchainError
+from grader.model import Record
 from grader.toolchain import find_host_compiler
 
 CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
@@ -27,17 +29,29 @@ _ALWAYS = ("-std=c++17", "-fPIC")
 
 
 def cache_folder() -> Path:
-    """Where compiled things are kept; made if missing. Raises ToolchainError."""
+    """Where compiled things are kept; made if missing. Raises ToolchainError.
+
+    What lies in it is run, so it must be this user's own: anybody may make a folder in /tmp.
+    """
     named = os.environ.get(CACHE_VARIABLE)
-    xdg = os.environ.get("XDG_CACHE_HOME")
-    base = Path(xdg) if xdg else Path.home() / ".cache"
-    folder = Path(named) if named else base / "sgemm-grader"
+    remedy = f"set {CACHE_VARIABLE} to a folder of your own"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = Path(named) if named else _user_caches() / "sgemm-grader"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = folder.stat()
     except OSError as error:
-        remedy = f"set {CACHE_VARIABLE} to a folder that can be written"
         raise ToolchainError(f"cache folder {folder}: {error.strerror}: {remedy}") from None
+    except RuntimeError:  # no home folder
+        raise ToolchainError(f"no place for the cache: {remedy}") from None
+    if state.st_uid != os.getuid() or state.st_mode & stat.S_IWOTH:
+        whose = "is another user's" if state.st_uid != os.getuid() else "can be written by all"
+        raise ToolchainError(f"cache folder {folder}: it {whose}: {remedy}")
     return folder.absolute()
+
+
+def _user_caches() -> Path:
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    return Path(xdg) if xdg else Path.home() / ".cache"
 
 
 def cache_limit() -> int:
@@ -54,37 +68,94 @@ def cache_limit() -> int:
     return int(limit * 1e9)
 
 
+def lock_folder() -> Path:
+    """Where locks of this machine lie, which nobody else can reach. Raises MachineError.
+
+    It is not in the cache folder, which several machines may share.
+    """
+    folder = Path(tempfile.gettempdir()) / f"sgemm-grader-locks-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    state = folder.lstat()
+    private = stat.S_ISDIR(state.st_mode) and not state.st_mode & 0o077
+    if not private or state.st_uid != os.getuid():
+        raise MachineError(
+            f"{folder}: not a private folder of yours; remove it, or set TMPDIR to another folder"
+        )
+    return folder
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold ``path`` as a lock file, so that two graders do not do the same thing at once."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    """Hold ``path`` as a lock file, so that two graders do not do the same thing at once.
+
+    Raises MachineError when something else lies there.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise MachineError(f"{path}: cannot be a lock: {error.strerror}; remove it") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise MachineError(f"{path}: not a plain file, so it cannot be a lock; remove it")
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(descriptor)
+
+
+class Native(Record):
+    """A program, or a library if ``shared``, made of C++17 ``sources``.
+
+    ``flags`` go to the compiler and the linker. It is cached by the contents of the sources, of the
+    headers in their folders, by compiler and flags.
+    """
+
+    name: str
+    sources: tuple[Path, ...]
+    shared: bool
+    flags: tuple[str, ...] = ()
+
+    def path(self) -> Path:
+        """Where it is once it is compiled. Raises ToolchainError."""
+        key = _key(
+            find_host_compiler(),
+            self.sources,
+            [*self._every_flag, "-shared" if self.shared else ""],
+        )
+        return cache_folder() / "native" / f"{self.name}-{key}{'.so' if self.shared else ''}"
+
+    def compiled(self) -> Path:
+        """The same, compiled if need be; it appears by rename, so that two graders at once are
+        safe. Raises ToolchainError with the compiler's words."""
+        target = self.path()
+        if target.exists():
+            return target
+        folder = target.parent
+        folder.mkdir(exist_ok=True)
+        with (
+            locked(folder / f"{self.name}.lock"),
+            tempfile.TemporaryDirectory(dir=folder) as scratch,
+        ):
+            if not target.exists():
+                output = Path(scratch) / target.name
+                _compile_and_link(
+                    find_host_compiler(), self.sources, self._every_flag, output, shared=self.shared
+                )
+                output.replace(target)
+        return target
+
+    @property
+    def _every_flag(self) -> tuple[str, ...]:
+        return (*_ALWAYS, *self.flags)
 
 
 def compile_native(
     name: str, sources: Sequence[Path], *, shared: bool, flags: Sequence[str] = ()
 ) -> Path:
-    """The program ``name`` (or, if shared, the library) made of C++17 ``sources``.
-
-    ``flags`` go to the compiler and the linker. The result is cached by the contents of the
-    sources, of the headers in their folders, by compiler and flags; it appears by rename, so
-    that two graders at once are safe. Raises ToolchainError with the compiler's words.
-    """
-    compiler = find_host_compiler()
-    every_flag = [*_ALWAYS, *flags]
-    key = _key(compiler, sources, [*every_flag, "-shared" if shared else ""])
-    folder = cache_folder() / "native"
-    folder.mkdir(exist_ok=True)
-    target = folder / f"{name}-{key}{'.so' if shared else ''}"
-    if target.exists():
-        return target
-    with locked(folder / f"{name}.lock"), tempfile.TemporaryDirectory(dir=folder) as scratch:
-        if not target.exists():
-            output = Path(scratch) / target.name
-            _compile_and_link(compiler, sources, every_flag, output, shared=shared)
-            output.replace(target)
-    return target
+    """``Native.compiled`` in one call."""
+    return Native(name=name, sources=tuple(sources), shared=shared, flags=tuple(flags)).compiled()
 
 
 def _compile_and_link(
@@ -104,7 +175,12 @@ def _compile_and_link(
 
 def _run(command: list[str]) -> None:
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
     )
     if done.returncode != 0:
         error = next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr)

@@ -13,7 +13,7 @@ _FEWEST_OPERATIONS = 2 / 3
 def fp32_peak_tflops(capability: int, multiprocessors: int, clock_mhz: float) -> float | None:
     """Peak in TFLOPS at ``clock_mhz``; None for an unknown ``capability`` (80 means 8.0)."""
     sm = MULTIPROCESSORS.get(capability)
-    return None if sm is None else multiprocessors * sm.fp32_lanes * 2 * clock_mhz * 1e6 / 1e12
+    return None if sm is None else sm.fp32_tflops(multiprocessors, clock_mhz)
 
 
 def least_ms(size: Mnk, gpu: GpuInfo) -> float:

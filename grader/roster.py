@@ -8,6 +8,8 @@ zone they are UTC). The columns of a Canvas gradebook are kept for writing one.
 from __future__ import annotations
 
 import csv
+import io
+import re
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -53,12 +55,18 @@ def moment(text: str) -> datetime:
 def read_roster(path: Path) -> Roster:
     """The students by folder name, in the file's order. Raises UsageError naming file and line."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return _read(path, csv.DictReader(file, strict=True))
+        content = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not a CSV file in UTF-8: {error}") from None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}:{line}: not UTF-8 text; save the file as CSV UTF-8") from None
+    try:
+        return _read(path, csv.DictReader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error as error:
+        raise UsageError(f"{path}: not a CSV file: {error}") from None
 
 
 def _read(path: Path, reader: csv.DictReader[str]) -> dict[str, Person]:
@@ -66,6 +74,8 @@ def _read(path: Path, reader: csv.DictReader[str]) -> dict[str, Person]:
     key = next((name for name in _KEYS if name in columns), None)
     if key is None:
         wanted = " or ".join(map(repr, _KEYS))
+        if len(columns) == 1 and any(key in re.split("[;\t]", columns[0]) for key in _KEYS):
+            raise UsageError(f"{path}:1: no commas between the columns; save it with commas")
         raise UsageError(f"{path}:1: no column {wanted}: which holds the submissions' folder names")
     name = next((column for column in _NAMES if column in columns), None)
     roster: dict[str, Person] = {}

@@ -5,11 +5,14 @@ a private /tmp, no network, no GPU and no other process, and a filter (seccomp.p
 system calls that no compiler needs. Without it the same limits hold (CPU, memory, file size,
 processes, wall time, output) and the process group is killed at the end, but the file system is
 visible. SECURITY.md has the table of what holds where.
+
+``Sandbox.run`` takes a program to its end; ``Sandbox.started`` is for one that is talked to.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import selectors
 import shutil
 import signal
@@ -19,21 +22,23 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from grader import bubblewrap
 from grader.errors import SandboxError
+from grader.meter import Meter, Starved, TookTooLong
 from grader.model import Record
 
 Mode = Literal["require", "auto", "off"]
 RESULT_FD_VARIABLE = "SGEMM_GRADER_RESULT_FD"
 _CHUNK = 1 << 16
+_OPEN_FILES = 256
 
 
 class Limits(Record):
-    """What one run may use. Memory and CPU hold for each process, the rest for the run."""
+    """What one run may use. Memory holds for each process, the rest for the run."""
 
-    wall_s: float
+    cpu_s: float  # of all its processes together; meter.py says what is charged
     memory_mb: int = 4096  # address space
     file_mb: int = 256  # largest file it may write
     processes: int = 512  # beyond those the user has now; does not bind root
@@ -49,17 +54,19 @@ class Completed(Record):
     stdout: str
     stderr: str
     result: bytes  # what came through the result pipe
-    timed_out: bool
+    timed_out: bool  # it had its time
+    starved: bool  # the machine was too busy to give it its time
     seconds: float  # wall
+    charged: float  # seconds, as meter.py counts them, shortly before the end
 
     @property
     def ok(self) -> bool:
-        return self.returncode == 0 and not self.timed_out
+        return self.returncode == 0 and not self.timed_out and not self.starved
 
     @property
     def killed(self) -> bool:
         """Whether somebody else ended it: the system for want of memory, or a person."""
-        return self.signal == signal.SIGKILL and not self.timed_out
+        return self.signal == signal.SIGKILL and not self.timed_out and not self.starved
 
 
 class Sandbox(Record):
@@ -103,23 +110,25 @@ class Sandbox(Record):
         own paths; ``env`` is the whole environment. Any exception, Ctrl-C included, kills the
         process group before it passes on.
         """
-        environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **(env or {})}
+        more = dict(env or {})
         with ExitStack() as stack:
-            result_fd = -1
-            passed: tuple[int, ...] = ()
-            command = [str(self.prlimit), *_rlimits(limits)]
-            if self.bwrap is not None:
-                filter_fd = bubblewrap.open_filter() if self.filtered else None
-                passed = () if filter_fd is None else (filter_fd,)
-                command += bubblewrap.command(self.bwrap, readable, writable, cwd, filter_fd)
-            command += argv
+            result_fd = write_fd = -1
             if limits.result_bytes:
                 result_fd, write_fd = os.pipe()
                 stack.callback(os.close, result_fd)
-                environment[RESULT_FD_VARIABLE] = str(write_fd)
-                passed = (*passed, write_fd)
+                more[RESULT_FD_VARIABLE] = str(write_fd)
             start = time.monotonic()
-            process = stack.enter_context(_started(command, cwd, environment, passed))
+            process = stack.enter_context(
+                self.started(
+                    argv,
+                    cwd=cwd,
+                    limits=limits,
+                    readable=readable,
+                    writable=writable,
+                    env=more,
+                    handed=() if write_fd < 0 else (write_fd,),
+                )
+            )
             assert process.stdout is not None
             assert process.stderr is not None
             sinks = {
@@ -128,14 +137,18 @@ class Sandbox(Record):
             }
             if result_fd >= 0:
                 sinks[result_fd] = _Sink(limits.result_bytes)
-            timed_out = not _drain(process, sinks, start + limits.wall_s)
-            if timed_out:
+            meter = Meter(process.pid, limits.cpu_s)
+            timed_out = starved = False
+            try:
+                _drain(process, sinks, meter)
+            except TookTooLong:
+                timed_out = True
+            except Starved:
+                starved = True
+            if timed_out or starved:
                 _kill_group(process)
-            status = process.wait()
+            status = self.status(process.wait())
             stdout, stderr, *rest = [bytes(sink.data) for sink in sinks.values()]
-        # A shell's habit that bubblewrap shares: 128 + n says that signal n ended the program.
-        if self.bwrap is not None and 128 < status < 160:
-            status = 128 - status
         return Completed(
             returncode=status if status >= 0 else None,
             signal=-status if status < 0 else None,
@@ -143,8 +156,45 @@ class Sandbox(Record):
             stderr=stderr.decode(errors="replace"),
             result=rest[0] if rest else b"",
             timed_out=timed_out,
+            starved=starved,
             seconds=time.monotonic() - start,
+            charged=meter.charged,
         )
+
+    @contextmanager
+    def started(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        limits: Limits,
+        readable: Sequence[Path] = (),
+        writable: Sequence[Path] = (),
+        env: Mapping[str, str] | None = None,
+        handed: tuple[int, ...] = (),
+        stdin: int = subprocess.DEVNULL,
+        stderr: int | IO[bytes] = subprocess.PIPE,
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """``argv`` in the sandbox, killed with all that it started when the context ends.
+
+        As for ``run``, but nobody watches ``limits.cpu_s`` here; twice that, for each process, is
+        left to the kernel. ``handed`` are descriptors that it inherits and that are closed here.
+        """
+        command = [str(self.prlimit), *_rlimits(limits)]
+        if self.bwrap is not None:
+            filter_fd = bubblewrap.open_filter() if self.filtered else None
+            handed = handed if filter_fd is None else (*handed, filter_fd)
+            command += bubblewrap.command(self.bwrap, readable, writable, cwd, filter_fd)
+        environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **(env or {})}
+        with started([*command, *argv], cwd, environment, handed, stdin, stderr) as process:
+            yield process
+
+    def status(self, status: int) -> int:
+        """A program's return code, negative after a signal, of that of the sandbox."""
+        # A shell's habit that bubblewrap shares: 128 + n says that signal n ended the program.
+        if self.bwrap is not None and 128 < status < 160:
+            return 128 - status
+        return status
 
 
 class _Sink:
@@ -159,8 +209,13 @@ class _Sink:
 
 
 @contextmanager
-def _started(
-    command: Sequence[str], cwd: Path, env: Mapping[str, str], passed: tuple[int, ...]
+def started(
+    command: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    handed: tuple[int, ...] = (),
+    stdin: int = subprocess.DEVNULL,
+    stderr: int | IO[bytes] = subprocess.PIPE,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A child in a session of its own; whatever is left of its group dies with the context."""
     process = None
@@ -171,23 +226,24 @@ def _started(
                     command,
                     cwd=cwd,
                     env=env,
-                    stdin=subprocess.DEVNULL,
+                    stdin=stdin,
                     stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    pass_fds=passed,
+                    stderr=stderr,
+                    pass_fds=handed,
                     start_new_session=True,
                 )
         finally:
-            for fd in passed:
+            for fd in handed:
                 os.close(fd)
         yield process
     finally:
         if process is not None:
             _kill_group(process)
             process.wait()
-            for pipe in (process.stdout, process.stderr):
+            for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
-                    pipe.close()
+                    with suppress(BrokenPipeError):
+                        pipe.close()
 
 
 @contextmanager
@@ -212,8 +268,8 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _drain(process: subprocess.Popen[bytes], sinks: Mapping[int, _Sink], deadline: float) -> bool:
-    """Read every pipe until the program ends; False when the deadline passed first.
+def _drain(process: subprocess.Popen[bytes], sinks: Mapping[int, _Sink], meter: Meter) -> None:
+    """Read every pipe until the program ends. Raises what ``meter`` raises.
 
     A pipe can outlive the program in a grandchild's hands, so its end is not waited for.
     """
@@ -223,10 +279,7 @@ def _drain(process: subprocess.Popen[bytes], sinks: Mapping[int, _Sink], deadlin
         if ended.fd >= 0:
             selector.register(ended.fd, selectors.EVENT_READ)
         while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            ready = selector.select(min(left, ended.interval))
+            ready = selector.select(min(meter.pause(), ended.interval))
             for key, _ in ready:
                 if key.fd == ended.fd:
                     continue
@@ -236,7 +289,7 @@ def _drain(process: subprocess.Popen[bytes], sinks: Mapping[int, _Sink], deadlin
                     selector.unregister(key.fd)
             quiet = all(key.fd == ended.fd for key, _ in ready)
             if quiet and process.poll() is not None:
-                return True
+                return
 
 
 class _EndWatch:
@@ -256,15 +309,22 @@ class _EndWatch:
 
 
 def _rlimits(limits: Limits) -> list[str]:
-    return [
-        f"--as={limits.memory_mb << 20}",
-        f"--cpu={int(limits.wall_s) + 1}",
-        f"--fsize={limits.file_mb << 20}",
-        f"--nproc={_tasks_of_user() + limits.processes}",
-        "--nofile=256",
-        "--core=0",
-        "--",
-    ]
+    """prlimit's options. Where the shell allows less than is asked for, that is what there is."""
+    backstop = 2 * int(limits.cpu_s) + 5  # for each process, when nobody watches any more
+    asked = {
+        "as": (resource.RLIMIT_AS, limits.memory_mb << 20),
+        "cpu": (resource.RLIMIT_CPU, backstop),
+        "fsize": (resource.RLIMIT_FSIZE, limits.file_mb << 20),
+        "nproc": (resource.RLIMIT_NPROC, _tasks_of_user() + limits.processes),
+        "nofile": (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        "core": (resource.RLIMIT_CORE, 0),
+    }
+    return [*(f"--{name}={_at_most(kind, value)}" for name, (kind, value) in asked.items()), "--"]
+
+
+def _at_most(kind: int, value: int) -> int:
+    _, hard = resource.getrlimit(kind)
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)
 
 
 def _tasks_of_user() -> int:

@@ -18,6 +18,7 @@ import msgspec
 
 from grader.errors import StoreError
 from grader.model import SCHEMA, SCHEMA_VERSION, Record, Result
+from grader.reading import one_line, read
 
 _Document = TypeVar("_Document")
 _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
@@ -96,7 +97,9 @@ def write(path: Path, content: bytes, *, mode: int = 0o644) -> None:
         _write_atomically(path, content, mode)
     except OSError as error:
         remedy = "name another folder with --out"
-        raise StoreError(f"{path.parent}: cannot be written: {error.strerror}; {remedy}") from None
+        raise StoreError(
+            f"{one_line(path.parent)}: cannot be written: {error.strerror}; {remedy}"
+        ) from None
 
 
 def _write_atomically(path: Path, content: bytes, mode: int) -> None:
@@ -126,22 +129,27 @@ def _umask() -> int:
 
 
 def stored(out: Path) -> Iterator[Path]:
-    """Every file below ``out`` that is named like a result document, sorted."""
-    for lab in _entries(out):
-        for student in _entries(lab):
-            for file in _entries(student):
-                if file.name.endswith(".json"):
-                    yield Path(file)
+    """Every file below ``out`` that is named like a result document, sorted.
+
+    A folder that cannot be listed stands for what is in it, so that reading it tells why.
+    """
+    return _below(out, 2)
 
 
-def _entries(folder: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
-    """What the folder holds, hidden things left out; nothing when it is no folder."""
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    """Documents ``depth`` folders further down. Hidden files and folders are left out."""
     try:
-        with os.scandir(folder) as found:
-            visible = [entry for entry in found if not entry.name.startswith(".")]
+        found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):
-        return []
-    return sorted(visible, key=lambda entry: entry.name)
+        return
+    except OSError:
+        yield folder
+        return
+    for path in found:
+        if depth:
+            yield from _below(path, depth - 1)
+        elif path.name.endswith(".json"):
+            yield path
 
 
 def load(path: Path) -> Result:
@@ -159,27 +167,28 @@ def load_document(path: Path, kind: type[_Document], schema: str, newest: int) -
 
     Raises StoreError that names the file and what is wrong with it.
     """
+    name = one_line(path)
     try:
-        content = path.read_bytes()
+        content = read(path)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}") from None
+        raise StoreError(f"{name}: cannot be read: {error.strerror}") from None
     try:
         header = msgspec.json.decode(content, type=_Header)
     except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
-        raise StoreError(f"{path}: not a result document: {_line(error)}") from None
+        raise StoreError(f"{name}: not a result document: {_line(error)}") from None
     if header.schema != schema:
-        raise StoreError(f"{path}: schema {header.schema!r}, expected {schema!r}")
+        raise StoreError(f"{name}: schema {header.schema!r}, expected {schema!r}")
     if header.version > newest:
         raise StoreError(
-            f"{path}: {schema} version {header.version} was written by a newer grader; "
+            f"{name}: {schema} version {header.version} was written by a newer grader; "
             f"this one reads up to version {newest}: upgrade it"
         )
     if header.version < 1:
-        raise StoreError(f"{path}: {schema} version {header.version} never existed")
+        raise StoreError(f"{name}: {schema} version {header.version} never existed")
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise StoreError(f"{path}: damaged result document: {_line(error)}") from None
+        raise StoreError(f"{name}: damaged result document: {_line(error)}") from None
 
 
 def _line(error: Exception) -> str:

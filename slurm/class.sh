@@ -9,7 +9,7 @@ home=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=slurm/settings.sh
 source "$home/slurm/settings.sh"
 [[ $# -ge 1 && $# -le 2 && -d $1 ]] || { sed -n '2,7s/^# //p' "$0" >&2; exit 2; }
-class=$(cd "$1" && pwd) type=${2:-}
+class=$(cd -- "$1" && pwd) type=${2:-}
 if [[ -n $type ]]; then # results of different GPUs never overwrite one another
   GRADE_OUT=$GRADE_OUT/$type
   mkdir -p "$GRADE_OUT/logs"
@@ -19,17 +19,18 @@ export SGEMM_GRADER_CACHE=$GRADE_CACHE
 hand_over
 
 manifest=$GRADE_OUT/logs/class-$(date +%Y%m%dT%H%M%S)-$$.json
-left=$("$GRADE_BIN" class "$class" --plan "$manifest" "${options[@]}")
+left=$("$GRADE_BIN" class --plan "$manifest" "${options[@]}" -- "$class")
 after=()
 if ((left)); then
   chunk=${GRADE_CHUNK:-$(((left + 199) / 200))}
   most=$(scontrol show config | awk '$1 == "MaxArraySize" {print $3}')
   tasks=$(((left + chunk - 1) / chunk))
   if ((tasks > ${most:-1001} - 1)); then tasks=$((${most:-1001} - 1)); fi
-  compile=(class "$class" --compile "${GRADE_ARCH:-sm_80}" --manifest "$manifest" "${options[@]}")
+  compile=(class --compile "${GRADE_ARCH:-sm_80}" --manifest "$manifest" "${options[@]}" -- "$class")
   if [[ -n ${GRADE_CPU_PARTITION:-} ]]; then
-    ahead=$(sbatch --parsable --job-name=grade-compile --partition="$GRADE_CPU_PARTITION" \
-      --output="$GRADE_OUT/logs/compile-%j.log" --wrap "$(printf '%q ' env "SGEMM_GRADER_CACHE=$GRADE_CACHE" "$GRADE_BIN" "${compile[@]}")")
+    # Not --wrap, whose shell need not know bash's quotes.
+    ahead=$({ echo '#!/usr/bin/env bash'; printf '%q ' env "SGEMM_GRADER_CACHE=$GRADE_CACHE" "$GRADE_BIN" "${compile[@]}"; } |
+      sbatch --parsable --job-name=grade-compile --partition="$GRADE_CPU_PARTITION" --output="$GRADE_OUT/logs/compile-%j.log")
     after=(--dependency="afterany:$ahead")
   else
     "$GRADE_BIN" "${compile[@]}"

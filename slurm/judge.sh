@@ -51,7 +51,7 @@ done
 [[ -r $log ]] && tail -n +$((shown + 1)) "$log"
 
 # Slurm's idea of success is not the grader's: only the result document counts, and only this job's.
-"$GRADE_BIN" result "$submission" "${options[@]}" --job "${job%%;*}" >/dev/null 2>&1
+"$GRADE_BIN" result "${options[@]}" --job "${job%%;*}" -- "$submission" >/dev/null 2>&1
 status=$?
 ((status != 3)) || echo "no result was recorded: see $log; grade again with the same command"
 exit $status

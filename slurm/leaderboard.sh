@@ -6,10 +6,14 @@
 #SBATCH --ntasks=1
 #SBATCH --time=00:10:00
 set -uo pipefail
-while [[ ${1:-} == GRADE_*=* ]]; do export "${1?}"; shift; done # settings, see settings.sh
+if [[ ${1:-} == --settings ]]; then # see settings.sh; up to --, so that no file name can be one
+  while shift && [[ ${1:-} == GRADE_*=* ]]; do export "${1?}"; done
+  [[ ${1:-} == -- ]] || { echo "--settings: expected GRADE_NAME=value, then --" >&2; exit 2; }
+  shift
+fi
 home=${GRADE_HOME:-}
 if [[ -z $home && -n ${SLURM_JOB_ID:-} ]]; then
-  home=$(scontrol show job "$SLURM_JOB_ID" | sed -n '/^ *Command=/{s|^ *Command=\(.*\)/slurm/leaderboard\.sh.*|\1|p;q}')
+  home=$(scontrol show job "$SLURM_JOB_ID" | LC_ALL=C sed -n '/^ *Command=/{s|^ *Command=\(.*\)/slurm/leaderboard\.sh.*|\1|p;q}')
 fi
 [[ -n $home ]] || home=$(cd "$(dirname "$0")/.." && pwd)
 cd "${SLURM_SUBMIT_DIR:-$PWD}" || exit 3
@@ -20,7 +24,7 @@ source "$home/slurm/settings.sh"
 status=0
 if [[ -n ${1:-} ]]; then
   manifest=$GRADE_OUT/missing.json
-  left=$("$GRADE_BIN" class "$1" --plan "$manifest" "${options[@]}") || status=$?
+  left=$("$GRADE_BIN" class --plan "$manifest" "${options[@]}" -- "$1") || status=$?
   echo "missing: $left of the submissions in $1, named in $manifest"
 fi
 "$GRADE_BIN" leaderboard --out "$GRADE_OUT" ${GRADE_ROSTER:+--roster "$GRADE_ROSTER"} \

@@ -11,12 +11,16 @@
 #SBATCH --signal=B:USR1@60
 #SBATCH --requeue
 set -uo pipefail
-while [[ ${1:-} == GRADE_*=* ]]; do export "${1?}"; shift; done # settings, see settings.sh
+if [[ ${1:-} == --settings ]]; then # see settings.sh; up to --, so that no file name can be one
+  while shift && [[ ${1:-} == GRADE_*=* ]]; do export "${1?}"; done
+  [[ ${1:-} == -- ]] || { echo "--settings: expected GRADE_NAME=value, then --" >&2; exit 2; }
+  shift
+fi
 
 # The log goes beside the results: an --output whose folder is missing would fail without a word.
 home=${GRADE_HOME:-}
 if [[ -z $home ]]; then # where sbatch found this script
-  home=$(scontrol show job "$SLURM_JOB_ID" | sed -n '/^ *Command=/{s|^ *Command=\(.*\)/slurm/run\.sh.*|\1|p;q}')
+  home=$(scontrol show job "$SLURM_JOB_ID" | LC_ALL=C sed -n '/^ *Command=/{s|^ *Command=\(.*\)/slurm/run\.sh.*|\1|p;q}')
   [[ -n $home ]] || home=$SLURM_SUBMIT_DIR
 fi
 cd "$SLURM_SUBMIT_DIR" || exit 3
@@ -24,28 +28,35 @@ cd "$SLURM_SUBMIT_DIR" || exit 3
 source "$home/slurm/settings.sh"
 job=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}
 exec >>"$GRADE_OUT/logs/$job.log" 2>&1
-echo "job $job on $(hostname), $(date -Is), restart ${SLURM_RESTART_COUNT:-0}"
+restarts=${SLURM_RESTART_COUNT:-0}
+if [[ ! $restarts =~ ^[0-9]{1,9}$ ]]; then # the shell would take it for a formula
+  echo "SLURM_RESTART_COUNT=$restarts: not a number"
+  exit 3
+fi
+echo "job $job on $(hostname), $(date -Is), restart $restarts"
 load_module
 
 if [[ ${1:-} == --class ]]; then # builds were made ahead, in the shared cache
   export SGEMM_GRADER_CACHE=$GRADE_CACHE
-  work=(class "$2" --manifest "$3" --part "${SLURM_ARRAY_TASK_ID:-0}/$4" --jobs "${SLURM_CPUS_PER_TASK:-1}")
+  work=(class "${options[@]}" --manifest "$3" --part "${SLURM_ARRAY_TASK_ID:-0}/$4"
+    --jobs "${SLURM_CPUS_PER_TASK:-1}" -- "$2")
 elif [[ ${1:-} == --ladder ]]; then
-  work=(ladder --jobs "${SLURM_CPUS_PER_TASK:-1}")
+  work=(ladder "${options[@]}" --jobs "${SLURM_CPUS_PER_TASK:-1}")
 else
   export SGEMM_GRADER_CACHE=${SGEMM_GRADER_CACHE:-${SLURM_TMPDIR:-${TMPDIR:-/tmp}}/sgemm-grader-$UID}
-  work=()
+  mine=()
   for ((i = 1; i <= $#; i++)); do
-    ((i % ${SLURM_ARRAY_TASK_COUNT:-1} == ${SLURM_ARRAY_TASK_ID:-0} % ${SLURM_ARRAY_TASK_COUNT:-1})) && work+=("${!i}")
+    ((i % ${SLURM_ARRAY_TASK_COUNT:-1} == ${SLURM_ARRAY_TASK_ID:-0} % ${SLURM_ARRAY_TASK_COUNT:-1})) && mine+=("${!i}")
   done
-  ((${#work[@]})) || { echo "nothing for this task"; exit 0; }
+  ((${#mine[@]})) || { echo "nothing for this task"; exit 0; }
+  work=("${options[@]}" -- "${mine[@]}") # a name may begin with a dash, or be that of a command
 fi
 
 # Signals reach this shell, and only between two commands: grade runs beside it.
 grading=
 trap 'kill -USR1 $grading 2>/dev/null' USR1 # the time limit is near: told to grade
 trap 'kill -TERM $grading 2>/dev/null' TERM # cancelled
-"$GRADE_BIN" "${work[@]}" "${options[@]}" &
+"$GRADE_BIN" "${work[@]}" &
 grading=$!
 wait $grading
 while kill -0 $grading 2>/dev/null; do wait $grading; done # after a trap: go on waiting
@@ -53,8 +64,8 @@ wait $grading # how it ended, which the shell remembers; a trap may have answere
 status=$?
 
 # 3: the GPU was shared, or the machine failed. Nothing was recorded; another try, another node.
-if ((status == 3 && ${SLURM_RESTART_COUNT:-0} < GRADE_RETRIES)); then
-  echo "back to the queue, try $((${SLURM_RESTART_COUNT:-0} + 1)) of $GRADE_RETRIES"
+if ((status == 3 && restarts < GRADE_RETRIES)); then
+  echo "back to the queue, try $((restarts + 1)) of $GRADE_RETRIES"
   scontrol requeue "$SLURM_JOB_ID" && sleep 30
 fi
 exit $status

@@ -45,12 +45,13 @@ gpu_request() {
   [[ $GRADE_GRES == none ]] || echo "--gres=$GRADE_GRES${1:+:$1}:1"
 }
 
-# Every setting as an argument, which run.sh and leaderboard.sh take first: where a site has
+# Every setting as an argument, which run.sh and leaderboard.sh take first, up to --: where a site has
 # SBATCH_EXPORT=NONE, nothing of this environment reaches a job.
 hand_over() {
-  handed=()
+  handed=(--settings)
   local name
   for name in "${!GRADE_@}"; do handed+=("$name=${!name}"); done
+  handed+=(--)
 }
 
 load_module() {

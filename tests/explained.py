@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from grader.build import build
+from grader.devices.cpu import read_declarations
 from grader.explain.join import count
 from grader.explain.steps import MainLoop, main_loop_steps
 from grader.model import Build, KernelCounts, Mnk, Plan
@@ -58,6 +59,7 @@ def samples(
         [size],
         shared.toolchain,
         shared.sandbox,
+        declared=read_declarations(made, str(folder), shared.sandbox),
         record_s=20,
         memory_mb=4096,
     )

@@ -13,6 +13,7 @@ import msgspec
 from grader import judge
 from grader.build import build
 from grader.devices import PlannedCase
+from grader.devices.cpu import read_declarations
 from grader.devices.gpu.bench import SharedBench
 from grader.devices.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.devices.gpu.memory import PlanMemory
@@ -36,7 +37,10 @@ def main() -> None:
     assert arch
     starter = load_submission(find_starter(Path(__file__).parents[1]))
     built = build(starter, toolchain, sandbox, arch=arch, compile_s=60, memory_mb=4096)
-    (plan,) = record(built, starter, [SIZE], toolchain, sandbox, record_s=10, memory_mb=4096)
+    declared = read_declarations(built, str(starter.folder), sandbox)
+    (plan,) = record(
+        built, starter, [SIZE], toolchain, sandbox, declared=declared, record_s=10, memory_mb=4096
+    )
     assert isinstance(plan, Plan)
     bench = SharedBench()
     said: dict[str, object] = {}

@@ -16,6 +16,7 @@ from grader import native, toolchain
 from grader.build import build, coloured
 from grader.build import cache as build_cache
 from grader.build.diagnostics import first_error, kernels, readable
+from grader.devices.cpu import read_declarations
 from grader.errors import Rejected, ToolchainError
 from grader.model import Build, KernelInfo, Mnk, Plan, Verdict
 from grader.record import record
@@ -303,6 +304,7 @@ def test_wheels_alone_build_and_record(
         sizes,
         wheels,
         Sandbox.open(),
+        declared=read_declarations(one, str(tmp_path / "eve"), Sandbox.open()),
         record_s=5,
         memory_mb=2048,
     )

@@ -6,8 +6,11 @@ before, no process is left, and no secret stands in anything that a student coul
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import shutil
+import socket
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -50,8 +53,9 @@ def bench() -> Bench:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A classmate with a submission and a result, the instructor's notes, a lab file."""
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A classmate with a submission and a result, the instructor's notes, a lab file, a token."""
+    monkeypatch.setenv("GRADER_TOKEN", SECRET)
     classmate = tmp_path / "submissions" / "bob"
     classmate.mkdir(parents=True)
     text = (HONEST / "sgemm.cu").read_text()
@@ -138,32 +142,85 @@ def named(*names: str) -> Callable[[Path], None]:
     return make
 
 
-def sparse(name: str) -> Callable[[Path], None]:
+def sparse(name: str, size: int) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
         with (folder / name).open("wb") as file:
-            file.truncate(1 << 40)
+            file.truncate(size)
 
     return make
 
 
-FOLDERS: dict[str, tuple[Callable[[Path], None], Verdict]] = {
-    "a header that links to the notes": (
-        lambda folder: (folder / "x.cuh").symlink_to("../../notes.txt"),
-        Verdict.FE,
-    ),
-    "a folder that links to the classmates": (
-        lambda folder: (folder / "include").symlink_to(".."),
+def link(name: str, target: str) -> Callable[[Path], None]:
+    """A link in place of whatever has this name."""
+
+    def make(folder: Path) -> None:
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(target)
+
+    return make
+
+
+def instead(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Something else by the name of sgemm.cu."""
+
+    def replace(folder: Path) -> None:
+        (folder / "sgemm.cu").unlink()
+        make(folder / "sgemm.cu")
+
+    return replace
+
+
+def socket_at(path: Path) -> None:
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(f"/proc/self/fd/{descriptor}/{path.name}")
+    os.close(descriptor)
+
+
+def link_to_bob(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.symlink_to("bob")
+
+
+FOLDERS: dict[str, tuple[Callable[[Path], object], Verdict]] = {
+    "a header that links to the notes": (link("x.cuh", "../../notes.txt"), Verdict.FE),
+    "a header that links to a classmate's file": (link("x.cuh", "../bob/sgemm.cu"), Verdict.FE),
+    "a kernel that links to a classmate's": (link("sgemm.cu", "../bob/sgemm.cu"), Verdict.FE),
+    "a kernel that links to the passwords": (link("sgemm.cu", "/etc/passwd"), Verdict.FE),
+    "a link within the folder": (link("x.cuh", "sgemm.cu"), Verdict.FE),
+    "a link to itself": (link("x.cuh", "x.cuh"), Verdict.FE),
+    "a folder that links to the classmates": (link("include", ".."), Verdict.FE),
+    "a folder that links to the devices": (link("include", "/dev"), Verdict.FE),
+    "a submission that links to a classmate's": (link_to_bob, Verdict.FE),
+    "a pipe that nobody writes to": (lambda folder: os.mkfifo(folder / "x.cuh"), Verdict.FE),
+    "a kernel that is a pipe": (instead(os.mkfifo), Verdict.FE),
+    "a kernel that is a socket": (instead(socket_at), Verdict.FE),
+    "a kernel that is a folder": (instead(Path.mkdir), Verdict.FE),
+    "pipes and sockets beside the kernel": (
+        lambda folder: (os.mkfifo(folder / "log"), socket_at(folder / "agent")),
         Verdict.AC,
     ),
-    "a pipe that nobody writes to": (lambda folder: os.mkfifo(folder / "x.cuh"), Verdict.FE),
     "a line break in a name": (named("x\nbob: AC accepted.cuh"), Verdict.FE),
     "an escape code in a name": (named("\x1b[2J.cuh"), Verdict.FE),
+    "a name that runs from right to left": (named("x\u202ehuc.bob.cuh"), Verdict.FE),
+    "a name that is not UTF-8": (named(os.fsdecode(b"\xff.cuh")), Verdict.FE),
+    "a pipe whose name is a line of its own": (
+        lambda folder: os.mkfifo(folder / "x\nbob: AC accepted.cuh"),
+        Verdict.FE,
+    ),
     "names for a shell": (
         named("$(touch pwned).cuh", "; touch pwned;.h", "-o pwned.h", "@pwned.h"),
         Verdict.AC,
     ),
     "a name for the page": (named("<img src=x onerror=alert(1)>.cuh"), Verdict.AC),
-    "a sparse file of a terabyte": (sparse("x.cuh"), Verdict.FE),
+    "a sparse file of a terabyte": (sparse("x.cuh", 1 << 40), Verdict.FE),
+    "a kernel of three sparse gigabytes": (sparse("sgemm.cu", 3 << 30), Verdict.FE),
+    "sparse gigabytes that are no source": (sparse("core", 3 << 30), Verdict.AC),
+    "folders within folders": (
+        lambda folder: folder.joinpath(*"abcdefghijklmnop").mkdir(parents=True),
+        Verdict.FE,
+    ),
+    "thousands of files": (named(*(f"{index}.txt" for index in range(4100))), Verdict.FE),
     "a compressed bomb as a header": (
         lambda folder: (folder / "x.cuh").write_bytes(bytes.fromhex("504b0304ffffffff1400")),
         Verdict.FE,
@@ -177,12 +234,43 @@ FOLDERS: dict[str, tuple[Callable[[Path], None], Verdict]] = {
 
 
 @pytest.mark.parametrize(("make", "verdict"), FOLDERS.values(), ids=FOLDERS.keys())
-def test_folders(make: Callable[[Path], None], verdict: Verdict, bench: Bench, place: Path) -> None:
+def test_folders(
+    make: Callable[[Path], object], verdict: Verdict, bench: Bench, place: Path
+) -> None:
     folder = place / "submissions" / "mallory"
     folder.mkdir()
     (folder / "sgemm.cu").write_text((HONEST / "sgemm.cu").read_text())
     make(folder)
-    assert graded_without_harm(folder, bench, place).result.verdict is verdict
+    result = graded_without_harm(folder, bench, place).result
+    assert result.verdict is verdict
+    assert result.submission.student == "mallory"
+    if verdict is Verdict.FE:
+        assert result.error
+        assert result.error.isprintable()
+
+
+def test_a_kernel_that_changes_while_it_is_graded(bench: Bench, place: Path) -> None:
+    """What is compiled, hashed and shown is the text that was read first."""
+    folder = place / "submissions" / "mallory"
+    folder.mkdir()
+    own = (HONEST / "sgemm.cu").read_text()
+    (folder / "sgemm.cu").write_text(own)
+
+    def change(_stage: str, _detail: str) -> None:
+        """At every stage the classmate's file stands in its place, and another beside it."""
+        (folder / "sgemm.cu").unlink()
+        (folder / "sgemm.cu").symlink_to("../bob/sgemm.cu")
+        (folder / "x.cuh").unlink(missing_ok=True)
+        (folder / "x.cuh").write_text("#error read again\n")
+
+    graded = grade(folder, bench, change)
+    assert (folder / "sgemm.cu").is_symlink()
+    assert graded.result.verdict is Verdict.AC
+    assert graded.sources == {"sgemm.cu": own}
+    (file,) = graded.result.submission.files
+    assert file.sha256 == hashlib.sha256(own.encode()).hexdigest()
+    text, page = shown(graded)
+    assert SECRET not in text + page + store.encode(graded.result).decode()
 
 
 def test_the_corpus_is_large_and_says_what_stops_each() -> None:

@@ -18,10 +18,11 @@ import pytest
 
 from grader import store
 from grader.classroom.pool import Queue, grade_all, lanes
-from grader.classroom.roll import Entrant, call_roll, lay_out
+from grader.classroom.roll import Entrant, call_roll
 from grader.classroom.worker import Kind, Setup, Task
 from grader.errors import UsageError
 from grader.model import Result, Verdict
+from grader.submission import load_listed
 
 ROOT = Path(__file__).parents[1]
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
@@ -96,12 +97,14 @@ def test_folders_and_flat_files(tmp_path: Path) -> None:
     class_of(tmp_path, {"bob": STARTER, ".git": ""})
     (tmp_path / "alice.cu").write_text(STARTER)
     (tmp_path / "notes.txt").write_text("not a submission")
-    entrants = call_roll(tmp_path)
+    entrants, complaints = call_roll(tmp_path)
     assert [entrant.student for entrant in entrants] == ["alice", "bob"]
-    staging = tmp_path / "staging"
-    staging.mkdir()
-    assert lay_out(entrants[1], staging) == tmp_path / "bob"
-    assert (lay_out(entrants[0], staging) / "sgemm.cu").read_text() == STARTER
+    assert [entrant.source.name for entrant in entrants] == ["alice.cu", "bob"]
+    assert not complaints
+    for entrant in entrants:
+        submission = load_listed(entrant.source, entrant.student)
+        assert submission.student == entrant.student
+        assert submission.contents == {"sgemm.cu": STARTER.encode()}
 
 
 def test_an_export_of_gradescopes(tmp_path: Path) -> None:
@@ -114,14 +117,11 @@ def test_an_export_of_gradescopes(tmp_path: Path) -> None:
         "  :submitters:\n  - :name: Cy/..\n    :sid:\n    :email:\n"
         "  - :name: Bo\n    :email: bo@x.org\n"
     )
-    entrants = call_roll(tmp_path)
+    entrants, _ = call_roll(tmp_path)
     assert [e.student for e in entrants] == ["0042", "Cy/..+bo@x.org", "submission_3"]
     assert [e.submitted for e in entrants] == ["2026-01-30T12:00:00-08:00", None, None]
-    staging = tmp_path / "staging"
-    staging.mkdir()
-    folder = lay_out(entrants[1], staging)
-    assert folder.parent == staging
-    assert (folder / "sgemm.cu").is_file()
+    submission = load_listed(entrants[1].source, entrants[1].student)
+    assert (submission.student, submission.folder.name) == ("Cy/..+bo@x.org", "submission_2")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_when_gradescope_says_it_came(tmp_path: Path, text: str, moment: str | N
         with pytest.raises(UsageError, match=":created_at:"):
             call_roll(tmp_path)
     else:
-        assert call_roll(tmp_path)[0].submitted == moment
+        assert call_roll(tmp_path)[0][0].submitted == moment
 
 
 def test_the_time_of_an_export_stands_in_the_result(place: Path) -> None:
@@ -189,8 +189,8 @@ def test_a_missing_folder(tmp_path: Path) -> None:
 
 
 def tasks_of(folder: Path) -> list[Task]:
-    entrants: tuple[Entrant, ...] = call_roll(folder)
-    return [Task(kind="grade", student=e.student, folder=e.source) for e in entrants]
+    entrants: tuple[Entrant, ...] = call_roll(folder)[0]
+    return [Task(kind="grade", student=e.student, source=e.source) for e in entrants]
 
 
 def setup_in(place: Path) -> Setup:
@@ -211,7 +211,7 @@ def test_every_submission_is_graded_once(place: Path, kinds: list[Kind]) -> None
 
 
 def test_compiling_ahead_of_one_grader() -> None:
-    tasks = [Task(kind="grade", student=name, folder=Path(name)) for name in "abc"]
+    tasks = [Task(kind="grade", student=name, source=Path(name)) for name in "abc"]
     queue = Queue(tasks, ahead=True)
     ahead = queue.next("compile")
     assert ahead is not None

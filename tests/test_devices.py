@@ -20,6 +20,7 @@ from grader.devices.cpu import CpuDevice
 from grader.errors import MachineError
 from grader.lab import Lab, load_lab
 from grader.model import Allocation, Build, Mnk, Plan, Verdict
+from grader.sandbox import Mode, Sandbox
 
 FAKE = """\
 import os, sys, threading, time
@@ -28,10 +29,13 @@ import numpy as np
 from grader.devices import worker
 from grader.errors import Rejected, ToolchainError
 from grader.model import Verdict
+from grader.record.layout import Declarations
 from grader.sim import SimOutcome
 
 class Fake:
-    def __init__(self, ptx, root):
+    declared = Declarations(entries={{}}, symbols={{}})
+
+    def __init__(self, ptx, root, engine):
         self.ptx, self.root = ptx, root
 
     def run(self, plan, buffers, limits):
@@ -44,6 +48,11 @@ class Fake:
 
 def right(size, a, b, c):
     c[:] = (a.reshape(size.m, size.k) @ b.reshape(size.n, size.k).T).T.reshape(-1)
+
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
 
 worker.main({arguments})
 """
@@ -93,10 +102,12 @@ def run(
     build: Build,
     cases: Sequence[PlannedCase],
     progress: Progress = lambda _stage, _detail: None,
+    mode: Mode = "auto",
     **limits: float,
 ) -> tuple[CaseOutcome, ...]:
-    with CpuDevice(command) as device:
-        return device.run(build, str(build.ptx.parent), cases, lab(**limits), progress)
+    chosen = lab(**limits)
+    with CpuDevice(Sandbox.open(mode), chosen.limits, command) as device:
+        return device.run(build, str(build.ptx.parent), cases, chosen, progress)
 
 
 def test_outcomes_come_in_the_order_of_the_cases(build: Build) -> None:
@@ -142,7 +153,7 @@ def test_after_one_that_is_too_slow_the_others_are_not_run(build: Build) -> None
 
 def test_the_time_for_all_cases_is_shared(build: Build) -> None:
     outcomes = run(
-        misbehaving("time.sleep(min(0.4, limits.seconds))"),
+        misbehaving("burn(min(0.4, limits.seconds))"),
         build,
         [planned(i) for i in range(8)],
         total_s=0.6,
@@ -168,12 +179,19 @@ FAILURES = {
         misbehaving(arguments="Fake, lambda: (_ for _ in ()).throw(ToolchainError('no g++'))"),
         "^no g\\+\\+$",
     ),
-    "memory": (misbehaving("np.ones(1 << 31)"), "raise limits.memory_mb in the lab file"),
     "nonsense": (
         (sys.executable, "-c", "print('gibberish', flush=True); input()"),
         "the simulator's answer cannot be read",
     ),
 }
+
+
+def test_a_program_that_takes_all_memory_is_at_fault_itself(build: Build) -> None:
+    (outcome,) = run(misbehaving("np.ones(1 << 31)"), build, [planned(0)], memory_mb=2048)
+    assert (outcome.refused, outcome.error) == (Verdict.RE, None)
+    assert "more memory than the lab's 2048 MB: allocate less" in outcome.message
+    with pytest.raises(MachineError, match=r"raise limits\.memory_mb in the lab file"):
+        run(misbehaving("np.ones(1 << 31)"), build, [planned(0)], memory_mb=500)
 
 
 @pytest.mark.parametrize(("command", "words"), FAILURES.values(), ids=FAILURES.keys())
@@ -188,11 +206,11 @@ def test_a_failing_worker_is_the_machines_fault_in_one_line(
 def test_a_silent_worker_is_given_up_and_killed(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.devices.cpu._GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("grader.devices.cpu._READ_SECONDS", 0.3)
     command = (sys.executable, "-c", "import time; time.sleep(600)")
     started = time.monotonic()
     with pytest.raises(MachineError, match="no answer within"):
-        run(command, build, [planned(0)], total_s=0.3)
+        run(command, build, [planned(0)])
     assert time.monotonic() - started < 5
 
 
@@ -204,7 +222,10 @@ def test_leaving_kills_the_worker_and_its_children(tmp_path: Path) -> None:
         f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}\\n')\n"
         "time.sleep(600)"
     )
-    with pytest.raises(KeyboardInterrupt), CpuDevice((sys.executable, "-c", script)):
+    with (
+        pytest.raises(KeyboardInterrupt),
+        CpuDevice(Sandbox.open("off"), lab().limits, (sys.executable, "-c", script)),
+    ):
         while not (pids.exists() and pids.read_text().endswith("\n")):
             time.sleep(0.02)
         raise KeyboardInterrupt
@@ -216,7 +237,9 @@ def test_a_worker_whose_grader_was_killed_ends() -> None:
     grader = (
         "import sys, time\n"
         "from grader.devices.cpu import CpuDevice\n"
-        "device = CpuDevice().__enter__()\n"
+        "from grader.lab import load_lab\n"
+        "from grader.sandbox import Mode, Sandbox\n"
+        "device = CpuDevice(Sandbox.open(), load_lab().limits).__enter__()\n"
         "print(device._worker.pid, flush=True)\n"
         "time.sleep(600)"
     )

@@ -14,7 +14,7 @@ import pytest
 
 from grader import gpus, grading
 from grader.devices import CaseOutcome, PlannedCase, Progress
-from grader.devices.cpu import CpuDevice
+from grader.devices.cpu import CpuDevice, read_declarations
 from grader.errors import MachineError
 from grader.explain import explain
 from grader.explain.structure import ffma_while_loading, waits_to_store
@@ -37,7 +37,10 @@ def explained(folder: Path, arch: str = "sm_90") -> Explanation:
     shared, made = test_fixtures.bench(), built(folder, arch)
     tools = (shared.toolchain, shared.sandbox)
     submission = load_submission(folder)
-    (plan,) = record(made, submission, [LARGE], *tools, record_s=20, memory_mb=4096)
+    declared = read_declarations(made, str(folder), shared.sandbox)
+    (plan,) = record(
+        made, submission, [LARGE], *tools, declared=declared, record_s=20, memory_mb=4096
+    )
     assert isinstance(plan, Plan)
     card = gpus.find("H200" if arch == "sm_90" else "A100")
     found = explain(made, str(folder), plan, *tools, memory_mb=4096, gpu=card)
@@ -111,7 +114,16 @@ def test_what_needs_ampere_is_not_advised_for_turing() -> None:
     folder = rung("double_buffer")
     shared, made = test_fixtures.bench(), built(folder, "sm_75")
     tools = (shared.toolchain, shared.sandbox)
-    (plan,) = record(made, load_submission(folder), [LARGE], *tools, record_s=20, memory_mb=4096)
+    declared = read_declarations(made, str(folder), shared.sandbox)
+    (plan,) = record(
+        made,
+        load_submission(folder),
+        [LARGE],
+        *tools,
+        declared=declared,
+        record_s=20,
+        memory_mb=4096,
+    )
     assert isinstance(plan, Plan)
     found = explain(made, str(folder), plan, *tools, memory_mb=4096, gpu=gpus.find("RTX 2080 Ti"))
 

@@ -32,6 +32,7 @@ from grader.leaderboard import render as boards
 from grader.model import Finding, KernelInfo, Mnk, Plan, Severity, Verdict
 from grader.record.bounds import addresses
 from grader.record.check import Known, flaw
+from grader.record.layout import Declarations, Symbol
 from grader.record.layout import read_entries as read_kernels
 from grader.record.targets import target_for
 from grader.report import html, terminal
@@ -342,8 +343,10 @@ PLAN = {
     ],
 }
 KNOWN = Known(
-    entries=read_kernels(".entry k(.param .u64 k_0) {}"),
-    symbols={"table": 4},
+    declared=Declarations(
+        entries=read_kernels(".entry k(.param .u64 k_0) {}"),
+        symbols={"table": Symbol(space="global", size=4)},
+    ),
     figures={"k": KernelInfo(name="k", registers=8, shared_bytes=0, spill_bytes=0)},
     target=target_for("sm_80"),
 )

@@ -12,17 +12,20 @@ PACKAGE = Path(__file__).parents[1] / "grader"
 ORDER = (
     *(
         "model",
+        "reading",
         "errors",
         "complaints",
+        "gpus",
         "lab",
         "submission",
         "toolchain",
         "native",
         "seccomp",
+        "meter",
         "bubblewrap",
         "sandbox",
     ),
-    *("build", "record", "sim", "verify", "timing", "gpus", "peaks", "devices", "judge", "scoring"),
+    *("build", "record", "sim", "verify", "timing", "peaks", "devices", "judge", "scoring"),
     *("sass", "explain", "store"),
     *(
         "report",

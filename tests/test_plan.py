@@ -24,8 +24,7 @@ from grader.model import (
 )
 from grader.record import bounds
 from grader.record.check import Known, flaw
-from grader.record.layout import Entry
-from grader.record.symbols import read_symbols
+from grader.record.layout import Declarations, Entry, Symbol
 from grader.record.targets import target_for
 
 SIZE = Mnk(m=2, n=3, k=5)
@@ -33,9 +32,15 @@ NAMES = ("A", "B", "C", "workspace 1", "table", "workspace 2")
 SIZES = (40, 60, 24, 1 << 33, 64, 100)
 AT = tuple(bounds.addresses(SIZES))
 TARGET = target_for("sm_80")
+ENTRY = Entry(params=(KernelParam(offset=0, size=24),), max_threads=256)
 KNOWN = Known(
-    entries={"k": Entry(params=(KernelParam(offset=0, size=24),), max_threads=256)},
-    symbols={"table": 64, "constant": 16},
+    declared=Declarations(
+        entries={"k": ENTRY},
+        symbols={
+            "table": Symbol(space="global", size=64),
+            "constant": Symbol(space="const", size=16),
+        },
+    ),
     figures={"k": KernelInfo(name="k", registers=128, shared_bytes=1024, spill_bytes=0)},
     target=TARGET,
 )
@@ -216,8 +221,9 @@ def test_pointers_overlap_nowhere_and_stand_in_order() -> None:
 
 def test_registers_bound_a_block() -> None:
     many = KernelInfo(name="k", registers=255, shared_bytes=0, spill_bytes=0)
-    entry = Entry(params=KNOWN.entries["k"].params, max_threads=1024)
-    known = msgspec.structs.replace(KNOWN, entries={"k": entry}, figures={"k": many})
+    entry = msgspec.structs.replace(ENTRY, max_threads=1024)
+    declared = Declarations(entries={"k": entry}, symbols=KNOWN.declared.symbols)
+    known = msgspec.structs.replace(KNOWN, declared=declared, figures={"k": many})
     assert flaw(changed(3, block=(256, 1, 1)), SIZE, known) is None
     assert flaw(changed(3, block=(257, 1, 1)), SIZE, known) is not None
 
@@ -237,25 +243,3 @@ def test_addresses_leave_red_zones() -> None:
     gaps = [after - before - size for before, after, size in zip(at, at[1:], sizes, strict=False)]
     assert min(gaps) >= bounds.STRIDE // 2 > bounds.REACH
     assert all((address - bounds.RED_ZONE) % bounds.STRIDE == 0 for address in at)
-
-
-def test_symbols_from_ptx() -> None:
-    text = """
-.visible .global .align 4 .b8 variable[64];
-.const .align 8 .b8 table[2][16] = {1, 2};
-.visible .const .align 4 .f32 scale = 0f3F800000;
-.global .align 8 .u64 pointers[2] = {generic(variable), 0};
-.extern .shared .align 16 .b8 tile[];
-\t.global .attribute(.managed) .align 4 .u32 managed;
-.visible .entry k(.param .u64 k_0)
-{
-\tld.global.f32 %f1, [variable];
-}
-"""
-    assert read_symbols(text) == {
-        "variable": 64,
-        "table": 32,
-        "scale": 4,
-        "pointers": 16,
-        "managed": 4,
-    }

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from grader import build as building
+from grader.devices.cpu import read_declarations
 from grader.errors import Rejected
 from grader.model import (
     Allocation,
@@ -57,6 +58,8 @@ def built(submission: Submission) -> Build:
 
 @pytest.fixture(scope="session")
 def recorded(built: Build, submission: Submission) -> Recorder:
+    declared = read_declarations(built, str(submission.folder), Sandbox.open())
+
     def run(
         *scenarios: int, mode: str = "auto", record_s: float = 5
     ) -> tuple[Plan | Rejected, ...]:
@@ -68,6 +71,7 @@ def recorded(built: Build, submission: Submission) -> Recorder:
             sizes,
             find_toolchain(),
             sandbox,
+            declared=declared,
             record_s=record_s,
             memory_mb=2048,
         )

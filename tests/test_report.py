@@ -6,6 +6,7 @@ import io
 from collections.abc import Mapping
 
 import msgspec
+import pytest
 from rich.console import Console
 
 from grader.model import (
@@ -169,6 +170,11 @@ def test_kernel_names_are_readable() -> None:
     }
     for mangled, readable in names.items():
         assert text.kernel_name(mangled) == readable
+
+
+@pytest.mark.parametrize("name", [f"_Z{'9' * 5000}", f"_ZN{'0' * 5000}", f"_Z{'1a' * 5000}", "_Z٣"])
+def test_kernel_names_of_any_kind_can_be_shown(name: str) -> None:
+    assert text.kernel_name(name)
 
 
 def test_a_narrow_terminal_is_enough() -> None:

@@ -18,7 +18,7 @@ from grader import bubblewrap
 from grader.errors import SandboxError
 from grader.sandbox import RESULT_FD_VARIABLE, Completed, Limits, Sandbox
 
-QUICK = Limits(wall_s=5)
+QUICK = Limits(cpu_s=5)
 needs_bubblewrap = pytest.mark.skipif(
     bubblewrap.working() is None, reason="bubblewrap does not work here"
 )
@@ -47,31 +47,31 @@ def test_signal_is_told(sandbox: Sandbox, tmp_path: Path) -> None:
 
 def test_result_pipe(sandbox: Sandbox, tmp_path: Path) -> None:
     script = f"echo hello > /proc/self/fd/${RESULT_FD_VARIABLE}"
-    done = shell(sandbox, script, tmp_path, Limits(wall_s=5, result_bytes=3))
+    done = shell(sandbox, script, tmp_path, Limits(cpu_s=5, result_bytes=3))
     assert done.result == b"hel"
     assert done.stdout == ""
 
 
 def test_wall_time(sandbox: Sandbox, tmp_path: Path) -> None:
-    done = shell(sandbox, "sleep 60", tmp_path, Limits(wall_s=0.3))
+    done = shell(sandbox, "sleep 60", tmp_path, Limits(cpu_s=0.3))
     assert done.timed_out
     assert done.seconds < 2
 
 
 def test_output_is_cut(sandbox: Sandbox, tmp_path: Path) -> None:
-    done = shell(sandbox, "yes | head -c 3000000", tmp_path, Limits(wall_s=5, output_bytes=1000))
+    done = shell(sandbox, "yes | head -c 3000000", tmp_path, Limits(cpu_s=5, output_bytes=1000))
     assert len(done.stdout) == 1000
     assert done.ok
 
 
 def test_memory(sandbox: Sandbox, tmp_path: Path) -> None:
-    limits = Limits(wall_s=5, memory_mb=64)
+    limits = Limits(cpu_s=5, memory_mb=64)
     done = shell(sandbox, "head -c 300000000 /dev/zero | tail", tmp_path, limits)
     assert "memory exhausted" in done.stderr
 
 
 def test_file_size(sandbox: Sandbox, tmp_path: Path) -> None:
-    shell(sandbox, "head -c 9000000 /dev/zero > big", tmp_path, Limits(wall_s=5, file_mb=1))
+    shell(sandbox, "head -c 9000000 /dev/zero > big", tmp_path, Limits(cpu_s=5, file_mb=1))
     assert (tmp_path / "big").stat().st_size == 1 << 20
 
 
@@ -119,7 +119,7 @@ def test_what_can_be_written_is_small_and_private(tmp_path: Path) -> None:
     done = shell(Sandbox.open("require"), script, tmp_path)
     assert done.stdout.split() == ["/dev/shm/x", "/tmp/x"]
     script = "for i in 1 2 3 4; do head -c 200000000 /dev/zero > /tmp/$i; done; du -sm /tmp"
-    done = shell(Sandbox.open("require"), script, tmp_path, Limits(wall_s=30))
+    done = shell(Sandbox.open("require"), script, tmp_path, Limits(cpu_s=30))
     assert int(done.stdout.split()[0]) <= 520
     assert "No space left on device" in done.stderr
 
@@ -181,7 +181,7 @@ def test_ctrl_c_leaves_no_process(mode: str, tmp_path: Path) -> None:
         "from pathlib import Path; from grader.sandbox import *\n"
         f"print('ready', flush=True)\n"
         f"Sandbox.open({mode!r}).run(['/bin/sleep', '{mark}'], cwd=Path('/'),"
-        " limits=Limits(wall_s=60))"
+        " limits=Limits(cpu_s=60))"
     )
     grader = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -206,7 +206,7 @@ def test_ctrl_c_while_a_process_is_started_leaves_none() -> None:
         "        signal.raise_signal(signal.SIGINT)\n"
         "subprocess.Popen = Early\n"
         f"Sandbox.open('off').run(['/bin/sleep', '{mark}'], cwd=Path('/'),"
-        " limits=Limits(wall_s=60))"
+        " limits=Limits(cpu_s=60))"
     )
     done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False)
 

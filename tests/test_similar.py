@@ -182,6 +182,22 @@ def test_the_command(
     assert "holds no CUDA source" in capsys.readouterr().err
 
 
+def test_a_text_that_the_tokeniser_chokes_on_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("grader.similar._CPU_SECONDS", 0.3)
+    (tmp_path / "class").mkdir()
+    shutil.copy(CORRECT / "tiled_template" / "sgemm.cu", tmp_path / "class" / "ann.cu")
+    (tmp_path / "class" / "bob.cu").write_text("int x;" + "\n" * 100_000 + "int y;")
+    (tmp_path / "class" / "cid.cu").write_text("int x;\n" * 100_000)
+    assert cli.main(["similar", "class"]) == 0
+    said = capsys.readouterr().err
+    assert "skipped: bob: not compared: it takes too long" in said
+    assert "skipped: cid: not compared: it takes too long" in said
+    assert "1 submissions" in said
+
+
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 

@@ -195,6 +195,31 @@ def test_the_time_limit_is_told(site: Site) -> None:
     assert "out of time" in (result.error or "")
 
 
+def test_names_that_look_like_settings_and_options(site: Site) -> None:
+    """As from a bare ``*``: after ``--`` none is taken for anything but a name."""
+    names = ("GRADE_BIN=evil", "-x y", "class", "a'$(touch pwned)\nb")
+    for name in names:
+        (site.place / name).mkdir()
+        (site.place / name / "sgemm.cu").write_text(STARTER)
+    site.sbatch(site.script("run.sh"), "--settings", f"GRADE_OUT={site.out}", "--", *names)
+    site.wait()
+    found = {name: result.verdict for name, result in site.results().items()}
+    assert found == dict.fromkeys(names, Verdict.AC), site.logs()
+    assert not list(site.place.rglob("pwned"))
+
+
+def test_a_class_compiled_in_a_job_of_its_own(site: Site) -> None:
+    """Its folder has a name that the shell must quote in bash's own way."""
+    folder = site.place / "it's\nJos\u00e9"
+    shutil.copytree(Path(__file__).parents[1] / "starter", folder / "ann")
+    done = site.run(site.script("class.sh"), folder, GRADE_CPU_PARTITION="cpu", LC_ALL="C")
+    assert done.returncode == 0, done.stderr
+    site.wait()
+    assert site.results()["ann"].verdict is Verdict.AC, site.logs()
+    (log,) = (site.out / "logs").glob("compile-*.log")
+    assert "compiled" in log.read_text()
+
+
 def test_put_back_into_the_queue(site: Site) -> None:
     (alice,) = site.submissions(alice=STARTER)
     slow = str(site.place / "slow.yaml")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import socket
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from grader.errors import Rejected, SubmissionError
+from grader.grading import read_sources
 from grader.model import Verdict
-from grader.submission import copy_sources, load_submission
+from grader.submission import copy_sources, load_listed, load_submission, student_of
 
 
 @pytest.fixture
@@ -18,6 +22,20 @@ def folder(tmp_path: Path) -> Path:
     path.mkdir()
     (path / "sgemm.cu").write_text("// kernel\n")
     return path
+
+
+def bind(path: Path) -> None:
+    """A socket there. Its path may be longer than bind takes."""
+    with socket.socket(socket.AF_UNIX) as made:
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        made.bind(f"/proc/self/fd/{descriptor}/{path.name}")
+        os.close(descriptor)
+
+
+def grow(path: Path, size: int) -> None:
+    """A file of ``size`` bytes that takes none on the disk."""
+    with path.open("wb") as file:
+        file.truncate(size)
 
 
 def refused(folder: Path, words: str) -> None:
@@ -50,16 +68,56 @@ def test_copy_holds_the_listed_files(folder: Path, tmp_path: Path) -> None:
     copy_sources(submission, tmp_path / "copy")
     found = sorted(path.name for path in (tmp_path / "copy").rglob("*") if path.is_file())
     assert found == ["load.cuh", "sgemm.cu"]
-    (folder / "sgemm.cu").write_text("// changed\n")
-    with pytest.raises(Rejected, match=r"sgemm\.cu changed"):
-        copy_sources(submission, tmp_path / "copy")
 
 
-def test_relative_path_and_link_to_the_folder(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_read_stands_whatever_becomes_of_the_folder(folder: Path, tmp_path: Path) -> None:
+    submission = load_submission(folder)
+    (folder / "sgemm.cu").unlink()
+    (folder / "sgemm.cu").symlink_to("/etc/passwd")
+    copy_sources(submission, tmp_path / "copy")
+    assert (tmp_path / "copy" / "sgemm.cu").read_text() == "// kernel\n"
+    assert read_sources(submission) == {"sgemm.cu": "// kernel\n"}
+
+
+def test_where_one_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "tile").mkdir()
+    monkeypatch.chdir(folder / "tile")
+    assert load_submission(Path("..")).student == "ada"
     monkeypatch.chdir(folder)
     assert load_submission(Path()).student == "ada"
+
+
+def test_a_folder_that_is_a_link_is_refused_under_its_own_name(
+    folder: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "mallory"
+    link.symlink_to(folder)
+    refused(link, "mallory: a link; name the folder that it leads to")
+    assert student_of(link) == "mallory"
+    with pytest.raises(Rejected, match="mallory: a link"):
+        load_listed(link, "mallory")
+
+
+def test_a_listed_file_is_a_submission(tmp_path: Path) -> None:
+    (tmp_path / "ada.cu").write_text("// kernel\n")
+    submission = load_listed(tmp_path / "ada.cu", "ada")
+    assert submission.student == "ada"
+    assert submission.contents == {"sgemm.cu": b"// kernel\n"}
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda path: path.symlink_to("/etc/passwd"), "x.cu: a link"),
+        (os.mkfifo, "x.cu: a named pipe"),
+        (lambda path: bind(path), "x.cu: a socket"),
+        (lambda path: grow(path, 3 << 30), "x.cu: larger than 1 MiB"),
+    ],
+)
+def test_odd_listed_files(make: Callable[[Path], None], words: str, tmp_path: Path) -> None:
+    make(tmp_path / "x.cu")
+    with pytest.raises(Rejected, match=words):
+        load_listed(tmp_path / "x.cu", "x")
 
 
 @pytest.mark.parametrize(
@@ -92,35 +150,119 @@ def test_content(folder: Path, content: bytes, words: str) -> None:
     refused(folder, words)
 
 
-def test_links(folder: Path, tmp_path: Path) -> None:
-    (folder / "tile.cuh").symlink_to("sgemm.cu")
-    assert len(load_submission(folder).files) == 2
-    (tmp_path / "secret.h").write_text("x")
-    (folder / "leak.h").symlink_to(tmp_path / "secret.h")
-    refused(folder, r"leak\.h: a link that leads out")
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("tile.cuh", "sgemm.cu"),
+        ("leak.h", "/etc/passwd"),
+        ("gone.h", "nowhere"),
+        ("loop.h", "loop.h"),
+        ("include", ".."),
+        ("notes.txt", "/dev/zero"),
+    ],
+)
+def test_links_are_refused_by_name(folder: Path, name: str, target: str) -> None:
+    (folder / "inner").mkdir()
+    (folder / "inner" / name).symlink_to(target)
+    refused(folder, f"inner/{name}: a link; hand in the file or folder itself")
 
 
-@pytest.mark.parametrize("target", ["gone.h", "loop.h"])
-def test_broken_links(folder: Path, target: str) -> None:
-    (folder / "loop.h").symlink_to(target)
-    refused(folder, r"loop\.h: ")
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (os.mkfifo, "a named pipe, not a plain file"),
+        (lambda path: bind(path), "a socket, not a plain file"),
+        (lambda path: grow(path, 3 << 30), "larger than 1 MiB"),
+        (lambda path: path.mkdir(), "a folder, not a plain file"),
+    ],
+)
+def test_what_is_no_file(folder: Path, make: Callable[[Path], None], words: str) -> None:
+    (folder / "sgemm.cu").unlink()
+    make(folder / "sgemm.cu")
+    refused(folder, rf"sgemm\.cu: {words}")
 
 
-def test_fifo_is_not_opened(folder: Path) -> None:
-    os.mkfifo(folder / "pipe.h")
-    refused(folder, r"pipe\.h: not a regular file")
+def test_what_is_no_source_is_never_opened(folder: Path) -> None:
+    os.mkfifo(folder / "log")
+    bind(folder / "socket")
+    grow(folder / "a.out", 3 << 30)
+    (folder / ".git").symlink_to("..")
+    assert list(load_submission(folder).contents) == ["sgemm.cu"]
+
+
+def test_nobody_exchanges_a_file_while_it_is_read(folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("SECRET\n")
+    ended = threading.Event()
+    ready = threading.Event()
+
+    def swap() -> None:
+        link, file = tmp_path / "link", tmp_path / "file"
+        while not ended.is_set():
+            link.symlink_to(secret)
+            link.replace(folder / "sgemm.cu")
+            file.write_text("// kernel\n")
+            file.replace(folder / "sgemm.cu")
+            ready.set()
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    ready.wait()
+    try:
+        seen = {read_or_refused(folder) for _ in range(2000)}
+    finally:
+        ended.set()
+        thread.join()
+    assert b"// kernel\n" in seen
+    assert seen <= {b"// kernel\n", None}
+
+
+def read_or_refused(folder: Path) -> bytes | None:
+    try:
+        return load_submission(folder).contents["sgemm.cu"]
+    except Rejected as refusal:
+        assert "a link" in str(refusal) or "cannot be read" in str(refusal)
+        return None
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
+def test_what_may_not_be_read(folder: Path) -> None:
+    (folder / "a.h").write_text("")
+    (folder / "a.h").chmod(0)
+    refused(folder, "a.h: cannot be read: Permission denied")
+    (folder / "a.h").unlink()
+    (folder / "tile").mkdir(mode=0)
+    refused(folder, "tile: cannot be read: Permission denied")
+    folder.chmod(0)
+    try:
+        with pytest.raises(SubmissionError, match="ada: cannot be read: Permission denied"):
+            load_submission(folder)
+    finally:
+        folder.chmod(0o700)
+
+
+def test_deep_folders(folder: Path) -> None:
+    deep = folder.joinpath(*"123456789")
+    deep.mkdir(parents=True)
+    refused(folder, "1/2/3/4/5/6/7/8/9: more than 8 folders deep")
 
 
 def test_too_many(folder: Path) -> None:
     for index in range(64):
         (folder / f"{index}.h").write_text("")
-    refused(folder, "65 source files")
+    refused(folder, "more than 64 source files")
     for index in range(4100):
         (folder / f"{index}.txt").write_text("")
     refused(folder, "more than 4096 files")
 
 
-@pytest.mark.parametrize("name", ["a\nb.h", "a\x1b[2J.cuh", os.fsdecode(b"\xff.h")])
+def test_too_large_together(folder: Path) -> None:
+    for index in range(5):
+        grow(folder / f"{index}.h", 1 << 20)
+    refused(folder, "larger than 4 MiB together")
+
+
+@pytest.mark.parametrize("name", ["a\nb.h", "a\x1b[2J.cuh", "a\u202eb.h", os.fsdecode(b"\xff.h")])
 def test_names(folder: Path, name: str) -> None:
     (folder / name).write_text("")
     refused(folder, "plain letters")

@@ -120,7 +120,7 @@ def build(
             (scratch / part).mkdir()
         (scratch / "entry" / ENTRY).write_text(_ENTRY_SOURCE)
         command = _command(toolchain, arch)
-        limits = Limits(wall_s=compile_s, memory_mb=memory_mb)
+        limits = Limits(cpu_s=compile_s, memory_mb=memory_mb)
         for _ in range(_ATTEMPTS):
             done = sandbox.run(
                 command,
@@ -130,7 +130,7 @@ def build(
                 writable=[scratch],
                 env={"TMPDIR": str(scratch / "out")},
             )
-            if not _killed(done):
+            if not _killed(done) and not done.starved:
                 break
         output = done.stdout + done.stderr
         for hidden in (source, scratch / "out", INCLUDE):
@@ -191,8 +191,12 @@ def _killed(done: Completed) -> bool:
 def _refused(done: Completed, card: _Card, toolchain: Toolchain, compile_s: float) -> Exception:
     """Why nvcc failed, as the exception to raise."""
     info = _info(card, ok=False)
+    if done.starved:
+        return ToolchainError(
+            f"the machine was too busy to give the compiler its {compile_s:g} s of CPU time"
+        )
     if done.timed_out:
-        message = f"compiling took longer than {compile_s:g} s and was stopped"
+        message = f"compiling took longer than {compile_s:g} s of CPU time and was stopped"
         return Rejected(Verdict.CE, message, build=info)
     if _killed(done):
         return ToolchainError("the compiler was killed twice; is there enough memory?")

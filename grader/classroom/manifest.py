@@ -11,8 +11,9 @@ import msgspec
 from grader import store
 from grader.errors import UsageError
 from grader.model import Record
+from grader.reading import read
 
-_PART = re.compile(r"(\d+)/(\d+)")
+_PART = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 
 class Manifest(Record):
@@ -33,10 +34,10 @@ def write_manifest(path: Path, students: Sequence[str]) -> None:
 def read_manifest(path: Path) -> Manifest:
     """Raises UsageError naming the file."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+        return msgspec.json.decode(read(path), type=Manifest)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
         raise UsageError(f"{path}: no manifest of a class: {error}") from None
 
 

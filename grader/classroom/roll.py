@@ -7,19 +7,18 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import yaml
 
 from grader.errors import UsageError
 from grader.model import Record
+from grader.reading import one_line, read
 from grader.roster import moment
-from grader.store import folder_name
 from grader.submission import MAIN
 
 METADATA = "submission_metadata.yml"
@@ -33,61 +32,98 @@ class Entrant(Record):
     """One student's work as it was handed in."""
 
     student: str
-    source: Path  # a folder, or one file that is the whole submission
+    source: Path  # a folder, or one file that is the whole submission; not yet looked at
     submitted: str | None = None  # when it was handed in, ISO 8601 with a zone; null: not known
 
 
-def call_roll(folder: Path) -> tuple[Entrant, ...]:
-    """The submissions in ``folder`` by student. Raises UsageError when there are none."""
-    if not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder")
-    if (folder / MAIN).is_file():
+def call_roll(folder: Path) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
+    """The submissions in ``folder`` by student, and a line for each that belongs to nobody.
+
+    Raises UsageError when there are none.
+    """
+    try:
+        with os.scandir(folder) as found:
+            visible = sorted(
+                (entry for entry in found if not entry.name.startswith(".")),
+                key=lambda entry: entry.name,
+            )
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"{folder}: no such folder") from None
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be read: {error.strerror}") from None
+    if any(entry.name == MAIN and not entry.is_dir(follow_symlinks=False) for entry in visible):
         raise UsageError(f"{folder}: is one submission; grade it with: grade {folder}")
-    visible = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     exported = _exported(folder / METADATA)
     entrants = [
-        msgspec.structs.replace(
-            exported.get(path.name, Entrant(student=path.name, source=path)), source=path
-        )
-        for path in visible
-        if path.is_dir()
-    ]
-    entrants += [
-        Entrant(student=path.stem, source=path)
-        for path in visible
-        if path.suffix == ".cu" and path.is_file()
+        exported.get(entry.name, Entrant(student=_student(entry), source=folder / entry.name))
+        for entry in visible
+        if _handed_in(entry)
     ]
     if not entrants:
         raise UsageError(f"{folder}: holds neither folders nor .cu files")
-    _refuse_twins(entrants)
-    return tuple(sorted(entrants, key=lambda entrant: entrant.student))
+    known, complaints = _told_apart(entrants)
+    if not known:
+        raise UsageError(complaints[0])
+    return tuple(sorted(known, key=lambda entrant: entrant.student)), tuple(complaints)
 
 
-def _refuse_twins(entrants: Iterable[Entrant]) -> None:
-    seen: dict[str, Path] = {}
+def _handed_in(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a submission. A link is one that will be refused: nobody looks behind it."""
+    is_folder = entry.is_dir(follow_symlinks=False) or entry.is_symlink()
+    return is_folder or entry.name.endswith(".cu")
+
+
+def _student(entry: os.DirEntry[str]) -> str:
+    flat = entry.name.endswith(".cu") and not entry.is_dir(follow_symlinks=False)
+    return entry.name.removesuffix(".cu") if flat else entry.name
+
+
+def _told_apart(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str]]:
+    """The entrants whose names are theirs alone and can be written down; why the others are not."""
+    by_student: dict[str, list[Entrant]] = {}
     for entrant in entrants:
-        first = seen.setdefault(entrant.student, entrant.source)
-        if first is not entrant.source:
-            raise UsageError(
-                f"{first} and {entrant.source} are both of {entrant.student}; keep one"
-            )
+        by_student.setdefault(entrant.student, []).append(entrant)
+    known, complaints = [], []
+    for student, theirs in by_student.items():
+        sources = " and ".join(one_line(entrant.source) for entrant in theirs)
+        if not _is_utf8(student):
+            complaints.append(f"{sources}: the name is not UTF-8; rename it")
+        elif len(theirs) > 1:
+            complaints.append(f"{sources} are both of {one_line(student)}; keep one")
+        else:
+            known += theirs
+    return known, complaints
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _exported(metadata: Path) -> Mapping[str, Entrant]:
     """Folder → student and time as Gradescope's export tells; nothing without its file."""
-    if not metadata.is_file():
+    try:
+        content = read(metadata)
+    except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise UsageError(f"{metadata}: cannot be read: {error.strerror}") from None
     try:
         # BaseLoader: all values stay the text they are, student numbers with leading zeros too.
-        document = yaml.load(metadata.read_bytes(), yaml.BaseLoader)
+        document = yaml.load(content, yaml.BaseLoader)
         return {
             folder: Entrant(
-                student=_submitters(entry), source=metadata.parent, submitted=_created(entry)
+                student=_submitters(entry),
+                source=metadata.parent / folder,
+                submitted=_created(entry),
             )
             for folder, entry in document.items()
         }
     except (
-        *(OSError, yaml.YAMLError, RecursionError),
+        *(yaml.YAMLError, RecursionError),
         *(AttributeError, KeyError, TypeError, ValueError),
     ):
         raise UsageError(
@@ -119,16 +155,3 @@ def _submitters(entry: Mapping[str, Any]) -> str:
     if not all(named) or not named:
         raise KeyError(":submitters")
     return "+".join(sorted(named))
-
-
-def lay_out(entrant: Entrant, target: Path) -> Path:
-    """The submission as a folder named like its student; copied below ``target`` if it is none."""
-    if entrant.source.is_dir() and entrant.source.name == entrant.student:
-        return entrant.source
-    folder = target / folder_name(entrant.student)
-    if entrant.source.is_dir():
-        shutil.copytree(entrant.source, folder, symlinks=True)
-    else:
-        folder.mkdir()
-        shutil.copyfile(entrant.source, folder / MAIN)
-    return folder

@@ -23,7 +23,7 @@ from grader.ladder import Ladder
 from grader.model import Record, Verdict
 from grader.report import html
 from grader.sandbox import Mode, Sandbox
-from grader.submission import load_submission
+from grader.submission import load_listed
 from grader.toolchain import find_toolchain
 
 Kind = Literal["grade", "compile"]
@@ -57,7 +57,7 @@ class Setup(Record):
 class Task(Record):
     kind: Kind  # "compile" only fills the build cache, ahead of a device that is busy
     student: str
-    folder: Path
+    source: Path  # a folder, or one file that is the whole submission
     submitted: str | None = None  # when it was handed in, ISO 8601; null: not known
 
 
@@ -107,7 +107,13 @@ def _answer(task: Task, bench: Bench, setup: Setup) -> Report:
 
 
 def _grade(task: Task, bench: Bench, setup: Setup) -> tuple[Verdict, str]:
-    graded = grade(task.folder, bench, lambda _stage, _detail: None, submitted=task.submitted)
+    graded = grade(
+        task.source,
+        bench,
+        lambda _stage, _detail: None,
+        student=task.student,
+        submitted=task.submitted,
+    )
     result = graded.result
     if result.verdict is Verdict.IE:
         return Verdict.IE, result.error or "the grader failed"
@@ -123,7 +129,7 @@ def _compile(task: Task, bench: Bench) -> None:
     lab = bench.lab
     simulated = f"sm_{lab.architectures[0]}"
     with contextlib.suppress(Rejected):  # the grading will say so
-        submission = load_submission(task.folder)
+        submission = load_listed(task.source, task.student)
         for arch in dict.fromkeys((bench.gpu_arch or simulated, simulated)):
             build(
                 submission,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from rich.text import Text
 from grader.errors import StoreError, UsageError
 from grader.ladder import Ladder, shipped_ladders, stored_ladders
 from grader.leaderboard import Board, make_boards, read_entries
-from grader.report.text import clean
+from grader.reading import one_line
 from grader.roster import Roster, moment, read_roster
 
 REFERENCE = Path("reference")
@@ -59,8 +59,7 @@ def select(
     """The boards asked for, and the roster if there is one. Files that are no result are named."""
     roster = read_roster(options.roster) if options.roster else None
     entries, complaints = read_entries(options.out)
-    for complaint in complaints:
-        console.print(Text(f"skipped: {clean(complaint)}", style="yellow"), soft_wrap=True)
+    skipped(complaints, console)
     boards = make_boards(
         (entry for entry in entries if options.lab in (None, entry.lab.id)),
         options.choose,
@@ -70,6 +69,12 @@ def select(
         ladders=() if options.no_ladder else known_ladders(options.out, console),
     )
     return tuple(board for board in boards if _wanted(board, options)), roster
+
+
+def skipped(complaints: Iterable[str], console: Console) -> None:
+    """Say what the command leaves out, a line for each."""
+    for complaint in complaints:
+        console.print(Text(f"skipped: {one_line(complaint)}", style="yellow"), soft_wrap=True)
 
 
 def _wanted(board: Board, options: argparse.Namespace) -> bool:
@@ -86,8 +91,7 @@ def known_ladders(out: Path, console: Console) -> tuple[Ladder, ...]:
     """
     stored, complaints = stored_ladders(out)
     above, _not_ours = stored_ladders(out.absolute().parent)
-    for complaint in complaints:
-        console.print(Text(f"skipped: {clean(complaint)}", style="yellow"), soft_wrap=True)
+    skipped(complaints, console)
     return (*stored, *above, *shipped_ladders())
 
 

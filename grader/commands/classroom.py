@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,22 +14,24 @@ from rich.text import Text
 
 from grader.classroom.manifest import read_manifest, read_part, write_manifest
 from grader.classroom.pool import lanes
-from grader.classroom.roll import call_roll, lay_out
+from grader.classroom.roll import call_roll
 from grader.classroom.worker import Report, Setup, Task
 from grader.commands import running
-from grader.commands.boards import known_ladders, reference_names
+from grader.commands.boards import known_ladders, reference_names, skipped
 from grader.commands.device import choose_device
 from grader.lab import Lab
 from grader.leaderboard import make_boards, read_entries, render
 from grader.model import Verdict
-from grader.report.text import clean
+from grader.reading import one_line
 
-_FAULT = 3  # exit status
+_SKIPPED, _FAULT = 2, 3  # exit status
 
 
 def run(arguments: list[str], console: Console) -> int:
     options = _parser().parse_args(arguments)
-    entrants = running.chosen(call_roll(options.folder), options.only)
+    roll, complaints = call_roll(options.folder)
+    skipped(complaints, console)
+    entrants = running.chosen(roll, options.only)
     if options.manifest:
         names = set(read_manifest(options.manifest).part(*read_part(options.part)))
         entrants = [entrant for entrant in entrants if entrant.student in names]
@@ -43,26 +44,27 @@ def run(arguments: list[str], console: Console) -> int:
         ladders=known_ladders(options.out, console),
     )
     lab = setup.bench().lab  # what is wrong with the lab or the machine is said once, here
-    with tempfile.TemporaryDirectory(prefix="sgemm-class-") as staging:
-        tasks = [
-            Task(
-                kind="grade",
-                student=entrant.student,
-                folder=lay_out(entrant, Path(staging)),
-                submitted=entrant.submitted,
-            )
-            for entrant in entrants
-        ]
-        waiting = running.left_over(tasks, lab, setup, console, force=options.force)
-        if options.plan:
-            write_manifest(options.plan, [task.student for task in waiting])
-            print(len(waiting))
-            return 0
-        if options.compile:
-            return _compile(waiting, setup, options.jobs, console)
-        reports = running.grade_tasks(waiting, lanes(setup.device, options.jobs), setup, console)
+    tasks = [
+        Task(
+            kind="grade",
+            student=entrant.student,
+            source=entrant.source,
+            submitted=entrant.submitted,
+        )
+        for entrant in entrants
+    ]
+    waiting = running.left_over(tasks, lab, setup, console, force=options.force)
+    if options.plan:
+        write_manifest(options.plan, [task.student for task in waiting])
+        print(len(waiting))
+        return 0
+    if options.compile:
+        return _compile(waiting, setup, options.jobs, console)
+    reports = running.grade_tasks(waiting, lanes(setup.device, options.jobs), setup, console)
     _summary(reports, lab, setup, console, board=options.manifest is None)
-    return _FAULT if any(report.verdict is Verdict.IE for report in reports) else 0
+    if any(report.verdict is Verdict.IE for report in reports):
+        return _FAULT
+    return _SKIPPED if complaints and options.manifest is None else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,7 +72,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="grade class",
         description="Grade every submission in DIR: folders, files alice.cu, or an export of "
         "Gradescope's. What has a result already is not graded again.",
-        epilog="exit status: 0 all graded; 2 wrong usage; 3 a submission met a fault of the "
+        epilog="exit status: 0 all graded; 2 wrong usage, or an entry of DIR cannot be told from "
+        "another; 3 a submission met a fault of the "
         "grader or the machine, and the same command tries it again",
     )
     parser.add_argument("folder", metavar="DIR", type=Path)
@@ -92,8 +95,7 @@ def _architecture(options: argparse.Namespace, console: Console) -> str | None:
 
 def _show_board(lab: Lab, setup: Setup, console: Console) -> None:
     entries, complaints = read_entries(setup.out)
-    for complaint in complaints:
-        console.print(Text(f"skipped: {clean(complaint)}", style="yellow"), soft_wrap=True)
+    skipped(complaints, console)
     ours = [entry for entry in entries if entry.lab.id == lab.id]
     if ours:
         boards = make_boards(ours, references=reference_names(), ladders=setup.ladders)
@@ -128,7 +130,7 @@ def _summary(
     if faults:
         console.print(
             Text(
-                f"the grader failed for {', '.join(map(clean, faults))}: no result is stored; "
+                f"the grader failed for {', '.join(map(one_line, faults))}: no result is stored; "
                 "the same command tries again",
                 style="bold yellow",
             ),

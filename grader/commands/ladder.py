@@ -22,7 +22,7 @@ from grader.ladder.host import run_host
 from grader.ladder.render import html, terminal
 from grader.ladder.rungs import find_reference, find_rungs
 from grader.model import LabRef, Result, Verdict
-from grader.submission import load_submission
+from grader.submission import load_listed
 
 _FAULT = 3  # exit status
 
@@ -45,8 +45,7 @@ def run(arguments: list[str], console: Console) -> int:
     lab = setup.bench().lab
     host = run_host(reference)
     tasks = [
-        Task(kind="grade", student=entrant.student, folder=entrant.source.resolve())
-        for entrant in entrants
+        Task(kind="grade", student=entrant.student, source=entrant.source) for entrant in entrants
     ]
     waiting = running.left_over(
         [task for task in tasks if task.student in chosen],
@@ -92,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
 def _stored(tasks: list[Task], lab: LabRef, setup: Setup) -> Iterator[Result]:
     """The results of these very sources by this very lab file, from this run or an earlier one."""
     for task in tasks:
-        sha256 = load_submission(task.folder).sha256
+        sha256 = load_listed(task.source, task.student).sha256
         path = store.document_path(setup.out, lab.id, task.student, sha256, setup.device)
         if not path.exists():
             continue

@@ -6,10 +6,12 @@ import argparse
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from grader.commands import boards
 from grader.leaderboard import render
 from grader.leaderboard.pseudonyms import load_key, pseudonym
+from grader.reading import one_line
 
 
 def run(arguments: list[str], console: Console) -> int:
@@ -37,5 +39,6 @@ def run(arguments: list[str], console: Console) -> int:
     if options.csv:
         boards.write(render.table_csv(found, roster), options.csv, console)
     if not options.html and not options.csv:
-        console.print(render.terminal(found, roster) if found else f"no results in {options.out}")
+        nothing = Text(f"no results in {one_line(options.out)}")
+        console.print(render.terminal(found, roster) if found else nothing)
     return 0

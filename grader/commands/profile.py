@@ -13,6 +13,7 @@ from rich.text import Text
 
 from grader import gpus
 from grader.build import build
+from grader.devices.cpu import read_declarations
 from grader.devices.gpu.messages import Watching
 from grader.devices.probe import first_gpu_arch, gpu_names
 from grader.errors import MachineError, UsageError
@@ -50,6 +51,8 @@ def run(arguments: list[str], console: Console) -> int:
         compile_s=lab.limits.compile_s,
         memory_mb=memory,
     )
+    folder = str(submission.folder)
+    declared = read_declarations(built, folder, sandbox, lab.limits)
     size = Mnk(m=options.size, n=options.size, k=options.size)
     (plan,) = record(
         built,
@@ -57,13 +60,13 @@ def run(arguments: list[str], console: Console) -> int:
         [size],
         toolchain,
         sandbox,
+        declared=declared,
         record_s=lab.limits.record_s,
         memory_mb=memory,
     )
     if not isinstance(plan, Plan):
         raise plan
     card = gpus.find(gpu_names()[0])
-    folder = str(submission.folder)
     why = explain(built, folder, plan, toolchain, sandbox, memory_mb=memory, gpu=card)
     if why is None or why.missing:
         missing = why.missing if why else "no nvdisasm; grade doctor says how to get it"

@@ -17,12 +17,13 @@ from grader import store
 from grader.classroom.pool import grade_all
 from grader.classroom.roll import Entrant
 from grader.classroom.worker import Kind, Report, Setup, Task
-from grader.errors import Rejected, StoreError, UsageError
+from grader.errors import Rejected, StoreError, SubmissionError, UsageError
 from grader.lab import Lab
 from grader.leaderboard import Entry
+from grader.reading import one_line
 from grader.report.terminal import verdict_text
 from grader.report.text import clean
-from grader.submission import load_submission
+from grader.submission import load_listed
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -91,10 +92,10 @@ def left_over(
 def _done(task: Task, lab: Lab, setup: Setup, console: Console) -> bool:
     """Whether this very source has a result by this very lab file."""
     try:
-        sha256 = load_submission(task.folder).sha256
-    except Rejected:
+        sha256 = load_listed(task.source, task.student).sha256
+    except (Rejected, SubmissionError, OSError):
         return False  # told in a moment, and quicker than reading what was said last time
-    path = store.document_path(setup.out, lab.id, task.folder.name, sha256, setup.device)
+    path = store.document_path(setup.out, lab.id, task.student, sha256, setup.device)
     if not path.exists():
         return False
     try:
@@ -136,7 +137,7 @@ def grade_tasks(
 def _line(report: Report, done: int, total: int, left: str) -> Text:
     line = Text.assemble(
         (f"{done:>{len(str(total))}}/{total}  ", "dim"),
-        (clean(report.task.student), "bold"),
+        (one_line(report.task.student), "bold"),
         ": ",
         verdict_text(report.verdict) if report.verdict else "compiled",
         (f"  {report.seconds:.1f} s", "dim"),

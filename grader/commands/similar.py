@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from pathlib import Path
 
 from rich.console import Console
@@ -11,13 +10,14 @@ from rich.text import Text
 
 import grader
 from grader import store
-from grader.classroom.roll import Entrant, call_roll, lay_out
+from grader.classroom.roll import Entrant, call_roll
+from grader.commands.boards import skipped
 from grader.errors import Rejected, SubmissionError, UsageError
 from grader.grading import read_sources
-from grader.report.text import clean
-from grader.similar import Work, find_pairs
+from grader.reading import one_line, read
+from grader.similar import TOO_LONG, Work, comparable, find_pairs
 from grader.similar.render import html, terminal
-from grader.submission import load_submission
+from grader.submission import load_listed
 
 _PRIVATE = 0o600  # names beside sources: for the instructor's eyes only
 _GIVEN = ("starter", "reference")  # what every student may use
@@ -25,11 +25,13 @@ _GIVEN = ("starter", "reference")  # what every student may use
 
 def run(arguments: list[str], console: Console) -> int:
     options = _parser().parse_args(arguments)
-    entrants = call_roll(options.folder)
+    entrants, complaints = call_roll(options.folder)
+    skipped(complaints, console)
     known = _known(options.known)
-    with tempfile.TemporaryDirectory(prefix="sgemm-similar-") as staging:
-        found = [_work(entrant, Path(staging), console) for entrant in entrants]
+    found = [_work(entrant, console) for entrant in entrants]
     works = [work for work in found if work is not None]
+    works, too_long = comparable(works)
+    skipped([f"{one_line(student)}: {TOO_LONG}" for student in too_long], console)
     pairs = find_pairs(works, known, options.threshold / 100)
     console.print(terminal(pairs, len(works)))
     page = options.html or options.out / "similar.html"
@@ -90,15 +92,18 @@ def _known(named: list[Path]) -> list[str]:
 
 
 def _texts(folder: Path) -> list[str]:
+    """Raises UsageError naming a file that is none."""
     files = [path for path in sorted(folder.rglob("*.cu*")) if path.suffix in (".cu", ".cuh")]
-    return [path.read_text(encoding="utf-8", errors="replace") for path in files]
-
-
-def _work(entrant: Entrant, staging: Path, console: Console) -> Work | None:
     try:
-        submission = load_submission(lay_out(entrant, staging))
-    except (Rejected, SubmissionError) as error:
-        words = f"skipped: {clean(entrant.student)}: {clean(str(error))}"
-        console.print(Text(words, style="yellow"), soft_wrap=True)
+        return [read(path).decode(errors="replace") for path in files]
+    except OSError as error:
+        raise UsageError(f"{one_line(folder)}: code that was given: {error.strerror}") from None
+
+
+def _work(entrant: Entrant, console: Console) -> Work | None:
+    try:
+        submission = load_listed(entrant.source, entrant.student)
+    except (Rejected, SubmissionError, OSError) as error:
+        skipped([f"{one_line(entrant.student)}: {error}"], console)
         return None
     return Work(student=entrant.student, files=read_sources(submission))

@@ -1,18 +1,19 @@
-"""The process that simulates: ``python -m grader.devices.worker``, one per grade.
+"""The process that simulates: ``python -m grader.devices.worker ENGINE``, one per grade.
 
-It reads one ``Job`` as a line of JSON on stdin and answers one line per case on what was its
-stdout, then ``Done``. stdin stays open until the grader is satisfied: when it closes, the grader
-is gone and so is this process. It is a process of its own so that a crash in the engine, a memory
-limit or Ctrl-C ends it without harm.
+It reads requests (cpu.py), a line of JSON each, on stdin and answers on what was its stdout. stdin
+stays open until the grader is satisfied: when it closes, the grader is gone and so is this process.
+
+Everything a student can forge, the PTX and the plans, is handled here and nowhere else. The process
+runs in the sandbox, and before it reads the first request it gives up what computing does not take.
 """
 
 from __future__ import annotations
 
 import os
-import resource
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -20,17 +21,34 @@ from typing import Any, BinaryIO, Protocol
 
 import msgspec
 import numpy as np
+import numpy.random  # now: later no file can be opened
 from numpy.typing import NDArray
 
-from grader import verify
+from grader import seccomp, verify
 from grader.devices import CaseOutcome, PlannedCase, refused
-from grader.devices.cpu import Done, Failed, Finished, Job, Ready, Reply
+from grader.devices.cpu import (
+    Declared,
+    Done,
+    Failed,
+    Finished,
+    Inspect,
+    Job,
+    Notes,
+    Read,
+    Refused,
+    Reply,
+    Request,
+)
 from grader.errors import GraderError, Rejected
-from grader.model import Finding, Mnk, Plan, Severity
+from grader.model import Finding, Mnk, Plan, Severity, Verdict
+from grader.record.layout import Declarations
 from grader.sim import SimLimits, SimOutcome, Simulator
-from grader.sim.engine import load_engine
+from grader.sim.engine import Engine, load_engine
 
 _PRINTED_CHARACTERS = 2000
+_DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+# The lab's own need: the interpreter, and A, B and C with their copies and shadows.
+_INTERPRETER, _PER_BYTE = 512 << 20, 16
 _OUT_OF_MEMORY = (
     "the simulator needs more memory than the lab allows: raise limits.memory_mb in the lab file, "
     "or give it smaller cpu sizes"
@@ -40,49 +58,70 @@ _OUT_OF_MEMORY = (
 class Runs(Protocol):
     """What is needed of ``grader.sim.Simulator``."""
 
+    @property
+    def declared(self) -> Declarations: ...
+
+    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]: ...
+
     def run(
         self, plan: Plan, buffers: Mapping[int, NDArray[np.uint8]], limits: SimLimits
     ) -> SimOutcome: ...
 
 
-def main(
-    make_simulator: Callable[[str, Path], Runs] = Simulator,
-    prepare: Callable[[], object] = load_engine,
-) -> None:
-    """Serve one job. Nothing but replies reaches the pipe: file descriptor 1 becomes stderr.
+def _load() -> Engine:
+    return load_engine(Path(sys.argv[1]))
 
-    ``prepare`` runs before the job is there, while the submission is still being compiled.
+
+def main(
+    make_simulator: Callable[[str, Path, Any], Runs] = Simulator,
+    prepare: Callable[[], object] = _load,
+) -> None:
+    """Answer requests. Nothing but replies reaches the pipe: file descriptor 1 becomes stderr.
+
+    ``prepare`` runs before the first is there, while the submission is still being compiled.
     """
     with os.fdopen(os.dup(1), "wb") as stream:
         os.dup2(2, 1)
         replies = _Replies(stream)
-        line: Queue[bytes] = Queue()
-        threading.Thread(target=_listen, args=(line,), daemon=True).start()
         try:
-            prepare()
-            replies.send(Ready())
-            job = msgspec.json.decode(line.get(), type=Job)
-            _limit(job)
-            _serve(job, make_simulator, replies)
+            engine = prepare()
         except GraderError as error:
             replies.send(Failed(message=str(error)))
-        except MemoryError:
-            replies.send(Failed(message=_OUT_OF_MEMORY))
+            return
+        seccomp.lock_down()
+        lines: Queue[bytes] = Queue()
+        threading.Thread(target=listen, args=(lines,), daemon=True).start()
+        simulator: Runs | None = None
+        while True:
+            request = _DECODER.decode(lines.get())
+            try:
+                match request:
+                    case Read(ptx=ptx, source_root=root):
+                        simulator = make_simulator(ptx, Path(root), engine)
+                        replies.send(Declared(declarations=simulator.declared))
+                    case Inspect(plans=plans):
+                        assert simulator
+                        replies.send(Notes(findings=simulator.tensor_cores(plans)))
+                    case Job():
+                        assert simulator
+                        _serve(request, simulator, replies)
+            except Rejected as refusal:
+                replies.send(Refused.of(refusal))
+            except GraderError as error:
+                replies.send(Failed(message=str(error)))
+            except MemoryError:
+                replies.send(_too_large(request))
 
 
-def _listen(line: Queue[bytes]) -> None:
-    """Take the job from stdin; when stdin closes, the grader is gone: end at once."""
-    received = b""
+def listen(lines: Queue[bytes]) -> None:
+    """Take requests from stdin; when it closes, the grader is gone: end at once."""
+    pending = bytearray()
     while chunk := os.read(0, 1 << 16):  # not sys.stdin, whose lock would outlive the interpreter
-        received += chunk
-        if received.endswith(b"\n"):
-            line.put(received)
+        pending += chunk
+        if pending.endswith(b"\n"):  # the next request comes after the answer to this one
+            lines.put(bytes(pending))
+            pending.clear()
     os._exit(1)
-
-
-def _limit(job: Job) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (job.memory_mb << 20, job.memory_mb << 20))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 class _Replies:
@@ -96,22 +135,23 @@ class _Replies:
             self._stream.flush()
 
 
-def _serve(job: Job, make_simulator: Callable[[str, Path], Runs], replies: _Replies) -> None:
-    started = time.monotonic()
-    try:
-        simulator = make_simulator(Path(job.ptx).read_text(), Path(job.source_root))
-    except Rejected as refusal:
-        for case in job.cases:
-            replies.send(Finished(outcome=refused(case.id, case.plan.size, refusal)))
-        replies.send(Done())
-        return
+def _too_large(request: Request) -> Reply:
+    if isinstance(request, Job):
+        return Failed(message=_OUT_OF_MEMORY)
+    message = "reading its PTX takes more memory than the lab allows"
+    return Refused(verdict=Verdict.RE, message=message)
+
+
+def _serve(job: Job, simulator: Runs, replies: _Replies) -> None:
+    """Limits are CPU time: of a case that of its thread, of all of them the process's."""
+    started = time.process_time()
     out_of_time = threading.Event()
 
     def work(case: PlannedCase) -> None:
-        left = job.total_seconds - (time.monotonic() - started)
+        left = job.total_seconds - (time.process_time() - started)
         if out_of_time.is_set() or left <= 0:
             return
-        outcome = run_case(simulator, case, min(job.case_seconds, left))
+        outcome = run_case(simulator, case, min(job.case_seconds, left), job.memory_mb << 20)
         if outcome.stopped == "time":
             out_of_time.set()
         replies.send(Finished(outcome=outcome))
@@ -126,7 +166,7 @@ def _serve(job: Job, make_simulator: Callable[[str, Path], Runs], replies: _Repl
     replies.send(Done())
 
 
-def run_case(simulator: Runs, case: PlannedCase, seconds: float) -> CaseOutcome:
+def run_case(simulator: Runs, case: PlannedCase, seconds: float, memory: int) -> CaseOutcome:
     """Fresh inputs, poisoned C, the simulator, then the verification."""
     size = case.plan.size
     a, b = verify.make_inputs(size, case.seed)
@@ -137,6 +177,11 @@ def run_case(simulator: Runs, case: PlannedCase, seconds: float) -> CaseOutcome:
         seen = simulator.run(case.plan, buffers, SimLimits(seconds=seconds))
     except Rejected as refusal:
         return refused(case.id, size, refusal)
+    except MemoryError:
+        if _PER_BYTE * (a.nbytes + b.nbytes + c.nbytes) + _INTERPRETER > memory:
+            raise
+        words = f"it takes more memory than the lab's {memory >> 20} MB: allocate less"
+        return refused(case.id, size, Rejected(Verdict.RE, words))
     changed = tuple(
         _modified(name, size, before, after)
         for name, (before, after) in given.items()

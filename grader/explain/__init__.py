@@ -15,15 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from grader import gpus
-from grader.devices.process import Silence, WorkerProcess
+from grader.devices.process import Cage, WorkerProcess
 from grader.errors import GraderError, MachineError
 from grader.explain.advice import advise
 from grader.explain.bound import bound
 from grader.explain.facts import Facts
 from grader.explain.join import count
-from grader.explain.messages import Answer, Question, Reply
+from grader.explain.messages import Answer, NoAnswer, Question, Reply
 from grader.explain.steps import MainLoop, main_loop_steps
 from grader.gpus import Gpu
+from grader.meter import Starved, TookTooLong
 from grader.model import (
     Advice,
     Bound,
@@ -34,16 +35,20 @@ from grader.model import (
     Plan,
     Tile,
 )
-from grader.sandbox import Sandbox
+from grader.sandbox import Limits, Sandbox
 from grader.sass import Function, disassemble, main_loop_code, summarise
 from grader.sim import LaunchSample
+from grader.sim.engine import engine_library
 from grader.toolchain import Toolchain
 
 __all__ = ["explain"]
 
 _WORKER = (sys.executable, "-m", "grader.explain.worker")
 _SAMPLE_SECONDS = 1.0
-_GRACE_SECONDS = 30.0  # to start, and to compile the simulator where nobody has
+_GRACE_SECONDS = 30.0  # CPU, to start and to read the PTX
+_FILE_MB = 8  # its log, and a piece of memory that it maps many times
+_ABSURD = 1 << 53
+_THREADS = 8
 _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 
 
@@ -65,7 +70,7 @@ def explain(
     loops: tuple[MainLoop | None, ...] = ()
     missing = None
     with ThreadPoolExecutor(max_workers=1) as pool:
-        sampled = pool.submit(_sampled, build, source_root, plan, memory_mb)
+        sampled = pool.submit(_sampled, build, source_root, plan, sandbox, memory_mb)
         try:
             functions = disassemble(build.cubin, toolchain, sandbox)
         except GraderError:
@@ -98,28 +103,38 @@ def _named(functions: Sequence[Function], kernel: str) -> Function:
 
 
 def _sampled(
-    build: Build, source_root: str, plan: Plan, memory_mb: int
+    build: Build, source_root: str, plan: Plan, sandbox: Sandbox, memory_mb: int
 ) -> tuple[LaunchSample, ...]:
     """Raises GraderError with the reason when there is nothing."""
     question = Question(
-        ptx=str(build.ptx),
-        source_root=source_root,
-        plan=plan,
-        seconds=_SAMPLE_SECONDS,
-        memory_mb=memory_mb,
+        ptx=build.ptx.read_text(), source_root=source_root, plan=plan, seconds=_SAMPLE_SECONDS
     )
-    with WorkerProcess(_WORKER, {"OPENBLAS_NUM_THREADS": "1"}) as worker:
+    engine = engine_library().compiled()
+    limits = Limits(cpu_s=_GRACE_SECONDS, memory_mb=memory_mb, file_mb=_FILE_MB, processes=_THREADS)
+    cage = Cage(sandbox=sandbox, limits=limits, readable=(engine,))
+    with WorkerProcess((*_WORKER, str(engine)), cage) as worker:
         try:
-            line = next(worker.ask(msgspec.json.encode(question), seconds=_GRACE_SECONDS), None)
-        except Silence:
+            line = next(worker.work(msgspec.json.encode(question), _GRACE_SECONDS), None)
+        except (Starved, TookTooLong):
             raise MachineError("counting took too long") from None
         if line is None:
             how, last = worker.last_words()
             raise MachineError(f"the counting process ended ({how}){last}")
-    reply = _DECODER.decode(line)
-    if isinstance(reply, Answer):
+    try:
+        reply = _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise MachineError(f"the counts cannot be read: {error}") from None
+    if isinstance(reply, Answer) and all(map(_plausible, reply.samples)):
         return reply.samples
-    raise MachineError(reply.message)
+    raise MachineError(reply.message if isinstance(reply, NoAnswer) else "the counts are absurd")
+
+
+def _plausible(sample: LaunchSample) -> bool:
+    """Whether an untrusted process may have counted this: no number is negative or boundless."""
+    numbers = [*sample.grid, *sample.block, sample.times, sample.blocks, sample.shared_bytes]
+    for row in sample.rows:
+        numbers += [each for each in msgspec.structs.astuple(row) if isinstance(each, int)]
+    return all(0 <= number < _ABSURD for number in numbers)
 
 
 def _bounds(

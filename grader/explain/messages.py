@@ -7,11 +7,10 @@ from grader.sim import LaunchSample
 
 
 class Question(Record):
-    ptx: str  # path
+    ptx: str
     source_root: str  # the submission's folder
     plan: Plan
-    seconds: float  # wall, of all launches
-    memory_mb: int
+    seconds: float  # CPU time, of all launches
 
 
 class Answer(Record, tag="answer"):

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from grader.devices.gpu.messages import Watching
+from grader.devices.process import for_a_gpu
 from grader.errors import MachineError
 from grader.model import Record
 
@@ -92,12 +93,13 @@ def profile(
             *("--metrics", ",".join(_available(ncu))),
             *(sys.executable, "-m", "grader.devices.gpu.once", str(job)),
         ]
-        environment = os.environ | {"TMPDIR": folder}
+        environment = for_a_gpu(os.environ) | {"TMPDIR": folder}
         try:
             done = subprocess.run(
                 command,
                 capture_output=True,
                 text=True,
+                errors="replace",
                 check=False,
                 timeout=seconds,
                 env=environment,
@@ -141,7 +143,12 @@ def _why(output: str) -> str:
 def _available(ncu: Path) -> list[str]:
     """``METRICS`` that this ncu knows for the GPU at hand; one unknown name would end the run."""
     done = subprocess.run(
-        [str(ncu), "--query-metrics"], capture_output=True, text=True, check=False, timeout=60
+        [str(ncu), "--query-metrics"],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=60,
     )
     known = {line.split()[0] for line in done.stdout.splitlines() if line.strip()}
     kept = [name for name in METRICS if name.split(".")[0] in known]

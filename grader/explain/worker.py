@@ -1,53 +1,48 @@
-"""The process that counts a few blocks of a large product: ``python -m grader.explain.worker``.
+"""Counts a few blocks of a large product: ``python -m grader.explain.worker ENGINE``.
 
-A process of its own for the same reasons as the simulator's: a limit of memory, and nothing of a
-submission's misbehaviour in the grader. One ``Question`` on stdin, one ``Reply`` on what was
-stdout.
+A process of its own for the same reasons as the simulator's (devices/worker.py), and in the same
+cage. One ``Question`` on stdin, one ``Reply`` on what was stdout.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import sys
 import threading
 from pathlib import Path
+from queue import Queue
 
 import msgspec
 
+from grader import seccomp
+from grader.devices.worker import listen
 from grader.errors import GraderError
 from grader.explain.messages import Answer, NoAnswer, Question, Reply
 from grader.sim import Sampler
+from grader.sim.engine import Engine, load_engine
 
 
 def main() -> None:
     with os.fdopen(os.dup(1), "wb") as stream:
         os.dup2(2, 1)
-        line = sys.stdin.buffer.readline()
-        if not line:
-            return
-        threading.Thread(target=_die_with_the_grader, daemon=True).start()
-        stream.write(msgspec.json.encode(_answer(msgspec.json.decode(line, type=Question))) + b"\n")
+        engine = load_engine(Path(sys.argv[1]))
+        seccomp.lock_down()
+        lines: Queue[bytes] = Queue()
+        threading.Thread(target=listen, args=(lines,), daemon=True).start()
+        question = msgspec.json.decode(lines.get(), type=Question)
+        stream.write(msgspec.json.encode(_answer(question, engine)) + b"\n")
         stream.flush()
     os._exit(0)  # the thread still waits for the grader
 
 
-def _answer(question: Question) -> Reply:
-    size = question.memory_mb << 20
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def _answer(question: Question, engine: Engine) -> Reply:
     try:
-        sampler = Sampler(Path(question.ptx).read_text(), Path(question.source_root))
+        sampler = Sampler(question.ptx, Path(question.source_root), engine)
         return Answer(samples=sampler.sample(question.plan, question.seconds))
     except MemoryError:
         return NoAnswer(message="A, B and C of this size need more memory than the lab allows")
     except GraderError as error:
         return NoAnswer(message=str(error))
-
-
-def _die_with_the_grader() -> None:
-    sys.stdin.buffer.read()
-    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import msgspec
 import grader
 from grader.devices import Progress
 from grader.devices.cpu import CpuDevice
-from grader.errors import MachineError, OutOfTime, Rejected, SubmissionError
+from grader.errors import MachineError, OutOfTime, Rejected
 from grader.grading.document import slurm_job
 from grader.grading.stages import Bench, Ran, run, run_on_gpu
 from grader.ladder.standing import standing
@@ -27,11 +27,13 @@ from grader.model import (
     LabRef,
     Record,
     Result,
+    SlurmInfo,
     Submission,
     SubmissionRef,
     Verdict,
 )
-from grader.submission import load_submission
+from grader.reading import one_line
+from grader.submission import load_listed, load_submission, student_of
 
 __all__ = ["Bench", "Graded", "grade", "read_sources"]
 
@@ -44,23 +46,35 @@ class Graded(Record):
     printed: str  # by device printf in the smallest case that printed anything
 
 
-def grade(path: Path, bench: Bench, progress: Progress, *, submitted: str | None = None) -> Graded:
-    """Grade the folder ``path``; ``progress`` hears what is being done.
+def grade(
+    path: Path,
+    bench: Bench,
+    progress: Progress,
+    *,
+    student: str | None = None,
+    submitted: str | None = None,
+) -> Graded:
+    """Grade the submission ``path``; ``progress`` hears what is being done.
 
-    submitted: when it was handed in (ISO 8601), where that is known; it goes into the result.
+    student: whose it is, where a list says so; it is then a folder or a single file. Without, it
+    is a folder named like the student. submitted: when it was handed in (ISO 8601), where that is
+    known; it goes into the result.
 
     On a GPU the simulator runs beside it at the lab's cpu sizes: its findings stand in the result,
     and ``rules.findings`` says whether they decide.
 
-    Raises SubmissionError when there is no folder to grade. Every other fault is in the result.
+    Raises SubmissionError when there is no submission to grade. Every other fault is in the result.
     """
-    reference = _reference_without_files(path)
+    name = student_of(path) if student is None else student
+    reference = SubmissionRef(student=name, sha256=hashlib.sha256().hexdigest(), files=())
     sources: dict[str, str] = {}
-    with CpuDevice() as device:
+    slurm: SlurmInfo | None = None
+    with CpuDevice(bench.sandbox, bench.lab.limits) as device:
         try:
-            submission = load_submission(path)
+            slurm = slurm_job()
+            submission = load_submission(path) if student is None else load_listed(path, student)
             reference = SubmissionRef(
-                student=submission.student, sha256=submission.sha256, files=submission.files
+                student=name, sha256=submission.sha256, files=submission.files
             )
             sources = read_sources(submission)
             stages = run if bench.gpu_arch is None else run_on_gpu
@@ -79,29 +93,21 @@ def grade(path: Path, bench: Bench, progress: Progress, *, submitted: str | None
         except OSError as failure:  # a full disk, a folder that went away
             ran = Ran(verdict=Verdict.IE, error=str(MachineError.of(failure)))
     reference = msgspec.structs.replace(reference, submitted=submitted)
-    result = _result(reference, bench, ran)
-    return Graded(result=result, sources=sources, printed=ran.printed)
+    return Graded(
+        result=_result(reference, bench, ran, slurm), sources=sources, printed=ran.printed
+    )
 
 
 def read_sources(submission: Submission) -> dict[str, str]:
-    """The submission's texts by name, for excerpts."""
+    """The submission's texts by name, for excerpts: of the very bytes that were compiled."""
     return {
-        file.name: (submission.folder / file.name).read_text(errors="replace")
-        for file in submission.files
+        # Lines end as they do for the compiler.
+        name: content.decode(errors="replace").replace("\r\n", "\n")
+        for name, content in submission.contents.items()
     }
 
 
-def _reference_without_files(path: Path) -> SubmissionRef:
-    """For a folder that is refused before its files are known."""
-    student = path.resolve().name
-    try:
-        student.encode()
-    except UnicodeEncodeError:
-        raise SubmissionError(f"{student!a}: the folder's name is not UTF-8; rename it") from None
-    return SubmissionRef(student=student, sha256=hashlib.sha256().hexdigest(), files=())
-
-
-def _result(reference: SubmissionRef, bench: Bench, ran: Ran) -> Result:
+def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo | None) -> Result:
     return Result(
         schema=SCHEMA,
         version=SCHEMA_VERSION,
@@ -113,8 +119,8 @@ def _result(reference: SubmissionRef, bench: Bench, ran: Ran) -> Result:
             device="cpu" if bench.gpu_arch is None else "gpu",
             gpu=ran.gpu,
             cuda=bench.toolchain.cuda_version,
-            host=platform.node(),
-            slurm=slurm_job(),
+            host=one_line(platform.node()),
+            slurm=slurm,
             sandbox=bench.sandbox.kind,
         ),
         build=ran.build,

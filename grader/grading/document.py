@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from grader.devices import PlannedCase
+from grader.errors import MachineError
 from grader.model import (
     Build,
     BuildInfo,
@@ -15,6 +16,7 @@ from grader.model import (
     Launch,
     SlurmInfo,
 )
+from grader.reading import one_line
 
 
 def build_info(built: Build) -> BuildInfo:
@@ -45,13 +47,23 @@ def launches_of(planned: Sequence[PlannedCase]) -> tuple[KernelLaunch, ...]:
 
 
 def slurm_job() -> SlurmInfo | None:
-    job = os.environ.get("SLURM_JOB_ID")
+    """The job of Slurm that grades; None outside of one. Raises MachineError for odd values."""
+    job = _variable("SLURM_JOB_ID")
     if job is None:
         return None
+    restarts = _variable("SLURM_RESTART_COUNT") or "0"
+    if not (restarts.isascii() and restarts.isdecimal()):
+        raise MachineError(f"SLURM_RESTART_COUNT={restarts}: not a number; unset it")
     return SlurmInfo(
         job=job,
-        node=os.environ.get("SLURMD_NODENAME", platform.node()),
-        partition=os.environ.get("SLURM_JOB_PARTITION", ""),
-        task=os.environ.get("SLURM_ARRAY_TASK_ID"),
-        restarts=int(os.environ.get("SLURM_RESTART_COUNT", "0")),
+        node=_variable("SLURMD_NODENAME") or one_line(platform.node()),
+        partition=_variable("SLURM_JOB_PARTITION") or "",
+        task=_variable("SLURM_ARRAY_TASK_ID"),
+        restarts=int(restarts[:9]),
     )
+
+
+def _variable(name: str) -> str | None:
+    """Of the environment. It can hold any bytes, and a document holds UTF-8 only."""
+    value = os.environ.get(name)
+    return None if value is None else one_line(value)

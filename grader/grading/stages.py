@@ -12,7 +12,8 @@ import msgspec
 
 from grader import gpus, judge, sass, scoring
 from grader.build import build
-from grader.devices import CaseOutcome, Device, PlannedCase, Progress, refused
+from grader.devices import CaseOutcome, PlannedCase, Progress, refused
+from grader.devices.cpu import CpuDevice
 from grader.devices.gpu import GpuDevice
 from grader.errors import GraderError, MachineError, OutOfTime, Rejected
 from grader.explain import explain
@@ -36,8 +37,8 @@ from grader.model import (
     Verdict,
 )
 from grader.record import record
+from grader.record.layout import Declarations
 from grader.sandbox import Sandbox
-from grader.sim import find_tensor_cores
 from grader.toolchain import Toolchain
 
 
@@ -68,7 +69,7 @@ class Ran(Record):
     explanation: Explanation | None = None
 
 
-def run(submission: Submission, bench: Bench, device: Device, progress: Progress) -> Ran:
+def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progress) -> Ran:
     lab = bench.lab
     progress("compiling", "")
     built = build(
@@ -79,9 +80,10 @@ def run(submission: Submission, bench: Bench, device: Device, progress: Progress
         compile_s=lab.limits.compile_s,
         memory_mb=lab.limits.memory_mb,
     )
+    declared = device.read(built, str(submission.folder), progress)
     cases = sorted(lab.cpu, key=lambda case: case.size.flops)
     progress("recording the launches", f"for {len(cases)} sizes")
-    outcomes, planned = _record(built, submission, cases, bench)
+    outcomes, planned = _record(built, declared, submission, cases, bench)
     if planned:
         outcomes += device.run(built, str(submission.folder), planned, lab, progress)
     results = judge.judge_cases(cases, outcomes, lab.rules)
@@ -96,17 +98,19 @@ def run(submission: Submission, bench: Bench, device: Device, progress: Progress
         lines=judge.line_counts(outcomes),
         printed=next((outcome.printed for outcome in outcomes if outcome.printed), ""),
         launches=launches_of(planned),
-        explanation=_explained(built, submission, bench, progress) if worth else None,
+        explanation=_explained(built, declared, submission, bench, progress) if worth else None,
     )
 
 
-def run_on_gpu(submission: Submission, bench: Bench, device: Device, progress: Progress) -> Ran:
+def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress: Progress) -> Ran:
     """The real grade; ``device`` is the simulator, which runs beside the GPU."""
     assert bench.gpu_arch is not None
     lab = bench.lab
     with ThreadPoolExecutor(max_workers=1) as pool, ExitStack() as ending, GpuDevice() as gpu:
         # Whatever ends this early must not wait for the simulator.
         ending.callback(device.__exit__, None, None, None)
+        # The GPU's build is another than the simulator's; somebody else has to read it.
+        reader = ending.enter_context(CpuDevice(bench.sandbox, lab.limits))
         simulated = pool.submit(_simulated, submission, bench, device)
         progress("compiling", "")
         built = build(
@@ -117,12 +121,14 @@ def run_on_gpu(submission: Submission, bench: Bench, device: Device, progress: P
             compile_s=lab.limits.compile_s,
             memory_mb=lab.limits.memory_mb,
         )
+        declared = reader.read(built, str(submission.folder), progress)
         # By growing size: one that takes too long costs the sizes above it only.
         cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
         progress("recording the launches", f"for {len(cases)} sizes")
-        outcomes, planned = _record(built, submission, cases, bench)
+        outcomes, planned = _record(built, declared, submission, cases, bench)
         plans = [case.plan for case in planned]
-        notes = find_tensor_cores(built.ptx.read_text(), submission.folder, plans)
+        notes = reader.tensor_cores(plans)
+        reader.__exit__()
         notes = notes or sass.find_tensor_cores(_launched(_machine_code(built, bench), plans))
         if notes and lab.rules.tensor_cores == "forbid":
             place = f"{notes[0].file}:{notes[0].line}"
@@ -150,11 +156,13 @@ def run_on_gpu(submission: Submission, bench: Bench, device: Device, progress: P
         gpu=gpu.gpu,
         launches=launches_of(planned),
         score=scoring.score(lab.performance, results, lab.scoring),
-        explanation=_explained(built, submission, bench, progress, card) if card else None,
+        explanation=_explained(built, declared, submission, bench, progress, card)
+        if card
+        else None,
     )
 
 
-def _simulated(submission: Submission, bench: Bench, device: Device) -> Ran:
+def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
     """What the simulator sees; that it cannot grade something is no fault of the submission."""
     try:
         quiet = msgspec.structs.replace(bench, explain=False)  # the GPU's own build is explained
@@ -169,6 +177,7 @@ def _simulated(submission: Submission, bench: Bench, device: Device) -> Ran:
 
 def _explained(
     built: Build,
+    declared: Declarations,
     submission: Submission,
     bench: Bench,
     progress: Progress,
@@ -181,7 +190,7 @@ def _explained(
     limits = bench.lab.limits
     largest = max(bench.lab.performance, key=lambda case: case.size.flops)
     try:
-        _, planned = _record(built, submission, [largest], bench)
+        _, planned = _record(built, declared, submission, [largest], bench)
         if not planned:
             return None
         return explain(
@@ -205,7 +214,11 @@ def _explained(
 
 
 def _record(
-    built: Build, submission: Submission, cases: list[Case], bench: Bench
+    built: Build,
+    declared: Declarations,
+    submission: Submission,
+    cases: list[Case],
+    bench: Bench,
 ) -> tuple[list[CaseOutcome], list[PlannedCase]]:
     """The cases that recording refused, and the others with their plans."""
     plans = record(
@@ -214,6 +227,7 @@ def _record(
         [case.size for case in cases],
         bench.toolchain,
         bench.sandbox,
+        declared=declared,
         record_s=bench.lab.limits.record_s,
         memory_mb=bench.lab.limits.memory_mb,
     )

@@ -36,6 +36,7 @@ def run_host(reference: Path) -> HostRun | None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=_SECONDS,
             check=True,
         ).stdout
@@ -53,7 +54,7 @@ def run_host(reference: Path) -> HostRun | None:
 
 def _cpu() -> str:
     """The processor's name."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
+    for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()

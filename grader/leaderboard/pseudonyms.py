@@ -13,6 +13,7 @@ import secrets
 from pathlib import Path
 
 from grader.errors import StoreError
+from grader.reading import read
 
 KEY_NAME = ".pseudonym-key"
 _KEY_BYTES = 32
@@ -35,7 +36,7 @@ def load_key(out: Path) -> bytes:
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
-            key = path.read_bytes()
+            key = read(path)
         else:
             key = secrets.token_bytes(_KEY_BYTES)
             with os.fdopen(descriptor, "wb") as file:

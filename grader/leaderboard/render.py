@@ -13,13 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.leaderboard import Board, Row, order
+from grader.reading import one_line
 from grader.report.charts import sparkline
 from grader.report.page import page
-from grader.report.text import clean
 from grader.roster import Roster
 
 _SPARKS = "▁▂▃▄▅▆▇█"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 CSV_COLUMNS = (
     *("board", "rank", "student", "name", "kind", "verdict", "points", "max_points", "passed"),
     *("cases", "tflops", "cublas_ratio", "attempts", "graded", "late", "other_lab_file", "sha256"),
@@ -70,7 +70,7 @@ def terminal(boards: Sequence[Board], roster: Roster | None) -> RenderableType:
 
 
 def _table(board: Board, roster: Roster | None) -> Table:
-    table = Table(title=Text(clean(board.title)), box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(title=Text(one_line(board.title)), box=box.SIMPLE_HEAD, title_justify="left")
     timed = board.device == "gpu"
     table.add_column("", justify="right")
     table.add_column("student", overflow="fold")
@@ -84,7 +84,7 @@ def _table(board: Board, roster: Roster | None) -> Table:
     for row in board.rows:
         cells: list[str | Text] = [
             str(row.rank or ""),
-            Text(clean(_named(row, roster))),
+            Text(_named(row, roster)),
             row.verdict.value if row.verdict else "",
             _points(row, timed),
         ]
@@ -98,7 +98,8 @@ def _table(board: Board, roster: Roster | None) -> Table:
 
 def _named(row: Row, roster: Roster | None) -> str:
     person = roster.get(row.student) if roster else None
-    return f"{row.student} ({person.name})" if person and person.name else row.student
+    name = f"{row.student} ({person.name})" if person and person.name else row.student
+    return one_line(name)
 
 
 def _points(row: Row, timed: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from grader.model.base import Record
@@ -14,11 +15,12 @@ class SourceFile(Record):
 
 
 class Submission(Record):
-    """A folder that holds sgemm.cu and perhaps local headers; nothing compiled yet."""
+    """sgemm.cu and perhaps local headers, as they were read; nothing compiled yet."""
 
-    student: str  # folder name
-    folder: Path  # absolute
+    student: str  # as the list of submissions names them
+    folder: Path  # absolute; where it was read, for messages: nobody reads there again
     files: tuple[SourceFile, ...]  # sorted by name; what the build may see
+    contents: Mapping[str, bytes]  # of ``files`` by name: what is compiled, hashed and shown
     sha256: str  # over names and contents of ``files``
 
 

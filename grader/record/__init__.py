@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from grader.errors import MachineError, Rejected
+from grader.meter import PATIENCE
 from grader.model import (
     Build,
     Finding,
@@ -31,9 +32,8 @@ from grader.model import (
 from grader.native import compile_native
 from grader.record.bounds import MAX_PLAN_BYTES, macros
 from grader.record.check import Known, flaw
-from grader.record.layout import read_entries
+from grader.record.layout import Declarations
 from grader.record.lines import locate
-from grader.record.symbols import read_symbols
 from grader.record.targets import Target, target_for
 from grader.sandbox import Completed, Limits, Sandbox
 from grader.toolchain import Toolchain
@@ -41,7 +41,7 @@ from grader.toolchain import Toolchain
 __all__ = ["Target", "prepare_recorder", "record", "target_for"]
 
 _SOURCES = Path(__file__).parent / "recorder"
-_HEAD = re.compile(rb"([01]) (\d+) (\d+)\n")
+_HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
 _HEAD_BYTES = 64  # of a frame, at most
 _MAX_MESSAGE = 600  # characters
 _ATTEMPTS = 2  # one more when somebody kills the recorder, or host code that recorded nothing
@@ -66,7 +66,8 @@ class _Reply(Record):
 class _Ended(Record):
     """How the process of one size ended."""
 
-    timed_out: bool
+    timed_out: bool  # it had its time
+    starved: bool  # the machine was too busy to give it its time
     status: int  # as from waitpid
     reply: bytes
 
@@ -92,6 +93,7 @@ def record(
     toolchain: Toolchain,
     sandbox: Sandbox,
     *,
+    declared: Declarations,
     record_s: float,
     memory_mb: int,
     target: Target | None = None,
@@ -99,14 +101,15 @@ def record(
     """One plan, or the reason why there is none, for each of ``sizes``.
 
     Sizes after one whose host code never returned are not recorded: the answer is shorter then.
-    ``record_s`` is wall time for one size. ``target`` is the GPU that host code is told about;
+    ``declared`` is what the build's PTX declares. ``record_s`` is the time that is charged for one
+    size, as meter.py counts it. ``target`` is the GPU that host code is told about;
     by default one that fits the build's architecture. Raises MachineError when the recorder
     itself fails.
     """
     if not sizes:
         return ()
     recorder = prepare_recorder(toolchain)
-    known = _known(build, target or target_for(build.arch))
+    known = _known(build, declared, target or target_for(build.arch))
     with tempfile.TemporaryDirectory(prefix="sgemm-record-") as name:
         scratch = Path(name).resolve()
         request = scratch / "request"
@@ -116,7 +119,7 @@ def record(
                 [str(recorder), str(request)],
                 cwd=scratch,
                 limits=Limits(
-                    wall_s=record_s * len(sizes) + _START_S,
+                    cpu_s=record_s * len(sizes) + _START_S,
                     memory_mb=memory_mb,
                     result_bytes=(MAX_PLAN_BYTES + _HEAD_BYTES) * len(sizes),
                 ),
@@ -125,8 +128,13 @@ def record(
             ended = _split(done.result, len(sizes))
             cut_short = _cut_short(ended, len(sizes), done)
             killed = any(map(_killed, ended))
-            if not cut_short and not killed:
+            starved = done.starved or any(each.starved for each in ended)
+            if not cut_short and not killed and not starved:
                 break
+    if starved:
+        raise MachineError(
+            f"the machine was too busy to give host code its {record_s:g} s of CPU time"
+        )
     if killed:
         raise MachineError("host code was killed twice from outside; is there enough memory?")
     if cut_short:
@@ -140,26 +148,21 @@ def record(
     return tuple(one if isinstance(one, Plan) else _rejected(one, places) for one in outcomes)
 
 
-def _known(build: Build, target: Target) -> Known:
-    """What the build holds and what the device allows."""
-    ptx = build.ptx.read_text()
-    entries = read_entries(ptx)
+def _known(build: Build, declared: Declarations, target: Target) -> Known:
+    """What a plan may refer to; kernels that ptxas said nothing of have no figures."""
     unknown = [
-        KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0) for name in entries
+        KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
+        for name in declared.entries
     ]
-    return Known(
-        entries=entries,
-        symbols=read_symbols(ptx),
-        figures={kernel.name: kernel for kernel in (*unknown, *build.kernels)},
-        target=target,
-    )
+    figures = {kernel.name: kernel for kernel in (*unknown, *build.kernels)}
+    return Known(declared=declared, figures=figures, target=target)
 
 
 def _request(build: Build, known: Known, sizes: Sequence[Mnk], record_s: float) -> str:
     """The recorder's input: one item a line, in the order that main.cpp reads them."""
     numbers = msgspec.structs.astuple(known.target)[1:]
     kernels = []
-    for name, entry in known.entries.items():
+    for name, entry in known.declared.entries.items():
         figures = known.figures[name]
         params = " ".join(f"{param.offset} {param.size}" for param in entry.params)
         kernels.append(
@@ -168,7 +171,7 @@ def _request(build: Build, known: Known, sizes: Sequence[Mnk], record_s: float) 
         )
     lines = [
         str(build.host_library),
-        str(record_s),
+        f"{record_s} {PATIENCE * record_s}",
         known.target.name,
         " ".join(map(str, numbers)),
         str(len(kernels)),
@@ -189,20 +192,26 @@ def _split(data: bytes, count: int) -> list[_Ended]:
             break
         at = head.end() + int(head[3])
         frames.append(
-            _Ended(timed_out=head[1] == b"1", status=int(head[2]), reply=data[head.end() : at])
+            _Ended(
+                timed_out=head[1] == b"1",
+                starved=head[1] == b"2",
+                status=int(head[2]),
+                reply=data[head.end() : at],
+            )
         )
     return frames
 
 
 def _cut_short(ended: list[_Ended], count: int, done: Completed) -> bool:
     """Whether the recorder ended before its work was done, through no time limit."""
-    return len(ended) < count and not done.timed_out and not (ended and ended[-1].timed_out)
+    late = done.timed_out or done.starved or (ended and (ended[-1].timed_out or ended[-1].starved))
+    return len(ended) < count and not late
 
 
 def _killed(ended: _Ended) -> bool:
     """By somebody else: the recorder says otherwise when it had to do it, and the code cannot."""
     killed = os.WIFSIGNALED(ended.status) and os.WTERMSIG(ended.status) == signal.SIGKILL
-    return killed and not ended.timed_out and not ended.reply
+    return killed and not ended.timed_out and not ended.starved and not ended.reply
 
 
 def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | _Refusal:

@@ -33,7 +33,7 @@ from grader.record.bounds import (
     STRIDE,
     addresses,
 )
-from grader.record.layout import Entry
+from grader.record.layout import Declarations
 from grader.record.targets import Target
 
 _MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -47,8 +47,7 @@ _REGISTER_UNIT = 256  # registers are handed out per warp in multiples of this
 class Known(Record):
     """What a plan may refer to: the kernels and variables of the build, the device."""
 
-    entries: Mapping[str, Entry]  # kernels of the PTX by their mangled names
-    symbols: Mapping[str, int]  # bytes of its __device__ and __constant__ variables
+    declared: Declarations
     figures: Mapping[str, KernelInfo]  # what ptxas said of the kernels
     target: Target
 
@@ -87,7 +86,7 @@ def _names_flaw(plan: Plan, known: Known) -> str | None:
     if sum(a.size for a in workspaces) > known.target.memory_bytes:
         return "its workspaces exceed the device's memory"
     symbols = [a for a in others if a.symbol is not None]
-    if any(a.name != a.symbol or known.symbols.get(a.name) != a.size for a in symbols):
+    if any(a.name != a.symbol or _extent(a.name, known) != a.size for a in symbols):
         return "a symbol is not as the build declares it"
     if len({a.symbol for a in symbols}) != len(symbols):
         return "a symbol occurs twice"
@@ -122,14 +121,14 @@ def _operation_flaw(
             if source == target and abs(start - end) < size:
                 return "a copy overlaps itself"
         case SymbolWrite(symbol=symbol, delta=delta, data=data):
-            if not _fits(known.symbols.get(symbol, 0), delta, len(data)):
+            if not _fits(_extent(symbol, known), delta, len(data)):
                 return "a symbol write leaves its symbol"
             return _pointers_flaw(operation.pointers, data, memory)
     return None
 
 
 def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -> str | None:
-    entry, figures = known.entries.get(launch.kernel), known.figures.get(launch.kernel)
+    entry, figures = known.declared.entries.get(launch.kernel), known.figures.get(launch.kernel)
     if entry is None or figures is None:
         return "a kernel is not in the build"
     if len(launch.params) != entry.size:
@@ -167,6 +166,12 @@ def _pointers_flaw(
             return "a pointer is not what it stands for"
         free = slot.offset + _POINTER
     return None
+
+
+def _extent(symbol: str, known: Known) -> int:
+    """Bytes of a variable; 0 for one that the build does not have."""
+    declared = known.declared.symbols.get(symbol)
+    return declared.size if declared else 0
 
 
 def _inside(memory: tuple[Allocation, ...], index: int, delta: int, size: int) -> bool:

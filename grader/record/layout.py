@@ -28,6 +28,20 @@ class Entry(Record):
         return max((param.offset + param.size for param in self.params), default=0)
 
 
+class Symbol(Record):
+    """A __device__ or __constant__ variable as the PTX declares it."""
+
+    space: str  # "global" or "const"
+    size: int  # bytes
+
+
+class Declarations(Record):
+    """What a PTX module declares. It is read by the simulator's worker, in its cage."""
+
+    entries: dict[str, Entry]  # by mangled name
+    symbols: dict[str, Symbol]
+
+
 def read_entries(ptx: str) -> dict[str, Entry]:
     """Every kernel of a PTX module by its mangled name. Offsets follow the C layout rules."""
     return {entry["name"]: _entry(entry) for entry in _ENTRY.finditer(ptx)}

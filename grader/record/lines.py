@@ -9,7 +9,7 @@ from collections.abc import Collection
 from grader.model import Build, Submission
 from grader.sandbox import Limits, Sandbox
 
-_LIMITS = Limits(wall_s=10)
+_LIMITS = Limits(cpu_s=10)
 _LAST_ADDRESS = 2**48
 _MAX_FRAMES = 1024
 _PLACE = re.compile(r"^(?P<file>.+):(?P<line>\d+)(?: \(discriminator \d+\))?$")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from grader.model import Advice, CaseResult, Finding, LineCount, Record, Result, Severity, Verdict
+from grader.reading import one_line
 from grader.report import charts, text
 from grader.report.groups import neighbours
 from grader.report.kernels import KernelRow, kernel_rows
@@ -69,8 +70,8 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:
     return page(
         "report.html.j2",
         result=result,
-        title=f"{_cut(result.submission.student, _NAME)} · {result.lab.id}",
-        student=_cut(result.submission.student, _NAME),
+        title=f"{_cut(one_line(result.submission.student), _NAME)} · {result.lab.id}",
+        student=_cut(one_line(result.submission.student), _NAME),
         created=result.created[:16].replace("T", " ") + " UTC",
         verdict_word=text.VERDICT_WORDS[result.verdict],
         tone=_tone(result.verdict),

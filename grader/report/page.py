@@ -7,6 +7,7 @@ from functools import cache
 import jinja2
 from markupsafe import Markup
 
+from grader.reading import one_line
 from grader.report.text import clean
 
 
@@ -20,6 +21,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=_printable,
     )
+    environment.filters["one_line"] = one_line
     environment.filters["significant"] = significant
     return environment
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from markupsafe import Markup
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import CudaLexer
 
 from grader.model import Finding, LineCount, Record
+from grader.report.colours import coloured
 from grader.report.groups import CONTEXT
 from grader.report.text import clean
 
@@ -95,7 +93,5 @@ class Highlighter:
             # clean() first: what is highlighted is then ours to mark as safe.
             lines = clean(self._sources[name]).expandtabs(4).split("\n")
             text = "\n".join(line[:_MAX_LINE] for line in lines)
-            lexer = CudaLexer(stripnl=False, ensurenl=False)
-            html = highlight(text, lexer, HtmlFormatter(nowrap=True))
-            self._lines[name] = [Markup(line) for line in html.split("\n")][: len(lines)]
+            self._lines[name] = coloured(text)
         return self._lines[name]

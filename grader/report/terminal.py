@@ -12,6 +12,7 @@ from rich.text import Text
 
 from grader.build import coloured
 from grader.model import CaseResult, Finding, Result, Severity, Verdict
+from grader.reading import one_line
 from grader.report import text
 from grader.report.groups import CONTEXT, neighbours
 from grader.report.kernels import KernelRow, kernel_rows
@@ -65,7 +66,7 @@ def verdict_text(verdict: Verdict) -> Text:
 def _headline(result: Result) -> Text:
     where = "simulator on the CPU" if result.environment.device == "cpu" else "GPU"
     return Text.assemble(
-        (text.clean(result.submission.student), "bold"),
+        (one_line(result.submission.student), "bold"),
         ": ",
         verdict_text(result.verdict),
         (f"  ({result.lab.id}, {where}, sandbox: {result.environment.sandbox})", "dim"),

@@ -27,7 +27,10 @@ VERDICT_WORDS = {
 NO_SCORE_ON_CPU = (
     "No performance score: the simulator on the CPU checks correctness; only a GPU can be timed."
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+_LENGTH = re.compile(r"[0-9]{1,6}")  # a student can name a kernel _Z9999…
 
 
 def clean(text: str) -> str:
@@ -41,8 +44,8 @@ def kernel_name(mangled: str) -> str:
         return mangled
     at = 3 if mangled.startswith("_ZN") else 2
     names: list[str] = []
-    while number := re.match(r"\d+", mangled[at:]):
-        start = at + number.end()
+    while number := _LENGTH.match(mangled, at):
+        start = number.end()
         at = start + int(number[0])
         names.append("(anonymous)" if "_GLOBAL__N_" in mangled[start:at] else mangled[start:at])
     if not names:

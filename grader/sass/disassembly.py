@@ -11,7 +11,7 @@ from grader.sass import flow
 from grader.sass.code import Control, Function, Instruction, split_operands
 from grader.toolchain import Toolchain
 
-_LIMITS = Limits(wall_s=60, memory_mb=4096, output_bytes=64 << 20)
+_LIMITS = Limits(cpu_s=60, memory_mb=4096, output_bytes=64 << 20)
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+\w*)", re.MULTILINE)
 _SECTION = re.compile(r"^\t\.section\t\.text\.(\S+?),.*$", re.MULTILINE)
 _PLACE = re.compile(r'^\t//## File "(?P<file>[^"]*)", line (?P<line>\d+)')

@@ -8,7 +8,6 @@ counts a few blocks of large ones, findings.py and counts.py say what was seen.
 
 from grader.sim.sampling import LaunchSample, RowCount, Sampler
 from grader.sim.simulator import SimLimits, SimOutcome, Simulator
-from grader.sim.tensor_cores import find_tensor_cores
 
 __all__ = [
     "LaunchSample",
@@ -17,5 +16,4 @@ __all__ = [
     "SimLimits",
     "SimOutcome",
     "Simulator",
-    "find_tensor_cores",
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from grader.errors import MachineError
-from grader.native import compile_native
+from grader.native import Native
 
 _FLAGS = (
     "-std=c++20",
@@ -108,7 +108,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "sim_machine": (c_void_p, []),
     "sim_machine_free": (None, [c_void_p]),
     "sim_sample": (None, [c_void_p, c_uint64, c_uint64]),
-    "sim_region": (None, [c_void_p, c_uint64, c_uint64, c_void_p, c_int, c_uint32]),
+    "sim_region": (c_int, [c_void_p, c_uint64, c_uint64, c_void_p, c_int, c_uint32]),
     "sim_define": (None, [c_void_p, c_uint64, c_uint64, c_uint64, c_uint32]),
     "sim_launch": (
         c_int,
@@ -141,15 +141,16 @@ class Engine:
     operations: dict[str, int]  # name → number
 
 
-def engine_sources() -> list[Path]:
-    return sorted((Path(__file__).parent / "engine").glob("*.cpp"))
+def engine_library() -> Native:
+    """The interpreter, not compiled yet where nobody has used it."""
+    sources = sorted((Path(__file__).parent / "engine").glob("*.cpp"))
+    return Native(name="simulator", sources=tuple(sources), shared=True, flags=_FLAGS)
 
 
 @cache
-def load_engine() -> Engine:
-    """The interpreter, compiled on first use. Raises ToolchainError."""
-    path = compile_native("simulator", engine_sources(), shared=True, flags=_FLAGS)
-    library = ctypes.CDLL(str(path))
+def load_engine(path: Path | None = None) -> Engine:
+    """The interpreter at ``path``; without one compiled on first use. Raises ToolchainError."""
+    library = ctypes.CDLL(str(path or engine_library().compiled()))
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -166,3 +167,7 @@ def view(address: int, dtype: np.dtype, count: int) -> np.ndarray:
         return np.empty(0, dtype)
     raw = ctypes.string_at(address, dtype.itemsize * count)
     return np.frombuffer(raw, dtype)
+
+
+if __name__ == "__main__":  # compile it beside other work
+    engine_library().compiled()

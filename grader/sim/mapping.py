@@ -8,6 +8,7 @@ import os
 import weakref
 
 import numpy as np
+import numpy.ctypeslib  # now: later no file can be opened
 from numpy.typing import NDArray
 
 _PIECE = 1 << 22  # bytes, a multiple of the page

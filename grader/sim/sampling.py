@@ -103,14 +103,14 @@ class Sampler(Simulator):
     ) -> LaunchSample:
         """The block in the middle of the grid, which no edge cuts, and others while time allows."""
         library = self._engine.library
-        started = time.monotonic()
+        started = time.thread_time()
         spent, blocks, stopped = 0.0, 0, None
         for block in _spread(launch.grid[0] * launch.grid[1] * launch.grid[2], most):
             if stopped or (blocks and spent * (blocks + 1) / blocks > seconds):
                 break
             library.sim_sample(run.machine, block, block + 1)
             stopped = self._launch(run, launch, addresses, _STEPS, seconds - spent)
-            spent = time.monotonic() - started
+            spent = time.thread_time() - started
             blocks += 1
         program, handle = run.programs.pop(launch.kernel)
         counters = self._counters(program, handle)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,8 +22,9 @@ from grader.model import (
     SymbolWrite,
     Verdict,
 )
+from grader.record.layout import Declarations, Symbol, read_entries
 from grader.sim.counts import Counters, line_counts
-from grader.sim.engine import EVENT, FLOW, MEMORY, load_engine, view
+from grader.sim.engine import EVENT, FLOW, MEMORY, Engine, load_engine, view
 from grader.sim.findings import finding, instruction_note, merge
 from grader.sim.module import cells, initial_bytes, read_module
 from grader.sim.operation import UnsupportedInstruction
@@ -39,12 +40,13 @@ _POISON = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # NaN: what nobody wrote
 # A loop that never ends should be called so within a second at the smallest size, and no kernel
 # that computes anything should come near: one thread doing everything needs M·N·K at most.
 _STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
+_NO_MEMORY = 4
 _STOPS = {0: None, 1: "time", 2: "deadlock", 3: None}
 
 
 @dataclass(frozen=True)
 class SimLimits:
-    seconds: float = 10.0  # wall time of all launches of one plan
+    seconds: float = 10.0  # CPU time of all launches of one plan
     steps: int | None = None  # basic blocks that warps may enter; None: ample for the size
 
 
@@ -84,20 +86,34 @@ class Simulator:
     Rejected(IE) for PTX that cannot be read. ``run`` may be called from several threads.
     """
 
-    def __init__(self, ptx: str, source_root: Path) -> None:
-        self._engine = load_engine()
+    def __init__(self, ptx: str, source_root: Path, engine: Engine | None = None) -> None:
+        self._engine = engine or load_engine()
         self._module = read_module(ptx, source_root)
+        self._entries = read_entries(ptx)
         self._shared_cell, self._global_cell = cells(self._module)
         self._variables = [v for v in self._module.variables if v.space in ("global", "const")]
         self._programs: dict[tuple[str, tuple[tuple[str, int], ...]], Program] = {}
+
+    @property
+    def declared(self) -> Declarations:
+        symbols = {v.name: Symbol(space=v.space, size=v.size) for v in self._variables}
+        return Declarations(entries=self._entries, symbols=symbols)
+
+    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:
+        """A note for every tensor-core instruction of the kernels that ``plans`` launch.
+
+        Whether they may stand is the lab's to say.
+        """
+        return merge(tensor_core_notes(self._module, plans))
 
     def run(self, plan: Plan, buffers: Mapping[int, Bytes], limits: SimLimits) -> SimOutcome:
         """Execute ``plan``; arrays in ``buffers`` (by allocation index) are read and written.
 
         A and B (allocations 0 and 1) count as initialised, all else as uninitialised until
-        something is written. Raises Rejected for a kernel that cannot be simulated.
+        something is written. Raises Rejected for a kernel that cannot be simulated, MemoryError for
+        one that needs more memory than there is.
         """
-        started = time.monotonic()
+        started, working = time.monotonic(), time.thread_time()
         addresses = self._addresses(plan)
         run = self._prepare(plan, buffers, addresses)
         products = plan.size.m * plan.size.n * plan.size.k
@@ -106,7 +122,7 @@ class Simulator:
         stopped = None
         try:
             for operation in plan.operations:
-                left = limits.seconds - (time.monotonic() - started)
+                left = limits.seconds - (time.thread_time() - working)
                 if isinstance(operation, Launch):
                     stopped = self._launch(run, operation, addresses, steps, left)
                 else:
@@ -121,7 +137,7 @@ class Simulator:
         finally:
             self._free(run)
         return SimOutcome(
-            findings=merge([*self._tensor_cores(plan), *run.findings]),
+            findings=merge([*self.tensor_cores([plan]), *run.findings]),
             lines=line_counts(run.counters, self._module.locations),
             stopped=stopped,
             seconds=time.monotonic() - started,
@@ -172,7 +188,7 @@ class Simulator:
         library = self._engine.library
         machine = library.sim_machine()
         for region in regions:
-            library.sim_region(
+            status = library.sim_region(
                 machine,
                 region.address,
                 len(region.data),
@@ -180,6 +196,9 @@ class Simulator:
                 region.defined,
                 self._global_cell,
             )
+            if status == _NO_MEMORY:
+                library.sim_machine_free(machine)
+                raise MemoryError
         return Running(machine, regions, [places.get(a.address, -1) for a in plan.allocations])
 
     def _copy(self, run: Running, operation: Memset | Copy | SymbolWrite) -> None:
@@ -231,6 +250,8 @@ class Simulator:
             steps,
             max(seconds, 0.0),
         )
+        if status == _NO_MEMORY:
+            raise MemoryError
         scene = Scene(
             program,
             self._module.locations,
@@ -255,11 +276,8 @@ class Simulator:
     def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> Rejected:
         note = instruction_note(self._module, "unsupported", str(error), error.instruction)
         where = f" ({note.file}:{note.line})" if note.file else ""
-        tensor_cores = self._tensor_cores(plan)
+        tensor_cores = self.tensor_cores([plan])
         return Rejected(Verdict.IE, f"{error}{where}; grade it on a GPU", (note, *tensor_cores))
-
-    def _tensor_cores(self, plan: Plan) -> list[Finding]:
-        return tensor_core_notes(self._module, [plan])
 
     def _counters(self, program: Program, handle: int) -> Counters:
         library, n = self._engine.library, program.length

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from grader.model import Finding, Launch, Plan
-from grader.sim.findings import instruction_note, merge
-from grader.sim.module import read_module
+from grader.sim.findings import instruction_note
 from grader.sim.program import reachable_functions
 from grader.sim.ptx import Instruction, Module
 
 _TENSOR_CORE = ("mma.", "wmma.", "wgmma.", "tcgen05.")
-
-
-def find_tensor_cores(ptx: str, source_root: Path, plans: Iterable[Plan]) -> tuple[Finding, ...]:
-    """A note for every tensor-core instruction of the kernels that ``plans`` launch.
-
-    Whether they may stand is the lab's to say. Raises Rejected(IE) for PTX that cannot be read.
-    """
-    return merge(tensor_core_notes(read_module(ptx, source_root), plans))
 
 
 def tensor_core_notes(module: Module, plans: Iterable[Plan]) -> list[Finding]:

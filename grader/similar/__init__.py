@@ -10,14 +10,19 @@ from __future__ import annotations
 import bisect
 import io
 import itertools
+import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from types import FrameType
 from typing import Any
 
 from grader.errors import MachineError
 from grader.model import Record
 
 RUN = 25  # characters of tokenised code that must be equal to count as shared
+TOO_LONG = "not compared: it takes too long; read it yourself"
+_LONGEST = 1 << 18  # characters of a submission
+_CPU_SECONDS = 10.0  # for its tokens
 LEAST = 250  # shared characters; below, every short kernel is like every other
 _COMMON = 10  # what more submissions than this (or a fifth of the class) share is an idiom
 _FIRST = "//\n"
@@ -56,6 +61,46 @@ class Pair(Record):
     def share(self) -> float:
         """The larger of the two shares: a copy may hide among other code."""
         return max(self.one.share, self.other.share)
+
+
+def comparable(works: Sequence[Work]) -> tuple[list[Work], list[str]]:
+    """The works that can be compared in reasonable time, and the students of the others.
+
+    The tokeniser takes minutes for some short texts, and a student may know one. Runs in the main
+    thread only. Raises MachineError when copydetect is not installed.
+    """
+    fingerprint, _ = _copydetect()
+    short: list[Work] = []
+    too_long: list[str] = []
+    for work in works:
+        if _ends_in_time(fingerprint, _Document(work).text):
+            short.append(work)
+        else:
+            too_long.append(work.student)
+    return short, too_long
+
+
+def _ends_in_time(fingerprint: Any, text: str) -> bool:
+    if len(text) > _LONGEST:
+        return False
+    before = signal.signal(signal.SIGPROF, _too_long)
+    signal.setitimer(signal.ITIMER_PROF, _CPU_SECONDS)
+    try:
+        fingerprint(text, ())
+    except _TooLong:
+        return False
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    return True
+
+
+class _TooLong(Exception):  # noqa: N818 - an event, raised by a signal
+    pass
+
+
+def _too_long(_signal: int, _frame: FrameType | None) -> None:
+    raise _TooLong
 
 
 def find_pairs(

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.model import Record
+from grader.reading import one_line
 from grader.report.page import page
 from grader.report.source import Highlighter, Line
-from grader.report.text import clean
 from grader.similar import Pair, Side, Work
 
 CAUTION = (
@@ -47,7 +47,10 @@ def terminal(pairs: Sequence[Pair], count: int) -> RenderableType:
     for pair in pairs:
         one, other = pair.one, pair.other
         table.add_row(
-            Text(clean(one.student)), _percent(one), Text(clean(other.student)), _percent(other)
+            Text(one_line(one.student)),
+            _percent(one),
+            Text(one_line(other.student)),
+            _percent(other),
         )
     return Group(table, "", Text(CAUTION, style="dim"))
 

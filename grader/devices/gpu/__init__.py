@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from grader.devices.process import Silence, WorkerProcess
 from grader.errors import MachineError
 from grader.lab import Lab
 from grader.model import Build, Finding, GpuInfo, Verdict
-from grader.native import locked
+from grader.native import lock_folder, locked
 
 _WORKER = (sys.executable, "-m", "grader.devices.gpu.worker")
 _STARTING_S = 60.0  # CUDA context, CuPy and its kernels, on top of the launch limit
@@ -42,7 +41,7 @@ class GpuDevice:
 
     def __init__(self, run_seconds: float = 1.0, command: Sequence[str] = _WORKER) -> None:
         self._run_seconds = run_seconds  # measuring time of one run of a timed case
-        self._worker = WorkerProcess(command, {})
+        self._worker = WorkerProcess(command)
         self.gpu: GpuInfo | None = None  # known once the worker is ready
 
     def __enter__(self) -> GpuDevice:
@@ -122,8 +121,7 @@ class GpuDevice:
 
 def _lock_of_the_gpu() -> Path:
     """Of this user on this machine: caches and results may be shared between machines."""
-    name = f"sgemm-grader-{os.getuid()}-{first_gpu_uuid() or 'gpu'}.lock"
-    return Path(tempfile.gettempdir()) / name
+    return lock_folder() / f"{first_gpu_uuid() or 'gpu'}.lock"
 
 
 def _ended(

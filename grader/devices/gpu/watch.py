@@ -102,7 +102,7 @@ def describe() -> GpuInfo:
     # Two transfers a clock: the memory's rate is given in kHz, its bus in bits.
     dram = 2 * attributes["MemoryClockRate"] * 1e3 * attributes["GlobalMemoryBusWidth"] / 8 / 1e9
     return GpuInfo(
-        name=properties["name"].decode(),
+        name=properties["name"].decode(errors="replace"),
         uuid=gpu_uuid(bytes(properties["uuid"])),
         driver=_driver_version(),
         sm_clock_mhz=clock,
@@ -116,7 +116,7 @@ def describe() -> GpuInfo:
 
 def _driver_version() -> str:
     try:
-        line = Path("/proc/driver/nvidia/version").read_text().splitlines()[0]
+        line = Path("/proc/driver/nvidia/version").read_text(errors="replace").splitlines()[0]
     except OSError:
         return str(runtime.driverGetVersion())
     return next((word for word in line.split() if word[0].isdigit()), line)

@@ -45,6 +45,9 @@ void lock_down() {
       SYS_clone, SYS_clone3, SYS_execve, SYS_execveat, SYS_kill, SYS_tkill, SYS_rt_sigqueueinfo,
       SYS_rt_tgsigqueueinfo, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_pidfd_getfd, SYS_ptrace,
       SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_prlimit64, SYS_setrlimit, SYS_setpriority,
+      // leaving the CPU to others, which costs no time of one's own
+      SYS_sched_yield, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr,
+      SYS_sched_setaffinity, SYS_ioprio_set,
       // the world outside
       SYS_socket, SYS_socketpair, SYS_io_uring_setup, SYS_mount, SYS_umount2, SYS_unshare, SYS_setns,
       // doors into the kernel

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <cuda_occupancy.h>
+
 #include "recorder.hpp"
 
 namespace {
@@ -53,25 +55,38 @@ int attribute_value(cudaDeviceAttr attribute) {
   }
 }
 
-size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
+cudaOccDeviceProp occupancy_device() {
+  cudaDeviceProp properties;
+  cudaGetDeviceProperties(&properties, 0);
+  return properties;
+}
 
-// Blocks of one multiprocessor, as the occupancy calculator counts them: registers are handed out
-// per warp in units of 256 to four partitions, shared memory in units of 128 bytes.
-int blocks_per_multiprocessor(const Kernel& kernel, size_t threads, size_t dynamic) {
-  const Target& t = request.target;
-  if (threads == 0 || threads > size_t(kernel.max_threads)) return 0;
-  const size_t warps = (threads + 31) / 32;
-  size_t blocks = std::min<size_t>(t.blocks_per_multiprocessor,
-                                   size_t(t.threads_per_multiprocessor) / 32 / warps);
-  const size_t registers = round_up(size_t(kernel.registers) * 32, 256);
-  if (registers) {
-    const size_t partition = size_t(t.registers_per_multiprocessor) / 4 / registers;
-    blocks = std::min(blocks, partition * 4 / round_up(warps, 4));
-  }
-  const size_t shared = round_up(kernel.shared_static + dynamic + t.shared_reserved, 128);
-  if (kernel.shared_static + dynamic > t.shared_optin) return 0;
-  if (shared) blocks = std::min(blocks, t.shared_per_multiprocessor / shared);
-  return int(blocks);
+cudaOccFuncAttributes occupancy_kernel(const Kernel& kernel) {
+  cudaOccFuncAttributes attributes;
+  attributes.maxThreadsPerBlock = kernel.max_threads;
+  attributes.numRegs = kernel.registers;
+  attributes.sharedSizeBytes = kernel.shared_static;
+  attributes.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
+  attributes.maxDynamicSharedSizeBytes = kernel.shared_dynamic;
+  attributes.numBlockBarriers = 1;
+  return attributes;
+}
+
+cudaOccDeviceState occupancy_state(const Kernel& kernel) {
+  cudaOccDeviceState state;
+  state.carveoutConfig = kernel.carveout;
+  return state;
+}
+
+// Blocks of one multiprocessor; 0 when a block of so many threads cannot run at all.
+int blocks_per_multiprocessor(const Kernel& kernel, int threads, size_t dynamic) {
+  const cudaOccDeviceProp device = occupancy_device();
+  const cudaOccFuncAttributes attributes = occupancy_kernel(kernel);
+  const cudaOccDeviceState state = occupancy_state(kernel);
+  cudaOccResult result = {};
+  if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &attributes, &state, threads, dynamic))
+    return 0;
+  return result.activeBlocksPerMultiprocessor;
 }
 
 }  // namespace
@@ -159,13 +174,13 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0);
 }
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks,
-                                                      int) {
+                                                      int threads) {
   const Kernel& kernel = kernel_of(function, __func__);
-  const Target& t = request.target;
-  if (blocks <= 0) return failed(cudaErrorInvalidValue, __func__);
-  const size_t share = t.shared_per_multiprocessor / blocks / 128 * 128;
-  const size_t used = t.shared_reserved + kernel.shared_static;
-  *bytes = share > used ? std::min(share - used, t.shared_optin - kernel.shared_static) : 0;
+  const cudaOccDeviceProp device = occupancy_device();
+  const cudaOccFuncAttributes attributes = occupancy_kernel(kernel);
+  const cudaOccDeviceState state = occupancy_state(kernel);
+  if (cudaOccAvailableDynamicSMemPerBlock(bytes, &device, &attributes, &state, blocks, threads))
+    return failed(cudaErrorInvalidValue, __func__);
   return cudaSuccess;
 }
 }

@@ -48,7 +48,8 @@ struct Size {
 
 struct Request {
   std::string library;
-  double seconds;  // wall, for one size
+  double seconds;  // for one size; time in which others run instead is not counted
+  double wall_seconds;
   Target target;
   std::map<std::string, Kernel> kernels;
   std::vector<Size> sizes;

@@ -1,6 +1,6 @@
 // The C interface that engine.py calls. Every pointer passed in stays owned by the caller.
 #include <algorithm>
-#include <chrono>
+#include <new>
 
 #include "lanes.hpp"
 
@@ -113,7 +113,8 @@ void sim_sample(Machine* m, u64 first, u64 last) {
 void sim_machine_free(Machine* m) { delete m; }
 
 // Regions must be added in order of address.
-void sim_region(Machine* m, u64 base, u64 size, u8* data, int defined, u32 cell) {
+// Returns 0, or 4 when there is no memory for its shadow.
+int sim_region(Machine* m, u64 base, u64 size, u8* data, int defined, u32 cell) try {
   auto r = std::make_unique<Region>();
   r->base = base;
   r->size = size;
@@ -121,6 +122,9 @@ void sim_region(Machine* m, u64 base, u64 size, u8* data, int defined, u32 cell)
   r->all_defined = defined;
   if (!defined) r->defined.assign((size + cell - 1) / cell, 0);
   m->regions.push_back(std::move(r));
+  return 0;
+} catch (const std::bad_alloc&) {
+  return 4;
 }
 
 // Marks bytes written by the host: a memset, a copy.
@@ -129,9 +133,10 @@ void sim_define(Machine* m, u64 index, u64 from, u64 bytes, u32 cell) {
   if (!r.all_defined) std::fill(r.defined.begin() + from / cell, r.defined.begin() + (from + bytes + cell - 1) / cell, 1);
 }
 
-// Returns 0: ran, 1: out of time, 2: deadlock, 3: trap.
+// Returns 0: ran, 1: out of time, 2: deadlock, 3: trap, 4: out of memory. `seconds`: CPU time of
+// this thread.
 int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dynamic_bytes,
-               const u8* params, u64 params_length, u64 step_limit, double seconds) {
+               const u8* params, u64 params_length, u64 step_limit, double seconds) try {
   m->program = p;
   m->grid = {grid[0], grid[1], grid[2]};
   m->ntid = {block[0], block[1], block[2]};
@@ -139,12 +144,14 @@ int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dy
   m->params.assign(params, params + params_length);
   m->params.resize(params_length + 16);
   m->step_limit = m->steps + step_limit;
-  m->deadline = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count() + seconds;
+  m->deadline = cpu_seconds() + seconds;
   p->arrays.back().size = dynamic_bytes;
   p->hints.assign(p->code.size(), Hint{});
   p->source_hints.assign(p->code.size(), Hint{});
   m->launch();
   return m->out_of_time ? 1 : m->deadlocked ? 2 : m->trapped ? 3 : 0;
+} catch (const std::bad_alloc&) {
+  return 4;
 }
 
 u64 sim_events(Machine* m) { return m->events.size(); }

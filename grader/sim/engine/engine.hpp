@@ -253,7 +253,7 @@ struct Machine {
   u32 dynamic_bytes = 0;
   std::vector<u8> params;
   u64 steps = 0, step_limit = 0;
-  double deadline = 0;
+  double deadline = 0;  // as cpu_seconds() counts
   bool sampling = false;   // counts only: no races, nothing undefined
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
   bool out_of_time = false, deadlocked = false, trapped = false;
@@ -268,6 +268,7 @@ Event event_at(const Warp& w, EventKind kind, int lane);
 void check_defined(Warp& w, i32 slot, EventKind kind, bool predicate);
 Flow leave(Warp& w, u32 lanes);
 void complete_async(Warp& w);  // every copy the executing lanes issued
+double cpu_seconds();  // of this thread
 Flow park(Warp& w, Group::Wait why, u32 pc);
 // Whether the lanes an operation of the whole warp names have come to it. Those that have wait for
 // the others; `incomplete` when nobody can bring the missing ones any more.

@@ -5,7 +5,7 @@
 // both sides of a branch reach their join before anyone passes it. Warps run to their next
 // barrier in turn; a warp that spins gives way when its fuel is spent, and so does a block.
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <deque>
 
 #include "lanes.hpp"
@@ -16,10 +16,6 @@ namespace {
 constexpr i64 WARP_FUEL = 1 << 14;   // basic blocks in one turn of a warp
 constexpr int SPINS = 8;             // turns in which a block's warps spin before other blocks run
 constexpr size_t RESIDENT = 64;      // blocks in flight when some of them wait for others
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 bool before(const Group& a, const Group& b) {
   return a.stack.size() != b.stack.size() ? a.stack.size() > b.stack.size() : a.rank < b.rank;
@@ -306,7 +302,7 @@ Outcome run(Block& b) {
       m.steps += WARP_FUEL - std::max<i64>(w.fuel, 0);
       moved += was_running || w.pc != pc;
       spun |= w.fuel < 0;
-      if ((spun || !(turn & (m.sampling ? 7 : 1023))) && (m.steps > m.step_limit || now_seconds() > m.deadline)) {
+      if ((spun || !(turn & (m.sampling ? 7 : 1023))) && (m.steps > m.step_limit || cpu_seconds() > m.deadline)) {
         m.out_of_time = true;
         m.report(event_at(w, ENDLESS, w.now.mask ? __builtin_ctz(w.now.mask) : 0));
         return Outcome::finished;
@@ -322,6 +318,12 @@ Outcome run(Block& b) {
 }
 
 }  // namespace
+
+double cpu_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
 
 Flow park(Warp& w, Group::Wait why, u32 pc) {
   w.now.pc = pc;
@@ -357,7 +359,7 @@ void Machine::launch() {
     if (out_of_time || deadlocked || trapped) return;
     if (outcome == Outcome::paused) paused.push_back(std::move(b));
     else spare.push_back(std::move(b));
-    if (!(next & 63) && now_seconds() > deadline) {
+    if (!(next & 63) && cpu_seconds() > deadline) {
       out_of_time = true;
       return;
     }
