@@ -11,7 +11,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import cupy
 import numpy as np
 
 from benchmarks.machine import machine, table
@@ -19,7 +18,7 @@ from grader import gpus
 from grader.build import build
 from grader.devices.cpu import read_declarations
 from grader.devices.gpu.bench import SharedBench
-from grader.devices.gpu.replay import Buffer, Replay, load_module
+from grader.devices.gpu.replay import Replay, load_module
 from grader.devices.probe import first_gpu_arch, gpu_names
 from grader.errors import Rejected
 from grader.explain import explain
@@ -114,15 +113,14 @@ def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu) -> Ready | None:
 def timed(bench: SharedBench, each: Ready) -> float:
     """Median TFLOPS; the first launch is not counted unless it is the only one."""
     size = each.plan.size
-    given = [Buffer(4 * count) for count in (size.m * size.k, size.k * size.n, size.m * size.n)]
-    for buffer in given[:2]:
-        bench.kernels.fill(buffer.floats(), 1)
-    module = load_module(Path(each.cubin).read_bytes())
-    replay = Replay(module, each.plan, given, bench.kernels, bench.stream)
-    started, times = time.monotonic(), []
-    while len(times) <= LAUNCHES and (not times or time.monotonic() - started < MOST_SECONDS):
-        times.append(bench.time(replay.launch))
-    cupy.get_default_memory_pool().free_all_blocks()
+    with bench.arena.memory(each.plan) as memory:
+        for buffer in memory.given()[:2]:
+            bench.kernels.fill(buffer.floats(), 1)
+        module = load_module(Path(each.cubin).read_bytes())
+        replay = Replay(module, each.plan, memory, bench.kernels, bench.stream)
+        started, times = time.monotonic(), []
+        while len(times) <= LAUNCHES and (not times or time.monotonic() - started < MOST_SECONDS):
+            times.append(bench.time(replay.launch))
     return size.flops / (statistics.median(times[1:] or times) * 1e-3) / 1e12
 
 

@@ -13,7 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import date
 from pathlib import Path
 
@@ -66,12 +66,15 @@ class Kernel:
             declared=read_declarations(self.built, str(folder), tools.sandbox),
             record_s=10, memory_mb=4096,
         )  # fmt: skip
+        self._memory = ExitStack()  # to the end of the process
         self.plans = {plan.size.m: plan for plan in recorded if isinstance(plan, Plan)}
 
     def case(self, bench: SharedBench, n: int) -> MeasuredCase:
+        """The first case of the process lies at the recorder's addresses, others in the pool."""
         module = load_module(self.built.cubin.read_bytes())
         planned = PlannedCase(id="case", plan=self.plans[n])
-        return MeasuredCase(bench, module, planned)
+        memory = self._memory.enter_context(bench.arena.memory(planned.plan))
+        return MeasuredCase(bench, module, planned, memory)
 
 
 def measured(bench: SharedBench, case: MeasuredCase, seconds: float) -> Timing:

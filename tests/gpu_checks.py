@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import cupy
 import msgspec
@@ -15,7 +16,8 @@ from grader.build import build
 from grader.devices import PlannedCase
 from grader.devices.cpu import read_declarations
 from grader.devices.gpu.bench import SharedBench
-from grader.devices.gpu.measure import MeasuredCase, time_case
+from grader.devices.gpu.measure import MeasuredCase, time_case, verify_case
+from grader.devices.gpu.memory import PlanMemory
 from grader.devices.gpu.messages import GpuJob
 from grader.devices.gpu.replay import load_module
 from grader.devices.probe import first_gpu_arch
@@ -44,9 +46,9 @@ def main() -> None:
     assert isinstance(plan, Plan)
     bench = SharedBench()
     said: dict[str, object] = {}
-    with bench.stream:
+    with bench.stream, bench.arena.memory(plan) as memory:
         module = load_module(built.cubin.read_bytes())
-        case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan))
+        case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan), memory)
         a, b, c = (cupy.empty(count, cupy.float32) for count in (300 * 501, 501 * 700, 300 * 700))
         bench.kernels.fill(a, KEYS[0])
         bench.kernels.fill(b, KEYS[1])
@@ -78,12 +80,24 @@ def main() -> None:
         except MachineError as error:
             said["faulty reference"] = str(error)
 
+        # While this plan's addresses are taken, another of the same lies elsewhere.
+        said["own addresses"] = replayed(bench, module, plan, memory)
+        with bench.arena.memory(plan) as elsewhere:
+            said["other addresses"] = replayed(bench, module, plan, elsewhere)
+
         # A GPU that could do next to nothing: any kernel is faster than it can be.
         bench.gpu = msgspec.structs.replace(bench.gpu, fp32_peak_tflops=1e-3)
         job = GpuJob(cubin="", cases=(), runs=1, run_seconds=0.01, baseline="cublas")
         outcome = time_case(bench, case, job, lambda: None)
         said["impossible"] = judge.judge_case(outcome, Rules())[0].value
     print(json.dumps(said))
+
+
+def replayed(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) -> dict[str, int]:
+    case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan), memory)
+    outcome = verify_case(bench, case)
+    assert outcome.error
+    return {"relocated": bool(memory.relocated), "wrong": outcome.error.wrong}
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ many new ones for each test, and what they find is kept here as an ``@example``.
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import os
@@ -28,10 +29,12 @@ from grader.errors import GraderError, LabError, Rejected, StoreError, UsageErro
 from grader.lab import DEFAULT_LAB, load_lab
 from grader.leaderboard import make_boards, read_entries
 from grader.leaderboard import render as boards
-from grader.model import Finding, Mnk, Plan, Severity, Verdict
+from grader.model import Finding, KernelInfo, Mnk, Plan, Severity, Verdict
 from grader.ptx import PtxError, parse
-from grader.record.check import is_sound
-from grader.record.layout import read_interface
+from grader.record.bounds import addresses
+from grader.record.check import Known, flaw
+from grader.record.layout import Interface, Symbol, read_interface
+from grader.record.targets import target_for
 from grader.report import html, terminal
 from grader.roster import late, read_roster
 from grader.submission import load_submission
@@ -312,13 +315,13 @@ def test_ptx(content: bytes) -> None:
         assert str(error)
 
 
+SIZES = (40, 60, 24, 100)
+AT = tuple(addresses(SIZES))
 PLAN = {
     "size": [2, 3, 5],
     "allocations": [
-        {"name": "A", "address": 4096, "size": 40, "symbol": None},
-        {"name": "B", "address": 8192, "size": 60, "symbol": None},
-        {"name": "C", "address": 12288, "size": 24, "symbol": None},
-        {"name": "workspace 1", "address": 16384, "size": 100, "symbol": None},
+        {"name": name, "address": address, "size": size, "symbol": None}
+        for name, address, size in zip(("A", "B", "C", "workspace 1"), AT, SIZES, strict=True)
     ],
     "operations": [
         {"type": "memset", "allocation": 2, "delta": 0, "value": 0, "size": 24},
@@ -330,13 +333,25 @@ PLAN = {
             "grid": [1, 1, 1],
             "block": [32, 1, 1],
             "shared_bytes": 0,
-            "params": "ABAAAAAAAAA=",
+            "params": base64.b64encode(AT[0].to_bytes(8, "little")).decode(),
             "pointers": [{"offset": 0, "allocation": 0, "delta": 0}],
             "carveout": -1,
         },
     ],
 }
-KERNEL = read_interface(".entry k(.param .u64 k_0) {}", Path("/nowhere")).entries
+KNOWN = Known(
+    declared=Interface(
+        entries=read_interface(".entry k(.param .u64 k_0) {}", Path("/nowhere")).entries,
+        symbols={"table": Symbol(space="global", size=4, align=4)},
+    ),
+    figures={"k": KernelInfo(name="k", registers=8, shared_bytes=0, spill_bytes=0)},
+    target=target_for("sm_80"),
+)
+
+
+def test_the_plan_that_is_changed_is_sound() -> None:
+    plan = msgspec.json.decode(json.dumps(PLAN), type=Plan)
+    assert flaw(plan, Mnk(m=2, n=3, k=5), KNOWN) is None
 
 
 @FUZZ
@@ -348,7 +363,7 @@ def test_plans_from_an_untrusted_process(document: Any) -> None:
         plan = msgspec.json.decode(json.dumps(document), type=Plan)
     except (msgspec.DecodeError, ValueError):
         return
-    if not is_sound(plan, Mnk(m=2, n=3, k=5), KERNEL):
+    if flaw(plan, Mnk(m=2, n=3, k=5), KNOWN) is not None:
         return
     sizes = [allocation.size for allocation in plan.allocations]
     assert sizes[:3] == [40, 60, 24]

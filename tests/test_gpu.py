@@ -20,6 +20,7 @@ from grader.grading import Bench, grade
 from grader.lab import Case, Lab, load_lab
 from grader.ladder import stored_ladders
 from grader.model import Mnk, Result, Verdict
+from grader.record import target_for
 from grader.report.text import score_block
 from grader.sandbox import Sandbox
 from grader.toolchain import find_toolchain
@@ -76,10 +77,23 @@ def test_a_good_kernel_is_measured_and_scored() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["split_k_atomic", "split_k_workspace", "constant_parameters", "dynamic_shared"]
+    "name",
+    [
+        *("split_k_atomic", "split_k_workspace", "constant_parameters", "dynamic_shared"),
+        *("pointers_in_a_packed_struct", "pointers_in_a_struct", "pointers_in_constants"),
+        *("pointers_before_the_start", "pointers_past_the_end", "pointers_into_the_middle"),
+        *("pointers_to_symbols", "two_workspaces", "variables_of_one_name"),
+    ],
 )
-def test_plans_of_several_operations_are_replayed(name: str) -> None:
-    assert graded(ROOT / "tests" / "fixtures" / "correct" / name).verdict is Verdict.AC
+def test_plans_are_replayed_at_their_own_addresses(name: str) -> None:
+    result = graded(ROOT / "tests" / "fixtures" / "correct" / name)
+    assert result.verdict is Verdict.AC, result.cases
+    assert "relocated" not in findings(result), result.findings
+
+
+@pytest.mark.parametrize("name", ["in_kernel_malloc", "function_pointers", "virtual_functions"])
+def test_what_only_a_gpu_can_run(name: str) -> None:
+    assert graded(ROOT / "tests" / "fixtures" / "gpu" / name).verdict is Verdict.AC
 
 
 @pytest.mark.parametrize(
@@ -166,6 +180,16 @@ def test_a_block_cannot_have_more_shared_memory_than_there_is(tmp_path: Path) ->
     assert "shared memory" in str(result.cases), result.cases
 
 
+def test_more_memory_than_the_gpu_has(tmp_path: Path) -> None:
+    memory = target_for(first_gpu_arch() or "").memory_bytes
+    text = (CHEATS / "skips_when_right" / "sgemm.cu").read_text()
+    text = text.replace("  gemm<<<", f"  void* all;\n  cudaMalloc(&all, {memory}ull);\n  gemm<<<")
+    (tmp_path / "sgemm.cu").write_text(text)
+    result = graded(tmp_path)
+    assert result.verdict is Verdict.RE, result
+    assert f"no room for the {memory} bytes" in str(result.cases), result.cases
+
+
 def test_who_shares_the_gpu_gets_no_low_score() -> None:
     busy = "import cupy, sys; x = cupy.ones((4096, 4096)); print(1, flush=True)\nwhile 1: x @ x"
     with subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.PIPE) as other:
@@ -205,6 +229,8 @@ def test_the_checks_themselves() -> None:
     assert said["freivalds, nan"] is None
     assert said["faulty reference"].startswith("the reference itself is wrong")
     assert said["impossible"] == "RF"
+    assert said["own addresses"] == {"relocated": False, "wrong": 0}
+    assert said["other addresses"] == {"relocated": True, "wrong": 0}
 
 
 def test_the_ladder_is_measured_and_says_where_a_kernel_stands(tmp_path: Path) -> None:

@@ -6,20 +6,21 @@ from grader.model.base import Dim3, Mnk, Record
 
 
 class Allocation(Record):
-    """A device allocation. ``address`` is the recorder's made-up device address."""
+    """A device allocation, at the address that the recorder gave it. A GPU maps its memory there,
+    except for symbols, which lie where the driver loads them."""
 
-    name: str  # "A", "B", "C", or "workspace 1", …
+    name: str  # "A", "B", "C", "workspace 1", …, or the symbol
     address: int
     size: int  # bytes
     symbol: str | None = None  # mangled name when this is a __device__ variable, not an allocation
 
 
 class PointerSlot(Record):
-    """A place inside a parameter block that holds a device pointer."""
+    """A device pointer in what a launch or a symbol write passes. Any eight bytes may hold one."""
 
-    offset: int  # bytes into Launch.params
+    offset: int  # bytes into Launch.params or SymbolWrite.data
     allocation: int  # index into Plan.allocations
-    delta: int  # bytes from the allocation's start
+    delta: int  # bytes from the allocation's start; may be negative or past its end
 
 
 class Launch(Record, tag="launch"):
@@ -55,6 +56,7 @@ class SymbolWrite(Record, tag="symbol"):
     symbol: str  # mangled name
     delta: int
     data: bytes
+    pointers: tuple[PointerSlot, ...] = ()
 
 
 class Plan(Record):

@@ -21,6 +21,7 @@ from grader.meter import PATIENCE
 from grader.model import (
     Build,
     Finding,
+    KernelInfo,
     Mnk,
     Plan,
     Record,
@@ -29,8 +30,9 @@ from grader.model import (
     Verdict,
 )
 from grader.native import compile_native
-from grader.record.check import is_sound
-from grader.record.layout import Entry, Interface
+from grader.record.bounds import MAX_PLAN_BYTES, macros
+from grader.record.check import Known, flaw
+from grader.record.layout import Interface
 from grader.record.lines import locate
 from grader.record.targets import Target, target_for
 from grader.sandbox import Completed, Limits, Sandbox
@@ -39,7 +41,8 @@ from grader.toolchain import Toolchain
 __all__ = ["Target", "prepare_recorder", "record", "target_for"]
 
 _SOURCES = Path(__file__).parent / "recorder"
-_MAX_REPLIES = 256 << 20  # bytes, all sizes together
+_HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
+_HEAD_BYTES = 64  # of a frame, at most
 _MAX_MESSAGE = 600  # characters
 _ATTEMPTS = 2  # one more when somebody kills the recorder, or host code that recorded nothing
 _START_S = 5.0  # allowed on top of the sizes' own time
@@ -72,7 +75,14 @@ class _Ended(Record):
 def prepare_recorder(toolchain: Toolchain) -> Path:
     """The recorder, compiled with this toolkit's headers unless it is in the cache."""
     version = toolchain.cuda_version.replace(".", "_")
-    flags = ("-O1", "-rdynamic", f"-I{toolchain.include}", f"-DTOOLKIT_{version}", "-ldl")
+    flags = (
+        "-O1",
+        "-rdynamic",
+        f"-I{toolchain.include}",
+        f"-DTOOLKIT_{version}",
+        *macros(),
+        "-ldl",
+    )
     return compile_native("recorder", sorted(_SOURCES.glob("*.cpp")), shared=False, flags=flags)
 
 
@@ -99,11 +109,11 @@ def record(
     if not sizes:
         return ()
     recorder = prepare_recorder(toolchain)
-    entries = declared.entries
+    known = _known(build, declared, target or target_for(build.arch))
     with tempfile.TemporaryDirectory(prefix="sgemm-record-") as name:
         scratch = Path(name).resolve()
         request = scratch / "request"
-        request.write_text(_request(build, entries, sizes, record_s, target))
+        request.write_text(_request(build, known, sizes, record_s))
         for _ in range(_ATTEMPTS):
             done = sandbox.run(
                 [str(recorder), str(request)],
@@ -111,7 +121,7 @@ def record(
                 limits=Limits(
                     cpu_s=record_s * len(sizes) + _START_S,
                     memory_mb=memory_mb,
-                    result_bytes=_MAX_REPLIES,
+                    result_bytes=(MAX_PLAN_BYTES + _HEAD_BYTES) * len(sizes),
                 ),
                 readable=[recorder, build.host_library, scratch],
             )
@@ -131,36 +141,38 @@ def record(
         words = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
         raise MachineError(f"the recorder does not run to its end: {words[0]}")
     outcomes = [
-        _outcome(one, size, entries, record_s) for one, size in zip(ended, sizes, strict=False)
+        _outcome(one, size, known, record_s) for one, size in zip(ended, sizes, strict=False)
     ]
     frames = {frame for one in outcomes if isinstance(one, _Refusal) for frame in one.frames}
     places = locate(frames, build, submission, sandbox)
     return tuple(one if isinstance(one, Plan) else _rejected(one, places) for one in outcomes)
 
 
-def _request(
-    build: Build,
-    entries: dict[str, Entry],
-    sizes: Sequence[Mnk],
-    record_s: float,
-    target: Target | None,
-) -> str:
+def _known(build: Build, declared: Interface, target: Target) -> Known:
+    """What a plan may refer to; kernels that ptxas said nothing of have no figures."""
+    unknown = [
+        KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
+        for name in declared.entries
+    ]
+    figures = {kernel.name: kernel for kernel in (*unknown, *build.kernels)}
+    return Known(declared=declared, figures=figures, target=target)
+
+
+def _request(build: Build, known: Known, sizes: Sequence[Mnk], record_s: float) -> str:
     """The recorder's input: one item a line, in the order that main.cpp reads them."""
-    chosen = target or target_for(build.arch)
-    numbers = msgspec.structs.astuple(chosen)[1:]
-    known = {kernel.name: kernel for kernel in build.kernels}
+    numbers = msgspec.structs.astuple(known.target)[1:]
     kernels = []
-    for name, entry in entries.items():
-        figures = known.get(name)
+    for name, entry in known.declared.entries.items():
+        figures = known.figures[name]
         params = " ".join(f"{param.offset} {param.size}" for param in entry.params)
-        registers, shared = (figures.registers, figures.shared_bytes) if figures else (0, 0)
         kernels.append(
-            f"{name} {registers} {shared} {entry.max_threads} {len(entry.params)} {params}"
+            f"{name} {figures.registers} {figures.shared_bytes} {entry.max_threads} "
+            f"{len(entry.params)} {params}"
         )
     lines = [
         str(build.host_library),
         f"{record_s} {PATIENCE * record_s}",
-        chosen.name,
+        known.target.name,
         " ".join(map(str, numbers)),
         str(len(kernels)),
         *kernels,
@@ -173,20 +185,20 @@ def _request(
 def _split(data: bytes, count: int) -> list[_Ended]:
     """The recorder's frames; fewer than ``count`` when it stopped early."""
     frames: list[_Ended] = []
+    at = 0
     while len(frames) < count:
-        head = re.match(rb"([012]) (\d+) (\d+)\n", data)
+        head = _HEAD.match(data, at)
         if head is None:
             break
-        end = head.end() + int(head[3])
+        at = head.end() + int(head[3])
         frames.append(
             _Ended(
                 timed_out=head[1] == b"1",
                 starved=head[1] == b"2",
                 status=int(head[2]),
-                reply=data[head.end() : end],
+                reply=data[head.end() : at],
             )
         )
-        data = data[end:]
     return frames
 
 
@@ -202,23 +214,22 @@ def _killed(ended: _Ended) -> bool:
     return killed and not ended.timed_out and not ended.starved and not ended.reply
 
 
-def _outcome(
-    ended: _Ended, size: Mnk, entries: dict[str, Entry], record_s: float
-) -> Plan | _Refusal:
+def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | _Refusal:
     """What the recorder says of one size, as far as it can be believed."""
     if ended.timed_out:
         message = f"host code did not return within {record_s:g} s"
         return _Refusal(verdict=Verdict.TLE, message=message)
     try:
         reply = msgspec.json.decode(ended.reply, type=_Reply)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return _silent(ended)
     refusal = reply.refusal
     if refusal is not None and refusal.verdict in (Verdict.FE, Verdict.RE):
         printable = "".join(c if c.isprintable() else "?" for c in refusal.message)
         return msgspec.structs.replace(refusal, message=printable[:_MAX_MESSAGE])
-    if reply.plan is None or not is_sound(reply.plan, size, entries):
-        message = "host code spoiled the record of its launches"
+    wrong = flaw(reply.plan, size, known) if reply.plan else "it holds no plan"
+    if reply.plan is None or wrong is not None:
+        message = f"host code spoiled the record of its launches: {wrong}"
         return _Refusal(verdict=Verdict.RE, message=message)
     return reply.plan
 

@@ -14,12 +14,23 @@ struct Argument {  // 4 bytes, a gap, a pointer, 2 bytes, a gap
   short last;
 };
 
+struct __attribute__((packed)) Packed {  // pointers where no pointer is aligned
+  char first;
+  float *inside, *before, *end;
+};
+
 __device__ float variable[16];
 __constant__ int constant_table[4];
+__constant__ Packed constant_pointers;
+__device__ char large_table[1 << 16];
 
 __global__ void tell(float* C, int value) { C[0] = value; }
 __global__ void take(char c, Argument argument, double d, float3 triple, const float* end) {
   if (c) argument.pointer[0] = float(d) + triple.z + *end;
+}
+__global__ void pack(Packed packed, float* symbol) {
+  *packed.inside = packed.before[4] + packed.end[-1] + symbol[1] + *constant_pointers.inside;
+  packed.inside[1] = large_table[threadIdx.x];
 }
 __global__ void none() {}
 __global__ void __launch_bounds__(128) bounded(float* C) { C[0] = 0; }
@@ -49,7 +60,9 @@ static int overflow(int n) {
 template <>
 void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
                        thrust::device_vector<float>& d_C, const int m, const int n, const int k) {
+  static const char table[1 << 16] = {1};
   float* A = d_A.data().get();
+  float* B = d_B.data().get();
   float* C = d_C.data().get();
   float* work = nullptr;
   void* nothing = nullptr;
@@ -138,6 +151,13 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
       tell<<<1, 1>>>(thrust::raw_pointer_cast(&copy[4]), int(copy.size()));
       break;
     }
+    case 10: {
+      Packed packed = {'x', C + 2, A - 4, B + k * n};
+      cudaGetSymbolAddress((void**)&work, variable);
+      cudaMemcpyToSymbol(constant_pointers, &packed, sizeof(packed));
+      pack<<<1, 1>>>(packed, work - 1);
+      break;
+    }
     // --- launches that CUDA refuses
     case 20: tell<<<0, 1>>>(C, 0); break;
     case 21: tell<<<1, 2048>>>(C, 0); break;
@@ -148,7 +168,11 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 26: bounded<<<1, 256>>>(C); break;
     case 27: hidden<<<1, 1025>>>(C); break;
     case 28: break;
+    // --- more than a plan can hold
     case 29: for (;;) tell<<<1, 1>>>(C, 0);
+    case 30: for (;;) cudaMemset(C, 0, 4);
+    case 31: for (;;) cudaMalloc(&work, 1);
+    case 32: for (;;) cudaMemcpyToSymbol(large_table, table, sizeof(table));
     // --- host code that ends badly
     case 40: *(volatile int*)nothing = 1; break;
     case 41: C[0] = 1; break;
@@ -161,7 +185,7 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 48: kill(getppid(), 9); tell<<<1, 1>>>(C, fork() < 0 ? 1 : 2); break;
     case 49: for (int fd = 3; fd < 64; ++fd) dprintf(fd, "0 0 2\n{}"); break;
     case 50: for (;;) {}
-    case 51: for (;;) cudaMalloc(&work, 1);
+    case 51: for (;;) cudaFree(nullptr);
     // --- what is not supported
     case 60: cudaMallocManaged(&work, 4); break;
     case 61: cublasSgemm_v2(1); break;
@@ -173,6 +197,7 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 80: cudaMemset(C, 0, 4 * m * n + 1); break;
     case 81: cudaFree(A); break;
     case 82: cudaMemcpy(C, &k, 4, cudaMemcpyDeviceToDevice); break;
+    case 84: cudaMemcpy(C, C + 1, 8, cudaMemcpyDeviceToDevice); break;
     case 83: cudaMemcpyToSymbol(constant_table, &k, 4, 16); break;
   }
 }

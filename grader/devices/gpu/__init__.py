@@ -26,7 +26,7 @@ from grader.devices.probe import first_gpu_uuid
 from grader.devices.process import Silence, WorkerProcess
 from grader.errors import MachineError
 from grader.lab import Lab
-from grader.model import Build, GpuInfo, Verdict
+from grader.model import Build, Finding, GpuInfo, Verdict
 from grader.native import lock_folder, locked
 
 _WORKER = (sys.executable, "-m", "grader.devices.gpu.worker")
@@ -94,8 +94,8 @@ class GpuDevice:
                         progress("running on the GPU", str(running.plan.size))
                     case Finished(outcome=outcome):
                         outcomes.append(outcome)
-                    case Broken(case=name, message=message):
-                        return (*outcomes, _ended(by_id[name], Verdict.RE, message))
+                    case Broken(case=name, message=message, findings=findings):
+                        return (*outcomes, _ended(by_id[name], Verdict.RE, message, findings))
                     case Failed(message=message):
                         raise MachineError(message)
                     case Done():
@@ -125,7 +125,9 @@ def _lock_of_the_gpu() -> Path:
     return lock_folder() / f"{first_gpu_uuid() or 'gpu'}.lock"
 
 
-def _ended(case: PlannedCase, verdict: Verdict, message: str) -> CaseOutcome:
+def _ended(
+    case: PlannedCase, verdict: Verdict, message: str, findings: tuple[Finding, ...] = ()
+) -> CaseOutcome:
     """A case that the worker did not survive."""
     return CaseOutcome(
         id=case.id,
@@ -135,7 +137,7 @@ def _ended(case: PlannedCase, verdict: Verdict, message: str) -> CaseOutcome:
         stopped=None,
         seconds=None,
         error=None,
-        findings=(),
+        findings=findings,
         lines=(),
         printed="",
     )

@@ -11,6 +11,7 @@ from cupy_backends.cuda.libs import cublas as _loads_the_libraries  # noqa: F401
 from grader.devices.gpu.baseline import WORKSPACE_BYTES, Cublas, Product
 from grader.devices.gpu.choice import Choices
 from grader.devices.gpu.kernels import Kernels
+from grader.devices.gpu.memory import Arena
 from grader.devices.gpu.watch import Watch, describe
 from grader.native import cache_folder
 
@@ -33,6 +34,7 @@ class SharedBench:
         self._workspace = cupy.empty(WORKSPACE_BYTES, dtype=cupy.uint8)
         self.cublas = Cublas(self.stream.ptr, int(self._workspace.data.ptr))
         self.choices = Choices(cache_folder() / "baselines", self.gpu, self.cublas.version)
+        self.arena = Arena()
         self._driver = ctypes.CDLL("libcuda.so.1")
         self._events = (cupy.cuda.Event(), cupy.cuda.Event())
         self.watch.begin()

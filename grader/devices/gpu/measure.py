@@ -15,8 +15,9 @@ import msgspec
 from grader.devices import CaseOutcome, PlannedCase
 from grader.devices.gpu.baseline import Product
 from grader.devices.gpu.bench import SharedBench
+from grader.devices.gpu.memory import Buffer, PlanMemory
 from grader.devices.gpu.messages import GpuJob
-from grader.devices.gpu.replay import Buffer, Replay
+from grader.devices.gpu.replay import Replay
 from grader.devices.gpu.watch import Sight
 from grader.errors import MachineError
 from grader.inputs import fresh_key
@@ -33,16 +34,15 @@ _BORNE = 10
 class MeasuredCase:
     """One size: its buffers, the submission's replay and cuBLAS's products."""
 
-    def __init__(self, bench: SharedBench, module: Any, planned: PlannedCase) -> None:
+    def __init__(
+        self, bench: SharedBench, module: Any, planned: PlannedCase, memory: PlanMemory
+    ) -> None:
         self.planned = planned
         self.size = planned.plan.size
-        m, n, k = self.size.m, self.size.n, self.size.k
         self._bench = bench
-        self._a, self._b = Buffer(4 * m * k), Buffer(4 * k * n)
-        self._c, self._reference = Buffer(4 * m * n), Buffer(4 * m * n)
-        self._replay = Replay(
-            module, planned.plan, (self._a, self._b, self._c), bench.kernels, bench.stream
-        )
+        self._a, self._b, self._c = memory.given()
+        self._reference = Buffer(4 * self.size.m * self.size.n)
+        self._replay = Replay(module, planned.plan, memory, bench.kernels, bench.stream)
         self.launch: Product = self._replay.launch
 
     def fresh(self) -> Keys:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.devices import CaseOutcome, PlannedCase
-from grader.model import GpuInfo, Plan, Record
+from grader.model import Finding, GpuInfo, Plan, Record
 
 
 class TimedCase(Record):
@@ -40,6 +40,7 @@ class Broken(Record, tag="broken"):
 
     case: str
     message: str  # "cudaErrorIllegalAddress: …"
+    findings: tuple[Finding, ...] = ()
 
 
 class Failed(Record, tag="failed"):

@@ -13,8 +13,9 @@ import cupy
 import msgspec
 
 from grader.devices.gpu.kernels import Kernels
+from grader.devices.gpu.memory import Arena
 from grader.devices.gpu.messages import Watching
-from grader.devices.gpu.replay import Buffer, Replay, load_module
+from grader.devices.gpu.replay import Replay, load_module
 from grader.inputs import fresh_key
 
 
@@ -22,18 +23,15 @@ def main() -> None:
     """JOB is a file that holds a JSON list of ``Watching``."""
     jobs = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=list[Watching])
     stream = cupy.cuda.Stream(non_blocking=True)
-    kernels = Kernels(stream)
+    kernels, arena = Kernels(stream), Arena()
     with stream:
         for job in jobs:
-            size = job.plan.size
-            given = [
-                Buffer(4 * count) for count in (size.m * size.k, size.k * size.n, size.m * size.n)
-            ]
-            for buffer in given[:2]:
-                kernels.fill(buffer.floats(), fresh_key())
-            module = load_module(Path(job.cubin).read_bytes())
-            Replay(module, job.plan, given, kernels, stream).launch()
-            stream.synchronize()
+            with arena.memory(job.plan) as memory:
+                for buffer in memory.given()[:2]:
+                    kernels.fill(buffer.floats(), fresh_key())
+                module = load_module(Path(job.cubin).read_bytes())
+                Replay(module, job.plan, memory, kernels, stream).launch()
+                stream.synchronize()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A launch plan on a real GPU: buffers with canaries, relocated pointers, one graph."""
+"""A launch plan on a real GPU: launches, memsets and copies in one graph, and the canaries."""
 
 from __future__ import annotations
 
@@ -12,68 +12,42 @@ from cupy.cuda import runtime
 from cupy_backends.cuda.api import driver
 
 from grader.devices.gpu.kernels import Kernels
+from grader.devices.gpu.memory import PlanMemory
 from grader.errors import MachineError, Rejected
-from grader.model import Allocation, Copy, Launch, Memset, Plan, SymbolWrite, Verdict
+from grader.model import Copy, Launch, Memset, Plan, PointerSlot, SymbolWrite, Verdict
 
-CANARY_BYTES = 1024
 _CANARY = 0x5AFEC0DE
 _MAX_DYNAMIC_SHARED, _CARVEOUT = 8, 9  # CUfunction_attribute
 _DEVICE_TO_DEVICE = 3
 _PARAM_POINTER, _PARAM_SIZE, _PARAM_END = 1, 2, 0  # CU_LAUNCH_PARAM_*
 
 
-class Buffer:
-    """Device memory with a canary on either side. ``words`` is the part between."""
-
-    def __init__(self, size: int) -> None:
-        padded = (size + 3) // 4 + 2 * CANARY_BYTES // 4
-        self._all = cupy.empty(padded, dtype=cupy.uint32)
-        edge = CANARY_BYTES // 4
-        self.before = self._all[:edge]
-        self.after = self._all[padded - edge :]
-        self.words = self._all[edge : padded - edge]
-        self.address = int(self.words.data.ptr)
-
-    def floats(self) -> Any:
-        return self.words.view(cupy.float32)
-
-
 class Replay:
     """One plan, ready to be launched again and again on ``stream``.
 
-    ``given`` are the buffers of A, B and C. Raises Rejected(RE) when the GPU has no room for what a
+    ``memory`` outlives it. Raises Rejected(RE) when the GPU has no room for what a
     launch asks, and CuPy's CUDA errors as they come.
     """
 
     def __init__(
-        self, module: Any, plan: Plan, given: Sequence[Buffer], kernels: Kernels, stream: Any
+        self, module: Any, plan: Plan, memory: PlanMemory, kernels: Kernels, stream: Any
     ) -> None:
         self._module = module
         self._kernels = kernels
         self._stream = stream
         self._keep: list[Any] = []
-        self.buffers: list[Buffer | None] = []
-        self._addresses: list[int] = []
-        for index, allocation in enumerate(plan.allocations):
-            self._place(allocation, given[index] if index < len(given) else None)
+        self._buffers = memory.buffers
+        self._addresses = [
+            self._symbol(allocation.name, 0, allocation.size) if buffer is None else buffer.address
+            for allocation, buffer in zip(plan.allocations, memory.buffers, strict=True)
+        ]
         self._allow_shared(plan)
         self._nodes = [self._node(operation) for operation in plan.operations]
-        for buffer in self._owned():
-            for edge in (buffer.before, buffer.after):
-                kernels.poison(edge, _CANARY)
+        for buffer in self._buffers:
+            if buffer is not None:
+                kernels.poison(buffer.before, _CANARY)
+                kernels.poison(buffer.after, _CANARY)
         self._graph = self._captured() if len(self._nodes) > 1 else None
-
-    def _owned(self) -> list[Buffer]:
-        return [buffer for buffer in self.buffers if buffer is not None]
-
-    def _place(self, allocation: Allocation, given: Buffer | None) -> None:
-        if allocation.symbol is not None:
-            self.buffers.append(None)
-            self._addresses.append(self._symbol(allocation.symbol, 0, allocation.size))
-            return
-        buffer = given or Buffer(allocation.size)
-        self.buffers.append(buffer)
-        self._addresses.append(buffer.address)
 
     def launch(self) -> None:
         """Everything the plan asks for, asynchronously."""
@@ -84,13 +58,13 @@ class Replay:
             node()
 
     def poison_workspaces(self) -> None:
-        for buffer in self.buffers[3:]:
+        for buffer in self._buffers[3:]:
             if buffer is not None:
                 self._kernels.poison(buffer.words)
 
     def broken_canary(self) -> int | None:
         """Index of an allocation whose surroundings were written, if any."""
-        for index, buffer in enumerate(self.buffers):
+        for index, buffer in enumerate(self._buffers):
             if buffer is None:
                 continue
             for edge in (buffer.before, buffer.after):
@@ -119,7 +93,8 @@ class Replay:
             source = self._addresses[operation.source] + operation.source_delta
         else:
             to = self._symbol(operation.symbol, operation.delta, len(operation.data))
-            staged = cupy.asarray(np.frombuffer(operation.data, np.uint8))
+            data = self._relocated(operation.data, operation.pointers)
+            staged = cupy.asarray(np.frombuffer(data, np.uint8))
             self._keep.append(staged)
             source = int(staged.data.ptr)
         size = operation.size if isinstance(operation, Copy) else len(operation.data)
@@ -127,11 +102,8 @@ class Replay:
 
     def _launch_node(self, launch: Launch) -> Callable[[], None]:
         function = self._module.get_function(launch.kernel)
-        block = bytearray(launch.params)
-        for slot in launch.pointers:
-            address = self._addresses[slot.allocation] + slot.delta
-            block[slot.offset : slot.offset + 8] = address.to_bytes(8, "little")
-        parameters = (ctypes.c_uint8 * max(len(block), 1)).from_buffer(block or bytearray(1))
+        block = self._relocated(launch.params, launch.pointers)
+        parameters = (ctypes.c_uint8 * max(len(block), 1))(*block)
         size = ctypes.c_size_t(len(block))
         extra = (ctypes.c_void_p * 5)(
             _PARAM_POINTER,
@@ -146,11 +118,22 @@ class Replay:
             function.ptr, *launch.grid, *launch.block, launch.shared_bytes, stream, 0, address
         )
 
+    def _relocated(self, data: bytes, pointers: Sequence[PointerSlot]) -> bytearray:
+        """``data`` with its pointers into what does not lie where the recorder said: variables of
+        the module, and buffers where the driver did not give their addresses."""
+        moved = bytearray(data)
+        for slot in pointers:
+            address = self._addresses[slot.allocation] + slot.delta
+            moved[slot.offset : slot.offset + 8] = address.to_bytes(8, "little")
+        return moved
+
     def _allow_shared(self, plan: Plan) -> None:
         """Raise every kernel's limit of dynamic shared memory to its largest launch."""
-        launches = [operation for operation in plan.operations if isinstance(operation, Launch)]
-        for name in sorted({launch.kernel for launch in launches}):
-            own = [launch for launch in launches if launch.kernel == name]
+        by_kernel: dict[str, list[Launch]] = {}
+        for operation in plan.operations:
+            if isinstance(operation, Launch):
+                by_kernel.setdefault(operation.kernel, []).append(operation)
+        for name, own in sorted(by_kernel.items()):
             function = self._module.get_function(name)
             for attribute, value in (
                 (_MAX_DYNAMIC_SHARED, max(launch.shared_bytes for launch in own)),
@@ -171,7 +154,7 @@ class Replay:
             ctypes.c_void_p(self._module.ptr),
             name.encode(),
         )
-        if status or start < 0 or start + size > room.value:
+        if status or not 0 <= start <= room.value or size > room.value - start:
             raise MachineError(f"{name} has no {size} bytes at {start}")
         return address.value + start
 

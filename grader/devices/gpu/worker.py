@@ -34,6 +34,7 @@ from grader.devices.gpu.messages import (
 )
 from grader.devices.gpu.replay import load_module
 from grader.errors import GraderError, Rejected
+from grader.model import Finding, Verdict
 
 _ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
 
@@ -52,30 +53,45 @@ def _run(job: GpuJob, replies: _Replies) -> None:
     replies.send(Ready(gpu=bench.gpu))
     module = load_module(Path(job.cubin).read_bytes())
     for each in job.cases:
-        name = each.case.id
-        replies.send(Beat(case=name))
-        try:
-            replies.send(Finished(outcome=_one(bench, module, each, job, replies)))
-        except _ERRORS as error:
-            replies.send(Broken(case=name, message=str(error)))
+        replies.send(Beat(case=each.case.id))
+        reply = _one(bench, module, each, job, replies)
+        replies.send(reply)
+        if isinstance(reply, Broken):
             return
     replies.send(Done())
 
 
 def _one(
     bench: SharedBench, module: Any, each: TimedCase, job: GpuJob, replies: _Replies
-) -> CaseOutcome:
+) -> Finished | Broken:
     planned = each.case
     # Nothing of the case before lies about, and the card need hold one case only.
     cupy.get_default_memory_pool().free_all_blocks()
-    with bench.stream:
-        try:
-            case = MeasuredCase(bench, module, planned)
-        except Rejected as refusal:
-            return refused(planned.id, planned.plan.size, refusal)
-        if each.timed:
-            return time_case(bench, case, job, lambda: replies.send(Beat(case=planned.id)))
-        return verify_case(bench, case)
+    notes: tuple[Finding, ...] = ()
+    try:
+        with bench.stream, bench.arena.memory(planned.plan) as memory:
+            notes = memory.notes()
+            case = MeasuredCase(bench, module, planned, memory)
+            outcome = _outcome(bench, case, each, job, replies)
+    except Rejected as refusal:
+        outcome = refused(planned.id, planned.plan.size, refusal)
+    except MemoryError:
+        asked = sum(allocation.size for allocation in planned.plan.allocations[3:])
+        if not asked:
+            raise
+        words = f"the GPU has no room for the {asked} bytes that run_custom allocates"
+        outcome = refused(planned.id, planned.plan.size, Rejected(Verdict.RE, words))
+    except _ERRORS as error:
+        return Broken(case=planned.id, message=str(error), findings=notes)
+    return Finished(outcome=msgspec.structs.replace(outcome, findings=(*outcome.findings, *notes)))
+
+
+def _outcome(
+    bench: SharedBench, case: MeasuredCase, each: TimedCase, job: GpuJob, replies: _Replies
+) -> CaseOutcome:
+    if each.timed:
+        return time_case(bench, case, job, lambda: replies.send(Beat(case=each.case.id)))
+    return verify_case(bench, case)
 
 
 def main() -> None:
@@ -90,8 +106,8 @@ def main() -> None:
             _run(msgspec.json.decode(line, type=GpuJob), replies)
         except GraderError as error:
             replies.send(Failed(message=str(error)))
-        except (cupy.cuda.memory.OutOfMemoryError, *_ERRORS) as error:
-            replies.send(Failed(message=f"the GPU failed: {error}"))
+        except (MemoryError, *_ERRORS) as error:
+            replies.send(Failed(message=f"the GPU failed: {error or 'out of memory'}"))
         except Exception as error:  # a fault of ours: said in one line, the traceback in the log
             traceback.print_exc()
             replies.send(Failed(message=f"the GPU worker failed: {error!r}"))

@@ -123,7 +123,7 @@ Entry load() {
 
 bool in_device_range(const void* address) {
   const uint64_t value = reinterpret_cast<uint64_t>(address);
-  return value >= FIRST_ADDRESS && value < FIRST_ADDRESS + (uint64_t(1) << 43);
+  return value >= FIRST_ADDRESS - REACH && value - FIRST_ADDRESS + REACH < ARENA_BYTES;
 }
 
 Frames call_stack() {

@@ -21,7 +21,6 @@ Request request;
 namespace {
 
 constexpr size_t DEFAULT_SHARED = 48 << 10;  // bytes, static and dynamic, before any attribute
-constexpr size_t MAX_REPLY = 80 << 20;
 constexpr int PATIENCE_MS = 1000;
 
 bool read_request(const char* path) {
@@ -89,7 +88,7 @@ Ended await(pid_t child, int fd) {
     pollfd ready = {fd, POLLIN, 0};
     if (poll(&ready, 1, int(left * 1000) + 1) == 0) continue;
     const ssize_t n = read(fd, chunk, sizeof chunk);
-    if (n <= 0 || ended.reply.size() + n > MAX_REPLY) break;
+    if (n <= 0 || ended.reply.size() + n > MAX_PLAN_BYTES) break;
     ended.reply.append(chunk, n);
   }
   // Its end of the pipe closes when it ends, and a moment later it can be waited for. One that lives

@@ -11,7 +11,6 @@ struct Symbol {
 };
 
 std::map<const void*, Symbol> symbols;
-size_t workspaces = 0;
 
 Symbol& symbol_of(const void* variable, const char* caller) {
   const auto found = symbols.find(variable);
@@ -21,10 +20,8 @@ Symbol& symbol_of(const void* variable, const char* caller) {
 }
 
 void* address_of(Symbol& symbol) {
-  if (symbol.address == nullptr) {
-    if (plan_full()) refuse("RE", "too many allocations");
-    symbol.address = plan_allocate(readable_name(symbol.name), symbol.bytes, symbol.name);
-  }
+  if (symbol.address == nullptr)
+    symbol.address = plan_allocate(symbol.name, symbol.bytes, symbol.name);
   return symbol.address;
 }
 
@@ -47,9 +44,9 @@ cudaError_t allocate(void** address, size_t bytes, const char* caller) {
   if (address == nullptr) return failed(cudaErrorInvalidValue, caller);
   *address = nullptr;
   if (bytes == 0) return cudaSuccess;
-  const size_t left = request.target.memory_bytes - plan_allocated_bytes();
-  if (bytes > left || plan_full()) return failed(cudaErrorMemoryAllocation, caller);
-  *address = plan_allocate("workspace " + std::to_string(++workspaces), bytes);
+  const size_t left = request.target.memory_bytes - plan_workspace_bytes();
+  if (bytes > left) return failed(cudaErrorMemoryAllocation, caller);
+  *address = plan_allocate_workspace(bytes);
   return cudaSuccess;
 }
 
@@ -83,7 +80,11 @@ cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind 
   if (bytes == 0) return cudaSuccess;
   check_direction(in_device_range(source), in_device_range(target), kind, caller);
   const Place from = device_place(source, bytes, caller, "the source");
-  plan_copy(from, device_place(target, bytes, caller, "the target"), bytes);
+  const Place to = device_place(target, bytes, caller, "the target");
+  const size_t apart = from.delta > to.delta ? from.delta - to.delta : to.delta - from.delta;
+  if (from.allocation == to.allocation && apart < bytes)
+    refuse("RE", std::string(caller) + ": source and target overlap, which CUDA leaves undefined");
+  plan_copy(from, to, bytes);
   return cudaSuccess;
 }
 
@@ -126,7 +127,7 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t) { return release(address,
 
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
   *total = request.target.memory_bytes;
-  *free_bytes = request.target.memory_bytes - plan_allocated_bytes();
+  *free_bytes = request.target.memory_bytes - plan_workspace_bytes();
   return cudaSuccess;
 }
 

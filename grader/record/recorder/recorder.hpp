@@ -11,6 +11,7 @@
 //   order.cpp       streams, events, errors, synchronisation
 //
 // Everything below is one process per problem size, with one thread: plain globals will do.
+// Bounds and addresses (MAX_LAUNCHES, FIRST_ADDRESS and others) are macros from bounds.py.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -74,14 +75,13 @@ void stub_unresolved(void* library);
 struct Place {
   size_t allocation, delta;
 };
-constexpr uint64_t FIRST_ADDRESS = 0x6a5d00000000;
 struct Buffers {
   float *a, *b, *c;
 };
 Buffers plan_begin(const Size& size);
 void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol = "");
-size_t plan_allocated_bytes();
-bool plan_full();
+void* plan_allocate_workspace(size_t bytes);
+size_t plan_workspace_bytes();  // of all, freed ones included
 void plan_free(size_t allocation);
 // The live allocation that holds [address, address + bytes]; false when there is none.
 bool plan_find(const void* address, size_t bytes, Place& place);
@@ -89,7 +89,7 @@ void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params);
 void plan_memset(Place place, int value, size_t bytes);
 void plan_copy(Place source, Place target, size_t bytes);
-void plan_symbol(const std::string& symbol, size_t delta, const void* data, size_t bytes);
+void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes);
 size_t plan_launches();
 std::string plan_json();
 std::string json_text(const std::string& text);

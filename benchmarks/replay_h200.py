@@ -1,0 +1,122 @@
+"""Replay at the recorder's own addresses beside the pool's: `python -m benchmarks.replay_h200`.
+
+The same plan twice in one process: the first takes the addresses, the second falls back. Their
+launches alternate, with the judge's stopwatch and a flushed L2. Beside them is what mapping costs,
+and programs with pointers in odd places, replayed both ways.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from grader.build import build
+from grader.devices import PlannedCase
+from grader.devices.cpu import read_declarations
+from grader.devices.gpu.bench import SharedBench
+from grader.devices.gpu.measure import MeasuredCase, verify_case
+from grader.devices.gpu.memory import PlanMemory
+from grader.devices.gpu.replay import load_module
+from grader.devices.probe import first_gpu_arch
+from grader.model import Build, Mnk, Plan
+from grader.record import record
+from grader.sandbox import Sandbox
+from grader.submission import load_submission
+from grader.toolchain import find_toolchain
+
+ROOT = Path(__file__).resolve().parents[1]
+EXTENTS = (512, 1024, 4096)
+TIMED = ("submissions/alice", "reference/25_dispatch")
+ROUNDS = {512: 400, 1024: 400, 4096: 40}
+FIXTURES = sorted((ROOT / "tests" / "fixtures" / "correct").glob("*point*"))
+
+
+def prepared(folder: Path, sizes: tuple[Mnk, ...], arch: str) -> tuple[Build, tuple[Plan, ...]]:
+    toolchain, sandbox, submission = find_toolchain(), Sandbox.open("auto"), load_submission(folder)
+    built = build(submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192)
+    declared = read_declarations(built, str(folder), sandbox)
+    plans = record(
+        built, submission, sizes, toolchain, sandbox, declared=declared, record_s=20, memory_mb=4096
+    )
+    return built, tuple(plan for plan in plans if isinstance(plan, Plan))
+
+
+def case_of(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) -> MeasuredCase:
+    return MeasuredCase(bench, module, PlannedCase(id="case", plan=plan, seed=7), memory)
+
+
+def side_by_side(bench: SharedBench, folder: str, arch: str) -> None:
+    built, plans = prepared(ROOT / folder, tuple(Mnk(m=n, n=n, k=n) for n in EXTENTS), arch)
+    module = load_module(built.cubin.read_bytes())
+    for plan in plans:
+        started = time.perf_counter()
+        with bench.arena.memory(plan) as own:
+            mapped = time.perf_counter() - started
+            with bench.arena.memory(plan) as pool:
+                assert pool.relocated and not own.relocated, own.relocated
+                at_home = case_of(bench, module, plan, own)
+                elsewhere = case_of(bench, module, plan, pool)
+                times = alternated(bench, {"own": at_home, "pool": elsewhere})
+            started = time.perf_counter()
+        unmapped = time.perf_counter() - started
+        own_ms, pool_ms, own_cublas, pool_cublas = (
+            statistics.median(values[4:]) for values in times.values()
+        )
+        print(
+            f"{folder:22} {plan.size.m:5}  own {own_ms:9.5f} ms  pool {pool_ms:9.5f} ms  "
+            f"own / pool {own_ms / pool_ms:.4f}, of cuBLAS {own_cublas / pool_cublas:.4f}  "
+            f"map {1e3 * mapped:.1f} ms  unmap {1e3 * unmapped:.1f} ms",
+            flush=True,
+        )
+
+
+def alternated(bench: SharedBench, cases: dict[str, MeasuredCase]) -> dict[str, list[float]]:
+    """Milliseconds of the submission in each case, then of cuBLAS in each."""
+    times: dict[str, list[float]] = {name: [] for name in (*cases, *(f"{n} cuBLAS" for n in cases))}
+    products = {}
+    for name, case in cases.items():
+        case.fresh()
+        products[name] = bench.cublas.sgemm(case.size, *case.addresses)
+    size = next(iter(cases.values())).size.m
+    for turn in range(ROUNDS[size]):
+        order = list(cases) if turn % 2 else list(reversed(cases))
+        for name in order:
+            times[name].append(bench.time(cases[name].launch))
+        for name in order:
+            times[f"{name} cuBLAS"].append(bench.time(products[name]))
+    return times
+
+
+def odd_pointers(bench: SharedBench, arch: str) -> None:
+    size = Mnk(m=129, n=65, k=33)
+    for folder in FIXTURES:
+        built, (plan,) = prepared(folder, (size,), arch)
+        module = load_module(built.cubin.read_bytes())
+        with bench.arena.memory(plan) as own, bench.arena.memory(plan) as pool:
+            seen = []
+            for memory in (own, pool):
+                outcome = verify_case(bench, case_of(bench, module, plan, memory))
+                assert outcome.error
+                where = f"relocated ({memory.relocated})" if memory.relocated else "own addresses"
+                kinds = [finding.kind for finding in outcome.findings]
+                seen.append(f"{where}: {outcome.error.wrong} wrong {kinds or ''}")
+        print(f"{folder.name:32} {'; '.join(seen)}", flush=True)
+
+
+def main() -> None:
+    arch = first_gpu_arch()
+    if arch is None:
+        raise SystemExit("no NVIDIA GPU here")
+    bench = SharedBench()
+    print(f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}")
+    with bench.stream:
+        odd_pointers(bench, arch)
+        for folder in TIMED:
+            side_by_side(bench, folder, arch)
+
+
+if __name__ == "__main__":
+    main()

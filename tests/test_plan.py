@@ -1,0 +1,245 @@
+"""Plans that no honest host code could have written are refused, whichever field was forged."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.model import (
+    Allocation,
+    Copy,
+    KernelInfo,
+    KernelParam,
+    Launch,
+    Memset,
+    Mnk,
+    Plan,
+    PointerSlot,
+    SymbolWrite,
+)
+from grader.record import bounds
+from grader.record.check import Known, flaw
+from grader.record.layout import Entry, Interface, Symbol
+from grader.record.targets import target_for
+
+SIZE = Mnk(m=2, n=3, k=5)
+NAMES = ("A", "B", "C", "workspace 1", "table", "workspace 2")
+SIZES = (40, 60, 24, 1 << 33, 64, 100)
+AT = tuple(bounds.addresses(SIZES))
+TARGET = target_for("sm_80")
+ENTRY = Entry(params=(KernelParam(offset=0, size=24),), max_threads=256)
+KNOWN = Known(
+    declared=Interface(
+        entries={"k": ENTRY},
+        symbols={
+            "table": Symbol(space="global", size=64, align=4),
+            "constant": Symbol(space="const", size=16, align=4),
+        },
+    ),
+    figures={"k": KernelInfo(name="k", registers=128, shared_bytes=1024, spill_bytes=0)},
+    target=TARGET,
+)
+
+
+def words(*values: int) -> bytes:
+    return b"".join(value.to_bytes(8, "little") for value in values)
+
+
+PLAN = Plan(
+    size=SIZE,
+    allocations=tuple(
+        Allocation(name=name, address=at, size=size, symbol=name if name == "table" else None)
+        for name, at, size in zip(NAMES, AT, SIZES, strict=True)
+    ),
+    operations=(
+        Memset(allocation=2, delta=4, value=255, size=20),
+        Copy(source=3, source_delta=8, target=3, target_delta=16, size=8),
+        SymbolWrite(
+            symbol="constant",
+            delta=4,
+            data=b"123" + words(AT[4] + 64),
+            pointers=(PointerSlot(offset=3, allocation=4, delta=64),),
+        ),
+        Launch(
+            kernel="k",
+            grid=(7, 1, 1),
+            block=(32, 8, 1),
+            shared_bytes=2048,
+            params=words(AT[0] - 4, 1, AT[5]),
+            pointers=(
+                PointerSlot(offset=0, allocation=0, delta=-4),
+                PointerSlot(offset=16, allocation=5, delta=0),
+            ),
+        ),
+    ),
+)
+
+
+def far(low: int, high: int) -> st.SearchStrategy[int]:
+    """Integers outside [low, high]: beside it, of either sign, and where 32 and 64 bits wrap."""
+    edges = [
+        low - 1,
+        high + 1,
+        *(s * 2**n + d for s in (1, -1) for n in (31, 32, 63, 64, 80) for d in (-1, 0, 1)),
+    ]
+    return st.one_of(st.sampled_from(edges), st.integers()).filter(lambda v: not low <= v <= high)
+
+
+def other(*values: object) -> st.SearchStrategy[Any]:
+    """Text and names of something else."""
+    names = st.sampled_from([*NAMES, "constant", "k", "", "A" * 10000, "\x1b[2J"])
+    return st.one_of(names, st.text(max_size=9)).filter(lambda text: text not in values)
+
+
+MEMORY, DO = "allocations", "operations"
+FORGED: dict[tuple[str | int, ...], st.SearchStrategy[Any]] = {
+    **{("size", i): far(v, v) for i, v in enumerate((2, 3, 5))},
+    **{(MEMORY, i, "address"): far(at, at) for i, at in enumerate(AT)},
+    **{(MEMORY, i, "size"): far(SIZES[i], SIZES[i]) for i in (0, 1, 2, 4)},
+    (MEMORY, 3, "size"): far(1, TARGET.memory_bytes - SIZES[5]),
+    **{(MEMORY, i, "name"): other(name) for i, name in enumerate(NAMES)},
+    **{(MEMORY, i, "symbol"): other(None) for i in (0, 1, 2, 3, 5)},
+    (MEMORY, 4, "symbol"): st.one_of(st.none(), other("table")),
+    (DO, 0, "allocation"): far(0, 5),
+    (DO, 0, "delta"): far(0, 4),
+    (DO, 0, "value"): far(0, 255),
+    (DO, 0, "size"): far(1, 20),
+    (DO, 1, "source"): st.sampled_from([-1, 6, 2**63]),
+    (DO, 1, "source_delta"): st.one_of(far(0, SIZES[3] - 8), st.integers(9, 23)),
+    (DO, 1, "target"): far(0, 5),
+    (DO, 1, "target_delta"): st.one_of(far(0, SIZES[3] - 8), st.integers(1, 15)),
+    (DO, 1, "size"): far(1, 8),
+    (DO, 2, "symbol"): other("constant", "table"),
+    (DO, 2, "delta"): far(0, 5),
+    (DO, 2, "pointers", 0, "offset"): far(3, 3),
+    (DO, 2, "pointers", 0, "allocation"): far(4, 4),
+    (DO, 2, "pointers", 0, "delta"): far(64, 64),
+    (DO, 3, "kernel"): other("k"),
+    **{(DO, 3, "grid", i): far(1, m) for i, m in enumerate((2**31 - 1, 65535, 65535))},
+    **{(DO, 3, "block", i): far(1, most) for i, most in enumerate((32, 8, 1))},
+    (DO, 3, "shared_bytes"): far(0, TARGET.shared_optin - 1024),
+    (DO, 3, "carveout"): far(-1, 100),
+    (DO, 3, "pointers", 0, "offset"): far(0, 0),
+    (DO, 3, "pointers", 1, "offset"): far(16, 16),
+    (DO, 3, "pointers", 0, "allocation"): far(0, 0),
+    (DO, 3, "pointers", 1, "delta"): far(0, 0),
+}
+
+
+def forged(path: tuple[str | int, ...], value: object) -> Plan:
+    """PLAN with one value in another's place."""
+    document = msgspec.to_builtins(PLAN, builtin_types=(bytes,))
+    place = document
+    if path[0] == "size":
+        document["size"] = list(document["size"])
+    for step in path[:-1]:
+        if isinstance(place[step], tuple):
+            place[step] = list(place[step])
+        place = place[step]
+    place[path[-1]] = value
+    return msgspec.convert(document, Plan)
+
+
+def changed(index: int, **fields: Any) -> Plan:
+    operations = list(PLAN.operations)
+    operations[index] = msgspec.structs.replace(operations[index], **fields)
+    return msgspec.structs.replace(PLAN, operations=tuple(operations))
+
+
+def test_the_plan_that_is_forged_is_sound() -> None:
+    assert flaw(PLAN, SIZE, KNOWN) is None
+
+
+@pytest.mark.parametrize("path", FORGED, ids=lambda path: ".".join(map(str, path)))
+def test_a_forged_field_is_refused(path: tuple[str | int, ...]) -> None:
+    @settings(max_examples=30, derandomize=True, database=None, deadline=None)
+    @given(value=FORGED[path])
+    def refuses(value: object) -> None:
+        assert flaw(forged(path, value), SIZE, KNOWN) is not None
+
+    refuses()
+
+
+LAUNCH = PLAN.operations[3]
+MANY = {
+    "no launch": (PLAN.operations[0],),
+    "launches": (LAUNCH,) * (bounds.MAX_LAUNCHES + 1),
+    "transfers": (*PLAN.operations[:1] * (bounds.MAX_TRANSFERS + 1), LAUNCH),
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_too_many_or_too_few_operations(kind: str) -> None:
+    assert "too many" in (
+        flaw(msgspec.structs.replace(PLAN, operations=MANY[kind]), SIZE, KNOWN) or ""
+    )
+
+
+def with_allocations(*added: tuple[str, int, str | None]) -> Plan:
+    rows = [(a.name, a.size, a.symbol) for a in PLAN.allocations] + list(added)
+    places = bounds.addresses(size for _, size, _ in rows)
+    made = (
+        Allocation(name=name, address=at, size=size, symbol=symbol)
+        for (name, size, symbol), at in zip(rows, places, strict=True)
+    )
+    return msgspec.structs.replace(PLAN, allocations=tuple(made))
+
+
+def test_allocations_that_only_look_right() -> None:
+    assert flaw(with_allocations(("workspace 3", 8, None)), SIZE, KNOWN) is None
+    assert flaw(with_allocations(("constant", 16, "constant")), SIZE, KNOWN) is None
+    for added, words_ in (
+        ([("table", 64, "table")], "twice"),
+        ([("workspace 2", 8, None)], "numbered"),
+        ([("unknown", 8, "unknown")], "declares"),
+        ([("workspace 3", TARGET.memory_bytes, None)], "exceed"),
+        ([(f"workspace {i}", 8, None) for i in range(3, 1100)], "too many allocations"),
+    ):
+        assert words_ in (flaw(with_allocations(*added), SIZE, KNOWN) or ""), added
+
+
+def test_parameters_and_data_have_their_lengths() -> None:
+    assert isinstance(LAUNCH, Launch)
+    for params in (b"", LAUNCH.params[:-1], LAUNCH.params + b"\0"):
+        assert flaw(changed(3, params=params, pointers=()), SIZE, KNOWN) is not None
+    assert flaw(changed(2, data=b"\0" * 12, pointers=()), SIZE, KNOWN) is None
+    assert flaw(changed(2, data=b"\0" * 13, pointers=()), SIZE, KNOWN) is not None
+
+
+def test_pointers_overlap_nowhere_and_stand_in_order() -> None:
+    assert isinstance(LAUNCH, Launch)
+    first, second = LAUNCH.pointers
+    assert flaw(changed(3, pointers=(first,)), SIZE, KNOWN) is None
+    assert flaw(changed(3, pointers=(second, first)), SIZE, KNOWN) is not None
+    assert flaw(changed(3, pointers=(first, first)), SIZE, KNOWN) is not None
+
+
+def test_registers_bound_a_block() -> None:
+    many = KernelInfo(name="k", registers=255, shared_bytes=0, spill_bytes=0)
+    entry = msgspec.structs.replace(ENTRY, max_threads=1024)
+    declared = Interface(entries={"k": entry}, symbols=KNOWN.declared.symbols)
+    known = msgspec.structs.replace(KNOWN, declared=declared, figures={"k": many})
+    assert flaw(changed(3, block=(256, 1, 1)), SIZE, known) is None
+    assert flaw(changed(3, block=(257, 1, 1)), SIZE, known) is not None
+
+
+def test_the_largest_plan_is_checked_at_once() -> None:
+    added = [(f"workspace {i}", 8, None) for i in range(3, bounds.MAX_ALLOCATIONS - 3)]
+    operations = (*(PLAN.operations[0],) * bounds.MAX_TRANSFERS, *(LAUNCH,) * bounds.MAX_LAUNCHES)
+    plan = msgspec.structs.replace(with_allocations(*added), operations=operations)
+    started = time.process_time()
+    assert flaw(plan, SIZE, KNOWN) is None
+    assert time.process_time() - started < 5
+
+
+def test_addresses_leave_red_zones() -> None:
+    at = list(bounds.addresses((1, bounds.STRIDE, bounds.STRIDE // 2, 3 * bounds.STRIDE, 8)))
+    sizes = (1, bounds.STRIDE, bounds.STRIDE // 2, 3 * bounds.STRIDE)
+    gaps = [after - before - size for before, after, size in zip(at, at[1:], sizes, strict=False)]
+    assert min(gaps) >= bounds.STRIDE // 2 > bounds.REACH
+    assert all((address - bounds.RED_ZONE) % bounds.STRIDE == 0 for address in at)
