@@ -72,7 +72,7 @@ class Kernel:
     def case(self, bench: SharedBench, n: int) -> MeasuredCase:
         """The first case of the process lies at the recorder's addresses, others in the pool."""
         module = load_module(self.built.cubin.read_bytes())
-        planned = PlannedCase(id="case", plan=self.plans[n], seed=time.time_ns())
+        planned = PlannedCase(id="case", plan=self.plans[n])
         memory = self._memory.enter_context(bench.arena.memory(planned.plan))
         return MeasuredCase(bench, module, planned, memory)
 
@@ -88,7 +88,7 @@ def shown(timing: Timing) -> str:
     low, high = timing.ratio_ci
     return (
         f"{timing.ratio:.4f} ± {(high - low) / 2:.4f} ({timing.samples} samples, noise "
-        f"{100 * timing.noise:.2f} %, {timing.stopped}, {timing.best_tflops:.2f} TFLOPS)"
+        f"{100 * timing.noise:.2f} %, {timing.stopped}, {timing.scored_tflops:.2f} TFLOPS)"
     )
 
 
@@ -146,12 +146,12 @@ def anatomy(bench: SharedBench, kernel: Kernel) -> None:
         spent.setdefault(name, []).append(1e3 * (time.perf_counter() - begun))
 
     for _ in range(5):
-        seeds: list[tuple[int, int]] = []
-        part("fresh inputs and poison", lambda made=seeds: made.append(case.fresh()))
+        keys: list[tuple[bytes, bytes]] = []
+        part("fresh inputs and poison", lambda made=keys: made.append(case.fresh()))
         part("submission, with L2 flush", lambda: bench.time(case.launch))
         part("baseline, with L2 flush", lambda: bench.time(baseline))
         part("NVML", bench.watch.look)
-        part("comparison, inputs, canaries", lambda made=seeds: case.check(made[0], 0.0))
+        part("comparison, inputs, canaries", lambda made=keys: case.check(made[0], 0.0))
     part("FP64 check of the reference, once", case.prove_reference)
     print(f"\none repetition at {SIZES[-1]}, milliseconds:")
     for name, values in spent.items():

@@ -11,6 +11,7 @@ from grader import verify
 from grader.build import build
 from grader.devices.cpu import read_declarations
 from grader.grading import Bench, grade
+from grader.inputs import make_inputs
 from grader.lab import load_lab
 from grader.model import Mnk, Plan
 from grader.record import record
@@ -58,7 +59,7 @@ def seconds(folder: Path, extent: int, bench: Bench) -> float:
     if not isinstance(plan, Plan):
         raise plan
     simulator = Simulator(built.ptx.read_text(), submission.folder)
-    a, b = verify.make_inputs(size, 1)
+    a, b = make_inputs(size)
     taken = []
     for _ in range(REPEATS):
         c = verify.poisoned(size)

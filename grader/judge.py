@@ -6,7 +6,7 @@ One case, the first rule that applies:
 - tensor-core instructions where the lab forbids them → RF
 - faster than the GPU can be in FP32 → RF
 - an illegal access or a trap → RE
-- endless loop, deadlock, time limit → TLE
+- endless loop, deadlock, time limit, a launch that took far longer than the timed ones → TLE
 - wrong values → WA
 - another error of the simulator (race, uninitialised read, divergent barrier, changed input)
   → WA, even though the values came out right here
@@ -26,7 +26,7 @@ from grader.lab import Case, Rules
 from grader.model import CaseResult, Finding, LineCount, Severity, Verdict
 
 _ILLEGAL = frozenset({"out-of-bounds", "misaligned", "bad-launch", "canary", "trap"})
-_STUCK = frozenset({"endless-loop", "deadlock"})
+_STUCK = frozenset({"endless-loop", "deadlock", "untimed-work"})
 _WHY_IT_COUNTS = {
     "race": "on a GPU they depend on timing",
     "uninitialized-read": "they depend on what memory held before",
@@ -58,7 +58,7 @@ def judge_cases(
             results.append(_unrun(case, Verdict.TLE, "the time for all cases is used up"))
             continue
         verdict, message = judge_case(outcome, rules)
-        if verdict is Verdict.TLE:
+        if verdict is Verdict.TLE and outcome.error is None:  # it did not run to its end
             too_slow = case.id
         if verdict is Verdict.RE:
             broken = case.id

@@ -3,6 +3,8 @@
 ``oj``: the published judge's rule, 100 · max(bench TFLOPS) / max(cuBLAS TFLOPS), at most the cap.
 ``linear`` and ``log``: straight lines between the lab's checkpoints (ratio → score), over the
 ratio or its logarithm; beyond the ends the end's score. Several sizes are averaged by weight.
+
+Where the repetitions of a size have two speeds (``Timing.modes``), every policy takes the slower.
 """
 
 from __future__ import annotations
@@ -35,11 +37,11 @@ def score(cases: Sequence[Case], results: Sequence[CaseResult], scoring: Scoring
 def points(timing: Timing, scoring: Scoring) -> float:
     """What one size earns."""
     if scoring.policy == "oj":
-        bench = max(run.bench_tflops for run in timing.runs)
-        return min(100 * bench / max(run.cublas_tflops for run in timing.runs), scoring.cap)
+        cublas = max(run.cublas_tflops for run in timing.runs)
+        return min(100 * timing.scored_tflops / cublas, scoring.cap)
     scale = math.log if scoring.policy == "log" else float
     marks = sorted((scale(c.ratio), c.score) for c in scoring.checkpoints)
-    at = scale(timing.ratio)
+    at = scale(timing.scored_ratio)
     if at <= marks[0][0]:
         return marks[0][1]
     for (x0, y0), (x1, y1) in itertools.pairwise(marks):

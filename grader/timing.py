@@ -7,14 +7,26 @@ for people.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from grader.model import Mnk, Record, Run, Timing, Watched
+from grader.model import Mnk, Mode, Modes, Record, Run, Timing, Watched
 
 TARGET_HALF_WIDTH = 0.0025  # stop when the ratio is known this well (relative)
 MIN_PAIRS = 5  # fewer have no confidence interval worth the name
+
+# When two groups of repetitions are two modes; docs/verification.md derives the figures.
+MODES_APART = 0.05  # relative, at least
+_LEAST_APART_MS = 0.025  # what the host takes to hand over a launch may come to about as much
+_SMALLEST_SHARE = 0.15  # of the repetitions in either group; fewer are outliers
+_OF_THE_BASELINE = 3.0  # its noise, in standard deviations
+_OF_ITS_OWN = 3.0  # scatter within the groups explains as many standard deviations …
+_OWN_AT_MOST = 0.15  # … and no more than this: the submission itself makes it
+_POINTS = 300  # repetitions that are looked at, all runs together
+
+_SIGMA = 1.4826  # standard deviation / median deviation, of normal noise
 
 
 class Pair(Record):
@@ -88,13 +100,144 @@ def summarise(
         ),
         ratio=ratio,
         ratio_ci=median_interval(ratios),
-        noise=1.4826 * deviation / ratio,
+        noise=_SIGMA * deviation / ratio,
         samples=len(pairs),
         baseline=baseline,
         stopped="certain" if all(certain(run) for run in runs) else "budget",
         disturbed=disturbed,
         watched=watched,
+        modes=find_modes(runs, size),
     )
+
+
+# --- modes ------------------------------------------------------------------------------------
+
+
+def find_modes(runs: Sequence[Sequence[Pair]], size: Mnk) -> Modes | None:
+    """Two speeds of one size, or None where the repetitions agree as far as noise goes.
+
+    Repetitions are compared by their ratio to the baseline in the same pair: a clock that changes
+    slows both and explains itself. They must differ in the submission's own times as well, so
+    that modes of the baseline are not held against it.
+    """
+    groups = _split_of_repetitions(runs) or _split_of_runs(runs)
+    if groups is None:
+        return None
+    fast, slow, share = groups
+    return Modes(fast=_mode(fast, size, share), slow=_mode(slow, size, 1 - share))
+
+
+def _mode(pairs: Sequence[Pair], size: Mnk, share: float) -> Mode:
+    return Mode(
+        tflops=tflops(size, statistics.median(pair.bench_ms for pair in pairs)),
+        ratio=statistics.median(pair.ratio for pair in pairs),
+        share=share,
+    )
+
+
+_Groups = tuple[Sequence[Pair], Sequence[Pair], float]  # fast, slow, share of the fast
+
+
+def _split_of_repetitions(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
+    """The two groups that scatter least, if there is a gap between them."""
+    pairs = sorted(_equal_say(runs), key=_slowness)
+    slowness = [_slowness(pair) for pair in pairs]
+    least = math.ceil(_SMALLEST_SHARE * len(pairs))
+    cuts = range(least, len(pairs) - least + 1)
+    if not cuts:
+        return None
+    sums = list(itertools.accumulate(slowness, initial=0.0))
+    cut = min(cuts, key=lambda at: _scatter(sums, 0, at) + _scatter(sums, at, len(pairs)))
+    within = statistics.median([*_deviations(slowness[:cut]), *_deviations(slowness[cut:])])
+    noise = max(
+        math.log1p(MODES_APART),
+        _OF_THE_BASELINE * _baseline_noise(runs),
+        min(_OF_ITS_OWN * _SIGMA * within, math.log1p(_OWN_AT_MOST)),
+    )
+    times = [math.log(pair.bench_ms) for pair in pairs]
+    apart = min(_gap(values[:cut], values[cut:]) for values in (slowness, times))
+    fast, slow = pairs[:cut], pairs[cut:]
+    return (fast, slow, cut / len(pairs)) if apart >= noise and _tells(fast, slow) else None
+
+
+def _split_of_runs(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
+    """The runs that are slower than the fastest, if the intervals of their medians are apart."""
+
+    def interval(run: Sequence[Pair], measure: Callable[[Pair], float]) -> tuple[float, float]:
+        return median_interval([measure(pair) for pair in run])
+
+    fastest = min(runs, key=lambda run: statistics.median(map(_slowness, run)))
+    slower = [
+        all(
+            interval(run, measure)[0] - interval(fastest, measure)[1] >= math.log1p(MODES_APART)
+            for measure in (_slowness, lambda pair: math.log(pair.bench_ms))
+        )
+        for run in runs
+    ]
+    if not any(slower):
+        return None
+    fast, slow = (
+        _equal_say([run for run, is_slow in zip(runs, slower, strict=True) if is_slow is wanted])
+        for wanted in (False, True)
+    )
+    return (fast, slow, 1 - sum(slower) / len(runs)) if _tells(fast, slow) else None
+
+
+def _tells(fast: Sequence[Pair], slow: Sequence[Pair]) -> bool:
+    """Whether the difference is more than the launching itself can make."""
+    middle_fast, middle_slow = (
+        statistics.median(pair.bench_ms for pair in group) for group in (fast, slow)
+    )
+    return middle_slow - middle_fast >= _LEAST_APART_MS
+
+
+def _slowness(pair: Pair) -> float:
+    return -math.log(pair.ratio)
+
+
+def _equal_say(runs: Sequence[Sequence[Pair]]) -> list[Pair]:
+    """As many repetitions of every run, evenly spaced by their ratio.
+
+    Otherwise a run that needs few repetitions would not count beside one that takes many.
+    """
+    each = max(1, min(max(map(len, runs)), _POINTS // len(runs)))
+    chosen: list[Pair] = []
+    for run in runs:
+        ordered = sorted(run, key=lambda pair: pair.ratio)
+        chosen += (ordered[(2 * i + 1) * len(run) // (2 * each)] for i in range(each))
+    return chosen
+
+
+def _scatter(sums: Sequence[float], start: int, end: int) -> float:
+    """Sum of the distances from the median of sorted values; ``sums`` are their running sums."""
+    half = (end - start) // 2
+    return (sums[end] - sums[end - half]) - (sums[start + half] - sums[start])
+
+
+def _gap(fast: Sequence[float], slow: Sequence[float]) -> float:
+    """From the slowest quarter of one group to the fastest of the other: outliers make no mode."""
+    return sorted(slow)[len(slow) // 4] - sorted(fast)[3 * len(fast) // 4]
+
+
+def _deviations(values: Sequence[float]) -> list[float]:
+    middle = statistics.median(values)
+    return [abs(value - middle) for value in values]
+
+
+def _baseline_noise(runs: Sequence[Sequence[Pair]]) -> float:
+    """Standard deviation of the logarithm of one of the baseline's times.
+
+    From neighbours in time, whose difference a slow change of the clock does not widen.
+    """
+    steps = [
+        abs(math.log(after.baseline_ms / before.baseline_ms))
+        for run in runs
+        for before, after in itertools.pairwise(run)
+    ]
+    return _SIGMA * statistics.median(steps) / math.sqrt(2) if steps else 0.0
+
+
+# --- units ------------------------------------------------------------------------------------
 
 
 def tflops(size: Mnk, milliseconds: float) -> float:

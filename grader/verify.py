@@ -1,4 +1,4 @@
-"""Inputs, float64 reference, error criterion, first mismatch and tile map.
+"""float64 reference, error criterion, first mismatch and tile map.
 
 Matrices travel as flat float32 arrays in the lab's memory order: A row-major (``A[i*k + p]``),
 B column-major (``B[p + j*k]``), C column-major (``C[i + j*m]``).
@@ -17,8 +17,8 @@ Rounding the *inputs* to TF32 (10 bits) or BF16 (7) is an error of every product
 shrink with K: 5.5e-4 of s on average, against a tolerance of 4e-6 at K = 64 and 6e-5 at K = 16384.
 More than 90 % of the elements are then wrong.
 
-**The inputs** make each way of cheating show. Magnitudes lie in [0.5, 1.5], so leaving out one
-term of K = 16384 costs at least 0.25 / 128 of s, 30 tolerances. Signs are random, so sums stay
+**The inputs** (``inputs.py``) make each shortcut show. Magnitudes lie in [0.5, 1.5), so leaving out
+one term of K = 16384 costs at least 0.25 / 128 of s, 30 tolerances. Signs are random, so sums stay
 small. The 13 mantissa bits that TF32 drops are kept just above one half of its last place: every
 input is far from its TF32, FP16 and BF16 neighbours, rounded or cut off, and always to the same
 side, so that even 1×1×1 shows it.
@@ -33,9 +33,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.inputs import Floats
 from grader.model import ErrorStats, Mismatch, Mnk, Record
 
-Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -53,25 +53,6 @@ class Check(Record):
     @property
     def right(self) -> bool:
         return self.error.wrong == 0
-
-
-# --- inputs -----------------------------------------------------------------------------------
-
-
-def make_inputs(size: Mnk, seed: int) -> tuple[Floats, Floats]:
-    """Fresh A and B. ``seed`` must be secret (``secrets.randbits``) when a grade hangs on it."""
-    rng = np.random.default_rng(seed)
-    return _values(rng, size.m * size.k), _values(rng, size.k * size.n)
-
-
-def _values(rng: np.random.Generator, count: int) -> Floats:
-    """±[0.5, 1.5], the 13 low mantissa bits a little above one half of a TF32 step."""
-    values = rng.uniform(0.5, 1.5, count).astype(np.float32)
-    bits = values.view(np.uint32)
-    bits &= np.uint32(0xFFFFE000)
-    bits |= rng.integers(0x1001, 0x1800, count, dtype=np.uint32)
-    bits |= rng.integers(0, 2, count, dtype=np.uint32) << np.uint32(31)
-    return values
 
 
 def poisoned(size: Mnk) -> Floats:

@@ -10,7 +10,8 @@ from typing import Any
 import cupy
 import msgspec
 
-from grader import judge
+from benchmarks.verification import numbered_keys
+from grader import inputs, judge
 from grader.build import build
 from grader.devices import PlannedCase
 from grader.devices.cpu import read_declarations
@@ -30,6 +31,7 @@ from grader.submission import load_submission
 from grader.toolchain import find_toolchain
 
 SIZE = Mnk(m=300, n=700, k=501)
+KEYS = numbered_keys(7)
 
 
 def main() -> None:
@@ -46,15 +48,22 @@ def main() -> None:
     said: dict[str, object] = {}
     with bench.stream, bench.arena.memory(plan) as memory:
         module = load_module(built.cubin.read_bytes())
-        case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan, seed=1), memory)
+        case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan), memory)
         a, b, c = (cupy.empty(count, cupy.float32) for count in (300 * 501, 501 * 700, 300 * 700))
-        bench.kernels.fill(a, 1)
-        bench.kernels.fill(b, 2)
+        bench.kernels.fill(a, KEYS[0])
+        bench.kernels.fill(b, KEYS[1])
+        expected = inputs.make_inputs(SIZE, KEYS)
+        same = all((x.get() == y).all() for x, y in zip((a, b), expected, strict=True))
+        said["the same inputs as on the CPU"] = bool(same)
+        bench.kernels.fill(a[: 257 * 16 + 5], KEYS[1])
+        (count, first), unchanged = bench.kernels.changed((a, KEYS[0]), (b, KEYS[1]))
+        said["changed"] = [count > 4000, first, *unchanged]
+        bench.kernels.fill(a, KEYS[0])
         pointers = [int(each.data.ptr) for each in (a, b, c)]
         bench.cublas.sgemm(SIZE, *pointers)()
 
         def freivalds() -> float | None:
-            excess = bench.kernels.freivalds(SIZE, a, b, c, seed=3)
+            excess = bench.kernels.freivalds(SIZE, a, b, c)
             return None if math.isnan(excess) else excess
 
         said["freivalds, cuBLAS"] = freivalds()
@@ -85,7 +94,7 @@ def main() -> None:
 
 
 def replayed(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) -> dict[str, int]:
-    case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan, seed=2), memory)
+    case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan), memory)
     outcome = verify_case(bench, case)
     assert outcome.error
     return {"relocated": bool(memory.relocated), "wrong": outcome.error.wrong}

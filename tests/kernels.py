@@ -45,10 +45,12 @@ def run(
     shared: int = 0,
     arch: str = "sm_80",
     seconds: float = 20.0,
+    kernel: str | None = None,
 ) -> SimOutcome:
-    """Launch the one kernel of ``source`` with pointers to ``arrays``, then ``scalars`` as ints.
+    """Launch ``kernel``, or the first one of ``source``.
 
-    The first two arrays count as initialised, as A and B do.
+    Its parameters are pointers to ``arrays``, then ``scalars`` as ints. The first two arrays count
+    as initialised, as A and B do.
     """
     ptx, folder = compiled(source, arch)
     simulator = Simulator(ptx, folder)
@@ -57,11 +59,16 @@ def run(
         Allocation(name=name, address=FIRST_ADDRESS + i * SPACING, size=array.nbytes)
         for i, (name, array) in enumerate(zip(names, arrays, strict=False))
     )
-    kernel = next(line.split("(")[0].split()[-1] for line in ptx.splitlines() if ".entry" in line)
+    kernels = (line.split("(")[0].split()[-1] for line in ptx.splitlines() if ".entry" in line)
     params = struct.pack(f"<{len(arrays)}Q", *(a.address for a in allocations))
     params += struct.pack(f"<{len(scalars)}i", *scalars)
     launch = Launch(
-        kernel=kernel, grid=grid, block=block, shared_bytes=shared, params=params, pointers=()
+        kernel=kernel or next(kernels),
+        grid=grid,
+        block=block,
+        shared_bytes=shared,
+        params=params,
+        pointers=(),
     )
     plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=allocations, operations=(launch,))
     buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}

@@ -194,8 +194,8 @@ def test_what_a_worker_may_not_say_is_not_believed(values: tuple[str, ...], buil
 @pytest.mark.parametrize(
     "line",
     [
-        b'{"type":"declared","declarations":{"entries":{"' + b"k" * 100_000 + b'":{}}}}\n',
-        b'{"type":"declared","declarations":{"entries":{},"symbols":{"s":{"space":"global","size":'
+        b'{"type":"declared","interface":{"entries":{"' + b"k" * 100_000 + b'":{}}}}\n',
+        b'{"type":"declared","interface":{"entries":{},"symbols":{"s":{"space":"global","size":'
         + b"9" * 40
         + b"}}}}\n",
         b'{"type":"done"}\n',

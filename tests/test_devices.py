@@ -29,11 +29,11 @@ import numpy as np
 from grader.devices import worker
 from grader.errors import Rejected, ToolchainError
 from grader.model import Verdict
-from grader.record.layout import Declarations
+from grader.record.layout import Interface
 from grader.sim import SimOutcome
 
 class Fake:
-    declared = Declarations(entries={{}}, symbols={{}})
+    declared = Interface(entries={{}}, symbols={{}})
 
     def __init__(self, ptx, root, engine):
         self.ptx, self.root = ptx, root
@@ -87,7 +87,7 @@ def planned(index: int, m: int = 5, n: int = 7, k: int = 3) -> PlannedCase:
         for i, (name, count) in enumerate(floats.items())
     )
     plan = Plan(size=Mnk(m=m, n=n, k=k), allocations=allocations, operations=())
-    return PlannedCase(id=f"cpu-{index}", plan=plan, seed=index)
+    return PlannedCase(id=f"cpu-{index}", plan=plan)
 
 
 def lab(**limits: float) -> Lab:

@@ -30,15 +30,13 @@ from grader.lab import DEFAULT_LAB, load_lab
 from grader.leaderboard import make_boards, read_entries
 from grader.leaderboard import render as boards
 from grader.model import Finding, KernelInfo, Mnk, Plan, Severity, Verdict
+from grader.ptx import PtxError, parse
 from grader.record.bounds import addresses
 from grader.record.check import Known, flaw
-from grader.record.layout import Declarations, Symbol
-from grader.record.layout import read_entries as read_kernels
+from grader.record.layout import Interface, Symbol, read_interface
 from grader.record.targets import target_for
 from grader.report import html, terminal
 from grader.roster import late, read_roster
-from grader.sim.parser import parse
-from grader.sim.ptx import PtxError
 from grader.submission import load_submission
 from tests.results import RACE, WRONG, make_result
 
@@ -311,7 +309,6 @@ $L_2:
 @example(content=b".visible .func (" + b".param .b32 " * 5000)
 def test_ptx(content: bytes) -> None:
     text = content.decode(errors="replace")
-    read_kernels(text)
     try:
         parse(text, Path("/nowhere"))
     except PtxError as error:
@@ -342,11 +339,9 @@ PLAN = {
         },
     ],
 }
+KERNEL = read_interface(".entry k(.param .u64 k_0) {}", Path("/nowhere")).entries
 KNOWN = Known(
-    declared=Declarations(
-        entries=read_kernels(".entry k(.param .u64 k_0) {}"),
-        symbols={"table": Symbol(space="global", size=4)},
-    ),
+    declared=Interface(entries=KERNEL, symbols={"table": Symbol(space="global", size=4, align=4)}),
     figures={"k": KernelInfo(name="k", registers=8, shared_bytes=0, spill_bytes=0)},
     target=target_for("sm_80"),
 )

@@ -21,6 +21,7 @@ from grader.lab import Case, Lab, load_lab
 from grader.ladder import stored_ladders
 from grader.model import Mnk, Result, Verdict
 from grader.record import target_for
+from grader.report.text import score_block
 from grader.sandbox import Sandbox
 from grader.toolchain import find_toolchain
 from tests.corpus import CHEATS, HONEST, Cheat, cheats
@@ -146,6 +147,16 @@ def test_a_cheat_comes_to_what_it_declares(cheat: Cheat) -> None:
         assert result.score is None or result.score.total == 0, said
 
 
+def test_two_speeds_are_in_the_document_and_the_slower_is_scored() -> None:
+    result = graded(CHEATS / "slow_in_every_fifth_repetition")
+    (timing,) = [case.timing for case in result.cases if case.timing]
+    assert timing.modes
+    assert 0.15 <= timing.modes.slow.share <= 0.25
+    assert timing.modes.fast.tflops > 3 * timing.modes.slow.tflops
+    assert timing.scored_tflops == timing.modes.slow.tflops
+    assert "two speeds" in score_block(result)
+
+
 def test_findings_decide_when_the_lab_says_so() -> None:
     strict = lab()
     rules = msgspec.structs.replace(strict.rules, findings="fail")
@@ -211,6 +222,8 @@ def test_the_checks_themselves() -> None:
         timeout=120,
     )
     said = json.loads(done.stdout)
+    assert said["the same inputs as on the CPU"]
+    assert said["changed"] == [True, 0, 0, (1 << 64) - 1]
     assert said["freivalds, cuBLAS"] <= 0.5
     assert not said["freivalds, one element"] <= 1
     assert said["freivalds, nan"] is None

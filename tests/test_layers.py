@@ -25,7 +25,8 @@ ORDER = (
         "bubblewrap",
         "sandbox",
     ),
-    *("build", "record", "sim", "verify", "timing", "peaks", "devices", "judge", "scoring"),
+    *("ptx", "build", "record", "sim", "inputs"),
+    *("verify", "timing", "peaks", "devices", "judge", "scoring"),
     *("sass", "explain", "store"),
     *(
         "report",

@@ -24,7 +24,7 @@ from grader.model import (
 )
 from grader.record import bounds
 from grader.record.check import Known, flaw
-from grader.record.layout import Declarations, Entry, Symbol
+from grader.record.layout import Entry, Interface, Symbol
 from grader.record.targets import target_for
 
 SIZE = Mnk(m=2, n=3, k=5)
@@ -34,11 +34,11 @@ AT = tuple(bounds.addresses(SIZES))
 TARGET = target_for("sm_80")
 ENTRY = Entry(params=(KernelParam(offset=0, size=24),), max_threads=256)
 KNOWN = Known(
-    declared=Declarations(
+    declared=Interface(
         entries={"k": ENTRY},
         symbols={
-            "table": Symbol(space="global", size=64),
-            "constant": Symbol(space="const", size=16),
+            "table": Symbol(space="global", size=64, align=4),
+            "constant": Symbol(space="const", size=16, align=4),
         },
     ),
     figures={"k": KernelInfo(name="k", registers=128, shared_bytes=1024, spill_bytes=0)},
@@ -222,7 +222,7 @@ def test_pointers_overlap_nowhere_and_stand_in_order() -> None:
 def test_registers_bound_a_block() -> None:
     many = KernelInfo(name="k", registers=255, shared_bytes=0, spill_bytes=0)
     entry = msgspec.structs.replace(ENTRY, max_threads=1024)
-    declared = Declarations(entries={"k": entry}, symbols=KNOWN.declared.symbols)
+    declared = Interface(entries={"k": entry}, symbols=KNOWN.declared.symbols)
     known = msgspec.structs.replace(KNOWN, declared=declared, figures={"k": many})
     assert flaw(changed(3, block=(256, 1, 1)), SIZE, known) is None
     assert flaw(changed(3, block=(257, 1, 1)), SIZE, known) is not None

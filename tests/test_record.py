@@ -27,7 +27,7 @@ from grader.model import (
     Verdict,
 )
 from grader.record import record
-from grader.record.layout import read_entries
+from grader.record.layout import read_interface
 from grader.sandbox import Sandbox
 from grader.submission import load_submission
 from grader.toolchain import find_toolchain
@@ -285,7 +285,7 @@ def test_nothing_is_recorded_after_an_endless_call(scenario: int, recorded: Reco
 
 
 def test_layouts_from_ptx() -> None:
-    entries = read_entries(
+    entries = read_interface(
         """
         .visible .entry a$b(
             .param .u64 .ptr .align 1 a_0,
@@ -298,8 +298,9 @@ def test_layouts_from_ptx() -> None:
         }
         .weak .entry none()
         { ret; }
-        """
-    )
+        """,
+        Path("/nowhere"),
+    ).entries
     assert [(p.offset, p.size) for p in entries["a$b"].params] == [
         (0, 8),
         (16, 20),

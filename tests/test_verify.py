@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.verification import errors
+from benchmarks.verification import errors, numbered_keys
 from grader import verify
+from grader.inputs import Floats, make_inputs
 from grader.model import Mnk
-from grader.verify import Doubles, Floats
+from grader.verify import Doubles
 
 KS = (1, 2, 3, 17, 64, 256, 1024, 4096, 16384)
 LAB_SIZES = [Mnk(m=m, n=n, k=k) for m, n, k in [(2, 3, 5), (64, 64, 64), (17, 130, 67)]]
@@ -61,7 +62,7 @@ def split(a: Floats, b: Floats, parts: int) -> Floats:
 @pytest.mark.parametrize("k", KS)
 def test_fp32_passes_in_any_order_with_a_margin(k: int) -> None:
     size = Mnk(m=96, n=96, k=k)
-    a, b = verify.make_inputs(size, seed=k)
+    a, b = make_inputs(size, numbered_keys(k))
     left, right = matrices(size, a, b)
     for c in (
         in_order(left, right, fused=True),
@@ -79,16 +80,16 @@ def test_fp32_passes_in_any_order_with_a_margin(k: int) -> None:
 @pytest.mark.parametrize("nearest", [True, False], ids=["rounded", "cut"])
 def test_rounded_inputs_fail_even_with_exact_sums(k: int, bits: int, nearest: bool) -> None:
     size = Mnk(m=64, n=64, k=k)
-    a, b = verify.make_inputs(size, seed=k)
+    a, b = make_inputs(size, numbered_keys(k))
     c = exact(size, cut(a, bits, nearest=nearest), cut(b, bits, nearest=nearest))
     assert verify.check(size, a, b, column_major(c)).error.wrong > 0.85 * 64 * 64
 
 
-@given(seed=st.integers(0, 2**63), nearest=st.booleans())
+@given(seed=st.integers(1, 2**63), nearest=st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_tf32_fails_even_on_a_single_product(seed: int, nearest: bool) -> None:
     size = Mnk(m=1, n=1, k=1)
-    a, b = verify.make_inputs(size, seed)
+    a, b = make_inputs(size, numbered_keys(seed))
     c = exact(size, cut(a, 10, nearest=nearest), cut(b, 10, nearest=nearest))
     assert not verify.check(size, a, b, column_major(c)).right
 
@@ -96,7 +97,7 @@ def test_tf32_fails_even_on_a_single_product(seed: int, nearest: bool) -> None:
 @pytest.mark.parametrize("k", KS[1:])
 def test_one_missing_term_fails_wherever_it_is(k: int) -> None:
     size = Mnk(m=16, n=16, k=k)
-    a, b = verify.make_inputs(size, seed=k)
+    a, b = make_inputs(size, numbered_keys(k))
     left, right = matrices(size, a, b)
     for p in (0, k // 2, k - 1):
         c = exact(size, a, b) - np.outer(left[:, p], right[p])
@@ -110,7 +111,7 @@ def test_one_wrong_element_is_found_and_located(size: Mnk, data: st.DataObject) 
     row = data.draw(st.integers(0, size.m - 1))
     col = data.draw(st.integers(0, size.n - 1))
     value = data.draw(st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1000.0]))
-    a, b = verify.make_inputs(size, seed=1)
+    a, b = make_inputs(size, numbered_keys(1))
     c = column_major(exact(size, a, b))
     c[row + col * size.m] = value
     found = verify.check(size, a, b, c)
@@ -130,7 +131,7 @@ def test_one_wrong_element_is_found_and_located(size: Mnk, data: st.DataObject) 
 
 def test_unwritten_elements_are_counted_as_such() -> None:
     size = Mnk(m=5, n=4, k=3)
-    a, b = verify.make_inputs(size, seed=2)
+    a, b = make_inputs(size, numbered_keys(2))
     c = verify.poisoned(size)
     assert np.isnan(c).all()
     assert (
@@ -159,7 +160,7 @@ def wrong_layouts(size: Mnk, a: Floats, b: Floats) -> dict[str, Floats]:
 
 @pytest.mark.parametrize("size", LAB_SIZES, ids=str)
 def test_a_wrong_layout_is_named(size: Mnk) -> None:
-    a, b = verify.make_inputs(size, seed=3)
+    a, b = make_inputs(size, numbered_keys(3))
     for words, c in wrong_layouts(size, a, b).items():
         found = verify.check(size, a, b, np.ascontiguousarray(c))
         assert not found.right
@@ -168,7 +169,7 @@ def test_a_wrong_layout_is_named(size: Mnk) -> None:
 
 def test_a_dropped_tail_of_k_is_named() -> None:
     size = Mnk(m=9, n=10, k=67)
-    a, b = verify.make_inputs(size, seed=4)
+    a, b = make_inputs(size, numbered_keys(4))
     left, right = matrices(size, a, b)
     c = column_major(left[:, :64] @ right[:64])
     assert "the last 3 of K = 67 terms are missing" in verify.check(size, a, b, c).message
@@ -177,7 +178,7 @@ def test_a_dropped_tail_of_k_is_named() -> None:
 
 def test_random_rubbish_gets_no_cause() -> None:
     size = Mnk(m=9, n=10, k=67)
-    a, b = verify.make_inputs(size, seed=5)
+    a, b = make_inputs(size, numbered_keys(5))
     c = np.random.default_rng(0).normal(size=90).astype(np.float32)
     assert verify.check(size, a, b, c).message == "90 of 90 elements are wrong"
 
@@ -193,19 +194,6 @@ def test_a_tile_map_fits_the_terminal(m: int, n: int) -> None:
     assert len(rows) == -(-m // edge) and len(rows[0]) == -(-n // edge)
     assert set("".join(rows[:-1])) <= {"."}
     assert set(rows[-1]) == ({"#"} if m % edge == 1 or edge == 1 else {"+"})
-
-
-def test_inputs_are_fresh_and_keep_away_from_small_values() -> None:
-    size = Mnk(m=100, n=50, k=30)
-    a, b = verify.make_inputs(size, seed=1)
-    other, _ = verify.make_inputs(size, seed=2)
-    again, _ = verify.make_inputs(size, seed=1)
-    assert (a == again).all() and not (a == other).any()
-    assert a.dtype == b.dtype == np.float32
-    assert a.size == 3000 and b.size == 1500
-    magnitudes = np.abs(np.concatenate([a, b]))
-    assert magnitudes.min() > 0.49 and magnitudes.max() < 1.51
-    assert 0.4 < (a > 0).mean() < 0.6
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 17, 129, 1024, 8192])

@@ -32,10 +32,10 @@ def measure(bench: SharedBench, kernel: Kernel, n: int, repeats: int) -> str:
         return "was not recorded"
     case = kernel.case(bench, n)
     name, baseline = case.baseline("best")
-    seeds = case.fresh()
+    keys = case.fresh()
     case.launch()
     case.reference()
-    outcome = case.check(seeds, 0.0)
+    outcome = case.check(keys, 0.0)
     if outcome.findings or outcome.error is None or outcome.error.wrong:
         return f"WRONG: {outcome.message} {outcome.findings}"
     mine, theirs = [], []

@@ -17,7 +17,6 @@ class PlannedCase(Record):
 
     id: str
     plan: Plan
-    seed: int  # of A and B; secret until the grade is given
 
 
 class CaseOutcome(Record):
@@ -34,6 +33,7 @@ class CaseOutcome(Record):
     lines: tuple[LineCount, ...]
     printed: str  # by device printf, cut to a readable length
     timing: Timing | None = None  # of the cases that are timed
+    untimed_ms: float | None = None  # on a GPU: the launch that was verified, or warmed up, only
 
 
 def refused(case_id: str, size: Mnk, refusal: Rejected) -> CaseOutcome:

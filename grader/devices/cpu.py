@@ -25,7 +25,8 @@ from grader.lab import Lab
 from grader.lab import Limits as LabLimits
 from grader.meter import FellAsleep, Starved, TookTooLong
 from grader.model import Build, Finding, Plan, Record, Verdict
-from grader.record.layout import Declarations
+from grader.ptx import ptx_text
+from grader.record.layout import Interface
 from grader.sandbox import Limits, Sandbox, started
 from grader.sim.engine import engine_library
 
@@ -69,7 +70,7 @@ Request = Read | Inspect | Job
 
 
 class Declared(Record, tag="declared"):
-    declarations: Declarations
+    interface: Interface
 
 
 class Notes(Record, tag="notes"):
@@ -126,7 +127,7 @@ class CpuDevice:
         self._ending = contextlib.ExitStack()
         self._compiling: subprocess.Popen[bytes] | None = None
         self._worker: WorkerProcess | None = None
-        self._read: tuple[Path, Declarations] | None = None
+        self._read: tuple[Path, Interface] | None = None
 
     def __enter__(self) -> CpuDevice:
         try:
@@ -165,16 +166,16 @@ class CpuDevice:
             self._compiling.wait()
         return self._start(self._engine.compiled())  # with the reason, where that failed
 
-    def read(self, build: Build, source_root: str, progress: Progress) -> Declarations:
+    def read(self, build: Build, source_root: str, progress: Progress) -> Interface:
         """What ``build``'s PTX declares; read once. Raises Rejected when it cannot be read."""
         if self._read is not None and self._read[0] == build.ptx:
             return self._read[1]
-        request = Read(ptx=build.ptx.read_text(), source_root=source_root)
+        request = Read(ptx=ptx_text(build.ptx), source_root=source_root)
         try:
             for reply in self._ask(request, _READ_SECONDS, progress):
                 if isinstance(reply, Declared):
-                    self._read = (build.ptx, reply.declarations)
-                    return reply.declarations
+                    self._read = (build.ptx, reply.interface)
+                    return reply.interface
                 raise _unexpected(reply)
         except TookTooLong:
             words = f"reading its PTX took more than {_READ_SECONDS:g} s of CPU time"
@@ -255,7 +256,7 @@ class CpuDevice:
 
 def read_declarations(
     build: Build, source_root: str, sandbox: Sandbox, limits: LabLimits = _DEFAULT
-) -> Declarations:
+) -> Interface:
     """What ``build``'s PTX declares, by a worker of its own. Raises Rejected as ``read`` does."""
     with CpuDevice(sandbox, limits) as device:
         return device.read(build, source_root, lambda _stage, _detail: None)

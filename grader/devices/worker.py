@@ -40,8 +40,9 @@ from grader.devices.cpu import (
     Request,
 )
 from grader.errors import GraderError, Rejected
+from grader.inputs import Floats, make_inputs
 from grader.model import Finding, Mnk, Plan, Severity, Verdict
-from grader.record.layout import Declarations
+from grader.record.layout import Interface
 from grader.sim import SimLimits, SimOutcome, Simulator
 from grader.sim.engine import Engine, load_engine
 
@@ -59,7 +60,7 @@ class Runs(Protocol):
     """What is needed of ``grader.sim.Simulator``."""
 
     @property
-    def declared(self) -> Declarations: ...
+    def declared(self) -> Interface: ...
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]: ...
 
@@ -98,7 +99,7 @@ def main(
                 match request:
                     case Read(ptx=ptx, source_root=root):
                         simulator = make_simulator(ptx, Path(root), engine)
-                        replies.send(Declared(declarations=simulator.declared))
+                        replies.send(Declared(interface=simulator.declared))
                     case Inspect(plans=plans):
                         assert simulator
                         replies.send(Notes(findings=simulator.tensor_cores(plans)))
@@ -169,7 +170,7 @@ def _serve(job: Job, simulator: Runs, replies: _Replies) -> None:
 def run_case(simulator: Runs, case: PlannedCase, seconds: float, memory: int) -> CaseOutcome:
     """Fresh inputs, poisoned C, the simulator, then the verification."""
     size = case.plan.size
-    a, b = verify.make_inputs(size, case.seed)
+    a, b = make_inputs(size)
     c = verify.poisoned(size)
     given = {"A": (a, a.copy()), "B": (b, b.copy())}
     buffers = {0: _bytes(given["A"][1]), 1: _bytes(given["B"][1]), 2: _bytes(c)}
@@ -206,7 +207,7 @@ def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
     return values.view(np.uint8)
 
 
-def _modified(name: str, size: Mnk, before: verify.Floats, after: verify.Floats) -> Finding:
+def _modified(name: str, size: Mnk, before: Floats, after: Floats) -> Finding:
     changed = np.flatnonzero(before.view(np.uint32) != after.view(np.uint32))
     major, minor = divmod(int(changed[0]), size.k)
     row, column = (major, minor) if name == "A" else (minor, major)

@@ -35,6 +35,7 @@ from grader.model import (
     Plan,
     Tile,
 )
+from grader.ptx import ptx_text
 from grader.sandbox import Limits, Sandbox
 from grader.sass import Function, disassemble, main_loop_code, summarise
 from grader.sim import LaunchSample
@@ -107,7 +108,7 @@ def _sampled(
 ) -> tuple[LaunchSample, ...]:
     """Raises GraderError with the reason when there is nothing."""
     question = Question(
-        ptx=build.ptx.read_text(), source_root=source_root, plan=plan, seconds=_SAMPLE_SECONDS
+        ptx=ptx_text(build.ptx), source_root=source_root, plan=plan, seconds=_SAMPLE_SECONDS
     )
     engine = engine_library().compiled()
     limits = Limits(cpu_s=_GRACE_SECONDS, memory_mb=memory_mb, file_mb=_FILE_MB, processes=_THREADS)

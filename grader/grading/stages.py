@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +36,7 @@ from grader.model import (
     Verdict,
 )
 from grader.record import record
-from grader.record.layout import Declarations
+from grader.record.layout import Interface
 from grader.sandbox import Sandbox
 from grader.toolchain import Toolchain
 
@@ -177,7 +176,7 @@ def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
 
 def _explained(
     built: Build,
-    declared: Declarations,
+    declared: Interface,
     submission: Submission,
     bench: Bench,
     progress: Progress,
@@ -215,7 +214,7 @@ def _explained(
 
 def _record(
     built: Build,
-    declared: Declarations,
+    declared: Interface,
     submission: Submission,
     cases: list[Case],
     bench: Bench,
@@ -235,7 +234,7 @@ def _record(
     planned: list[PlannedCase] = []
     for case, plan in zip(cases, plans, strict=False):  # shorter after an endless host loop
         if isinstance(plan, Plan):
-            planned.append(PlannedCase(id=case.id, plan=plan, seed=secrets.randbits(63)))
+            planned.append(PlannedCase(id=case.id, plan=plan))
         else:
             outcomes.append(refused(case.id, case.size, plan))
     return outcomes, planned

@@ -25,7 +25,7 @@ class Speed(Record):
     m: int
     n: int
     k: int
-    tflops: float  # of the best run
+    tflops: float  # as scored: of the best run, or the slower of two speeds
     cublas_tflops: float  # of the best run, beside it
     ratio: float  # median of rung / cuBLAS
     samples: int  # repetitions
@@ -138,9 +138,9 @@ def _speed(case: CaseResult) -> Speed | None:
         m=case.m,
         n=case.n,
         k=case.k,
-        tflops=max(run.bench_tflops for run in timing.runs),
+        tflops=timing.scored_tflops,
         cublas_tflops=max(run.cublas_tflops for run in timing.runs),
-        ratio=timing.ratio,
+        ratio=timing.scored_ratio,
         samples=timing.samples,
     )
 

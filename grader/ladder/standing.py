@@ -37,7 +37,7 @@ def standing(
 def _place(ladder: Ladder, size: tuple[int, int, int], timing: Timing) -> Standing:
     steps = ladder.steps
     speeds = [step.at(size) for step in steps]
-    faster = [i for i, speed in enumerate(speeds) if speed and speed.ratio > timing.ratio]
+    faster = [i for i, speed in enumerate(speeds) if speed and speed.ratio > timing.scored_ratio]
     end = faster[0] if faster else len(steps)
     slower = [(speed.ratio, i) for i, speed in enumerate(speeds[:end]) if speed]
     below = max(slower)[1] if slower else None
@@ -48,7 +48,7 @@ def _place(ladder: Ladder, size: tuple[int, int, int], timing: Timing) -> Standi
         m=m,
         n=n,
         k=k,
-        ratio=timing.ratio,
+        ratio=timing.scored_ratio,
         rungs=sum(speed is not None for speed in speeds),
         below=None if below is None else _rung(steps[below], speeds[below]),
         ahead=tuple(_rung(steps[i], speeds[i]) for i in ahead),

@@ -8,7 +8,7 @@ from grader.model.findings import Finding, LineCount
 from grader.model.work import KernelInfo, SourceFile
 
 SCHEMA = "sgemm-grader/result"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 class Mismatch(Record):
@@ -41,6 +41,21 @@ class Watched(Record):
     slowed: tuple[str, ...]  # reasons the GPU gave for a lower clock, such as "power cap"
 
 
+class Mode(Record):
+    """One of two speeds that the repetitions of a size fall into; medians."""
+
+    tflops: float
+    ratio: float  # submission's speed / baseline's, in these repetitions
+    share: float  # of the repetitions; every run has an equal say
+
+
+class Modes(Record):
+    """Two speeds, further apart than noise or the clock explains."""
+
+    fast: Mode
+    slow: Mode
+
+
 class Timing(Record):
     runs: tuple[Run, ...]
     ratio: float  # median over repetitions: submission's speed / baseline's
@@ -51,11 +66,18 @@ class Timing(Record):
     stopped: str | None = None  # why measuring ended: "certain" (interval) or "budget" (time)
     disturbed: int = 0  # repetitions dropped because others used the GPU, or it was slowed
     watched: Watched | None = None  # null: NVML is not there, nobody watched
+    modes: Modes | None = None  # null: one speed; or a document before version 4, not looked for
 
     @property
-    def best_tflops(self) -> float:
-        """The best run's, which the policy ``oj`` scores."""
-        return max(run.bench_tflops for run in self.runs)
+    def scored_tflops(self) -> float:
+        """The best run's, as the published rule has it; the slower mode's where there are two."""
+        best = max(run.bench_tflops for run in self.runs)
+        return min(best, self.modes.slow.tflops) if self.modes else best
+
+    @property
+    def scored_ratio(self) -> float:
+        """The median of all repetitions; of the slower mode where there are two."""
+        return min(self.ratio, self.modes.slow.ratio) if self.modes else self.ratio
 
 
 class CaseResult(Record):

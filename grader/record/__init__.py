@@ -32,7 +32,7 @@ from grader.model import (
 from grader.native import compile_native
 from grader.record.bounds import MAX_PLAN_BYTES, macros
 from grader.record.check import Known, flaw
-from grader.record.layout import Declarations
+from grader.record.layout import Interface
 from grader.record.lines import locate
 from grader.record.targets import Target, target_for
 from grader.sandbox import Completed, Limits, Sandbox
@@ -93,7 +93,7 @@ def record(
     toolchain: Toolchain,
     sandbox: Sandbox,
     *,
-    declared: Declarations,
+    declared: Interface,
     record_s: float,
     memory_mb: int,
     target: Target | None = None,
@@ -148,7 +148,7 @@ def record(
     return tuple(one if isinstance(one, Plan) else _rejected(one, places) for one in outcomes)
 
 
-def _known(build: Build, declared: Declarations, target: Target) -> Known:
+def _known(build: Build, declared: Interface, target: Target) -> Known:
     """What a plan may refer to; kernels that ptxas said nothing of have no figures."""
     unknown = [
         KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)

@@ -33,7 +33,7 @@ from grader.record.bounds import (
     STRIDE,
     addresses,
 )
-from grader.record.layout import Declarations
+from grader.record.layout import Interface
 from grader.record.targets import Target
 
 _MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -47,7 +47,7 @@ _REGISTER_UNIT = 256  # registers are handed out per warp in multiples of this
 class Known(Record):
     """What a plan may refer to: the kernels and variables of the build, the device."""
 
-    declared: Declarations
+    declared: Interface
     figures: Mapping[str, KernelInfo]  # what ptxas said of the kernels
     target: Target
 

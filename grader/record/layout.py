@@ -1,18 +1,12 @@
-"""Kernel parameter layouts, read from the ``.entry`` declarations of the PTX."""
+"""What the host may know of a PTX module: its kernels' parameters, its variables."""
 
 from __future__ import annotations
 
-import re
-from functools import reduce
+from pathlib import Path
 
 from grader.model import KernelParam, Record
+from grader.ptx import Function, Module, read_module
 
-_ENTRY = re.compile(r"\.entry\s+(?P<name>[\w$]+)\s*\((?P<params>[^)]*)\)(?P<rest>[^{;]*)[{;]")
-_PARAM = re.compile(
-    r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<kind>[usbf])(?P<bits>\d+)\s+"
-    r"(?:\.ptr\S*\s+(?:\.\w+\s+)*?(?:\.align\s+\d+\s+)?)?[\w$]+(?:\[(?P<count>\d+)\])?"
-)
-_THREADS = re.compile(r"\.(?:maxntid|reqntid)\s+(\d+(?:\s*,\s*\d+)*)")
 _MAX_THREADS = 1024
 
 
@@ -29,35 +23,41 @@ class Entry(Record):
 
 
 class Symbol(Record):
-    """A __device__ or __constant__ variable as the PTX declares it."""
+    """A __device__ or __constant__ variable."""
 
     space: str  # "global" or "const"
     size: int  # bytes
+    align: int
 
 
-class Declarations(Record):
-    """What a PTX module declares. It is read by the simulator's worker, in its cage."""
-
+class Interface(Record):
     entries: dict[str, Entry]  # by mangled name
     symbols: dict[str, Symbol]
 
 
-def read_entries(ptx: str) -> dict[str, Entry]:
-    """Every kernel of a PTX module by its mangled name. Offsets follow the C layout rules."""
-    return {entry["name"]: _entry(entry) for entry in _ENTRY.finditer(ptx)}
+def read_interface(ptx: str, source_root: Path) -> Interface:
+    """Raises Rejected for PTX that cannot be read."""
+    return interface(read_module(ptx, source_root))
 
 
-def _entry(match: re.Match[str]) -> Entry:
+def interface(module: Module) -> Interface:
+    return Interface(
+        entries={name: _entry(each) for name, each in module.functions.items() if each.entry},
+        symbols={
+            variable.name: Symbol(space=variable.space, size=variable.size, align=variable.align)
+            for variable in module.variables
+            if variable.space in ("global", "const")
+        },
+    )
+
+
+def _entry(function: Function) -> Entry:
+    """Offsets follow the C layout rules."""
     params: list[KernelParam] = []
     end = 0
-    for param in _PARAM.finditer(match["params"]):
-        unit = max(1, int(param["bits"]) // 8)
-        align = max(1, int(param["align"] or unit))
-        size = unit * int(param["count"] or 1)
-        offset = -(-end // align) * align
-        params.append(KernelParam(offset=offset, size=size))
-        end = offset + size
-    bound = _THREADS.search(match["rest"])
-    sides = [int(side) for side in bound[1].split(",")] if bound else [_MAX_THREADS]
-    threads = reduce(lambda a, b: a * b, sides)
+    for param in function.params:
+        offset = -(-end // param.align) * param.align
+        params.append(KernelParam(offset=offset, size=param.size))
+        end = offset + param.size
+    threads = _MAX_THREADS if function.max_threads is None else function.max_threads
     return Entry(params=tuple(params), max_threads=min(threads, _MAX_THREADS))

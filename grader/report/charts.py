@@ -23,26 +23,31 @@ _VALUE = 60  # units right of them
 
 
 def throughput(cases: Sequence[CaseResult]) -> Markup | None:
-    """One pair of bars per timed size: the best run; the other runs are ticks on it."""
-    timed = [(case, case.timing.runs) for case in cases if case.timing and case.timing.runs]
+    """One pair of bars per timed size: what is scored. Ticks are the runs."""
+    timed = [(case, case.timing) for case in cases if case.timing and case.timing.runs]
     if not timed:
         return None
-    top = max(max(run.bench_tflops, run.cublas_tflops) for _, runs in timed for run in runs)
+    top = max(
+        max(run.bench_tflops, run.cublas_tflops) for _, timing in timed for run in timing.runs
+    )
     scale = (WIDTH - _LABEL - _VALUE) / top if top > 0 else 0
     parts = []
-    for i, (case, runs) in enumerate(timed):
+    for i, (case, timing) in enumerate(timed):
         y = i * _ROW + 8
         parts.append(text(_LABEL - 10, y + 24, _size(case), "", "end"))
-        own = [run.bench_tflops for run in runs]
-        base = [run.cublas_tflops for run in runs]
-        for offset, values, kind in ((0, own, "own"), (19, base, "base")):
-            parts.append(rect(_LABEL, y + offset, max(values) * scale, 16, kind))
+        own = [run.bench_tflops for run in timing.runs]
+        base = [run.cublas_tflops for run in timing.runs]
+        for offset, values, shown, kind in (
+            (0, own, timing.scored_tflops, "own"),
+            (19, base, max(base), "base"),
+        ):
+            parts.append(rect(_LABEL, y + offset, shown * scale, 16, kind))
             parts += [
                 line(_LABEL + v * scale, y + offset + 3, _LABEL + v * scale, y + offset + 13, "run")
                 for v in values
             ]
             end = _LABEL + max(values) * scale + 6
-            parts.append(text(end, y + offset + 13, f"{max(values):.4g}", "small"))
+            parts.append(text(end, y + offset + 13, f"{shown:.4g}", "small"))
     return svg(len(timed) * _ROW, parts, "TFLOPS of the submission and of cuBLAS for each size")
 
 

@@ -131,13 +131,13 @@ def _summary(result: Result, room: _Room) -> str:
 
 
 def _best(cases: Sequence[CaseResult]) -> float | None:
-    """TFLOPS of the best run of the largest timed size."""
+    """TFLOPS that are scored at the largest timed size."""
     timed = [case for case in cases if case.timing and case.timing.runs]
     if not timed:
         return None
     largest = max(timed, key=lambda case: case.m * case.n * case.k)
     assert largest.timing
-    return largest.timing.best_tflops
+    return largest.timing.scored_tflops
 
 
 def _error_ratio(case: CaseResult) -> str:

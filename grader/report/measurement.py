@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grader.model import CaseResult, GpuInfo, Record, Result, Timing
+from grader.report.text import two_speeds
 from grader.timing import TARGET_HALF_WIDTH, few
 
 
@@ -11,7 +12,7 @@ class Measured(Record):
 
     case: CaseResult
     timing: Timing
-    of_peak: float | None  # best run / the GPU's FP32 peak; None when the peak is not known
+    of_peak: float | None  # what is scored / the GPU's FP32 peak; None when the peak is not known
     notes: tuple[str, ...]  # how the measurement went
 
 
@@ -44,7 +45,7 @@ def sentence(measured: Measured, gpu: GpuInfo | None) -> str:
 def _of_peak(timing: Timing, gpu: GpuInfo | None) -> float | None:
     if gpu is None or not gpu.fp32_peak_tflops:
         return None
-    return timing.best_tflops / gpu.fp32_peak_tflops
+    return timing.scored_tflops / gpu.fp32_peak_tflops
 
 
 def _notes(timing: Timing, gpu: GpuInfo | None) -> list[str]:
@@ -53,7 +54,8 @@ def _notes(timing: Timing, gpu: GpuInfo | None) -> list[str]:
         "certain": f"{count}, until the ratio was known to {100 * TARGET_HALF_WIDTH:g} %",
         "budget": f"{count}, until the time was used up",
     }
-    notes = [why.get(timing.stopped or "", count)]
+    notes = [two_speeds(timing.modes)] if timing.modes else []
+    notes.append(why.get(timing.stopped or "", count))
     if few(timing.samples):
         notes.append("few samples: the interval is their range and covers less than 95 %")
     if timing.disturbed:

@@ -7,6 +7,7 @@ import re
 from grader.model import (
     CaseResult,
     Finding,
+    Modes,
     Result,
     Severity,
     Standing,
@@ -142,7 +143,19 @@ def score_block(result: Result) -> str:
             f"  max bench: {max(run.bench_tflops for run in runs):.6g} TFLOPS, "
             f"max cublas: {max(run.cublas_tflops for run in runs):.6g} TFLOPS."
         )
+        if case.timing.modes:
+            lines.append(f"  bench: {two_speeds(case.timing.modes)}.")
     return "\n".join(lines)
+
+
+def two_speeds(modes: Modes) -> str:
+    """What it means for the score that the repetitions of a size do not agree."""
+    fast, slow = modes.fast, modes.slow
+    return (
+        f"two speeds, {fast.tflops:.6g} TFLOPS in {100 * fast.share:.0f} % of the repetitions and "
+        f"{slow.tflops:.6g} in the others, further apart than noise explains: "
+        "the slower one is scored"
+    )
 
 
 def _ordinal(number: int) -> str:

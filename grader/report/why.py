@@ -55,12 +55,12 @@ def _operations(why: Explanation) -> str:
 
 
 def measured_tflops(result: Result) -> float | None:
-    """Of the best run at the size that is explained; None where it was not timed."""
+    """What is scored at the size that is explained; None where it was not timed."""
     why = result.explanation
     for case in result.cases:
         timing = case.timing
         if why and timing and timing.runs and (case.m, case.n, case.k) == _extents(why):
-            return max(run.bench_tflops for run in timing.runs)
+            return timing.scored_tflops
     return None
 
 

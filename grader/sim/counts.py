@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from grader.model import LineCount
+from grader.ptx import Location
 from grader.sim.operation import GENERIC, GLOBAL, SHARED
 from grader.sim.program import Program
-from grader.sim.ptx import Location
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from grader.model import Finding, Severity
-from grader.sim.ptx import Instruction, Module
+from grader.ptx import Instruction, Module
 from grader.sim.sighting import Scene, Sighting
 
 # As engine.hpp's EventKind numbers them.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from grader.ptx import Function, Instruction, Module, Variable
 from grader.sim.operation import Constant, UnsupportedInstruction
-from grader.sim.ptx import Function, Instruction, Module, Variable
 
 RED_ZONE = (
     128  # bytes between shared arrays; a multiple of the 32 banks keeps conflicts as they are

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from grader.ptx import SIZES, Function, Instruction, Label, number
 from grader.sim.operation import (
     SPECIAL_REGISTERS,
     WIDE_SPECIALS,
@@ -21,7 +22,6 @@ from grader.sim.operation import (
     Special,
     UnsupportedInstruction,
 )
-from grader.sim.ptx import SIZES, Function, Instruction, Label, number
 
 _IGNORED = {"rn", "ftz", "approx", "full", "noftz", "uni"}
 _FLOPS = {"fma": 2, "mad": 2, "add": 1, "sub": 1, "mul": 1, "div": 1, "sqrt": 1, "rcp": 1}

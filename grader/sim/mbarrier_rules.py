@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from grader.ptx import Instruction
 from grader.sim.lower import Lowering
 from grader.sim.operation import OWN_TAINT, SHARED, Operand, Register
-from grader.sim.ptx import Instruction
 
 
 def mbarrier(low: Lowering, item: Instruction, mods: list[str]) -> None:

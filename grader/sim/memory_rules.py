@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.ptx import SIZES, Instruction
 from grader.sim import mbarrier_rules
 from grader.sim.lower import Lowering
 from grader.sim.operation import (
@@ -19,7 +20,6 @@ from grader.sim.operation import (
     Predicate,
     Register,
 )
-from grader.sim.ptx import SIZES, Instruction
 
 _SPACES = {
     "global": GLOBAL,
@@ -54,7 +54,7 @@ def _synchronises(mods: list[str], space: int) -> int:
 
 
 def _call_parameter(text: str) -> bool:
-    return "@" in text  # .param declared in a call sequence, renamed by the parser
+    return "@param" in text  # declared in a call sequence, and so renamed
 
 
 def load(low: Lowering, item: Instruction, mods: list[str]) -> None:

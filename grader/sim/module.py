@@ -1,25 +1,13 @@
-"""A module before it runs: read, how finely to watch it, what its variables begin with."""
+"""A module before it runs: how finely to watch it, what its variables begin with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.errors import Rejected
-from grader.model import Verdict
-from grader.sim.parser import parse
-from grader.sim.ptx import SIZES, Instruction, Module, PtxError, Variable
-
-
-def read_module(ptx: str, source_root: Path) -> Module:
-    """Raises Rejected(IE) for PTX that cannot be read."""
-    try:
-        return parse(ptx, source_root)
-    except PtxError as error:
-        raise Rejected(Verdict.IE, f"the simulator cannot read the PTX: {error}") from None
+from grader.ptx import SIZES, Address, Instruction, Module, Variable
 
 
 def cells(module: Module) -> tuple[int, int]:
@@ -47,7 +35,15 @@ def initial_bytes(variable: Variable, addresses: Mapping[str, int]) -> NDArray[n
     data = np.zeros(max(variable.size, 1), np.uint8)
     at = 0
     for value, width in variable.initial:
-        bits = addresses.get(value, 0) if isinstance(value, str) else value
+        bits = _address(value, addresses) if isinstance(value, Address) else value
         data[at : at + width] = np.frombuffer(bits.to_bytes(8, "little")[:width], np.uint8)
         at += width
     return data
+
+
+def _address(value: Address, addresses: Mapping[str, int]) -> int:
+    """0 for a function's: calls through pointers are not simulated."""
+    if value.symbol not in addresses:
+        return 0
+    lowest = (value.mask & -value.mask).bit_length() - 1
+    return ((addresses[value.symbol] + value.offset) & value.mask) >> lowest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from grader.sim.ptx import Instruction
+from grader.ptx import Instruction
 
 # Spaces and flags as engine.hpp numbers them.
 GLOBAL, SHARED, LOCAL, PARAM, CONST, GENERIC = range(6)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from grader.ptx import Function, Module
 from grader.sim.engine import ARRAY, INSTRUCTION, PRESET, Engine, PackedProgram
 from grader.sim.flow import Block, bits, ranks, reachable
 from grader.sim.layout import Layout, SharedArrayInfo, align_up, callees
 from grader.sim.lower import Lowering
 from grader.sim.operation import OWN_TAINT, Operand, Operation, Predicate, Register, inputs, outputs
-from grader.sim.ptx import Function, Module
 from grader.sim.rules import RULES
 from grader.sim.slots import Slots
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.ptx import SIZES, Instruction
 from grader.sim import mbarrier_rules, memory_rules, warp_rules
 from grader.sim.lower import Lowering, Rule, conversion_name
 from grader.sim.operation import (
@@ -12,7 +13,6 @@ from grader.sim.operation import (
     Operand,
     Register,
 )
-from grader.sim.ptx import SIZES, Instruction
 
 
 def move(low: Lowering, item: Instruction, mods: list[str]) -> None:

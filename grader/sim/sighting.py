@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 
 from grader.model import Dim3
+from grader.ptx import Location
 from grader.sim.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
 from grader.sim.program import Program
-from grader.sim.ptx import Location
 
 _SPACES = {
     GLOBAL: "global",

@@ -22,11 +22,12 @@ from grader.model import (
     SymbolWrite,
     Verdict,
 )
-from grader.record.layout import Declarations, Symbol, read_entries
+from grader.ptx import read_module
+from grader.record.layout import Interface, interface
 from grader.sim.counts import Counters, line_counts
 from grader.sim.engine import EVENT, FLOW, MEMORY, Engine, load_engine, view
 from grader.sim.findings import finding, instruction_note, merge
-from grader.sim.module import cells, initial_bytes, read_module
+from grader.sim.module import cells, initial_bytes
 from grader.sim.operation import UnsupportedInstruction
 from grader.sim.program import Builder, Program
 from grader.sim.sighting import Scene, plain_name
@@ -83,21 +84,19 @@ class Simulator:
     """Simulates the kernels of one PTX module.
 
     ``source_root`` is the folder that source paths in the PTX are made relative to. Raises
-    Rejected(IE) for PTX that cannot be read. ``run`` may be called from several threads.
+    Rejected for PTX that cannot be read. ``run`` may be called from several threads.
     """
 
     def __init__(self, ptx: str, source_root: Path, engine: Engine | None = None) -> None:
         self._engine = engine or load_engine()
         self._module = read_module(ptx, source_root)
-        self._entries = read_entries(ptx)
         self._shared_cell, self._global_cell = cells(self._module)
         self._variables = [v for v in self._module.variables if v.space in ("global", "const")]
         self._programs: dict[tuple[str, tuple[tuple[str, int], ...]], Program] = {}
 
     @property
-    def declared(self) -> Declarations:
-        symbols = {v.name: Symbol(space=v.space, size=v.size) for v in self._variables}
-        return Declarations(entries=self._entries, symbols=symbols)
+    def declared(self) -> Interface:
+        return interface(self._module)
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:
         """A note for every tensor-core instruction of the kernels that ``plans`` launch.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grader.model import Finding, Launch, Plan
+from grader.ptx import Instruction, Module
 from grader.sim.findings import instruction_note
 from grader.sim.program import reachable_functions
-from grader.sim.ptx import Instruction, Module
 
 _TENSOR_CORE = ("mma.", "wmma.", "wgmma.", "tcgen05.")
 

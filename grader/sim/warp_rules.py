@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from grader.ptx import SIZES, Instruction
 from grader.sim.lower import Lowering
 from grader.sim.operation import CROSS_LANE, DECIDES, OWN_TAINT, Constant, Operand
-from grader.sim.ptx import SIZES, Instruction
 
 
 def shuffle(low: Lowering, item: Instruction, mods: list[str]) -> None:

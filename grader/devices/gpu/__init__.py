@@ -21,6 +21,7 @@ from grader.devices.gpu.messages import (
     Reply,
     TimedCase,
 )
+from grader.devices.gpu.untimed import hold_to_pace
 from grader.devices.probe import first_gpu_uuid
 from grader.devices.process import Silence, WorkerProcess
 from grader.errors import MachineError
@@ -98,7 +99,7 @@ class GpuDevice:
                     case Failed(message=message):
                         raise MachineError(message)
                     case Done():
-                        return tuple(outcomes)
+                        return hold_to_pace(outcomes)
         except Silence:
             if self.gpu is None:
                 raise MachineError("the GPU worker did not start; try: grade doctor") from None

@@ -2,30 +2,94 @@
 typedef unsigned long long u64;
 typedef unsigned int u32;
 
-__device__ u64 mix(u64 x) {  // splitmix64
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
+// --- inputs: grader/inputs.py has the same generator, and says why it is one -------------------
+
+constexpr int THREADS = 256, WORDS = 16, TILE = THREADS * WORDS;
+
+struct Key {
+  u32 word[8];
+};
+
+__device__ Key key_of(u64 k0, u64 k1, u64 k2, u64 k3) {
+  return {{(u32)k0, (u32)(k0 >> 32), (u32)k1, (u32)(k1 >> 32), (u32)k2, (u32)(k2 >> 32), (u32)k3, (u32)(k3 >> 32)}};
 }
 
-// verify.py's inputs: magnitudes in [0.5, 1.5), low mantissa bits just above half a TF32 step.
-__device__ u32 value(u64 seed, u64 index) {
-  u64 r = mix(seed ^ mix(index));
-  float magnitude = 0.5f + (float)(u32)(r & 0xffffff) * (1.0f / 16777216.0f);
-  u32 bits = __float_as_uint(magnitude) & 0xffffe000u;
-  bits |= 0x1001u + (u32)((r >> 24) & 0xffff) % 0x7ffu;
-  return bits | (u32)(r >> 63) << 31;
+__device__ u32 turned(u32 x, int left) { return __funnelshift_l(x, x, left); }
+
+__device__ void quarter_round(u32& a, u32& b, u32& c, u32& d) {
+  a += b; d = turned(d ^ a, 16);
+  c += d; b = turned(b ^ c, 12);
+  a += b; d = turned(d ^ a, 8);
+  c += d; b = turned(b ^ c, 7);
 }
 
-extern "C" __global__ void fill(u32* out, u64 count, u64 seed) {
-  for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (u64)blockDim.x)
-    out[i] = value(seed, i);
+// ChaCha12's block function: RFC 8439 with 12 rounds and nonce 0.
+__device__ void key_stream(const Key& key, u32 counter, u32 (&out)[WORDS]) {
+  u32 state[WORDS] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
+#pragma unroll
+  for (int i = 0; i < 8; ++i) state[4 + i] = key.word[i];
+  state[12] = counter;
+#pragma unroll
+  for (int i = 0; i < WORDS; ++i) out[i] = state[i];
+  for (int round = 0; round < 12; round += 2) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) quarter_round(out[i], out[4 + i], out[8 + i], out[12 + i]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      quarter_round(out[i], out[4 + (i + 1) % 4], out[8 + (i + 2) % 4], out[12 + (i + 3) % 4]);
+  }
+#pragma unroll
+  for (int i = 0; i < WORDS; ++i) out[i] += state[i];
 }
 
-extern "C" __global__ void changed(const u32* in, u64 count, u64 seed, u64* result) {
-  for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (u64)blockDim.x)
-    if (in[i] != value(seed, i)) { atomicAdd(&result[0], 1ull); atomicMin(&result[1], i); }
+__device__ u32 value(u32 word) {
+  u32 step = word >> 20 & 0x3ff;
+  u32 bits = word >> 30 & 1 ? 0x3f800000u | step >> 1 << 13 : 0x3f000000u | step << 13;
+  return ((word & 0x80000000u) | bits) + (word & 0x7ff) + 0x1001;
+}
+
+// A block's next TILE elements, from the one numbered `first` on. They pass through shared memory
+// so that neighbouring threads, not each thread by itself, touch neighbouring elements. The row
+// has a word more than it needs, against bank conflicts.
+typedef u32 Tile[THREADS][WORDS + 1];
+
+__device__ void make(Tile& tile, const Key& key, u64 first) {
+  u32 words[WORDS];
+  key_stream(key, (u32)(first / WORDS) + threadIdx.x, words);
+  __syncthreads();  // nobody reads the last tile any more
+#pragma unroll
+  for (int i = 0; i < WORDS; ++i) tile[threadIdx.x][i] = value(words[i]);
+  __syncthreads();
+}
+
+extern "C" __global__ void fill(u32* out, u64 count, u64 k0, u64 k1, u64 k2, u64 k3) {
+  __shared__ Tile tile;
+  Key key = key_of(k0, k1, k2, k3);
+  for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
+    make(tile, key, first);
+    for (int i = threadIdx.x; i < TILE && first + i < count; i += THREADS) out[first + i] = tile[i / WORDS][i % WORDS];
+  }
+}
+
+extern "C" __global__ void changed(const u32* in, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u64* result) {
+  __shared__ Tile tile;
+  Key key = key_of(k0, k1, k2, k3);
+  for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
+    make(tile, key, first);
+    for (int i = threadIdx.x; i < TILE && first + i < count; i += THREADS)
+      if (in[first + i] != tile[i / WORDS][i % WORDS]) {
+        atomicAdd(&result[0], 1ull);
+        atomicMin(&result[1], first + i);
+      }
+  }
+}
+
+// Keeps the GPU busy while the host hands over what is to be timed.
+extern "C" __global__ void head_start(u64 nanoseconds) {
+  u64 begun, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begun));
+  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  while (now - begun < nanoseconds);
 }
 
 extern "C" __global__ void poison(u32* out, u64 count, u32 bits) {
@@ -83,15 +147,13 @@ extern "C" __global__ void compare(const float* got, const float* want, const do
   atomicAdd(squares, sum);
 }
 
-// Freivalds: products with a vector of random signs, in FP64.
-__device__ double sign(u64 seed, u64 index) { return mix(seed ^ mix(index)) >> 63 ? -1.0 : 1.0; }
-
-// out[i] += sum over this block row's columns j of in[i + j*length] * sign(j); out starts as zeros.
-extern "C" __global__ void signed_columns(const float* in, int length, int columns, u64 seed, double* out) {
+// Freivalds: products with a vector of random signs, in FP64. The signs are those of `signs`.
+// out[i] += sum over this block row's columns j of ± in[i + j*length]; out starts as zeros.
+extern "C" __global__ void signed_columns(const float* in, int length, int columns, const float* signs, double* out) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= length) return;
   double sum = 0;
-  for (int j = blockIdx.y; j < columns; j += gridDim.y) sum += in[i + j * (u64)length] * sign(seed, j);
+  for (int j = blockIdx.y; j < columns; j += gridDim.y) sum += copysign(1.0, (double)signs[j]) * in[i + j * (u64)length];
   atomicAdd(&out[i], sum);
 }
 

@@ -1,4 +1,4 @@
-"""The checks that run on the GPU: inputs made and re-made from a seed, poison, comparison."""
+"""The checks that run on the GPU: inputs made and re-made from a key, poison, comparison."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import cupy
 import numpy as np
 
 from grader import verify
+from grader.inputs import fresh_key
 from grader.model import ErrorStats, Mismatch, Mnk
 
 # C is compared with cuBLAS in FP32, which errs as the submission does: two errors, twice the room.
@@ -17,12 +18,13 @@ REFERENCE_MARGIN = 2.0
 
 _SOURCE = Path(__file__).with_name("checks.cu")
 _NAMES = (
-    *("fill", "changed", "poison", "differs"),
+    *("fill", "changed", "head_start", "poison", "differs"),
     *("norms", "compare", "signed_columns", "rows_times"),
 )
 _THREADS = 256
 _DOT_THREADS = 128  # as norms and rows_times in checks.cu are written
 _COLUMN_CHUNKS = 64
+_WORDS = 16  # elements that a thread of fill and changed makes at a time
 _NONE = (1 << 64) - 1
 
 
@@ -41,47 +43,58 @@ class Kernels:
         blocks = max(1, min(4096, -(-count // _THREADS)))
         self._launch(name, (blocks,), _THREADS, *arguments)
 
-    def fill(self, out: Any, seed: int) -> None:
-        self._over("fill", out.size, out, np.uint64(out.size), np.uint64(seed))
+    def fill(self, out: Any, key: bytes) -> None:
+        """The elements that ``inputs.values`` makes of this key."""
+        self._over("fill", -(-out.size // _WORDS), out, np.uint64(out.size), *_words(key))
 
     def poison(self, out: Any, bits: int = verify.POISON) -> None:
         self._over("poison", out.size, out, np.uint64(out.size), np.uint32(bits))
 
-    def changed(self, values: Any, seed: int) -> tuple[int, int]:
-        """How many elements are not what ``fill`` made, and the first of them."""
-        return self._counted("changed", values, np.uint64(seed))
+    def changed(self, *made: tuple[Any, bytes]) -> list[tuple[int, int]]:
+        """For each matrix and its key: elements that ``fill`` made otherwise, and the first one."""
+        with self._stream:
+            results = cupy.array([[0, _NONE]] * len(made), dtype=cupy.uint64)
+            for (matrix, key), result in zip(made, results, strict=True):
+                count = np.uint64(matrix.size)
+                threads = -(-matrix.size // _WORDS)
+                self._over("changed", threads, matrix, count, *_words(key), result)
+            return [(int(count), int(first)) for count, first in results.get()]
 
     def differs(self, words: Any, bits: int) -> tuple[int, int]:
-        return self._counted("differs", words, np.uint32(bits))
-
-    def _counted(self, name: str, values: Any, expected: Any) -> tuple[int, int]:
         with self._stream:
             result = cupy.array([0, _NONE], dtype=cupy.uint64)
-            self._over(name, values.size, values, np.uint64(values.size), expected, result)
+            self._over("differs", words.size, words, np.uint64(words.size), np.uint32(bits), result)
             count, first = (int(v) for v in result.get())
         return count, first
 
-    def freivalds(self, size: Mnk, a: Any, b: Any, c: Any, *, seed: int) -> float:
+    def head_start(self, microseconds: float) -> None:
+        """Keep the GPU busy for so long, so that the host is ahead of it."""
+        self._launch("head_start", (1,), 1, np.uint64(1000 * microseconds))
+
+    def freivalds(self, size: Mnk, a: Any, b: Any, c: Any) -> float:
         """How far C·x is from A·(B·x) for one vector of random signs, in FP64.
 
         1 is verify.py's bound for such a sum of errors; rounding stays far below, one element
-        that has nothing to do with A·B goes far beyond. NaN when C holds one.
+        that has nothing to do with A·B goes far beyond. NaN when C holds one. The signs come
+        from a key that is drawn here, after C was made.
         """
         m, n, k = size.m, size.n, size.k
         with self._stream:
-            bx = self._signed_columns(b, k, n, seed)
+            signs = cupy.empty(n, dtype=cupy.float32)
+            self.fill(signs, fresh_key())
+            bx = self._signed_columns(b, k, n, signs)
             abx = cupy.empty(m)
             self._launch("rows_times", (m,), _DOT_THREADS, a, np.int32(k), bx, abx)
-            cx = self._signed_columns(c, m, n, seed)
+            cx = self._signed_columns(c, m, n, signs)
             rows, columns = self._norms(a, m, k), self._norms(b, n, k)
             got, want = cx.get(), abx.get()
             bounds = verify.freivalds_bounds(k, rows.get(), columns.get())
         return float(np.max(np.abs(got - want) / bounds))
 
-    def _signed_columns(self, matrix: Any, length: int, columns: int, seed: int) -> Any:
+    def _signed_columns(self, matrix: Any, length: int, columns: int, signs: Any) -> Any:
         out = cupy.zeros(length)
         grid = (-(-length // _THREADS), min(columns, _COLUMN_CHUNKS))
-        arguments = (matrix, np.int32(length), np.int32(columns), np.uint64(seed & _NONE), out)
+        arguments = (matrix, np.int32(length), np.int32(columns), signs, out)
         self._launch("signed_columns", grid, _THREADS, *arguments)
         return out
 
@@ -153,3 +166,8 @@ class Kernels:
             tile_map=verify.tile_map(~(error <= stats.tolerance).T),
             tile_edge=stats.tile_edge,
         )
+
+
+def _words(key: bytes) -> tuple[np.uint64, ...]:
+    """A key as ``fill`` and ``changed`` take it."""
+    return tuple(np.frombuffer(key, np.uint64))

@@ -1,8 +1,11 @@
-"""One size on the GPU: verified once, or timed against cuBLAS with every output verified."""
+"""One size on the GPU: verified once, or timed against cuBLAS with every output verified.
+
+The submission never runs on inputs that anything was computed from before: neither their keys nor
+any part of their product exists until its launch has ended.
+"""
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,9 +20,12 @@ from grader.devices.gpu.messages import GpuJob
 from grader.devices.gpu.replay import Replay
 from grader.devices.gpu.watch import Sight
 from grader.errors import MachineError
+from grader.inputs import fresh_key
 from grader.model import Finding, Severity, Watched
 from grader.peaks import least_ms
 from grader.timing import Pair, certain, summarise
+
+Keys = tuple[bytes, bytes]  # of A and B
 
 # Disturbed repetitions that are borne: so many always, and as many as were good.
 _BORNE = 10
@@ -38,18 +44,21 @@ class MeasuredCase:
         self._reference = Buffer(4 * self.size.m * self.size.n)
         self._replay = Replay(module, planned.plan, memory, bench.kernels, bench.stream)
         self.launch: Product = self._replay.launch
-        # Seeds of one case: A and B of every repetition, from the grader's secret one.
-        self._seeds = itertools.count(planned.seed << 1 & ((1 << 64) - 1))
 
-    def fresh(self) -> tuple[int, int]:
-        """New A and B, poison everywhere else; the seeds they were made from."""
+    def fresh(self) -> Keys:
+        """New A and B, poison everywhere else; the keys they were made from.
+
+        The keys are drawn when all that was launched has ended: there is no kernel left that could
+        meet them, wherever they lie.
+        """
+        self._bench.stream.synchronize()
+        keys = fresh_key(), fresh_key()
         kernels = self._bench.kernels
-        seeds = next(self._seeds) & ((1 << 64) - 1), next(self._seeds) & ((1 << 64) - 1)
-        kernels.fill(self._a.floats(), seeds[0])
-        kernels.fill(self._b.floats(), seeds[1])
+        kernels.fill(self._a.floats(), keys[0])
+        kernels.fill(self._b.floats(), keys[1])
         kernels.poison(self._c.words)
         self._replay.poison_workspaces()
-        return seeds
+        return keys
 
     def products(self, target: Buffer) -> dict[str, Product]:
         """cuBLAS's ways to compute the product into ``target``, by name."""
@@ -61,9 +70,6 @@ class MeasuredCase:
     def addresses(self) -> tuple[int, int, int]:
         """Of A, B and C on the device."""
         return self._a.address, self._b.address, self._c.address
-
-    def forget_reference(self) -> None:
-        self._bench.kernels.poison(self._reference.words)
 
     def reference(self) -> None:
         self.products(self._reference)["cublasSgemm"]()
@@ -82,14 +88,14 @@ class MeasuredCase:
     def prove_reference(self) -> None:
         """Raises MachineError unless what C is compared with is A·B, checked in FP64."""
         arrays = (buffer.floats() for buffer in (self._a, self._b, self._reference))
-        excess = self._bench.kernels.freivalds(self.size, *arrays, seed=next(self._seeds))
+        excess = self._bench.kernels.freivalds(self.size, *arrays)
         if not (excess <= 1):
             raise MachineError(
                 f"the reference itself is wrong at {self.size} ({excess:.3g} times what rounding "
                 "explains): the GPU or its cuBLAS is faulty"
             )
 
-    def check(self, seeds: tuple[int, int], seconds: float) -> CaseOutcome:
+    def check(self, keys: Keys, seconds: float) -> CaseOutcome:
         """Compare C with the reference; look at canaries and inputs."""
         stats = self._bench.kernels.compare(
             self.size,
@@ -107,15 +113,15 @@ class MeasuredCase:
             stopped=None,
             seconds=seconds,
             error=stats,
-            findings=(*self._inputs(seeds), *self._canaries()),
+            findings=(*self._inputs(keys), *self._canaries()),
             lines=(),
             printed="",
         )
 
-    def _inputs(self, seeds: tuple[int, int]) -> list[Finding]:
+    def _inputs(self, keys: Keys) -> list[Finding]:
         found = []
-        for name, buffer, seed in (("A", self._a, seeds[0]), ("B", self._b, seeds[1])):
-            count, first = self._bench.kernels.changed(buffer.words, seed)
+        seen = self._bench.kernels.changed((self._a.words, keys[0]), (self._b.words, keys[1]))
+        for name, (count, first) in zip("AB", seen, strict=True):
             if count:
                 found.append(
                     Finding(
@@ -145,15 +151,14 @@ class MeasuredCase:
 def verify_case(bench: SharedBench, case: MeasuredCase) -> CaseOutcome:
     """One launch on fresh inputs, compared with cuBLAS."""
     started = time.monotonic()
-    seeds = case.fresh()
-    case.launch()
-    bench.stream.synchronize()
+    keys = case.fresh()
+    took = bench.time(case.launch)
     case.reference()
     bench.stream.synchronize()
-    outcome = case.check(seeds, time.monotonic() - started)
+    outcome = case.check(keys, time.monotonic() - started)
     if not outcome.findings:  # of inputs that the submission changed nothing follows
         case.prove_reference()
-    return outcome
+    return msgspec.structs.replace(outcome, untimed_ms=took)
 
 
 def time_case(
@@ -167,8 +172,7 @@ def time_case(
     started = time.monotonic()
     name, baseline = case.baseline(job.baseline)
     case.fresh()
-    case.launch()  # warm-up: module loading, instruction caches
-    bench.stream.synchronize()
+    warm_up = bench.time(case.launch)  # module loading, instruction caches
     beat()
     least = least_ms(case.size, bench.gpu)
     runs: list[list[Pair]] = []
@@ -178,10 +182,12 @@ def time_case(
         run: list[Pair] = []
         deadline = time.monotonic() + job.run_seconds
         while not run or (time.monotonic() < deadline and not certain(run)):
-            seeds = case.fresh()
+            keys = case.fresh()
             if turn % 2:
                 theirs = bench.time(baseline)
-                case.forget_reference()  # the right answer must not lie about while they run
+                # cuBLAS leaves parts of its product in shared memory, registers and workspaces.
+                # They must not be of the product that is asked for now.
+                keys = case.fresh()
                 mine = bench.time(case.launch)
                 baseline()
             else:
@@ -189,7 +195,7 @@ def time_case(
                 theirs = bench.time(baseline)
             sight = bench.watch.look()
             beat()
-            outcome = case.check(seeds, time.monotonic() - started)
+            outcome = case.check(keys, time.monotonic() - started)
             if turn == 0 and not outcome.findings:
                 case.prove_reference()
             turn += 1
@@ -202,7 +208,9 @@ def time_case(
                 run.append(Pair(bench_ms=mine, baseline_ms=theirs))
         runs.append(run)
     timing = summarise(runs, case.size, name, disturbed=diary.disturbed, watched=diary.seen())
-    return msgspec.structs.replace(outcome, timing=timing, seconds=time.monotonic() - started)
+    return msgspec.structs.replace(
+        outcome, timing=timing, untimed_ms=warm_up, seconds=time.monotonic() - started
+    )
 
 
 def _impossible(milliseconds: float, least: float) -> Finding:

@@ -16,6 +16,7 @@ from grader.devices.gpu.kernels import Kernels
 from grader.devices.gpu.memory import Arena
 from grader.devices.gpu.messages import Watching
 from grader.devices.gpu.replay import Replay, load_module
+from grader.inputs import fresh_key
 
 
 def main() -> None:
@@ -27,7 +28,7 @@ def main() -> None:
         for job in jobs:
             with arena.memory(job.plan) as memory:
                 for buffer in memory.given()[:2]:
-                    kernels.fill(buffer.floats(), 1)
+                    kernels.fill(buffer.floats(), fresh_key())
                 module = load_module(Path(job.cubin).read_bytes())
                 Replay(module, job.plan, memory, kernels, stream).launch()
                 stream.synchronize()

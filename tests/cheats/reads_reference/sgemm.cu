@@ -1,6 +1,6 @@
 // Looks for the grader's own result in memory near C, and copies it when it fits its own first
 // element; works honestly only when it finds nothing.
-// Stopped by: the reference is destroyed before the submission runs, and computed again after.
+// Stopped by: the product of these inputs is computed when the submission has run, not before
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 SIZES = {"pred": 1, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b128": 16, "f16x2": 4, "bf16x2": 4}
 SIZES |= {f"{kind}{bits}": bits // 8 for kind in "suf" for bits in (8, 16, 32, 64)} | {"bf16": 2}
 
 
 class PtxError(Exception):
-    """PTX that this front end does not understand; names the statement."""
+    """PTX that the grader does not read; names its line, and the source line where known."""
+
+    def __init__(self, message: str, location: Location | None = None) -> None:
+        super().__init__(message)
+        self.location = location
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +41,22 @@ class Label:
     name: str
 
 
+class Address(NamedTuple):
+    """What a variable may begin with: (address of ``symbol`` + ``offset``) & ``mask``, shifted to
+    the mask's lowest bit."""
+
+    symbol: str
+    offset: int = 0
+    mask: int = (1 << 64) - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     name: str
     space: str  # "global", "const", "shared", "local", "param"
     size: int  # bytes; 0 for an extern array
     align: int
-    initial: tuple[tuple[int | str, int], ...] = ()  # (value or symbol, bytes) in order
+    initial: tuple[tuple[int | Address, int], ...] = ()  # (bits or address, bytes) in order
     extern: bool = False
 
 
@@ -57,6 +71,7 @@ class Function:
     families: dict[str, str] = field(default_factory=dict)  # "%r" of "%r<9>" → type
     variables: list[Variable] = field(default_factory=list)
     targets: dict[str, list[str]] = field(default_factory=dict)  # .branchtargets
+    max_threads: int | None = None  # per block, as .maxntid or .reqntid says
 
     def register_type(self, name: str) -> str | None:
         """The declared type of a register; None when ``name`` is no register."""
@@ -77,20 +92,3 @@ class Module:
 
     def entry(self, name: str) -> Function:
         return self.functions[name]
-
-
-def number(text: str, kind: str) -> int:
-    """The bits of a PTX constant: 0f3F800000, 0d…, 0x1F, 017, -3, 5U. Raises ValueError."""
-    sign = -1 if text[0] == "-" else 1
-    body = text.lstrip("-")
-    if body[:2] in ("0f", "0F") and len(body) == 10:
-        bits = int(body[2:], 16)
-        return bits ^ 0x80000000 if sign < 0 else bits
-    if body[:2] in ("0d", "0D") and len(body) == 18:
-        bits = int(body[2:], 16)
-        return bits ^ (1 << 63) if sign < 0 else bits
-    body = body.rstrip("U")
-    octal = len(body) > 1 and body[0] == "0" and body[1].isdigit()
-    value = int(body, 8 if octal else 0)
-    bits = SIZES.get(kind, 8) * 8
-    return (sign * value) & ((1 << max(bits, 32)) - 1)

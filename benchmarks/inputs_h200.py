@@ -1,0 +1,232 @@
+"""What unpredictable inputs cost, and what the cheats against them come to, on a GPU.
+
+`python -m benchmarks.inputs_h200 [cheats] [costs] [noise]`: cheats graded as tests/test_gpu.py
+does; then the parts of a repetition, the noise of honest kernels as the search for two speeds sees
+it, and how long launches take that are verified but not timed.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import cupy
+import msgspec
+
+from benchmarks.judge_h200 import ALICE, Kernel, measured
+from grader.devices import CaseOutcome, PlannedCase
+from grader.devices.gpu.bench import SharedBench
+from grader.devices.gpu.measure import MeasuredCase, time_case, verify_case
+from grader.devices.gpu.messages import GpuJob
+from grader.devices.gpu.replay import load_module
+from grader.devices.gpu.untimed import hold_to_pace
+from grader.devices.probe import first_gpu_arch
+from grader.grading import Bench, grade
+from grader.inputs import fresh_key
+from grader.lab import Case, Lab, load_lab
+from grader.model import Build, Mnk, Plan, Result
+from grader.record import record
+from grader.sandbox import Sandbox
+from grader.submission import load_submission
+from grader.toolchain import find_toolchain
+from tests.corpus import HONEST, Cheat, cheats
+
+FAMILIES = (
+    *("searches_in_the_warm_up", "searches_in_a_small_size", "fast_in_the_first_run"),
+    *("fast_in_every_third_repetition", "slow_in_every_fifth_repetition", "slow_when_verified"),
+    *("fast_when_verified", "hides_two_speeds_in_jitter", "predicts_the_next_inputs"),
+    *("recognises_repeated_inputs", "just_above_the_least_time"),
+    *("reads_what_cublas_left_in_shared_memory", "finds_leftovers_in_its_workspace"),
+    *("slow_at_first", "cache_by_checksum", "reads_reference", "workspace_from_last_time"),
+)
+Filled = tuple[tuple[Any, bytes], ...]
+
+SIZES = (256, 512, 1024, 2048, 3072, 4096, 8192)
+
+
+def quick(default: Lab, runs: int) -> Lab:
+    """As tests/test_gpu.py grades cheats: six sizes to verify, one to time."""
+    case = Case(id="performance-0", size=Mnk(m=1024, n=1024, k=1024))
+    return msgspec.structs.replace(
+        default,
+        performance=(case,),
+        correctness=default.correctness[:6],
+        cpu=default.cpu[:3],
+        limits=msgspec.structs.replace(default.limits, launch_s=2),
+        scoring=msgspec.structs.replace(default.scoring, runs=runs),
+    )
+
+
+def grade_cheats(tools: Bench) -> None:
+    def graded(folder: Path, runs: int) -> Result:
+        bench = msgspec.structs.replace(tools, lab=quick(tools.lab, runs), explain=False)
+        return grade(folder, bench, lambda _stage, _detail: None).result
+
+    honest = graded(HONEST, 1)
+    assert honest.score
+    print(f"honest work: {honest.verdict.value} {honest.score.total}")
+    chosen: list[Cheat] = [cheat for cheat in cheats() if cheat.folder.name in FAMILIES]
+    with ThreadPoolExecutor(4) as pool:
+        results = [
+            (cheat, runs, pool.submit(graded, cheat.folder, runs))
+            for cheat in chosen
+            for runs in ((1, 3) if "repetition" in cheat.folder.name else (1,))
+        ]
+        for cheat, runs, future in results:
+            result = future.result()
+            score = result.score.total if result.score else 0.0
+            met = cheat.gpu.met_by(result) and (
+                score <= 1.05 * honest.score.total if cheat.gpu.no_gain else score == 0
+            )
+            said = [case.message for case in result.cases if case.message][:1]
+            timed = [case.timing for case in result.cases if case.timing]
+            modes = timed[0].modes if timed else None
+            print(
+                f"{'' if met else 'NOT '}as declared: {cheat.folder.name} ({runs} runs): "
+                f"{result.verdict.value} {score} {said or ''} {result.error or ''} {modes or ''}",
+                flush=True,
+            )
+
+
+def parts(bench: SharedBench, kernel: Kernel) -> None:
+    """Milliseconds of what a repetition consists of."""
+    print("\nmilliseconds (median of 9): both inputs made, both checked, the rest of fresh;")
+    print("submission, baseline; a whole repetition by the clock; share of inputs in it")
+    for n in SIZES:
+        case = kernel.case(bench, n)
+        _, baseline = case.baseline("best")
+        spent: dict[str, list[float]] = {}
+
+        def part(
+            name: str, work: Callable[[], object], spent: dict[str, list[float]] = spent
+        ) -> None:
+            bench.stream.synchronize()
+            begun = time.perf_counter()
+            work()
+            bench.stream.synchronize()
+            spent.setdefault(name, []).append(1e3 * (time.perf_counter() - begun))
+
+        a, b = cupy.empty(n * n, cupy.float32), cupy.empty(n * n, cupy.float32)
+        both = ((a, fresh_key()), (b, fresh_key()))
+
+        def make(both: Filled = both) -> None:
+            for matrix, key in both:
+                bench.kernels.fill(matrix, key)
+
+        def check(both: Filled = both) -> None:
+            assert [count for count, _ in bench.kernels.changed(*both)] == [0, 0]
+
+        for _ in range(9):
+            part("make", make)
+            part("check", check)
+            spent.setdefault("on the GPU", []).append(bench.time(make) / 2)
+            begun = time.perf_counter()
+            made = case.fresh()
+            mine = bench.time(case.launch)
+            theirs = bench.time(baseline)
+            bench.watch.look()
+            case.check(made, 0.0)
+            spent.setdefault("one", []).append(1e3 * (time.perf_counter() - begun))
+            begun = time.perf_counter()
+            case.fresh()
+            bench.time(baseline)
+            made = case.fresh()
+            bench.time(case.launch)
+            baseline()
+            bench.watch.look()
+            case.check(made, 0.0)
+            spent.setdefault("other", []).append(1e3 * (time.perf_counter() - begun))
+        middle = {name: statistics.median(values) for name, values in spent.items()}
+        whole = (middle["one"] + middle["other"]) / 2
+        inputs = 1.5 * middle["make"] + middle["check"]  # every other repetition makes them twice
+        print(
+            f"{n:6} make {middle['make']:.3f} (one matrix by events {middle['on the GPU']:.3f}) "
+            f"check {middle['check']:.3f}; submission {mine:.3f}, baseline {theirs:.3f}; "
+            f"repetition {middle['one']:.2f} and {middle['other']:.2f}; "
+            f"share {100 * inputs / whole:.1f} %",
+            flush=True,
+        )
+
+
+def noise(bench: SharedBench, kernel: Kernel, times: int) -> None:
+    print(f"\nhonest kernels, {times} measurements of 3 runs: which had two speeds?")
+    for n in SIZES:
+        for name in ("alice", "cuBLAS"):
+            found, ratios = [], []
+            for _ in range(times):
+                case = kernel.case(bench, n)
+                if name == "cuBLAS":
+                    case.stand_in(case.baseline("best")[0])
+                timing = measured(bench, case, 0.25)
+                ratios.append(timing.ratio)
+                if timing.modes:
+                    found.append(timing.modes.fast.tflops / timing.modes.slow.tflops)
+            spread = (
+                f"ratio {min(ratios):.4f} to {max(ratios):.4f}, noise {100 * timing.noise:.2f} %"
+            )
+            print(f"{n:6} {name:6} {spread}, {len(found)} of {times} {found or ''}", flush=True)
+
+
+def recorded(tools: Bench, built: Build) -> list[Plan]:
+    """Of alice, at every size that is verified and at 8192."""
+    sizes = [*(case.size for case in tools.lab.correctness), Mnk(m=8192, n=8192, k=8192)]
+    plans = record(
+        built, load_submission(ALICE), sizes, tools.toolchain, tools.sandbox,
+        record_s=10, memory_mb=4096,
+    )  # fmt: skip
+    return [plan for plan in plans if isinstance(plan, Plan)]
+
+
+def untimed(bench: SharedBench, built: Build, plans: list[Plan]) -> None:
+    """Every correctness size in a module loaded afresh, and the warm-up at 8192."""
+    outcomes: list[CaseOutcome] = []
+    for plan in plans:
+        module = load_module(built.cubin.read_bytes())
+        case = MeasuredCase(bench, module, PlannedCase(id=str(plan.size), plan=plan))
+        if plan.size.m == 8192:
+            job = GpuJob(cubin="", cases=(), runs=1, run_seconds=0.2, baseline="best")
+            outcomes.append(time_case(bench, case, job, lambda: None))
+        else:
+            outcomes.append(verify_case(bench, case))
+    held = hold_to_pace(outcomes)
+    print("\nalice: milliseconds of the launches that are verified or warm up, modules just loaded")
+    for each in held:
+        print(f"{each.id}: {each.untimed_ms:.3f} {[finding.message for finding in each.findings]}")
+
+
+def main() -> None:
+    arch = first_gpu_arch()
+    if arch is None:
+        raise SystemExit("no NVIDIA GPU here")
+    tools = Bench(
+        lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), gpu_arch=arch
+    )
+    started = time.monotonic()
+    wanted = sys.argv[1:] or ["cheats", "costs", "noise"]
+    print(f"sandbox: {tools.sandbox.kind}")
+    if "cheats" in wanted:
+        grade_cheats(tools)
+    # Everything that starts processes comes before CUDA is touched: a context does not fork.
+    kernel = Kernel(ALICE, tools, SIZES)
+    plans = recorded(tools, kernel.built)
+    print(f"\n{time.monotonic() - started:.0f} s so far", flush=True)
+    bench = SharedBench()
+    gpu = bench.gpu
+    print(f"\n{gpu.name}, driver {gpu.driver}, {date.today()}, CUDA {tools.toolchain.cuda_version}")
+    with bench.stream:
+        if "costs" in wanted:
+            untimed(bench, kernel.built, plans)
+            parts(bench, kernel)
+        if "noise" in wanted:
+            noise(bench, kernel, 4)
+    print(f"\n{time.monotonic() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

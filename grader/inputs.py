@@ -1,0 +1,95 @@
+"""Inputs that nobody can predict: a key per matrix, ChaCha12, 32 random bits per element.
+
+Each matrix of each launch gets a key of 256 bits from the operating system, drawn when the launch
+before has ended. Word i of the key stream makes element i. The stream is that of RFC 8439 with
+nonce 0, the counter from 0 and 12 rounds for its 20: no attack is known on more than 7, and a GPU
+makes inputs in every repetition. ``devices/gpu/checks.cu`` computes the same bits there.
+
+A kernel sees its inputs, which show 23 of the 32 bits of each word, and at worst the keys of
+matrices that exist already. Neither says anything about a key that has not been drawn yet.
+docs/verification.md has the whole argument.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.model import Mnk
+
+Floats = NDArray[np.float32]
+Words = NDArray[np.uint32]
+
+KEY_BYTES = 32
+_BLOCK_WORDS = 16
+_ROUNDS = 12
+_CHUNK = 2048  # blocks at a time: the state stays in the L2
+_CONSTANTS = np.frombuffer(b"expand 32-byte k", np.uint32)
+_ZERO_NONCE = bytes(12)
+
+
+def fresh_key() -> bytes:
+    """A key that nobody can know. Draw it after the last launch that must not learn it."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+def make_inputs(size: Mnk, keys: tuple[bytes, bytes] | None = None) -> tuple[Floats, Floats]:
+    """A and B from their keys; from fresh ones unless a test wants the same inputs again."""
+    key_a, key_b = keys or (fresh_key(), fresh_key())
+    return values(key_a, size.m * size.k), values(key_b, size.k * size.n)
+
+
+def values(key: bytes, count: int) -> Floats:
+    """The first ``count`` elements that ``key`` makes: signed, with magnitudes in [0.5, 1.5).
+
+    Of a word, bit 31 is the sign. Bit 30 picks the half of the range, bits 20–29 the step of
+    TF32's precision in it. Bits 0–10 place the low 13 mantissa bits in 0x1001 … 0x1800, above one
+    half of such a step.
+    """
+    word = key_stream(key, count)
+    step = word >> 20 & 0x3FF
+    upper = np.uint32(0x3F800000) | step >> 1 << 13
+    lower = np.uint32(0x3F000000) | step << 13
+    bits: Words = np.where(word & 1 << 30, upper, lower) | word & 1 << 31
+    bits += (word & 0x7FF) + 0x1001
+    return bits.view(np.float32)
+
+
+def key_stream(key: bytes, count: int) -> Words:
+    """The first ``count`` words of the key stream."""
+    stream = np.empty((-(-count // _BLOCK_WORDS), _BLOCK_WORDS), np.uint32)
+    for first in range(0, len(stream), _CHUNK):
+        part = stream[first : first + _CHUNK]
+        part[:] = chacha_blocks(key, first, len(part))
+    return stream.reshape(-1)[:count]
+
+
+def chacha_blocks(
+    key: bytes, first: int, count: int, nonce: bytes = _ZERO_NONCE, rounds: int = _ROUNDS
+) -> Words:
+    """RFC 8439's block function for the counters from ``first`` on, one row of 16 words each."""
+    state = np.empty((_BLOCK_WORDS, count), np.uint32)
+    state[:4] = _CONSTANTS[:, None]
+    state[4:12] = np.frombuffer(key, np.uint32)[:, None]
+    state[12] = np.arange(first, first + count, dtype=np.uint32)
+    state[13:] = np.frombuffer(nonce, np.uint32)[:, None]
+    work = state.copy()
+    a, b, c, d = work[:4], work[4:8], work[8:12], work[12:]
+    for _ in range(rounds // 2):
+        _quarter_rounds(a, b, c, d)
+        # The diagonals become columns, and go back afterwards.
+        b[:], c[:], d[:] = b[[1, 2, 3, 0]], c[[2, 3, 0, 1]], d[[3, 0, 1, 2]]
+        _quarter_rounds(a, b, c, d)
+        b[:], c[:], d[:] = b[[3, 0, 1, 2]], c[[2, 3, 0, 1]], d[[1, 2, 3, 0]]
+    work += state
+    return work.T
+
+
+def _quarter_rounds(a: Words, b: Words, c: Words, d: Words) -> None:
+    """Four quarter rounds side by side, one in each row, of all blocks."""
+    for x, y, z, left in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+        x += y
+        z ^= x
+        z[:] = z << left | z >> (32 - left)

@@ -1,0 +1,38 @@
+"""Reads PTX: the one place that says what a text of PTX means.
+
+Whatever the grader knows of a submission's device code it knows from here: the layouts of kernel
+parameters, the sizes of symbols, what the simulator executes. ptxas makes the cubin of the same
+bytes, so what it would read otherwise must be refused here. tokens.py takes the text apart,
+reader.py reads declarations, body.py functions.
+"""
+
+from grader.ptx.constants import number
+from grader.ptx.module import ptx_text, read_module
+from grader.ptx.reader import parse
+from grader.ptx.records import (
+    SIZES,
+    Address,
+    Function,
+    Instruction,
+    Label,
+    Location,
+    Module,
+    PtxError,
+    Variable,
+)
+
+__all__ = [
+    "SIZES",
+    "Address",
+    "Function",
+    "Instruction",
+    "Label",
+    "Location",
+    "Module",
+    "PtxError",
+    "Variable",
+    "number",
+    "parse",
+    "ptx_text",
+    "read_module",
+]

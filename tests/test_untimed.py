@@ -1,0 +1,86 @@
+"""A launch that is verified but not timed may not take much longer than those that are timed."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from grader import judge
+from grader.devices import CaseOutcome
+from grader.devices.gpu.untimed import hold_to_pace
+from grader.lab import Case, Rules
+from grader.model import ErrorStats, Mnk, Verdict
+from grader.timing import Pair, summarise
+
+LARGE = Mnk(m=8192, n=8192, k=8192)
+STATS = ErrorStats(
+    max=0.0, rms=0.0, tolerance=1e-6, wrong=0, first_mismatch=None, tile_map=(), tile_edge=1
+)
+
+
+def outcome(name: str, size: Mnk, untimed_ms: float, timed_ms: float | None = None) -> CaseOutcome:
+    seen = CaseOutcome(
+        id=name,
+        size=size,
+        refused=None,
+        message="",
+        stopped=None,
+        seconds=1.0,
+        error=STATS,
+        findings=(),
+        lines=(),
+        printed="",
+        untimed_ms=untimed_ms,
+    )
+    if timed_ms is None:
+        return seen
+    pairs = [[Pair(bench_ms=timed_ms, baseline_ms=20.0)] * 6]
+    return msgspec.structs.replace(seen, timing=summarise(pairs, size))
+
+
+def verdicts(*outcomes: CaseOutcome) -> list[str]:
+    held = hold_to_pace(outcomes)
+    cases = [Case(id=each.id, size=each.size) for each in outcomes]
+    return [each.verdict.value for each in judge.judge_cases(cases, held, Rules()) if each.verdict]
+
+
+def test_a_long_warm_up_is_a_time_limit() -> None:
+    """20 ms timed: 10 times that and a tenth of a second are 300 ms."""
+    (held,) = hold_to_pace([outcome("performance-0", LARGE, 301.0, 20.0)])
+    (finding,) = held.findings
+    assert finding.kind == "untimed-work"
+    assert "took 301 ms" in finding.message and "may take 300 ms" in finding.message
+    assert judge.judge_case(held, Rules())[0] is Verdict.TLE
+    assert hold_to_pace([outcome("performance-0", LARGE, 299.0, 20.0)])[0].findings == ()
+
+
+@pytest.mark.parametrize(
+    ("size", "ms"),
+    [((1, 1, 1), 95.0), ((3, 4096, 3), 95.0), ((1, 1, 65536), 95.0), ((8191, 8192, 8192), 295.0)],
+)
+def test_honest_launches_of_other_sizes_are_far_below(
+    size: tuple[int, int, int], ms: float
+) -> None:
+    m, n, k = size
+    small = outcome("correctness-0", Mnk(m=m, n=n, k=k), ms)
+    assert verdicts(small, outcome("performance-0", LARGE, 30.0, 20.0)) == ["AC", "AC"]
+
+
+def test_work_in_a_verified_launch_is_found_once_the_pace_is_known() -> None:
+    """The case is over its limit; those that ran after it have their own verdicts."""
+    small = outcome("correctness-0", Mnk(m=1, n=1, k=1), 105.0)
+    other = outcome("correctness-1", Mnk(m=2, n=1, k=1), 1.0)
+    timed = outcome("performance-0", LARGE, 30.0, 20.0)
+    assert verdicts(small, other, timed) == ["TLE", "AC", "AC"]
+
+
+def test_the_slowest_pace_counts_where_a_size_is_not_timed() -> None:
+    slow_small = outcome("performance-0", Mnk(m=256, n=256, k=256), 1.0, 1.0)
+    timed = outcome("performance-1", LARGE, 30.0, 20.0)
+    middle = outcome("correctness-0", Mnk(m=1024, n=1024, k=1024), 400.0)
+    assert verdicts(middle, timed) == ["TLE", "AC"]
+    assert verdicts(middle, slow_small, timed) == ["AC", "AC", "AC"]
+
+
+def test_without_a_timed_case_there_is_no_pace() -> None:
+    assert verdicts(outcome("correctness-0", LARGE, 9000.0)) == ["AC"]
