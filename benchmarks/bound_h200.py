@@ -22,6 +22,7 @@ from grader.devices.gpu.replay import Replay, load_module
 from grader.devices.probe import first_gpu_arch, gpu_names
 from grader.errors import Rejected
 from grader.explain import explain
+from grader.inputs import fresh_key
 from grader.model import Bound, Mnk, Plan, Record
 from grader.record import record
 from grader.sandbox import Sandbox
@@ -115,7 +116,7 @@ def timed(bench: SharedBench, each: Ready) -> float:
     size = each.plan.size
     with bench.arena.memory(each.plan) as memory:
         for buffer in memory.given()[:2]:
-            bench.kernels.fill(buffer.floats(), 1)
+            bench.kernels.fill(buffer.floats(), fresh_key())
         module = load_module(Path(each.cubin).read_bytes())
         replay = Replay(module, each.plan, memory, bench.kernels, bench.stream)
         started, times = time.monotonic(), []

@@ -21,6 +21,7 @@ import msgspec
 
 from benchmarks.judge_h200 import ALICE, Kernel, measured
 from grader.devices import CaseOutcome, PlannedCase
+from grader.devices.cpu import read_declarations
 from grader.devices.gpu.bench import SharedBench
 from grader.devices.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.devices.gpu.messages import GpuJob
@@ -178,7 +179,7 @@ def recorded(tools: Bench, built: Build) -> list[Plan]:
     sizes = [*(case.size for case in tools.lab.correctness), Mnk(m=8192, n=8192, k=8192)]
     plans = record(
         built, load_submission(ALICE), sizes, tools.toolchain, tools.sandbox,
-        record_s=10, memory_mb=4096,
+        declared=read_declarations(built, str(ALICE), tools.sandbox), record_s=10, memory_mb=4096,
     )  # fmt: skip
     return [plan for plan in plans if isinstance(plan, Plan)]
 
@@ -188,12 +189,13 @@ def untimed(bench: SharedBench, built: Build, plans: list[Plan]) -> None:
     outcomes: list[CaseOutcome] = []
     for plan in plans:
         module = load_module(built.cubin.read_bytes())
-        case = MeasuredCase(bench, module, PlannedCase(id=str(plan.size), plan=plan))
-        if plan.size.m == 8192:
-            job = GpuJob(cubin="", cases=(), runs=1, run_seconds=0.2, baseline="best")
-            outcomes.append(time_case(bench, case, job, lambda: None))
-        else:
-            outcomes.append(verify_case(bench, case))
+        with bench.arena.memory(plan) as memory:
+            case = MeasuredCase(bench, module, PlannedCase(id=str(plan.size), plan=plan), memory)
+            if plan.size.m == 8192:
+                job = GpuJob(cubin="", cases=(), runs=1, run_seconds=0.2, baseline="best")
+                outcomes.append(time_case(bench, case, job, lambda: None))
+            else:
+                outcomes.append(verify_case(bench, case))
     held = hold_to_pace(outcomes)
     print("\nalice: milliseconds of the launches that are verified or warm up, modules just loaded")
     for each in held:

@@ -45,7 +45,7 @@ def prepared(folder: Path, sizes: tuple[Mnk, ...], arch: str) -> tuple[Build, tu
 
 
 def case_of(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) -> MeasuredCase:
-    return MeasuredCase(bench, module, PlannedCase(id="case", plan=plan, seed=7), memory)
+    return MeasuredCase(bench, module, PlannedCase(id="case", plan=plan), memory)
 
 
 def side_by_side(bench: SharedBench, folder: str, arch: str) -> None:

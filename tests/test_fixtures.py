@@ -1,8 +1,8 @@
 """Real submissions that declare what they must get, graded by the whole pipeline on the CPU.
 
 ``fixtures/correct``, ``fixtures/broken`` and ``fixtures/gpu`` (right, but only a GPU can run them)
-hold one submission per folder; its ``expect.yaml`` is
-an ``Expect`` (below). A finding's line is given by a marker: ``// BUG`` at the end of that line.
+hold one submission per folder; its ``expect.yaml`` is an ``Expect`` (below). A finding's line is
+given by a marker: ``// BUG`` at the end of that line.
 """
 
 from __future__ import annotations

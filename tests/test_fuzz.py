@@ -339,11 +339,9 @@ PLAN = {
         },
     ],
 }
+KERNEL = read_interface(".entry k(.param .u64 k_0) {}", Path("/nowhere")).entries
 KNOWN = Known(
-    declared=Interface(
-        entries=read_interface(".entry k(.param .u64 k_0) {}", Path("/nowhere")).entries,
-        symbols={"table": Symbol(space="global", size=4, align=4)},
-    ),
+    declared=Interface(entries=KERNEL, symbols={"table": Symbol(space="global", size=4, align=4)}),
     figures={"k": KernelInfo(name="k", registers=8, shared_bytes=0, spill_bytes=0)},
     target=target_for("sm_80"),
 )

@@ -17,7 +17,8 @@ class Finding(Record):
 
     kind is one of: out-of-bounds, misaligned, race, uninitialized-read, barrier-divergence,
     endless-loop, bank-conflict, uncoalesced, spill, tensor-core, input-modified, canary,
-    bad-launch, impossible-time, untimed-work, forbidden-call, host-crash, unsupported.
+    bad-launch, impossible-time, untimed-work, forbidden-call, host-crash, unsupported,
+    relocated.
     """
 
     kind: str
