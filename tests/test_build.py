@@ -15,9 +15,8 @@ import pytest
 from grader import native, toolchain
 from grader.build import build, coloured
 from grader.build import cache as build_cache
-from grader.build.diagnostics import first_error, kernels, readable
 from grader.errors import Rejected, ToolchainError
-from grader.model import Build, KernelInfo, Mnk, Plan, Verdict
+from grader.model import Build, Mnk, Plan, Verdict
 from grader.record import record
 from grader.sandbox import Sandbox
 from grader.submission import load_submission
@@ -307,27 +306,3 @@ def test_wheels_alone_build_and_record(
         memory_mb=2048,
     )
     assert [plan.size for plan in plans if isinstance(plan, Plan)] == sizes
-
-
-def test_figures_of_ptxas() -> None:
-    output = """
-ptxas info    : 0 bytes gmem, 16 bytes cmem[3]
-ptxas info    : Function properties for helper
-    8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
-ptxas info    : Compiling entry function 'big' for 'sm_80'
-ptxas info    : Function properties for big
-    112 bytes stack frame, 100 bytes spill stores, 20 bytes spill loads
-ptxas info    : Used 255 registers, used 1 barriers, 16384 bytes smem, 388 bytes cmem[0]
-ptxas info    : Compile time = 5.8 ms
-ptxas info    : Compiling entry function 'small' for 'sm_80'
-ptxas info    : Function properties for small
-    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
-ptxas info    : Used 8 registers, 352 bytes cmem[0]
-sgemm.cu(3): warning #177-D: variable "x" was declared but never referenced
-"""
-    assert kernels(output) == (
-        KernelInfo(name="big", registers=255, shared_bytes=16384, spill_bytes=120),
-        KernelInfo(name="small", registers=8, shared_bytes=0, spill_bytes=0),
-    )
-    assert readable(output).splitlines() == output.splitlines()[-1:]
-    assert first_error(output) is None
