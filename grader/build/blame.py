@@ -48,13 +48,13 @@ def refusal(failure: Failed, shop: Workshop, submission: Submission, info: Build
                 "pip install 'sgemm-grader[cutlass]'"
             )
     place = complaint.file if complaint else None
+    if place and place.startswith(_OURS) and _compiles_alone(shop, submission):
+        message = f"{INTERFACE} in the way that gemm.cuh declares it"
+        return Rejected(Verdict.FE, message, build=info)
     if place not in submission.contents:
         trouble = _trouble(shop)
         if trouble is not None:
             return ToolchainError(trouble)
-        if place and place.startswith(_OURS) and _compiles_alone(shop, submission):
-            message = f"{INTERFACE} in the way that gemm.cuh declares it"
-            return Rejected(Verdict.FE, message, build=info)
     return Rejected(Verdict.CE, _words(failure, info.log), build=info)
 
 

@@ -17,7 +17,7 @@ _MAX_LOG = 256 << 10  # characters
 # Names end at a colon, a parenthesis or a space, so each of these looks at a character once.
 _PLACE = re.compile(r"(?P<file>[^\s:(]+)(?:\((?P<nvcc>\d+)\)|:(?P<gcc>\d+)(?::\d+)?): ")
 _MISSING = re.compile(r"fatal error: (?P<header>[^\s:]+): No such file")
-_ERROR = re.compile(r"\berror\b")
+_ERROR = re.compile(r"\b[Ee]rror\b")  # the assembler writes "Error:"
 _COLOURS = (
     (re.compile(r"\b(?:fatal )?error\b(?=[ :#])"), "\x1b[1;31m"),
     (re.compile(r"\bwarning\b(?=[ :#])"), "\x1b[1;35m"),
