@@ -132,9 +132,10 @@ def translate(shop: Workshop, fill: Fill, entry: str) -> Translated:
     kept = f"{ENTRY.removesuffix('.cu')}.ptx"
     files, output, seconds, source = _step("nvcc", shop, command, fill, (kept, OBJECT), entry)
     ptx = files[kept]
-    for place in (source, INCLUDE):  # .file "/scratch/source/./sgemm.cu" becomes "sgemm.cu"
+    # .file "/scratch/source/./sgemm.cu" becomes "sgemm.cu". Names in full are not the student's.
+    for place, name in ((source, b'"'), (INCLUDE, b'"/grader/')):
         for prefix in (f'"{place}/./', f'"{place}/'):
-            ptx = ptx.replace(prefix.encode(), b'"')
+            ptx = ptx.replace(prefix.encode(), name)
     return Translated(ptx=ptx, host_object=files[OBJECT], output=output, seconds=seconds)
 
 
