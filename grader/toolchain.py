@@ -31,6 +31,7 @@ class Toolchain(Record):
     """The programs and headers a build uses; every path is absolute and exists."""
 
     nvcc: Path
+    ptxas: Path  # the one that this nvcc uses
     host_compiler: Path
     cuda_version: str  # "13.0.88"
     origin: str  # "CUDA_HOME", "PATH" or "wheel"
@@ -69,10 +70,11 @@ def find_toolchain() -> Toolchain:
     for origin, nvcc in _candidates():
         if forced and origin != _ORIGINS[forced]:
             continue
-        real, include, version = _ask(nvcc)
+        real, ptxas, include, version = _ask(nvcc)
         root = real.parent.parent
         return Toolchain(
             nvcc=real,
+            ptxas=ptxas,
             host_compiler=host_compiler,
             cuda_version=version,
             origin=origin,
@@ -109,12 +111,20 @@ def _wheel_folders() -> list[Path]:
     return sorted(folders, key=lambda folder: folder.name, reverse=True)
 
 
-def _ask(nvcc: Path) -> tuple[Path, Path, str]:
-    """The nvcc that really runs, which a script or link may hide, its headers and its version."""
+def _ask(nvcc: Path) -> tuple[Path, Path, Path, str]:
+    """The nvcc that really runs, which a script or link may hide, its ptxas, headers and version.
+
+    Options that the environment adds for it (NVCC_APPEND_FLAGS) could change the answer; a build's
+    sandbox has no such variables.
+    """
     command = [str(nvcc), "--dryrun", "-E", "-x", "cu", os.devnull]
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("NVCC_")
+    }
     try:
         done = subprocess.run(
             command,
+            env=environment,
             capture_output=True,
             text=True,
             errors="replace",
@@ -125,12 +135,17 @@ def _ask(nvcc: Path) -> tuple[Path, Path, str]:
         raise ToolchainError(f"{nvcc} does not answer as nvcc does ({error}): {_MEND}") from None
     answer = done.stderr
     here = re.search(r"^#\$ _HERE_=(.+)$", answer, re.MULTILINE)
+    path = re.search(r"^#\$ PATH=(.+)$", answer, re.MULTILINE)
     include = re.search(r'^#\$ INCLUDES="-I([^"]+)"', answer, re.MULTILINE)
     numbers = re.findall(r"-D__CUDACC_VER_(?:MAJOR|MINOR|BUILD)__=(\d+)", answer)[:3]
     if here is None or include is None or len(numbers) != 3:
         why = "".join(answer.strip().splitlines()[:1]) or f"status {done.returncode}"
         raise ToolchainError(f"{nvcc} does not answer as nvcc does ({why}): {_MEND}")
-    return (Path(here[1]) / "nvcc").resolve(), Path(include[1]).resolve(), ".".join(numbers)
+    ptxas = shutil.which("ptxas", path=path[1] if path else here[1])
+    if ptxas is None:
+        raise ToolchainError(f"{nvcc} has no ptxas beside it: {_MEND}")
+    real = (Path(here[1]) / "nvcc").resolve()
+    return real, Path(ptxas).resolve(), Path(include[1]).resolve(), ".".join(numbers)
 
 
 def _nvdisasm(root: Path) -> Path | None:

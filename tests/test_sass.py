@@ -20,8 +20,8 @@ LISTING = """\
 \t.section\t.text.k,"ax",@progbits
 k:
 .text.k:
-\t//## File "/tmp/sgemm-build-x1/source/./part.cuh", line 3 inlined at "/tmp/y", line 9
-\t//## File "/tmp/sgemm-build-x1/source/./sgemm.cu", line 9
+\t//## File "part.cuh", line 3 inlined at "/tmp/y", line 9
+\t//## File "sgemm.cu", line 9
 \t//## File ".nv_debug_ptx_txt", line 40
         /*0000*/                   LDS.128 R4, [R2] ;        /* 0x0000000002047984 */
                                                              /* 0x000fe20000000c00 */

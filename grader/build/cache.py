@@ -1,19 +1,28 @@
 """Finished builds on disk: what is used stays, the oldest go when there are too many.
 
-Any number of graders share the folder without a lock. A build is taken by touching its folder; who
-removes one first moves it aside, and puts it back if somebody has touched it meanwhile.
+Any number of graders share the folder without a lock. A build is taken by touching its folder. A
+grader that removes one moves it aside first, and puts it back if somebody has touched it meanwhile.
+Each build lists the hashes of its files, so that one which is damaged is made again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
+import tempfile
 import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from grader.model import Record
+import msgspec
 
+from grader.model import Record
+from grader.reading import open_folder, read
+
+_CARD = "build.json"
+_LARGEST = 64 << 20  # bytes of a file
 KEPT_S = 3600.0  # whatever was used so recently may be in somebody's hands
 _EVERY_S = 600.0  # counting thousands of builds takes a while on a network's disk
 _STAMP = ".counted"
@@ -23,6 +32,68 @@ class Entry(Record):
     folder: Path
     used_ns: int  # when it was last taken or made
     size: int  # bytes
+
+
+class _Contents(Record):
+    """What ``_CARD`` holds."""
+
+    sha256: dict[str, str]  # of the other files
+    card: msgspec.Raw
+
+
+def keep(folder: Path, card: bytes, files: Mapping[str, bytes]) -> None:
+    """Put a build there by rename, so that a reader sees all of its files or none."""
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
+        ready = Path(name) / "build"
+        ready.mkdir()
+        for each, content in files.items():
+            (ready / each).write_bytes(content)
+        hashes = {each: hashlib.sha256(content).hexdigest() for each, content in files.items()}
+        contents = _Contents(sha256=hashes, card=msgspec.Raw(card))
+        (ready / _CARD).write_bytes(msgspec.json.encode(contents))
+        with suppress(OSError):  # another grader was faster; its build is the same
+            ready.rename(folder)
+
+
+def find(folder: Path, names: Iterable[str]) -> bytes | None:
+    """The card of the build in ``folder``, which is used from now on.
+
+    None when there is none, or one whose files are not those that were kept; that one is removed.
+    """
+    touch(folder)
+    try:
+        descriptor = open_folder(folder)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        _discard(folder)
+        return None
+    try:
+        contents = msgspec.json.decode(read(_CARD, _LARGEST, descriptor), type=_Contents)
+        for name in names:
+            content = read(name, _LARGEST, descriptor)
+            if hashlib.sha256(content).hexdigest() != contents.sha256.get(name):
+                break
+        else:
+            return bytes(contents.card)
+    except (OSError, msgspec.DecodeError):
+        pass
+    finally:
+        os.close(descriptor)
+    _discard(folder)
+    return None
+
+
+def _discard(folder: Path) -> None:
+    """Remove what lies there, a link too, as far as that is possible."""
+    aside = folder.with_name(f"{folder.name}.{os.getpid()}")
+    with suppress(OSError):
+        folder.rename(aside)
+        if aside.is_symlink():
+            aside.unlink()
+        else:
+            shutil.rmtree(aside, ignore_errors=True)
 
 
 def touch(folder: Path) -> None:

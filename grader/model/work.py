@@ -30,7 +30,7 @@ class KernelParam(Record):
 
 
 class KernelInfo(Record):
-    """One __global__ function as ptxas reports it for the target architecture."""
+    """One __global__ function as its cubin describes it."""
 
     name: str  # mangled
     registers: int  # per thread
@@ -46,8 +46,8 @@ class Build(Record):
     cubin: Path
     host_library: Path  # run_custom, linked against no CUDA runtime
     kernels: tuple[KernelInfo, ...]
-    command: str  # the nvcc command line, for the report
-    log: str  # compiler output, ANSI colour removed
+    command: str  # the command lines of the compilers, for the report
+    log: str  # what the compilers printed, cut to a readable length
     log_ansi: str  # the same with the compiler's colours, for a terminal
     seconds: float  # wall
     cached: bool  # an identical build was found and used

@@ -22,8 +22,6 @@ _CODE = re.compile(
 )
 _HIGH_WORD = re.compile(r"^\s+/\* 0x(?P<word>[0-9a-f]{16}) \*/\s*$")
 _TARGET_LABEL = re.compile(r"`\(([^)]+)\)")
-# The build compiles in a scratch folder of its own; what lies below its source/ is the student's.
-_OWN = re.compile(r"^.*/sgemm-build-[^/]+/source/(?:\./)?(?P<name>.+)$")
 _PTX = ".nv_debug_ptx_txt"
 
 
@@ -109,11 +107,13 @@ def _function(name: str, arch: str, text: str) -> Function:
 
 
 def _innermost(sources: list[re.Match[str]]) -> tuple[str | None, int | None]:
-    """The innermost place of a chain of inlined calls that belongs to the submission."""
+    """The innermost place of a chain of inlined calls that belongs to the submission.
+
+    The build names the submission's own files relative to its folder, and all others in full.
+    """
     for place in sources:
-        own = _OWN.match(place["file"])
-        if own:
-            return own["name"], int(place["line"])
+        if not place["file"].startswith(("/", "../")):
+            return place["file"], int(place["line"])
     return None, None
 
 

@@ -1,0 +1,24 @@
+// Makes the assembler say what g++ says when somebody killed it, to be graded again and again.
+// Stopped by: that a compiler was killed is seen from its exit status
+// CPU: CE
+// GPU: CE
+#include "gemm.cuh"
+
+asm(".error \"\\ng++: fatal error: Killed signal terminated program cc1plus\\n"
+    "compilation terminated.\"");
+
+__global__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+  if (i >= m || j >= n) return;
+  float sum = 0.0f;
+  for (int p = 0; p < k; ++p) sum += A[(size_t)i * k + p] * B[p + (size_t)j * k];
+  C[i + (size_t)j * m] = sum;
+}
+
+template <>
+void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
+                       thrust::device_vector<float>& d_C, const int m, const int n,
+                       const int k) {
+  float *A = d_A.data().get(), *B = d_B.data().get(), *C = d_C.data().get();
+  gemm<<<dim3((m + 31) / 32, (n + 7) / 8), dim3(32, 8)>>>(A, B, C, m, n, k);
+}

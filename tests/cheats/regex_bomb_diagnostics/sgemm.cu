@@ -1,0 +1,30 @@
+// Prints a megabyte of what almost is an error, a caret line, a path or a figure.
+// Stopped by: a megabyte of the output is kept, and reading it takes time in proportion to it
+// CPU: AC
+// GPU: AC no gain
+#include "gemm.cuh"
+
+#define TEN(x) x x x x x x x x x x
+#define CARETS "                              |                    ^~~~~~~~~~~~~~~~~~~~~~~~~~ x\n"
+#define PATHS "./././././././././././././././(((((((((((((((((1(1(1(1(1(1(1(1:1:1:1:1:1:1: erro\n"
+#define FIGURES "ptxas info    : 0000000000000000000000000000 bytes spill stores, 00000000000 bytes \n"
+#define SPACES "                                                                                  "
+const char* const unused = TEN("");
+[[deprecated(TEN(TEN(TEN(CARETS PATHS FIGURES SPACES))))]] inline void bomb() {}
+inline void lights() { bomb(); }
+
+__global__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+  if (i >= m || j >= n) return;
+  float sum = 0.0f;
+  for (int p = 0; p < k; ++p) sum += A[(size_t)i * k + p] * B[p + (size_t)j * k];
+  C[i + (size_t)j * m] = sum;
+}
+
+template <>
+void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
+                       thrust::device_vector<float>& d_C, const int m, const int n,
+                       const int k) {
+  float *A = d_A.data().get(), *B = d_B.data().get(), *C = d_C.data().get();
+  gemm<<<dim3((m + 31) / 32, (n + 7) / 8), dim3(32, 8)>>>(A, B, C, m, n, k);
+}
