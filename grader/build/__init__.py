@@ -36,6 +36,7 @@ from grader.model import (
     Verdict,
 )
 from grader.native import cache_folder, cache_limit
+from grader.ptx import ptx_text
 from grader.sandbox import Completed, Limits, Sandbox
 from grader.submission import MAIN, copy_sources
 from grader.toolchain import Toolchain
@@ -244,12 +245,12 @@ def _keep(out: Path, source: Path, card: _Card, folder: Path, limit: int) -> Non
         ready = Path(name) / "build"
         ready.mkdir()
         stem = ENTRY.removesuffix(".cu")
-        ptx = (out / f"{stem}.ptx").read_text()
+        ptx = ptx_text(out / f"{stem}.ptx")
         for place in (source, INCLUDE):  # .file "/scratch/source/./sgemm.cu" becomes "sgemm.cu"
             ptx = re.sub(
                 rf'^(\s*\.file\s+\d+ "){re.escape(str(place))}/(\./)?', r"\1", ptx, flags=re.M
             )
-        (ready / "kernels.ptx").write_text(ptx)
+        (ready / "kernels.ptx").write_bytes(ptx.encode("latin-1"))
         cubin = next(out.glob(f"{stem}*.cubin"))
         shutil.copyfile(cubin, ready / "kernels.cubin")
         shutil.copyfile(out / "host.so", ready / "host.so")
