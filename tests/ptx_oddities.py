@@ -3,7 +3,7 @@
 ``Odd(name, body, says)``: the body of a kernel whose register %r1 is 1 before and is stored behind
 it. ``says`` is the number that both the simulator and ptxas's machine code must store, or words
 of the reader's refusal; what is refused never runs. ``before`` stands before the kernel.
-Whatever ptxas takes and this table refuses was tried with ptxas of CUDA 13.0 as well.
+Much of what is refused ptxas takes too, and reads in its own way.
 """
 
 from __future__ import annotations
