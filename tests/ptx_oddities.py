@@ -3,7 +3,7 @@
 ``Odd(name, body, says)``: the body of a kernel whose register %r1 is 1 before and is stored behind
 it. ``says`` is the number that both the simulator and ptxas's machine code must store, or words
 of the reader's refusal; what is refused never runs. ``before`` stands before the kernel.
-Whatever ptxas takes and this table refuses was tried with ptxas of CUDA 13.0 as well.
+Much of what is refused ptxas takes too, and reads in its own way.
 """
 
 from __future__ import annotations
@@ -95,6 +95,8 @@ ODDITIES = (
     Odd("a guarded declaration", f"{PRED} @%q1 .reg .b32 x; {TWO}", "expected an instruction"),
     Odd("a constant guard", f"@0 {TWO}", "expected a predicate"),
     Odd("guard and label", f"{PRED} @%q1 L: {TWO}", "expected an operand"),
+    Odd("a guard that is no predicate", f"@%r1 {TWO}", "%r1 is no predicate"),
+    Odd("a predicate that is none", "setp.eq.u32 %q1|%r1, 1, 2;", "%r1 is no predicate"),
     Odd("two guards", f"{PRED} @%q1 @%q1 {TWO}", "expected an instruction"),
     # names
     Odd("a register of an inner scope", f"{{.reg .b32 %r1; {TWO}}}", 1),
@@ -177,7 +179,13 @@ ODDITIES = (
     Odd("minus before a sum", "mov.u32 %r1, -1+3;", 2),
     Odd("minus before a product", "mov.u32 %r1, -2*3+8;", 2),
     Odd("minus before octal", "mov.u32 %r1, -010+012;", 2),
-    Odd("a shift", "mov.u32 %r1, 1<<3;", "expected"),
+    Odd("a shift", "mov.u32 %r1, 1+1<<3;", 16),
+    Odd("a shift by too much", "mov.u32 %r1, 1<<64;", "a shift by 64"),
+    Odd("a shift to the right", "mov.u32 %r1, 256>>2;", "expected"),
+    Odd("a mask", "mov.u32 %r1, (0xF0 & 0xCC) | 0xAA;", 234),
+    Odd("operators without brackets", "mov.u32 %r1, 1|6^2&3+1;", 7),
+    Odd("minus before a mask", "mov.u32 %r1, -1&7;", 7),
+    Odd("a complement before a mask", "mov.u32 %r1, ~1&7;", 6),
     Odd("a quotient", "mov.u32 %r1, 7/2;", "no token"),
     Odd("a choice", "mov.u32 %r1, 1?2:3;", "no token"),
     Odd("a cast", "mov.u32 %r1, (.s64)5;", "expected"),

@@ -17,6 +17,7 @@ _MAX_MODIFIERS = 32  # of one instruction
 _MAX_DEPTH = 3  # of brackets in an operand
 _TABLES = (".branchtargets", ".calltargets", ".callprototype")
 _AXES = (".x", ".y", ".z", ".w")
+_PIECES = (".b0", ".b1", ".b2", ".b3", ".h0", ".h1")  # of a register, for video instructions
 _CONSTANTS = {"WARP_SZ": "32"}
 
 
@@ -77,7 +78,7 @@ class Body:
         row = tokens.row
         tokens.advance()
         negate = tokens.accept("!")
-        guard = self._name(tokens.word("a predicate"))
+        guard = self._predicate()
         self._instruction(tokens.word("an instruction"), row, guard, negate=negate)
 
     # --- directives
@@ -206,7 +207,7 @@ class Body:
             return self._list("[", "]", depth + 1)
         if value == "!":
             tokens.advance()
-            return "!" + self._name(tokens.word("a predicate"))
+            return "!" + self._predicate()
         if tokens.kind == NUMBER or value in ("-", "~", "("):
             return constant(tokens)
         raise tokens.unexpected("an operand")
@@ -217,13 +218,12 @@ class Body:
         name = tokens.advance()
         text = self._name(name)
         if tokens.kind == DOT:
-            if self.scopes.name(name) is not None or name[0] != "%":
-                raise tokens.error(f"{name} has no elements")
-            if tokens.value not in _AXES or not tokens.adjacent:
+            special = name[0] == "%" and self.scopes.name(name) is None
+            if tokens.value not in (_AXES if special else _PIECES) or not tokens.adjacent:
                 raise tokens.unexpected("an operand")
             return text + tokens.advance()
         if tokens.accept("|"):
-            return f"{text}|{self._name(tokens.word('a predicate'))}"
+            return f"{text}|{self._predicate()}"
         if tokens.accept("+"):
             return f"{text}+{expression(tokens)}"
         return text
@@ -238,6 +238,13 @@ class Body:
             parts.append(self._operand(depth))
         tokens.advance()
         return opening + ", ".join(parts) + closing
+
+    def _predicate(self) -> str:
+        name = self.tokens.word("a predicate")
+        text = self._name(name)
+        if text != "_" and self.function.register_type(text) != "pred":
+            raise self.tokens.error(f"{name} is no predicate")
+        return text
 
     def _name(self, name: str) -> str:
         """The unique name of what ``name`` is here."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import struct
+from collections.abc import Callable
 
 from grader.ptx.records import SIZES
 from grader.ptx.tokens import NUMBER, Tokens, integer
@@ -11,21 +13,31 @@ _MAX_DEPTH = 16  # of parentheses and signs
 _BITS_64 = (1 << 64) - 1
 _FLOATS = ("0f", "0F")
 _DOUBLES = ("0d", "0D")
-_OPERATORS = ("+", "-", "*")
+_COMPUTE: dict[str, Callable[[int, int], int]] = {
+    "*": operator.mul,
+    "+": operator.add,
+    "-": operator.sub,
+    "<<": operator.lshift,
+    "&": operator.and_,
+    "^": operator.xor,
+    "|": operator.or_,
+}
+_BINDING = {"*": 6, "+": 5, "-": 5, "<<": 4, "&": 3, "^": 2, "|": 1}  # the strongest first
 
 
 def constant(tokens: Tokens) -> str:
     """The constant at hand as one literal: an expression becomes its decimal value."""
     sign = "-" if tokens.accept("-") else ""
-    if tokens.kind != NUMBER:
-        return str(_sum(tokens, 0, negative=bool(sign)))
-    text = tokens.advance()
-    if tokens.value in _OPERATORS:
-        value = integer(text)
-        if value is None:
+    if tokens.kind == NUMBER:
+        text = tokens.advance()
+        if tokens.value not in _BINDING:
+            return sign + _literal(tokens, text, bool(sign))
+        first = integer(text)
+        if first is None:
             raise tokens.error(f"{text[:40]} cannot be part of an expression")
-        return str(_sum(tokens, 0, negative=bool(sign), first=value))
-    return sign + _literal(tokens, text, bool(sign))
+    else:
+        first = _factor(tokens, 0)
+    return str(_expression(tokens, -first if sign else first, 1, 0))
 
 
 def _literal(tokens: Tokens, text: str, negative: bool) -> str:
@@ -46,23 +58,18 @@ def _literal(tokens: Tokens, text: str, negative: bool) -> str:
 
 def expression(tokens: Tokens) -> int:
     """An integer expression of literals, as ptxas computes it: in 64 bits, with sign."""
-    return _sum(tokens, 0, negative=False)
+    return _expression(tokens, _factor(tokens, 0), 1, 0)
 
 
-def _sum(tokens: Tokens, depth: int, *, negative: bool, first: int | None = None) -> int:
-    total = _product(tokens, depth, negative, first)
-    while tokens.value in ("+", "-"):
-        subtract = tokens.advance() == "-"
-        total = _wrapped(total + _product(tokens, depth, subtract))
-    return total
-
-
-def _product(tokens: Tokens, depth: int, negative: bool, first: int | None = None) -> int:
-    product = _factor(tokens, depth) if first is None else first
-    product = -product if negative else product
-    while tokens.accept("*"):
-        product = _wrapped(product * _factor(tokens, depth))
-    return product
+def _expression(tokens: Tokens, left: int, least: int, depth: int) -> int:
+    """What begins with ``left``, as far as operators bind at least that strongly."""
+    while (level := _BINDING.get(tokens.value, 0)) >= least:
+        symbol = tokens.advance()
+        right = _expression(tokens, _factor(tokens, depth), level + 1, depth)
+        if symbol == "<<" and not 0 <= right < 64:
+            raise tokens.error(f"a shift by {right}")
+        left = _wrapped(_COMPUTE[symbol](left, right))
+    return left
 
 
 def _factor(tokens: Tokens, depth: int) -> int:
@@ -73,7 +80,7 @@ def _factor(tokens: Tokens, depth: int) -> int:
     if tokens.accept("~"):
         return ~_factor(tokens, depth + 1)
     if tokens.accept("("):
-        inner = _sum(tokens, depth + 1, negative=False)
+        inner = _expression(tokens, _factor(tokens, depth + 1), 1, depth + 1)
         tokens.expect(")")
         return inner
     return tokens.count("an integer of 64 bits at most")

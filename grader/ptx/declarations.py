@@ -144,21 +144,26 @@ def _initials(
 
 
 def _initial(tokens: Tokens, type_: str) -> tuple[int | Address, int]:
-    """``5``, ``name + 4``, ``generic(name) + 4`` or ``0xFF00(name)``."""
+    """``5``, ``name + 4``, ``generic(name) + 4`` or ``0xFF00(generic(name) + 4)``."""
     size = SIZES[type_]
-    mask = _ALL
-    inside = tokens.accept("generic")
-    if not inside and tokens.kind != WORD:
-        literal = constant(tokens)
-        if tokens.value != "(":
-            return _bits(tokens, literal, type_), size
-        inside, mask = True, _bits(tokens, literal, "b64")
-    if inside:
+    if tokens.kind == WORD:
+        return _address(tokens, _ALL), size
+    literal = constant(tokens)
+    if not tokens.accept("("):
+        return _bits(tokens, literal, type_), size
+    address = _address(tokens, _bits(tokens, literal, "b64"))
+    tokens.expect(")")
+    return address, size
+
+
+def _address(tokens: Tokens, mask: int) -> Address:
+    generic = tokens.accept("generic")
+    if generic:
         tokens.expect("(")
     name = tokens.word()
-    if inside:
+    if generic:
         tokens.expect(")")
-    return Address(name, expression(tokens) if tokens.accept("+") else 0, mask), size
+    return Address(name, expression(tokens) if tokens.accept("+") else 0, mask)
 
 
 def _bits(tokens: Tokens, literal: str, type_: str) -> int:

@@ -1,6 +1,6 @@
 """PTX text → tokens, in one pass and as ptxas takes it apart.
 
-What ptxas does was found by experiment (CUDA 13.0; ``tests/fixtures/ptx_oddities.yaml`` keeps the
+What ptxas does was found by experiment (CUDA 13.0; ``tests/ptx_oddities.py`` keeps the
 cases): a comment ends at a line feed and at nothing else, comments do not nest, strings know no
 escapes and may span lines, a number ends where its digits end. Where nvcc never writes what ptxas
 would take (control characters, ``# 1 "file"``, a string across lines), the text is refused.
@@ -25,7 +25,7 @@ _TOKEN = re.compile(
     |((?:0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}
        |\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|0[0-7]*U?|[1-9]\d*U?)(?![\w$]))
     |("[^"\n\\]*")
-    |([{}()\[\],;:@!|=<>+\-*~])
+    |(<<|[{}()\[\],;:@!|=<>+\-*~&^])
     |(\Z)
     |(.)
     )""",

@@ -1,9 +1,9 @@
 """The SIMT simulator: runs nvcc's PTX on the CPU and watches every access.
 
-parser.py reads the text into the records of ptx.py, lower.py and rules.py turn instructions into
-engine operations, flow.py orders blocks and shares registers, program.py packs, engine/ (C++)
-interprets warps over shadowed memory, simulator.py runs whole launch plans, sampling.py
-counts a few blocks of large ones, findings.py and counts.py say what was seen.
+grader.ptx reads the text, lower.py and rules.py turn instructions into engine operations, flow.py
+orders blocks and shares registers, program.py packs, engine/ (C++) interprets warps over shadowed
+memory, simulator.py runs whole launch plans, sampling.py counts a few blocks of large ones,
+findings.py and counts.py say what was seen.
 """
 
 from grader.sim.sampling import LaunchSample, RowCount, Sampler

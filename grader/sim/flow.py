@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+_MAX_NESTING = 64  # loops in loops
+
 
 @dataclass(slots=True)
 class Block:
@@ -14,6 +16,15 @@ class Block:
     start: int
     end: int
     successors: list[int] = field(default_factory=list)
+    rank: int = 0  # its place in the order of ``ranks``
+
+
+class TooDeep(Exception):  # noqa: N818 - a fact about the code, not a fault
+    """Loops in loops in loops: arranging them takes a pass for each."""
+
+    def __init__(self, depth: int) -> None:
+        super().__init__(f"loops are nested {depth} deep")
+        self.depth = depth
 
 
 def ranks(blocks: Sequence[Block]) -> list[int]:
@@ -26,17 +37,23 @@ def ranks(blocks: Sequence[Block]) -> list[int]:
     _arrange(list(range(len(blocks))), 0, [b.successors for b in blocks], order)
     rank = [0] * len(blocks)
     for place, block in enumerate(order):
-        rank[block] = place
+        rank[block] = blocks[block].rank = place
     return rank
+
+
+def _backwards(blocks: Sequence[Block]) -> list[int]:
+    """The order in which facts travel from a block to those before it in few passes."""
+    return sorted(range(len(blocks)), key=lambda b: (blocks[b].rank, b), reverse=True)
 
 
 def reachable(blocks: Sequence[Block]) -> list[int]:
     """For every block the set (as bits) of blocks that may run after it."""
     reach = [0] * len(blocks)
+    order = _backwards(blocks)
     changed = True
     while changed:
         changed = False
-        for b in range(len(blocks) - 1, -1, -1):
+        for b in order:
             after = reach[b]
             for successor in blocks[b].successors:
                 after |= 1 << successor | reach[successor]
@@ -45,9 +62,13 @@ def reachable(blocks: Sequence[Block]) -> list[int]:
     return reach
 
 
-def _arrange(nodes: list[int], entry: int, successors: list[list[int]], order: list[int]) -> None:
+def _arrange(
+    nodes: list[int], entry: int, successors: list[list[int]], order: list[int], depth: int = 0
+) -> None:
     """Append ``nodes`` to ``order``: strongly connected parts in topological order, each part
     again arranged without the edges back to its own entry."""
+    if depth > _MAX_NESTING:
+        raise TooDeep(depth)
     inside = set(nodes)
     for part in _components(nodes, entry, successors, inside):
         if len(part) == 1:
@@ -68,7 +89,7 @@ def _arrange(nodes: list[int], entry: int, successors: list[list[int]], order: l
         for node in back:
             cut[node] = [n for n in successors[node] if n not in heads]
         head = min(heads, key=lambda h: (any(h in cut[p] for p in members), h))
-        _arrange(sorted(part), head, cut, order)
+        _arrange(sorted(part), head, cut, order, depth + 1)
 
 
 def _components(
@@ -145,10 +166,11 @@ def live_ranges(
         kill.append(killed)
     live_in = list(use)
     live_out = [0] * len(blocks)
+    order = _backwards(blocks)
     changed = True
     while changed:
         changed = False
-        for b in range(len(blocks) - 1, -1, -1):
+        for b in order:
             out = 0
             for successor in blocks[b].successors:
                 out |= live_in[successor]

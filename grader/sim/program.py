@@ -7,16 +7,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grader.ptx import Function, Module
+from grader.ptx import Function, Instruction, Module
 from grader.sim.engine import ARRAY, INSTRUCTION, PRESET, Engine, PackedProgram
-from grader.sim.flow import Block, bits, ranks, reachable
+from grader.sim.flow import Block, TooDeep, bits, ranks, reachable
 from grader.sim.layout import Layout, SharedArrayInfo, align_up, callees
 from grader.sim.lower import Lowering
-from grader.sim.operation import OWN_TAINT, Operand, Operation, Predicate, Register, inputs, outputs
+from grader.sim.operation import (
+    OWN_TAINT,
+    Operand,
+    Operation,
+    Predicate,
+    Register,
+    UnsupportedInstruction,
+    inputs,
+    outputs,
+)
 from grader.sim.rules import RULES
 from grader.sim.slots import Slots
 
 _NEVER_FALLS_THROUGH = {"bra", "brx", "ret", "exit", "trap"}
+_MAX_INSTRUCTIONS = 100_000  # with all functions that the kernel may call
+_MAX_FUNCTIONS = 256
+_MAX_BLOCKS = 4096
 _ENDS_BLOCK = {*_NEVER_FALLS_THROUGH, "call"}
 
 
@@ -39,27 +51,47 @@ class Program:
 
 def reachable_functions(module: Module, kernel: str) -> list[Function]:
     """The kernel and every function it may call."""
-    found, todo = [], [kernel]
+    found: dict[str, Function] = {}
+    todo = [kernel]
     while todo:
         name = todo.pop()
-        if name in module.functions and module.functions[name] not in found:
-            found.append(module.functions[name])
-            todo += callees(module.functions[name])
+        if name in module.functions and name not in found:
+            found[name] = module.functions[name]
+            todo += callees(found[name])
+    return list(found.values())
+
+
+def _recursive(functions: list[Function]) -> set[str]:
+    """The functions that may call themselves, directly or through others."""
+    calls = {function.name: set(callees(function)) for function in functions}
+    found = set()
+    for name, direct in calls.items():
+        todo, seen = list(direct), set(direct)
+        while todo:
+            new = calls.get(todo.pop(), set()) - seen
+            seen |= new
+            todo += new
+        if name in seen:
+            found.add(name)
     return found
 
 
-def _recursive(module: Module, functions: list[Function]) -> set[str]:
-    return {
-        f.name
-        for f in functions
-        if f
-        in [
-            g
-            for name in callees(f)
-            for g in reachable_functions(module, name)
-            if name in module.functions
-        ]
-    }
+def _bound(functions: list[Function]) -> None:
+    """Refuse what would take the analysis of the control flow, which is quadratic, too long."""
+    kernel = functions[0]
+    instructions = sum(len(function.body) for function in functions)
+    for count, most, what in (
+        (instructions, _MAX_INSTRUCTIONS, "instructions"),
+        (len(functions), _MAX_FUNCTIONS, "functions"),
+    ):
+        if count > most:
+            raise _too_large(kernel, count, most, what)
+
+
+def _too_large(function: Function, count: int, most: int, what: str) -> UnsupportedInstruction:
+    first = next(item for item in function.body if isinstance(item, Instruction))
+    words = f"the kernel has {count} {what}, and the simulator takes at most {most}"
+    return UnsupportedInstruction(first, words)
 
 
 class Builder:
@@ -82,8 +114,9 @@ class Builder:
     def build(self, kernel: str) -> Program:
         """Raises UnsupportedInstruction."""
         functions = reachable_functions(self.module, kernel)
+        _bound(functions)
         layout = Layout(self.module, functions, self.globals)
-        recursive = _recursive(self.module, functions)
+        recursive = _recursive(functions)
         code: list[Operation] = []
         labels: dict[str, int] = {}
         slots = Slots()
@@ -102,8 +135,13 @@ class Builder:
             first_predicate = predicates
             part, part_labels, blocks = _blocks(low.run(), function.name)
             slots.registers, predicates = low.registers, low.predicates
-            rank = ranks(blocks)
             base = len(reach)
+            if base + len(blocks) > _MAX_BLOCKS:
+                raise _too_large(function, base + len(blocks), _MAX_BLOCKS, "basic blocks")
+            try:
+                rank = ranks(blocks)
+            except TooDeep as error:
+                raise _too_large(function, error.depth, error.depth - 1, "loops in loops") from None
             reach += [0] * len(blocks)
             for block, place, after in zip(blocks, rank, reachable(blocks), strict=True):
                 part[block.start].imm = base + place

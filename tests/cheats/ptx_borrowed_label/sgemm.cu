@@ -1,0 +1,23 @@
+// Gives a label of its own the name of one of nvcc's, and jumps over the line that spoils the
+// product.
+// Stopped by: a label belongs to its braces; this program is right
+// CPU: AC
+// GPU: AC
+#include "gemm.cuh"
+
+__global__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+  if (i >= m || j >= n) return;
+  float sum = 0.0f;
+  for (int p = 0; p < k; ++p) sum += A[(size_t)i * k + p] * B[p + (size_t)j * k];
+  asm volatile("{ bra.uni $L__BB0_2; mov.f32 %0, 0f00000000; $L__BB0_2: }" : "+f"(sum));
+  C[i + (size_t)j * m] = sum;
+}
+
+template <>
+void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
+                       thrust::device_vector<float>& d_C, const int m, const int n,
+                       const int k) {
+  float *A = d_A.data().get(), *B = d_B.data().get(), *C = d_C.data().get();
+  gemm<<<dim3((m + 31) / 32, (n + 7) / 8), dim3(32, 8)>>>(A, B, C, m, n, k);
+}

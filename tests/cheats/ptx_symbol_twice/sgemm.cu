@@ -1,0 +1,24 @@
+// Ends the kernel early to declare a variable of the module again, larger than it is.
+// Stopped by: ptxas refuses it, and so does the grader
+// CPU: CE
+// GPU: CE
+#include "gemm.cuh"
+extern "C" __device__ float table[64];
+
+__global__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+  if (i >= m || j >= n) return;
+  float sum = 0.0f;
+  for (int p = 0; p < k; ++p) sum += A[(size_t)i * k + p] * B[p + (size_t)j * k];
+  sum += 0.0f * table[0];
+  C[i + (size_t)j * m] = sum;
+  asm volatile("ret; } .global .align 4 .b8 table[4096]; .func hidden() {");
+}
+
+template <>
+void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
+                       thrust::device_vector<float>& d_C, const int m, const int n,
+                       const int k) {
+  float *A = d_A.data().get(), *B = d_B.data().get(), *C = d_C.data().get();
+  gemm<<<dim3((m + 31) / 32, (n + 7) / 8), dim3(32, 8)>>>(A, B, C, m, n, k);
+}
