@@ -201,6 +201,11 @@ class CpuDevice:
         lab: Lab,
         progress: Progress,
     ) -> tuple[CaseOutcome, ...]:
+        """Run the cases in order; ``progress`` hears how far it is.
+
+        Cases after one that exceeded its time may be missing from the answer: they were not run.
+        Raises MachineError when the simulator, not the submission, failed.
+        """
         limits = lab.limits
         self.read(build, source_root, progress)
         job = Job(
