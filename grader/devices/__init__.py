@@ -1,17 +1,15 @@
 """Where launch plans run: what a device is given and what it tells the judge.
 
-``cpu.CpuDevice`` and ``gpu.GpuDevice`` run plans with fresh inputs and verify what came out. Each is a
-context manager: leaving it ends every process that it started.
+``cpu.CpuDevice`` and ``gpu.GpuDevice`` run plans with fresh inputs and verify what came out. Each
+is a context manager: leaving it ends every process that it started.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from grader.errors import Rejected
-from grader.lab import Lab
-from grader.model import Build, ErrorStats, Finding, LineCount, Mnk, Plan, Record, Timing, Verdict
+from grader.model import ErrorStats, Finding, LineCount, Mnk, Plan, Record, Timing, Verdict
 
 Progress = Callable[[str, str], None]  # what is being done, and how far it is
 
