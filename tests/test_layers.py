@@ -20,6 +20,7 @@ ORDER = (
         "native",
         "seccomp",
         "meter",
+        "children",
         "bubblewrap",
         "sandbox",
     ),
