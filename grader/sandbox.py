@@ -17,7 +17,6 @@ import selectors
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from grader import bubblewrap
+from grader.children import kill_group, started
 from grader.errors import SandboxError
 from grader.meter import Meter, Starved, TookTooLong
 from grader.model import Record
@@ -146,7 +146,7 @@ class Sandbox(Record):
             except Starved:
                 starved = True
             if timed_out or starved:
-                _kill_group(process)
+                kill_group(process)
             status = self.status(process.wait())
             stdout, stderr, *rest = [bytes(sink.data) for sink in sinks.values()]
         return Completed(
@@ -206,66 +206,6 @@ class _Sink:
 
     def take(self, chunk: bytes) -> None:
         self.data += chunk[: self.limit - len(self.data)]
-
-
-@contextmanager
-def started(
-    command: Sequence[str],
-    cwd: Path,
-    env: Mapping[str, str],
-    handed: tuple[int, ...] = (),
-    stdin: int = subprocess.DEVNULL,
-    stderr: int | IO[bytes] = subprocess.PIPE,
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A child in a session of its own; whatever is left of its group dies with the context."""
-    process = None
-    try:
-        try:
-            with _uninterrupted():  # a child that nobody knows of yet would outlive us
-                process = subprocess.Popen(
-                    command,
-                    cwd=cwd,
-                    env=env,
-                    stdin=stdin,
-                    stdout=subprocess.PIPE,
-                    stderr=stderr,
-                    pass_fds=handed,
-                    start_new_session=True,
-                )
-        finally:
-            for fd in handed:
-                os.close(fd)
-        yield process
-    finally:
-        if process is not None:
-            _kill_group(process)
-            process.wait()
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                if pipe is not None:
-                    with suppress(BrokenPipeError):
-                        pipe.close()
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C that comes meanwhile is handled at the end."""
-    handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    if came:
-        signal.raise_signal(signal.SIGINT)
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # gone, or only zombies left
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _drain(process: subprocess.Popen[bytes], sinks: Mapping[int, _Sink], meter: Meter) -> None:

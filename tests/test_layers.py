@@ -22,6 +22,7 @@ ORDER = (
         "native",
         "seccomp",
         "meter",
+        "children",
         "bubblewrap",
         "sandbox",
     ),

@@ -1,13 +1,15 @@
-"""Where launch plans run: the ``Device`` protocol and what a run tells the judge."""
+"""Where launch plans run: what a device is given and what it tells the judge.
+
+``cpu.CpuDevice`` and ``gpu.GpuDevice`` run plans with fresh inputs and verify what came out. Each
+is a context manager: leaving it ends every process that it started.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from grader.errors import Rejected
-from grader.lab import Lab
-from grader.model import Build, ErrorStats, Finding, LineCount, Mnk, Plan, Record, Timing, Verdict
+from grader.model import ErrorStats, Finding, LineCount, Mnk, Plan, Record, Timing, Verdict
 
 Progress = Callable[[str, str], None]  # what is being done, and how far it is
 
@@ -50,30 +52,3 @@ def refused(case_id: str, size: Mnk, refusal: Rejected) -> CaseOutcome:
         lines=(),
         printed="",
     )
-
-
-class Device(Protocol):
-    """Runs plans with fresh inputs and verifies what came out.
-
-    A device is a context manager: leaving it ends every process that it started.
-    """
-
-    name: str  # "cpu" or "gpu", as in the result document
-
-    def __enter__(self) -> Device: ...
-
-    def __exit__(self, *exception: object) -> None: ...
-
-    def run(
-        self,
-        build: Build,
-        source_root: str,
-        cases: Sequence[PlannedCase],
-        lab: Lab,
-        progress: Progress,
-    ) -> tuple[CaseOutcome, ...]:
-        """Run the cases in order; ``progress`` hears how far it is.
-
-        Cases after one that exceeded its time may be missing from the answer: they were not
-        run. Raises MachineError when the device, not the submission, failed.
-        """

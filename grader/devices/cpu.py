@@ -18,16 +18,30 @@ from typing import Any
 import msgspec
 
 import grader
+from grader.children import started
 from grader.devices import CaseOutcome, PlannedCase, Progress, refused
+from grader.devices.messages import (
+    Declared,
+    Done,
+    Failed,
+    Finished,
+    Inspect,
+    Job,
+    Notes,
+    Read,
+    Refused,
+    Reply,
+    Request,
+)
 from grader.devices.process import Cage, WorkerProcess
 from grader.errors import MachineError, Rejected
 from grader.lab import Lab
 from grader.lab import Limits as LabLimits
 from grader.meter import FellAsleep, Starved, TookTooLong
-from grader.model import Build, Finding, Plan, Record, Verdict
+from grader.model import Build, Finding, Plan, Verdict
 from grader.ptx import ptx_text
 from grader.record.layout import Interface
-from grader.sandbox import Limits, Sandbox, started
+from grader.sandbox import Limits, Sandbox
 from grader.sim.engine import engine_library
 
 _WORKER = (sys.executable, "-m", "grader.devices.worker")
@@ -41,69 +55,6 @@ _VERDICTS = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.RF)
 _STOPS = (None, "time", "deadlock")
 _MOST_TEXT = 1 << 16  # characters of one text in an answer
 _MOST_NUMBER = 1 << 62
-
-
-class Read(Record, tag="read"):
-    """The first request: the module that all others are about."""
-
-    ptx: str
-    source_root: str  # the submission's folder, which findings name files relative to
-
-
-class Inspect(Record, tag="inspect"):
-    """Which instructions of the kernels in these plans run on tensor cores."""
-
-    plans: tuple[Plan, ...]
-
-
-class Job(Record, tag="job"):
-    """All cases of one submission."""
-
-    cases: tuple[PlannedCase, ...]  # run in this order
-    case_seconds: float  # CPU time for one case
-    total_seconds: float  # CPU time for all of them
-    memory_mb: int
-    threads: int
-
-
-Request = Read | Inspect | Job
-
-
-class Declared(Record, tag="declared"):
-    interface: Interface
-
-
-class Notes(Record, tag="notes"):
-    findings: tuple[Finding, ...]
-
-
-class Refused(Record, tag="refused"):
-    """The submission's fault; the verdict that the worker asks for."""
-
-    verdict: Verdict
-    message: str
-    findings: tuple[Finding, ...] = ()
-
-    @staticmethod
-    def of(refusal: Rejected) -> Refused:
-        return Refused(verdict=refusal.verdict, message=str(refusal), findings=refusal.findings)
-
-
-class Finished(Record, tag="finished"):
-    outcome: CaseOutcome
-
-
-class Failed(Record, tag="failed"):
-    """The grader's fault or the machine's, in one line."""
-
-    message: str
-
-
-class Done(Record, tag="done"):
-    """Every case was answered, or left out after one that took too long."""
-
-
-Reply = Declared | Notes | Refused | Finished | Failed | Done
 _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 
 
@@ -202,6 +153,11 @@ class CpuDevice:
         lab: Lab,
         progress: Progress,
     ) -> tuple[CaseOutcome, ...]:
+        """Run the cases in order; ``progress`` hears how far it is.
+
+        Cases after one that exceeded its time may be missing from the answer: they were not run.
+        Raises MachineError when the simulator, not the submission, failed.
+        """
         limits = lab.limits
         self.read(build, source_root, progress)
         job = Job(

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import grader
+from grader.children import started
 from grader.errors import MachineError
 from grader.meter import Meter
 from grader.model import Record
-from grader.sandbox import Limits, Sandbox, started
+from grader.sandbox import Limits, Sandbox
 
 _PACKAGE = Path(grader.__file__).parent
 _IMPORTED = ("numpy", "msgspec", "yaml")  # by what runs in a cage, beside the standard library

@@ -1,7 +1,7 @@
 """The process that simulates: ``python -m grader.devices.worker ENGINE``, one per grade.
 
-It reads requests (cpu.py), a line of JSON each, on stdin and answers on what was its stdout. stdin
-stays open until the grader is satisfied: when it closes, the grader is gone and so is this process.
+It reads requests (messages.py), a line of JSON each, on stdin and answers on what was its stdout.
+stdin stays open until the grader is satisfied: when it closes, so does this process.
 
 Everything a student can forge, the PTX and the plans, is handled here and nowhere else. The process
 runs in the sandbox, and before it reads the first request it gives up what computing does not take.
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from grader import seccomp, verify
 from grader.devices import CaseOutcome, PlannedCase, refused
-from grader.devices.cpu import (
+from grader.devices.messages import (
     Declared,
     Done,
     Failed,
