@@ -48,27 +48,41 @@ def reachable(blocks: Sequence[Block]) -> list[int]:
 def _arrange(nodes: list[int], entry: int, successors: list[list[int]], order: list[int]) -> None:
     """Append ``nodes`` to ``order``: strongly connected parts in topological order, each part
     again arranged without the edges back to its own entry."""
-    inside = set(nodes)
-    for part in _components(nodes, entry, successors, inside):
-        if len(part) == 1:
-            order.append(part[0])
+    todo = [(nodes, entry, successors)]
+    while todo:
+        nodes, entry, successors = todo.pop()
+        if len(nodes) == 1:
+            order.append(nodes[0])
             continue
-        members = set(part)
-        heads = {n for p in nodes if p not in members for n in successors[p] if n in members}
-        if entry in members:
-            heads.add(entry)
-        if not heads:  # unreachable code
-            heads.add(min(members))
-        # A loop may be entered at several places, one leading to the next: what jumps back to
-        # them is the rest of the loop.
-        back = members - heads
-        if not any(n in heads for p in back for n in successors[p]):
-            heads, back = {min(heads)}, members
-        cut = list(successors)
-        for node in back:
-            cut[node] = [n for n in successors[node] if n not in heads]
-        head = min(heads, key=lambda h: (any(h in cut[p] for p in members), h))
-        _arrange(sorted(part), head, cut, order)
+        inner = []
+        for part in _components(nodes, entry, successors, set(nodes)):
+            if len(part) == 1:
+                inner.append((part, part[0], successors))
+            else:
+                inner.append(_without_way_back(part, nodes, entry, successors))
+        todo += reversed(inner)
+
+
+def _without_way_back(
+    part: list[int], nodes: list[int], entry: int, successors: list[list[int]]
+) -> tuple[list[int], int, list[list[int]]]:
+    """A strongly connected part of ``nodes``, where it is entered, and the edges that are left."""
+    members = set(part)
+    heads = {n for p in nodes if p not in members for n in successors[p] if n in members}
+    if entry in members:
+        heads.add(entry)
+    if not heads:  # unreachable code
+        heads.add(min(members))
+    # A loop may be entered at several places, one leading to the next: what jumps back to
+    # them is the rest of the loop.
+    back = members - heads
+    if not any(n in heads for p in back for n in successors[p]):
+        heads, back = {min(heads)}, members
+    cut = list(successors)
+    for node in back:
+        cut[node] = [n for n in successors[node] if n not in heads]
+    head = min(heads, key=lambda h: (any(h in cut[p] for p in members), h))
+    return sorted(part), head, cut
 
 
 def _components(

@@ -45,9 +45,19 @@ def cells(module: Module) -> tuple[int, int]:
 
 def initial_bytes(variable: Variable, addresses: Mapping[str, int]) -> NDArray[np.uint8]:
     data = np.zeros(max(variable.size, 1), np.uint8)
-    at = 0
-    for value, width in variable.initial:
-        bits = addresses.get(value, 0) if isinstance(value, str) else value
-        data[at : at + width] = np.frombuffer(bits.to_bytes(8, "little")[:width], np.uint8)
-        at += width
+    values = b"".join(
+        _bits(addresses.get(value, 0) if isinstance(value, str) else value, width)
+        for value, width in variable.initial
+    )
+    if len(values) > variable.size:
+        raise Rejected(
+            Verdict.IE,
+            f"the simulator cannot read the PTX: {variable.name} has {variable.size} bytes and "
+            f"{len(values)} bytes of values",
+        )
+    data[: len(values)] = np.frombuffer(values, np.uint8)
     return data
+
+
+def _bits(value: int, width: int) -> bytes:
+    return (value & ((1 << 8 * width) - 1)).to_bytes(width, "little")

@@ -9,15 +9,27 @@ import numpy as np
 
 from grader.sim.engine import ARRAY, INSTRUCTION, PRESET, Engine, PackedProgram
 from grader.sim.flow import Block, bits, ranks, reachable
-from grader.sim.layout import Layout, SharedArrayInfo, align_up, callees
+from grader.sim.layout import Layout, SharedArrayInfo, align_up, callees, too_large
 from grader.sim.lower import Lowering
-from grader.sim.operation import OWN_TAINT, Operand, Operation, Predicate, Register, inputs, outputs
-from grader.sim.ptx import Function, Module
+from grader.sim.operation import (
+    OWN_TAINT,
+    Operand,
+    Operation,
+    Predicate,
+    Register,
+    UnsupportedInstruction,
+    inputs,
+    outputs,
+)
+from grader.sim.ptx import Function, Instruction, Module
 from grader.sim.rules import RULES
 from grader.sim.slots import Slots
 
 _NEVER_FALLS_THROUGH = {"bra", "brx", "ret", "exit", "trap"}
 _ENDS_BLOCK = {*_NEVER_FALLS_THROUGH, "call"}
+_MOST_BLOCKS = 1 << 15  # whose reach, one bit for every pair, takes 128 MB
+_MOST_PREDICATES = (1 << 15) - 1  # what an instruction's guard can name
+_LONG_BLOCK = 64  # operations; a longer basic block counts as several in a warp's turn
 
 
 @dataclass(frozen=True)
@@ -35,6 +47,8 @@ class Program:
     widths: np.ndarray  # per instruction: bytes that a lane moves, 0: none
     spaces: np.ndarray  # per instruction: space of a memory access, -1: none
     arrays: list[SharedArrayInfo]
+    param_bytes: int  # of the kernel's parameter block
+    sources: list[Instruction | None]  # per instruction: the PTX instruction it came from
 
 
 def reachable_functions(module: Module, kernel: str) -> list[Function]:
@@ -92,7 +106,7 @@ class Builder:
         for function in functions:
             low = Lowering(
                 function,
-                self.engine.operations,
+                self.engine.shapes,
                 layout.symbols(function),
                 RULES,
                 f"{function.name}/",
@@ -102,6 +116,8 @@ class Builder:
             first_predicate = predicates
             part, part_labels, blocks = _blocks(low.run(), function.name)
             slots.registers, predicates = low.registers, low.predicates
+            if len(reach) + len(blocks) > _MOST_BLOCKS or predicates > _MOST_PREDICATES:
+                raise too_large(kernel, "basic blocks and predicates")
             rank = ranks(blocks)
             base = len(reach)
             reach += [0] * len(blocks)
@@ -189,6 +205,8 @@ class Builder:
             widths=np.array([o.width * o.vec for o in code]),
             spaces=np.array([o.space if o.width else -1 for o in code]),
             arrays=layout.arrays,
+            param_bytes=layout.param_bytes,
+            sources=[o.source for o in code],
         )
 
 
@@ -205,7 +223,7 @@ def _blocks(
     lowered: list[Operation | str], function: str
 ) -> tuple[list[Operation], dict[str, int], list[Block]]:
     """Insert block heads; return operations, label positions and blocks of one function."""
-    code: list[Operation] = [Operation("block", [], outputs=0)]
+    code: list[Operation] = [Operation("block", [])]
     labels = {f"{function}/": 0}
     blocks = [Block(0, 0)]
     fresh = True  # the last operation is a block head
@@ -215,7 +233,7 @@ def _blocks(
         if not fresh:
             blocks[-1].end = len(code)
             blocks.append(Block(len(code), 0))
-            code.append(Operation("block", [], outputs=0))
+            code.append(Operation("block", []))
             fresh = True
 
     for item in lowered:
@@ -229,15 +247,20 @@ def _blocks(
         fresh = False
         if item.name in _ENDS_BLOCK:
             head()
-    code.append(Operation("exit", [], outputs=0))  # an entry may end without one
+    code.append(Operation("exit", []))  # an entry may end without one
     blocks[-1].end = len(code)
     for block in blocks:
         code[block.start].vec = int(code[block.start + 1].name not in {"exit", "ret"})
+        code[block.start].operands = [1 + (block.end - block.start) // _LONG_BLOCK]
     at = {block.start: index for index, block in enumerate(blocks)}
     for index, block in enumerate(blocks):
         last = code[block.end - 1]
         targets = [] if last.label is None or last.name.startswith("call") else [last.label]
         targets += last.labels
+        for name in targets:
+            if name not in labels or name == f"{function}/":
+                assert last.source is not None
+                raise UnsupportedInstruction.form(last.source)  # a branch to no label
         block.successors = [at[labels[name]] for name in targets]
         falls = last.name not in _NEVER_FALLS_THROUGH or last.guard is not None
         if falls and index + 1 < len(blocks):
