@@ -152,9 +152,9 @@ def engine_sources() -> list[Path]:
 
 
 @cache
-def load_engine() -> Engine:
+def load_engine(flags: tuple[str, ...] = _FLAGS) -> Engine:
     """The interpreter, compiled on first use. Raises ToolchainError."""
-    path = compile_native("simulator", engine_sources(), shared=True, flags=_FLAGS)
+    path = compile_native("simulator", engine_sources(), shared=True, flags=flags)
     library = ctypes.CDLL(str(path))
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(library, name)

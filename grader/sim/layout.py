@@ -46,18 +46,20 @@ def too_large(what: str, of: str) -> Rejected:
 
 
 def callees(function: Function) -> list[str]:
-    return [
-        item.operands[_callee_at(item)]
-        for item in function.body
-        if isinstance(item, Instruction) and item.opcode.split(".")[0] == "call"
-    ]
+    """The names that its calls give, whether or not there are such functions."""
+    calls = (c for c in function.body if isinstance(c, Instruction) and _is_call(c))
+    places = ((call, _callee_at(call)) for call in calls)
+    return [call.operands[at] for call, at in places if at is not None]
 
 
-def _callee_at(call: Instruction) -> int:
-    for place, text in enumerate(call.operands):
-        if text and text[0] != "(":
-            return place
-    raise UnsupportedInstruction.form(call)
+def _is_call(item: Instruction) -> bool:
+    return item.opcode.split(".")[0] == "call"
+
+
+def _callee_at(call: Instruction) -> int | None:
+    """Which operand names the function: the first that is no list in parentheses."""
+    named = (at for at, text in enumerate(call.operands) if text and text[0] != "(")
+    return next(named, None)
 
 
 class Layout:
@@ -153,9 +155,11 @@ class Layout:
     def _call_parameters(self, function: Function, names: dict[str, Constant]) -> None:
         """A call sequence's .param variables are the callee's own parameter storage."""
         for item in function.body:
-            if not isinstance(item, Instruction) or item.opcode.split(".")[0] != "call":
+            if not isinstance(item, Instruction) or not _is_call(item):
                 continue
             place = _callee_at(item)
+            if place is None:
+                raise UnsupportedInstruction.form(item)
             callee = item.operands[place]
             if callee not in self.formals:
                 raise UnsupportedInstruction(item, _unknown_callee(callee))

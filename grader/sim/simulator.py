@@ -33,6 +33,7 @@ from grader.sim.engine import (
     RAN,
     TOO_LARGE,
     TRAPPED,
+    Engine,
     load_engine,
     view,
 )
@@ -101,8 +102,8 @@ class Simulator:
     Rejected(IE) for PTX that cannot be read. ``run`` may be called from several threads.
     """
 
-    def __init__(self, ptx: str, source_root: Path) -> None:
-        self._engine = load_engine()
+    def __init__(self, ptx: str, source_root: Path, engine: Engine | None = None) -> None:
+        self._engine = engine or load_engine()
         self._module = read_module(ptx, source_root)
         self._shared_cell, self._global_cell = cells(self._module)
         self._variables = [v for v in self._module.variables if v.space in ("global", "const")]
