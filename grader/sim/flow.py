@@ -6,6 +6,12 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+_MOST_WORK = 1 << 18  # blocks looked at, once for every loop round them; nvcc's need a few thousand
+
+
+class TangledError(Exception):
+    """Loops nested so deep that no compiler wrote them."""
+
 
 @dataclass(slots=True)
 class Block:
@@ -18,7 +24,7 @@ class Block:
 
 def ranks(blocks: Sequence[Block]) -> list[int]:
     """A place for every block such that a join comes after both sides of its branch, and the
-    code behind a loop after the whole loop.
+    code behind a loop after the whole loop. Raises TangledError.
 
     Groups of lanes run lowest rank first, which makes them meet again where the program does.
     """
@@ -48,9 +54,12 @@ def reachable(blocks: Sequence[Block]) -> list[int]:
 def _arrange(nodes: list[int], entry: int, successors: list[list[int]], order: list[int]) -> None:
     """Append ``nodes`` to ``order``: strongly connected parts in topological order, each part
     again arranged without the edges back to its own entry."""
-    todo = [(nodes, entry, successors)]
+    todo, work = [(nodes, entry, successors)], 0
     while todo:
         nodes, entry, successors = todo.pop()
+        work += len(nodes)
+        if work > _MOST_WORK:
+            raise TangledError
         if len(nodes) == 1:
             order.append(nodes[0])
             continue

@@ -130,6 +130,12 @@ class Layout:
             self.formals[function.name] = [self._private(p.size, p.align) for p in function.params]
         for variable in function.variables:
             if variable.space == "local":
+                if variable.size > _MOST_LOCAL:
+                    raise Rejected(
+                        Verdict.RE,
+                        f"{function.name} has {variable.size} bytes of local memory per thread in "
+                        f"one array; CUDA allows {_MOST_LOCAL}",
+                    )
                 self.module_symbols[f"{function.name}/{variable.name}"] = Constant(
                     self._private(variable.size, variable.align), 8
                 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from grader.sim.engine import ARRAY, INSTRUCTION, PRESET, Engine, PackedProgram
-from grader.sim.flow import Block, bits, ranks, reachable
+from grader.sim.flow import Block, TangledError, bits, ranks, reachable
 from grader.sim.layout import Layout, SharedArrayInfo, align_up, callees, too_large
 from grader.sim.lower import Lowering
 from grader.sim.operation import (
@@ -118,7 +118,10 @@ class Builder:
             slots.registers, predicates = low.registers, low.predicates
             if len(reach) + len(blocks) > _MOST_BLOCKS or predicates > _MOST_PREDICATES:
                 raise too_large(kernel, "basic blocks and predicates")
-            rank = ranks(blocks)
+            try:
+                rank = ranks(blocks)
+            except TangledError:
+                raise too_large(function.name, "loops within loops") from None
             base = len(reach)
             reach += [0] * len(blocks)
             for block, place, after in zip(blocks, rank, reachable(blocks), strict=True):

@@ -73,7 +73,7 @@ def _trimmed(ptx: str) -> str:
         words = line.strip()
         if words.startswith(".file"):
             words = re.sub(r'"[^"]*/', '"', words)
-        if words and not (words.startswith(".loc") and len(kept) % 4):
+        if words and not (words.split()[0] == ".loc" and len(kept) % 4):
             kept.append("\t" + words if words[0] not in ".{}$)" else words)
     return "\n".join(kept) + "\n"
 

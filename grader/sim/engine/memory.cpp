@@ -80,7 +80,8 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   u32 undefined[8] = {}, origin[8] = {};
   const bool plain = !(i.flags & SYNCHRONISES);
   u8* base = w.block->shared.data();
-  for (int l = 0; l < LANES; ++l) p.at[l] = base + (a.mask >> l & 1 ? a.at[l] : 0);
+  for (int l = 0; l < LANES; ++l)
+    if (a.mask == ALL || a.mask >> l & 1) p.at[l] = base + a.at[l];
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1) || w.block->machine->sampling) continue;
     // Two lanes that read an address have said all there is to say about a third.
