@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from grader.sim.engine import ARRAY, INSTRUCTION, PRESET, Engine, PackedProgram
-from grader.sim.flow import Block, TangledError, bits, ranks, reachable
+from grader.sim.flow import Block, TangledError, ranks, reachable
 from grader.sim.layout import Layout, SharedArrayInfo, align_up, callees, too_large
 from grader.sim.lower import Lowering
 from grader.sim.operation import (
@@ -126,7 +126,7 @@ class Builder:
             reach += [0] * len(blocks)
             for block, place, after in zip(blocks, rank, reachable(blocks), strict=True):
                 part[block.start].imm = base + place
-                reach[base + place] = sum(1 << (base + rank[b]) for b in bits(after))
+                reach[base + place] = _by_rank(after, rank) << base
             labels |= {name: len(code) + at for name, at in part_labels.items()}
             frame = layout.frames[function.name]
             frame.predicates = (first_predicate, predicates)
@@ -211,6 +211,14 @@ class Builder:
             param_bytes=layout.param_bytes,
             sources=[o.source for o in code],
         )
+
+
+def _by_rank(blocks: int, rank: list[int]) -> int:
+    """A set of blocks, as bits by their index, as bits by their rank."""
+    packed = np.frombuffer(blocks.to_bytes(len(rank) // 8 + 1, "little"), np.uint8)
+    by_rank = np.zeros(len(rank), np.uint8)
+    by_rank[rank] = np.unpackbits(packed, bitorder="little")[: len(rank)]
+    return int.from_bytes(np.packbits(by_rank, bitorder="little").tobytes(), "little")
 
 
 def _mark_recursion(code: list[Operation], function: str, recursive: set[str]) -> None:

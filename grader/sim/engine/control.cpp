@@ -104,7 +104,9 @@ Flow trap(Warp& w, const Ins&) {
 // imm: target
 template <bool recursive> Flow call(Warp& w, const Ins& i) {
   leave_behind(w);
-  if (w.now.stack.size() >= CALL_DEPTH) return trap(w, i);
+  const size_t depth = w.now.stack.size() + 1;
+  if (depth > CALL_DEPTH) return trap(w, i);
+  if (recursive && depth * frame_bytes(i) > MAX_LOCAL_BYTES) return trap(w, i);  // the stack is full
   if (recursive) save_frame(w, i);
   w.now.stack.push_back(w.pc + 1);
   w.pc = u32(i.imm);
