@@ -53,6 +53,21 @@ def run(
     as initialised, as A and B do.
     """
     ptx, folder = compiled(source, arch)
+    return run_ptx(ptx, arrays, scalars, grid, block, shared, seconds, folder, kernel)
+
+
+def run_ptx(
+    ptx: str,
+    arrays: Sequence[np.ndarray],
+    scalars: Sequence[int] = (),
+    grid: Dim3 = (1, 1, 1),
+    block: Dim3 = (32, 1, 1),
+    shared: int = 0,
+    seconds: float = 20.0,
+    folder: Path = Path("/nowhere"),
+    kernel: str | None = None,
+) -> SimOutcome:
+    """As ``run``, for PTX text."""
     simulator = Simulator(ptx, folder)
     names = ["A", "B", "C", *(f"workspace {i}" for i in range(1, len(arrays)))]
     allocations = tuple(

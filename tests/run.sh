@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every check there is: style, types, tests. Arguments go to pytest.
+# Style, types, tests. With --all first, the tests marked slow too. Other arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,5 +16,10 @@ export PATH="$PWD/.venv/bin:$PATH"
 ruff check .
 ruff format --check .
 mypy
+which=(-m "not slow")
+if [[ ${1:-} == --all ]]; then
+  which=()
+  shift
+fi
 # Long tests are not kept for the end: who is idle takes over what waits.
-exec pytest -n 2 --dist worksteal "$@"
+exec pytest -n 2 --dist worksteal "${which[@]}" "$@"

@@ -238,7 +238,7 @@ def test_what_a_gpus_driver_needs_is_all_that_its_worker_gets() -> None:
 
 GREEDY = """\
 __global__ void greedy(int* C) {
-  volatile int own[1 << 17];
+  volatile int own[(1 << 17) - 256];
   for (int i = 0; i < 64; ++i) own[i * 1021] = i;
   C[0] = own[threadIdx.x];
 }

@@ -100,16 +100,17 @@ class PackedProgram(ctypes.Structure):
 _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "sim_operations": (c_int, []),
     "sim_operation": (c_char_p, [c_int]),
+    "sim_operation_shape": (c_char_p, [c_int]),
     "sim_special_registers": (c_int, []),
     "sim_event_bytes": (c_uint64, []),
     "sim_instruction_bytes": (c_uint64, []),
-    "sim_program": (c_void_p, [POINTER(PackedProgram)]),
+    "sim_program": (c_int, [POINTER(PackedProgram), POINTER(c_void_p), POINTER(c_uint64)]),
     "sim_program_free": (None, [c_void_p]),
     "sim_machine": (c_void_p, []),
     "sim_machine_free": (None, [c_void_p]),
     "sim_sample": (None, [c_void_p, c_uint64, c_uint64]),
     "sim_region": (c_int, [c_void_p, c_uint64, c_uint64, c_void_p, c_int, c_uint32]),
-    "sim_define": (None, [c_void_p, c_uint64, c_uint64, c_uint64, c_uint32]),
+    "sim_define": (c_int, [c_void_p, c_uint64, c_uint64, c_uint64, c_uint32]),
     "sim_launch": (
         c_int,
         [
@@ -135,16 +136,21 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 }
 
 
+# What a call of the engine came to, as api.cpp numbers it.
+RAN, OUT_OF_TIME, DEADLOCK, TRAPPED, NO_MEMORY, TOO_LARGE, REFUSED = range(7)
+
+
 @dataclass(frozen=True)
 class Engine:
     library: ctypes.CDLL
     operations: dict[str, int]  # name → number
+    shapes: dict[str, str]  # name → the operands it takes, as engine.hpp writes them
 
 
-def engine_library() -> Native:
+def engine_library(flags: tuple[str, ...] = _FLAGS) -> Native:
     """The interpreter, not compiled yet where nobody has used it."""
     sources = sorted((Path(__file__).parent / "engine").glob("*.cpp"))
-    return Native(name="simulator", sources=tuple(sources), shared=True, flags=_FLAGS)
+    return Native(name="simulator", sources=tuple(sources), shared=True, flags=flags)
 
 
 @cache
@@ -157,8 +163,14 @@ def load_engine(path: Path | None = None) -> Engine:
     sizes = (library.sim_event_bytes(), library.sim_instruction_bytes())
     if sizes != (EVENT.itemsize, INSTRUCTION.itemsize):
         raise MachineError("the simulator's library and its Python side disagree: reinstall")
-    names = {library.sim_operation(k).decode(): k for k in range(library.sim_operations())}
-    return Engine(library, names)
+    numbers = range(library.sim_operations())
+    names = [library.sim_operation(k).decode() for k in numbers]
+    shapes = [library.sim_operation_shape(k).decode() for k in numbers]
+    return Engine(
+        library,
+        dict(zip(names, numbers, strict=True)),
+        dict(zip(names, shapes, strict=True)),
+    )
 
 
 def view(address: int, dtype: np.dtype, count: int) -> np.ndarray:

@@ -29,7 +29,7 @@ class TooDeep(Exception):  # noqa: N818 - a fact about the code, not a fault
 
 def ranks(blocks: Sequence[Block]) -> list[int]:
     """A place for every block such that a join comes after both sides of its branch, and the
-    code behind a loop after the whole loop.
+    code behind a loop after the whole loop. Raises TangledError.
 
     Groups of lanes run lowest rank first, which makes them meet again where the program does.
     """

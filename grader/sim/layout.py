@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from grader.errors import Rejected
+from grader.model import Verdict
 from grader.ptx import Function, Instruction, Module, Variable
 from grader.sim.operation import Constant, UnsupportedInstruction
 
@@ -12,6 +14,9 @@ RED_ZONE = (
     128  # bytes between shared arrays; a multiple of the 32 banks keeps conflicts as they are
 )
 PRIVATE_GAP = 16  # bytes between a function's local arrays and whatever lies next to them
+_MOST_ALIGN = 1 << 16
+_MOST_LOCAL = 512 << 10  # bytes per thread, as CUDA has it; engine.hpp has the same
+_MOST_SHARED = 1 << 20  # bytes of static arrays, more than any GPU has; engine.hpp has the same
 _LIBRARY_CALLS = {"vprintf": 2, "__assertfail": 5}
 
 
@@ -36,12 +41,25 @@ def align_up(value: int, to: int) -> int:
     return (value + to - 1) // to * to
 
 
+def too_large(what: str, of: str) -> Rejected:
+    return Rejected(Verdict.IE, f"{what} has more {of} than the simulator takes; grade it on a GPU")
+
+
 def callees(function: Function) -> list[str]:
-    return [
-        next((t for t in item.operands if t[0] != "("), "")
-        for item in function.body
-        if isinstance(item, Instruction) and item.opcode.startswith("call")
-    ]
+    """The names that its calls give, whether or not there are such functions."""
+    calls = (c for c in function.body if isinstance(c, Instruction) and _is_call(c))
+    places = ((call, _callee_at(call)) for call in calls)
+    return [call.operands[at] for call, at in places if at is not None]
+
+
+def _is_call(item: Instruction) -> bool:
+    return item.opcode.split(".")[0] == "call"
+
+
+def _callee_at(call: Instruction) -> int | None:
+    """Which operand names the function: the first that is no list in parentheses."""
+    named = (at for at, text in enumerate(call.operands) if text and text[0] != "(")
+    return next(named, None)
 
 
 class Layout:
@@ -57,6 +75,8 @@ class Layout:
         self.param_offsets: dict[str, int] = {}
         self.frames: dict[str, Frame] = {f.name: Frame() for f in functions}
         self.functions = {f.name: f for f in functions}
+        self.param_bytes = 0
+        _check_alignment([*module.variables, *(v for f in functions for v in _declared(f))])
         self.formals: dict[str, list[int]] = {}
         self.results: dict[str, list[int]] = {}
         self._shared(module, functions)
@@ -65,6 +85,12 @@ class Layout:
         for name, count in _LIBRARY_CALLS.items():
             self.formals[name] = [self._private(8, 8) for _ in range(count)]
             self.results[name] = [self._private(8, 8)]
+        if self.local_bytes > _MOST_LOCAL:
+            raise too_large(
+                functions[0].name, f"local memory per thread ({self.local_bytes} bytes)"
+            )
+        if self.arrays[-1].start > _MOST_SHARED:
+            raise too_large(functions[0].name, f"shared memory ({self.arrays[-1].start} bytes)")
 
     def _shared(self, module: Module, functions: list[Function]) -> None:
         variables = [v for v in module.variables if v.space == "shared"]
@@ -99,10 +125,17 @@ class Layout:
                 offset = align_up(offset, param.align)
                 self.param_offsets[param.name] = offset
                 offset += param.size
+            self.param_bytes = offset
         else:
             self.formals[function.name] = [self._private(p.size, p.align) for p in function.params]
         for variable in function.variables:
             if variable.space == "local":
+                if variable.size > _MOST_LOCAL:
+                    raise Rejected(
+                        Verdict.RE,
+                        f"{function.name} has {variable.size} bytes of local memory per thread in "
+                        f"one array; CUDA allows {_MOST_LOCAL}",
+                    )
                 self.module_symbols[f"{function.name}/{variable.name}"] = Constant(
                     self._private(variable.size, variable.align), 8
                 )
@@ -128,9 +161,11 @@ class Layout:
     def _call_parameters(self, function: Function, names: dict[str, Constant]) -> None:
         """A call sequence's .param variables are the callee's own parameter storage."""
         for item in function.body:
-            if not isinstance(item, Instruction) or not item.opcode.startswith("call"):
+            if not isinstance(item, Instruction) or not _is_call(item):
                 continue
-            place = next((i for i, t in enumerate(item.operands) if t[0] != "("), 0)
+            place = _callee_at(item)
+            if place is None:
+                raise UnsupportedInstruction.form(item)
             callee = item.operands[place]
             if callee not in self.formals:
                 raise UnsupportedInstruction(item, _unknown_callee(callee))
@@ -142,6 +177,21 @@ class Layout:
                 given = [a.strip() for t in texts for a in t.strip("()").split(",") if a.strip()]
                 for name, offset in zip(given, storage[callee], strict=False):
                     names[name] = Constant(offset, 8)
+
+
+def _declared(function: Function) -> list[Variable]:
+    return [*function.params, *function.returns, *function.variables]
+
+
+def _check_alignment(variables: list[Variable]) -> None:
+    for variable in variables:
+        align = variable.align
+        if variable.size < 0 or not 0 < align <= _MOST_ALIGN or align & (align - 1):
+            raise Rejected(
+                Verdict.IE,
+                f"the simulator cannot read the PTX: {variable.name} is aligned to {align} bytes, "
+                f"which is no power of two up to {_MOST_ALIGN}",
+            )
 
 
 def _unknown_callee(callee: str) -> str:

@@ -21,6 +21,8 @@ from grader.sim.operation import (
     Register,
     Special,
     UnsupportedInstruction,
+    fits,
+    output_count,
 )
 
 _IGNORED = {"rn", "ftz", "approx", "full", "noftz", "uni"}
@@ -38,7 +40,7 @@ class Lowering:
     def __init__(
         self,
         function: Function,
-        operations: Mapping[str, int],
+        shapes: Mapping[str, str],
         symbols: Mapping[str, Constant],
         rules: Mapping[str, Rule],
         prefix: str,
@@ -46,7 +48,7 @@ class Lowering:
         predicates: int,
     ) -> None:
         self.function = function
-        self.known = operations
+        self.shapes = shapes
         self.symbols = symbols  # addresses of variables and of .param storage
         self.rules = rules
         self.prefix = prefix  # makes labels unique in the program
@@ -64,10 +66,17 @@ class Lowering:
             self.current = item
             base, *mods = item.opcode.split(".")
             rule = self.rules.get(base)
-            if rule is not None:
-                rule(self, item, mods)
-            else:
-                self.plain(item, base, mods)
+            try:
+                if rule is not None:
+                    rule(self, item, mods)
+                else:
+                    self.plain(item, base, mods)
+            except (
+                IndexError,
+                KeyError,
+                ValueError,
+            ):  # too few operands, an unknown type, no number
+                raise self.unsupported_form() from None
         return self.code
 
     # --- operands
@@ -86,10 +95,11 @@ class Lowering:
             if text in SPECIAL_REGISTERS:
                 return Special(SPECIAL_REGISTERS.index(text))
             return self.symbol(text, 8 if SIZES.get(kind, 4) == 8 else 4)
-        try:
-            return Constant(number(text, kind), 8 if SIZES.get(kind, 4) == 8 else 4)
-        except ValueError:
-            raise self.unsupported(f"operand {text} is not understood") from None
+        return Constant(number(text, kind), 8 if SIZES.get(kind, 4) == 8 else 4)
+
+    def register_kind(self, text: str, otherwise: str) -> str:
+        """The declared type of the register ``text``, ``!`` aside."""
+        return self.function.register_type(text.lstrip("!")) or otherwise
 
     def _new(self, kind: str) -> Operand:
         if kind == "pred":
@@ -116,10 +126,16 @@ class Lowering:
     def source(self, text: str, kind: str) -> Operand:
         """An input; ``!%p`` and a register wider or narrower than its type are brought in line."""
         if text[0] == "!":
+            if kind != "pred":
+                raise self.unsupported_form()
             inverted = self.predicate()
             self.emit("not.pred", [inverted, self.operand(text[1:], "pred")])
             return inverted
         value = self.operand(text, kind)
+        if kind == "pred" and isinstance(value, Constant):
+            constant = self.predicate()
+            self.emit("setp.ne.u32", [constant, value, Constant(0, 4)])
+            return constant
         wide = SIZES[kind] == 8
         if (
             isinstance(value, Special)
@@ -158,12 +174,19 @@ class Lowering:
         base, plus, offset = inner.partition("+")
         if self.function.register_type(base) is not None:
             register = self.operand(base, "b64")
-            assert isinstance(register, Register)
-            return register, register.width, int(offset, 0) if plus else 0
+            if not isinstance(register, Register):
+                raise self.unsupported_form()
+            return register, register.width, self.offset(int(offset, 0) if plus else 0)
         try:
-            return None, 8, int(inner, 0)
+            return None, 8, self.offset(int(inner, 0))
         except ValueError:
-            return None, 8, self.symbol(inner, 8).value
+            return None, 8, self.offset(self.symbol(inner, 8).value)
+
+    def offset(self, value: int) -> int:
+        """As the engine adds it: 64 bits, signed."""
+        if not -(1 << 63) <= value < 1 << 64:
+            raise self.unsupported_form()
+        return value - (1 << 64) if value >= 1 << 63 else value
 
     def branch_table(self, name: str) -> list[str]:
         return self.function.targets[name]
@@ -171,9 +194,13 @@ class Lowering:
     # --- output
 
     def emit(self, name: str, operands: list[Operand], **fields: object) -> Operation:
-        operation = Operation(name, operands, **fields)  # type: ignore[arg-type]
-        if name not in self.known:
+        shape = self.shapes.get(name)
+        if shape is None:
             raise self.unsupported()
+        operation = Operation(name, operands, **fields)  # type: ignore[arg-type]
+        operation.outputs = output_count(shape)
+        if not fits(shape, operation):
+            raise self.unsupported_form()
         operation.source = self.current
         self.code.append(operation)
         return operation
@@ -184,13 +211,18 @@ class Lowering:
         assert self.current is not None
         if self.current.guard is not None:
             guard = self.operand(self.current.guard, "pred")
-            assert isinstance(guard, Predicate)
+            if not isinstance(guard, Predicate):
+                raise self.unsupported_form()
             operation.guard, operation.negate = guard, self.current.negate
         return operation
 
     def unsupported(self, why: str = "") -> UnsupportedInstruction:
         assert self.current is not None
         return UnsupportedInstruction(self.current, why)
+
+    def unsupported_form(self) -> UnsupportedInstruction:
+        assert self.current is not None
+        return UnsupportedInstruction.form(self.current)
 
     # --- arithmetic
 
@@ -205,22 +237,17 @@ class Lowering:
         kinds = _source_kinds(base, kept, kind)
         result = _result_kind(base, kept, kind)
         name = ".".join([base, *_canonical(base, kept)])
-        if name not in self.known:
+        if name not in self.shapes or (base == "prmt" and len(kept) > 1):
             raise self.unsupported()
-        sources = [
-            self.source(text, kinds[min(i, len(kinds) - 1)])
-            for i, text in enumerate(item.operands[1:])
-        ]
+        given, table = item.operands[1:], 0
+        if base == "lop3":
+            given, table = given[:3], int(item.operands[4], 0) & 255
+        sources = [self.source(text, kinds[min(i, len(kinds) - 1)]) for i, text in enumerate(given)]
         target = self.target(item.operands[0], result)
         if isinstance(target, Register) and target.width == 8 and SIZES[result] < 8:
             raise self.unsupported()
         flops = _FLOPS.get(base, 0) * _pairs(kind) if kind[0] in "fb" and kind[0:2] != "b3" else 0
-        operation = self.emit_guarded(name, [target, *sources], flops=flops)
-        if base == "lop3":
-            operation.imm = int(item.operands[4], 0)
-            operation.operands = operation.operands[:4]
-        if base == "prmt" and len(kept) > 1:
-            raise self.unsupported()
+        self.emit_guarded(name, [target, *sources], imm=table, flops=flops)
 
 
 def _pairs(kind: str) -> int:
@@ -283,7 +310,7 @@ def conversion_name(mods: list[str]) -> str:
     """The engine's name of ``cvt`` with these modifiers, e.g. "cvt.z.s32.f32"."""
     *rest, to, source = [m for m in mods if m not in {"ftz", "rn"}]
     if to in {"f16x2", "bf16x2", "tf32"}:
-        return ".".join(["cvt", *(m for m in rest if m not in {"rna", "satfinite"}), to, source])
+        return ".".join(["cvt", *(m for m in rest if m != "rna"), to, source])
     mode = _ROUND.get(rest[0], rest[0]) if rest else "r"
     rest = rest[1:]
     to = to.replace("b", "u") if to[0] == "b" and to != "bf16" else to

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grader.ptx import Instruction
 from grader.sim.lower import Lowering
-from grader.sim.operation import OWN_TAINT, SHARED, Operand, Register
+from grader.sim.operation import OWN_TAINT, SHARED, Operand
 
 
 def mbarrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -15,25 +15,25 @@ def mbarrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if kind == "inval":
         return
     if kind in {"init", "expect_tx", "complete_tx"}:
-        _at(low, f"mbarrier.{kind}", texts[0], [low.source(texts[1], "u32"), None, None], 0)
+        _at(low, f"mbarrier.{kind}", texts[0], [low.source(texts[1], "u32"), None, None])
     elif kind == "arrive":
         state = None if texts[0] == "_" else low.target(texts[0], "b64")
         last = low.source(texts[2], "u32") if len(texts) > 2 else None
         expects = "expect_tx" in mods
         operands = [state, None, last] if expects else [state, last, None]
-        _at(low, "mbarrier.arrive", texts[1], operands, 1)
+        _at(low, "mbarrier.arrive", texts[1], operands)
     elif kind in {"test_wait", "try_wait"}:
         parity = "parity" in mods
         name = "mbarrier.test_wait.parity" if parity else "mbarrier.test_wait"
         over = low.target(texts[0], "pred")
-        _at(low, name, texts[1], [over, low.source(texts[2], "u32" if parity else "b64"), None], 1)
+        _at(low, name, texts[1], [over, low.source(texts[2], "u32" if parity else "b64"), None])
     else:
         raise low.unsupported()
 
 
 def arrive_after_copies(low: Lowering, item: Instruction, mods: list[str]) -> None:
     name = "cp.async.mbarrier.arrive" + (".noinc" if "noinc" in mods else "")
-    _at(low, name, item.operands[0], [None, None, None], 0)
+    _at(low, name, item.operands[0], [None, None, None])
 
 
 def bulk_copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -53,7 +53,6 @@ def bulk_copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
     low.emit_guarded(
         "cp.async.bulk",
         [source, size, barrier, source_offset, target, target_width, barrier_offset],
-        outputs=0,
         imm=target_offset,
         width=16,
         space=SHARED,
@@ -61,13 +60,11 @@ def bulk_copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
     )
 
 
-def _at(low: Lowering, name: str, address: str, operands: list[Operand], outputs: int) -> None:
+def _at(low: Lowering, name: str, address: str, operands: list[Operand]) -> None:
     base, width, offset = low.address(address)
-    assert base is None or isinstance(base, Register)
     low.emit_guarded(
         name,
         [*operands, None, base, width],
-        outputs=outputs,
         imm=offset,
         width=8,
         space=SHARED,

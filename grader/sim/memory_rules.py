@@ -67,15 +67,13 @@ def load(low: Lowering, item: Instruction, mods: list[str]) -> None:
     base, width, offset = low.address(item.operands[1])
     targets = low.vector(item.operands[0], kind, output=True)
     first = targets[0]
-    assert isinstance(first, Register)
-    targets += [None] * (4 - len(targets))
-    if len(targets) > 4:
-        raise low.unsupported()
-    vec = sum(t is not None for t in targets)
+    if not isinstance(first, Register) or len(targets) not in (1, 2, 4):
+        raise low.unsupported_form()
+    vec = len(targets)
+    targets += [None] * (4 - vec)
     low.emit_guarded(
         "ld",
         [*targets, base, width],
-        outputs=4,
         imm=offset,
         width=SIZES[kind],
         vec=vec,
@@ -95,13 +93,12 @@ def store(low: Lowering, item: Instruction, mods: list[str]) -> None:
     base, width, offset = low.address(item.operands[0])
     values = low.vector(item.operands[1], kind, output=False)
     widths = {v.width for v in values if isinstance(v, (Register, Constant))}
-    if len(widths) != 1 or len(values) > 4:
-        raise low.unsupported()
+    if len(widths) != 1 or len(values) not in (1, 2, 4):
+        raise low.unsupported_form()
     operands: list[Operand] = [*values, *([None] * (4 - len(values))), base, width]
     low.emit_guarded(
         "st",
         operands,
-        outputs=0,
         imm=offset,
         width=SIZES[kind],
         vec=len(values),
@@ -166,13 +163,13 @@ def copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if mods.pop(0) != "async":
         raise low.unsupported()
     if mods[0] == "commit_group":
-        low.emit_guarded("cp.async.commit_group", [], outputs=0)
+        low.emit_guarded("cp.async.commit_group", [])
     elif mods[0] == "wait_group":
-        low.emit_guarded("cp.async.wait_group", [], outputs=0, imm=int(item.operands[0], 0))
+        low.emit_guarded("cp.async.wait_group", [], imm=int(item.operands[0], 0))
     elif mods[0] == "wait_all":
-        low.emit_guarded("cp.async.wait_all", [], outputs=0)
+        low.emit_guarded("cp.async.wait_all", [])
     elif mods[0] in {"ca", "cg"} and "mbarrier" not in mods:
-        _issue_copy(low, item)
+        _issue_copy(low, item, mods)
     elif mods[0] == "mbarrier":
         mbarrier_rules.arrive_after_copies(low, item, mods)
     elif mods[0] == "bulk":
@@ -181,25 +178,30 @@ def copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
         raise low.unsupported()
 
 
-def _issue_copy(low: Lowering, item: Instruction) -> None:
+def _issue_copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
     target, target_width, target_offset = low.address(item.operands[0])
     source, source_width, source_offset = low.address(item.operands[1])
     if source is None or source_width != 8:
         raise low.unsupported()
+    bytes_ = int(item.operands[2], 0)
+    if bytes_ not in (4, 8, 16):
+        raise low.unsupported_form()
     size: Operand = None
     ignore: Operand = None
-    for text in item.operands[3:]:
-        value = low.source(text, "u32")
+    further = item.operands[3:-1] if "L2::cache_hint" in mods else item.operands[3:]
+    if len(further) > 1:
+        raise low.unsupported_form()
+    for text in further:
+        value = low.source(text, low.register_kind(text, "u32"))
         if isinstance(value, Predicate):
             ignore = value
-        elif not (len(text) > 8 and text.startswith("0x")):  # a 64-bit cache policy
-            size = size or value
+        else:
+            size = value
     low.emit_guarded(
         "cp.async",
         [source, size, ignore, source_offset, target, target_width],
-        outputs=0,
         imm=target_offset,
-        width=int(item.operands[2], 0),
+        width=bytes_,
         space=SHARED,
         flags=OWN_TAINT,
     )
@@ -210,11 +212,12 @@ def load_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if "m8n8" not in mods or not count or mods[-1] != "b16":
         raise low.unsupported()
     targets = low.vector(item.operands[0], "b32", output=True)
+    if len(targets) != count:
+        raise low.unsupported_form()
     base, width, offset = low.address(item.operands[1])
     low.emit_guarded(
         "ldmatrix",
         [*targets, *([None] * (4 - len(targets))), base, width],
-        outputs=4,
         imm=offset,
         width=16,
         vec=count,

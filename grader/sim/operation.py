@@ -54,7 +54,7 @@ class Operation:
 
     name: str
     operands: list[Operand]
-    outputs: int = 1
+    outputs: int = 0  # Lowering.emit takes it from the operation's shape
     imm: int = 0
     label: str | None = None  # branch target, resolved into imm
     labels: list[str] = field(default_factory=list)  # brx.idx targets
@@ -80,6 +80,54 @@ def inputs(operation: Operation) -> list[Operand]:
     return (operation.extra or operation.operands)[operation.outputs :]
 
 
+def output_count(shape: str) -> int:
+    return shape.lstrip("*").index(">")
+
+
+def fits(shape: str, operation: Operation) -> bool:
+    """Whether the operands are those that ``shape`` (see engine.hpp) asks for."""
+    outputs, _, inputs = shape.lstrip("*").partition(">")
+    operands = list(operation.extra if shape[0] == "*" else operation.operands)
+    for kind in outputs + inputs:
+        if not operands:
+            if not kind.isupper() and kind != "-":
+                return False
+            continue
+        operand = operands.pop(0)
+        if kind == "a":
+            if not operands or not _is_address(operand, operands.pop(0)):
+                return False
+        elif not _is(kind.lower(), operand, operation.dwidth, may_be_absent=kind.isupper()):
+            return False
+    return all(operand is None for operand in operands) and _writable(outputs, operation)
+
+
+def _is(kind: str, operand: Operand, width: int, *, may_be_absent: bool) -> bool:
+    if operand is None:
+        return may_be_absent or kind == "-"
+    if kind == "p":
+        return isinstance(operand, Predicate)
+    if kind == "i":
+        return isinstance(operand, int) and -(1 << 31) <= operand < 1 << 31
+    if kind == "-":
+        return False
+    width = {"n": 4, "w": 8}.get(kind, width)
+    if isinstance(operand, Special):
+        return width == (8 if SPECIAL_REGISTERS[operand.which] in WIDE_SPECIALS else 4)
+    return isinstance(operand, (Register, Constant)) and operand.width == width
+
+
+def _is_address(base: Operand, width: Operand) -> bool:
+    if base is None:
+        return width in (4, 8)
+    return isinstance(base, Register) and base.width == width
+
+
+def _writable(kinds: str, operation: Operation) -> bool:
+    written = (operation.extra or operation.operands)[: len(kinds)]
+    return not any(isinstance(operand, (Constant, Special)) for operand in written)
+
+
 class UnsupportedInstruction(Exception):  # noqa: N818 - a fact about the PTX, not a fault
     """An instruction the simulator does not know."""
 
@@ -88,3 +136,14 @@ class UnsupportedInstruction(Exception):  # noqa: N818 - a fact about the PTX, n
             why or f"the simulator does not know the PTX instruction {instruction.opcode}"
         )
         self.instruction = instruction
+
+    @classmethod
+    def form(cls, instruction: Instruction) -> UnsupportedInstruction:
+        words = f"{instruction.opcode} {', '.join(instruction.operands)}".strip()
+        if len(words) > 120:
+            words = words[:117] + "..."
+        return cls(
+            instruction,
+            f"line {instruction.row} of the PTX: the simulator does not support this form of "
+            f"{instruction.opcode[:40]} ({words})",
+        )

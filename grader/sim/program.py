@@ -9,8 +9,8 @@ import numpy as np
 
 from grader.ptx import Function, Instruction, Module
 from grader.sim.engine import ARRAY, INSTRUCTION, PRESET, Engine, PackedProgram
-from grader.sim.flow import Block, TooDeep, bits, ranks, reachable
-from grader.sim.layout import Layout, SharedArrayInfo, align_up, callees
+from grader.sim.flow import Block, TooDeep, ranks, reachable
+from grader.sim.layout import Layout, SharedArrayInfo, align_up, callees, too_large
 from grader.sim.lower import Lowering
 from grader.sim.operation import (
     OWN_TAINT,
@@ -30,6 +30,8 @@ _MAX_INSTRUCTIONS = 100_000  # with all functions that the kernel may call
 _MAX_FUNCTIONS = 256
 _MAX_BLOCKS = 4096
 _ENDS_BLOCK = {*_NEVER_FALLS_THROUGH, "call"}
+_MOST_PREDICATES = (1 << 15) - 1  # what an instruction's guard can name
+_LONG_BLOCK = 64  # operations; a longer basic block counts as several in a warp's turn
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Program:
     widths: np.ndarray  # per instruction: bytes that a lane moves, 0: none
     spaces: np.ndarray  # per instruction: space of a memory access, -1: none
     arrays: list[SharedArrayInfo]
+    param_bytes: int  # of the kernel's parameter block
+    sources: list[Instruction | None]  # per instruction: the PTX instruction it came from
 
 
 def reachable_functions(module: Module, kernel: str) -> list[Function]:
@@ -125,7 +129,7 @@ class Builder:
         for function in functions:
             low = Lowering(
                 function,
-                self.engine.operations,
+                self.engine.shapes,
                 layout.symbols(function),
                 RULES,
                 f"{function.name}/",
@@ -135,6 +139,8 @@ class Builder:
             first_predicate = predicates
             part, part_labels, blocks = _blocks(low.run(), function.name)
             slots.registers, predicates = low.registers, low.predicates
+            if predicates > _MOST_PREDICATES:
+                raise too_large(kernel, "predicates")
             base = len(reach)
             if base + len(blocks) > _MAX_BLOCKS:
                 raise _too_large(function, base + len(blocks), _MAX_BLOCKS, "basic blocks")
@@ -145,7 +151,7 @@ class Builder:
             reach += [0] * len(blocks)
             for block, place, after in zip(blocks, rank, reachable(blocks), strict=True):
                 part[block.start].imm = base + place
-                reach[base + place] = sum(1 << (base + rank[b]) for b in bits(after))
+                reach[base + place] = _by_rank(after, rank) << base
             labels |= {name: len(code) + at for name, at in part_labels.items()}
             frame = layout.frames[function.name]
             frame.predicates = (first_predicate, predicates)
@@ -227,7 +233,17 @@ class Builder:
             widths=np.array([o.width * o.vec for o in code]),
             spaces=np.array([o.space if o.width else -1 for o in code]),
             arrays=layout.arrays,
+            param_bytes=layout.param_bytes,
+            sources=[o.source for o in code],
         )
+
+
+def _by_rank(blocks: int, rank: list[int]) -> int:
+    """A set of blocks, as bits by their index, as bits by their rank."""
+    packed = np.frombuffer(blocks.to_bytes(len(rank) // 8 + 1, "little"), np.uint8)
+    by_rank = np.zeros(len(rank), np.uint8)
+    by_rank[rank] = np.unpackbits(packed, bitorder="little")[: len(rank)]
+    return int.from_bytes(np.packbits(by_rank, bitorder="little").tobytes(), "little")
 
 
 def _mark_recursion(code: list[Operation], function: str, recursive: set[str]) -> None:
@@ -243,7 +259,7 @@ def _blocks(
     lowered: list[Operation | str], function: str
 ) -> tuple[list[Operation], dict[str, int], list[Block]]:
     """Insert block heads; return operations, label positions and blocks of one function."""
-    code: list[Operation] = [Operation("block", [], outputs=0)]
+    code: list[Operation] = [Operation("block", [])]
     labels = {f"{function}/": 0}
     blocks = [Block(0, 0)]
     fresh = True  # the last operation is a block head
@@ -253,7 +269,7 @@ def _blocks(
         if not fresh:
             blocks[-1].end = len(code)
             blocks.append(Block(len(code), 0))
-            code.append(Operation("block", [], outputs=0))
+            code.append(Operation("block", []))
             fresh = True
 
     for item in lowered:
@@ -267,15 +283,20 @@ def _blocks(
         fresh = False
         if item.name in _ENDS_BLOCK:
             head()
-    code.append(Operation("exit", [], outputs=0))  # an entry may end without one
+    code.append(Operation("exit", []))  # an entry may end without one
     blocks[-1].end = len(code)
     for block in blocks:
         code[block.start].vec = int(code[block.start + 1].name not in {"exit", "ret"})
+        code[block.start].operands = [1 + (block.end - block.start) // _LONG_BLOCK]
     at = {block.start: index for index, block in enumerate(blocks)}
     for index, block in enumerate(blocks):
         last = code[block.end - 1]
         targets = [] if last.label is None or last.name.startswith("call") else [last.label]
         targets += last.labels
+        for name in targets:
+            if name not in labels or name == f"{function}/":
+                assert last.source is not None
+                raise UnsupportedInstruction.form(last.source)  # a branch to no label
         block.successors = [at[labels[name]] for name in targets]
         falls = last.name not in _NEVER_FALLS_THROUGH or last.guard is not None
         if falls and index + 1 < len(blocks):

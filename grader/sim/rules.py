@@ -31,14 +31,9 @@ def move(low: Lowering, item: Instruction, mods: list[str]) -> None:
         if len(names) != 2:
             raise low.unsupported()
         outputs = [None if n == "_" else low.target(n, half) for n in names]
-        low.emit_guarded(f"unpack.{kind}", [*outputs, low.source(source, kind)], outputs=2)
+        low.emit_guarded(f"unpack.{kind}", [*outputs, low.source(source, kind)])
     else:
         bits = "pred" if kind == "pred" else f"b{SIZES[kind] * 8}"
-        if kind == "pred" and source in {"0", "1", "-1"}:
-            result = low.target(target, kind)
-            test = "setp.eq.s32" if source != "0" else "setp.ne.s32"
-            low.emit_guarded(test, [result, Constant(0, 4), Constant(0, 4)])
-            return
         low.emit_guarded(f"mov.{bits}", [low.target(target, kind), low.source(source, kind)])
 
 
@@ -117,7 +112,7 @@ def set_register(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 def fence(low: Lowering, item: Instruction, mods: list[str]) -> None:
     wide = "cta" not in mods or "proxy" in mods
-    low.emit_guarded("fence" if wide else "nothing", [], outputs=0)
+    low.emit_guarded("fence" if wide else "nothing", [])
 
 
 def nothing(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -131,34 +126,33 @@ def cache_policy(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 def branch(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if mods and mods[0] == "idx":
-        name = low.branch_table(item.operands[1])
+        names = low.branch_table(item.operands[1])
         low.emit_guarded(
             "brx",
             [None, low.source(item.operands[0], "u32")],
-            outputs=0,
-            labels=[low.prefix + n for n in name],
+            labels=[low.prefix + name for name in names],
             flags=DECIDES | OWN_TAINT,
         )
         return
-    low.emit_guarded("bra", [], outputs=0, label=low.prefix + item.operands[0], flags=DECIDES)
+    low.emit_guarded("bra", [], label=low.prefix + item.operands[0], flags=DECIDES)
 
 
 def leave(low: Lowering, item: Instruction, mods: list[str]) -> None:
     name = "ret" if item.opcode.startswith("ret") else "exit"
-    low.emit_guarded(name, [], outputs=0, flags=DECIDES)
+    low.emit_guarded(name, [], flags=DECIDES)
 
 
 def trap(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    low.emit_guarded("trap", [], outputs=0)
+    low.emit_guarded("trap", [])
 
 
 def call(low: Lowering, item: Instruction, mods: list[str]) -> None:
     name = next((t for t in item.operands if t[0] != "("), "")
     if name in {"vprintf", "__assertfail"}:
         where: list[Operand] = [low.symbols[f"{name}#{k}"].value for k in range(3)]
-        low.emit_guarded(f"call.{name}", where, outputs=0)
+        low.emit_guarded(f"call.{name}", where)
         return
-    low.emit_guarded("call", [], outputs=0, label=name, flags=DECIDES)
+    low.emit_guarded("call", [], label=name, flags=DECIDES)
 
 
 RULES: dict[str, Rule] = {

@@ -12,9 +12,11 @@ from grader.sim.counts import Counters
 from grader.sim.mapping import ones
 from grader.sim.operation import GENERIC, GLOBAL, SHARED, UnsupportedInstruction
 from grader.sim.simulator import Running, Simulator
+from grader.sim.soundness import check_plan
 
 _DISTINCT = 32  # launches of a plan that are looked at; more is a program, not a product
 _STEPS = 1 << 40  # time is the limit
+_MOST_BYTES = 1 << 40  # of the plan; next to nothing of it is touched
 SOME = 4  # blocks of each kind of launch that are looked at, as far as time allows
 _GOLDEN = (5**0.5 - 1) / 2  # multiples of it fall nowhere twice and leave no pattern
 
@@ -80,6 +82,7 @@ class Sampler(Simulator):
         kinds = _distinct_launches(plan)
         if not kinds:
             return ()
+        check_plan(plan, self._module, self._variables, _MOST_BYTES)
         addresses = self._addresses(plan)
         run = self._prepare(plan, _inputs(plan), addresses, sampling=True)
         try:

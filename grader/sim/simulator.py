@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.errors import Rejected
+from grader.errors import MachineError, Rejected
 from grader.model import (
     Copy,
     Finding,
@@ -25,12 +25,27 @@ from grader.model import (
 from grader.ptx import read_module
 from grader.record.layout import Interface, interface
 from grader.sim.counts import Counters, line_counts
-from grader.sim.engine import EVENT, FLOW, MEMORY, Engine, load_engine, view
+from grader.sim.engine import (
+    DEADLOCK,
+    EVENT,
+    FLOW,
+    MEMORY,
+    NO_MEMORY,
+    OUT_OF_TIME,
+    RAN,
+    TOO_LARGE,
+    TRAPPED,
+    Engine,
+    load_engine,
+    view,
+)
 from grader.sim.findings import finding, instruction_note, merge
+from grader.sim.layout import too_large
 from grader.sim.module import cells, initial_bytes
 from grader.sim.operation import UnsupportedInstruction
 from grader.sim.program import Builder, Program
 from grader.sim.sighting import Scene, plain_name
+from grader.sim.soundness import check_parameters, check_plan, overlapping
 from grader.sim.tensor_cores import tensor_core_notes
 
 Bytes = NDArray[np.uint8]
@@ -41,14 +56,15 @@ _POISON = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # NaN: what nobody wrote
 # A loop that never ends should be called so within a second at the smallest size, and no kernel
 # that computes anything should come near: one thread doing everything needs M·N·K at most.
 _STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
-_NO_MEMORY = 4
-_STOPS = {0: None, 1: "time", 2: "deadlock", 3: None}
+_MOST_STEPS = 1 << 62
+_STOPS = {RAN: None, OUT_OF_TIME: "time", DEADLOCK: "deadlock", TRAPPED: None}
 
 
 @dataclass(frozen=True)
 class SimLimits:
     seconds: float = 10.0  # CPU time of all launches of one plan
     steps: int | None = None  # basic blocks that warps may enter; None: ample for the size
+    bytes: int = 1 << 36  # of allocations and variables
 
 
 @dataclass(frozen=True)
@@ -75,6 +91,7 @@ class Running:
     machine: int
     regions: list[_Region]
     allocations: list[int]  # allocation index → region index
+    symbols: dict[str, int]  # mangled name of a variable → region index
     findings: list[Finding] = field(default_factory=list)
     counters: list[Counters] = field(default_factory=list)
     programs: dict[str, tuple[Program, int]] = field(default_factory=dict)
@@ -109,14 +126,15 @@ class Simulator:
         """Execute ``plan``; arrays in ``buffers`` (by allocation index) are read and written.
 
         A and B (allocations 0 and 1) count as initialised, all else as uninitialised until
-        something is written. Raises Rejected for a kernel that cannot be simulated, MemoryError for
-        one that needs more memory than there is.
+        something is written. Raises Rejected for a kernel that cannot be simulated and for a
+        plan that is not sound, MemoryError where the process may not have what it takes.
         """
         started, working = time.monotonic(), time.thread_time()
+        check_plan(plan, self._module, self._variables, limits.bytes)
         addresses = self._addresses(plan)
         run = self._prepare(plan, buffers, addresses)
         products = plan.size.m * plan.size.n * plan.size.k
-        steps = limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products
+        steps = min(limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products, _MOST_STEPS)
         library = self._engine.library
         stopped = None
         try:
@@ -168,37 +186,57 @@ class Simulator:
         *,
         sampling: bool = False,
     ) -> Running:
-        regions: list[_Region] = []
+        made: list[tuple[_Region, int | str]] = []  # and the allocation or symbol that it is
         variables = {v.name: v for v in self._variables}
         for index, allocation in enumerate(plan.allocations):
-            if allocation.symbol is not None and allocation.symbol in variables:
+            if allocation.symbol in variables:
                 continue
             data = buffers.get(index)
+            if data is not None and (data.size != allocation.size or not data.flags.c_contiguous):
+                raise ValueError(f"the buffer of {allocation.name} is not the allocation's bytes")
             if data is None:
                 data = np.resize(_POISON, max(allocation.size, 1))
-            regions.append(
-                _Region(allocation.name, allocation.address, data, sampling or index < 2)
-            )
+            region = _Region(allocation.name, allocation.address, data, sampling or index < 2)
+            made.append((region, index))
         for name, variable in variables.items():
             data = initial_bytes(variable, addresses)
-            regions.append(_Region(plain_name(name), addresses[name], data, True))
-        regions.sort(key=lambda r: r.address)
-        places = {r.address: i for i, r in enumerate(regions)}
-        library = self._engine.library
-        machine = library.sim_machine()
-        for region in regions:
-            status = library.sim_region(
-                machine,
-                region.address,
-                len(region.data),
-                region.data.ctypes.data,
-                region.defined,
-                self._global_cell,
-            )
-            if status == _NO_MEMORY:
-                library.sim_machine_free(machine)
-                raise MemoryError
-        return Running(machine, regions, [places.get(a.address, -1) for a in plan.allocations])
+            made.append((_Region(plain_name(name), addresses[name], data, True), name))
+        made.sort(key=lambda each: each[0].address)
+        places = {what: place for place, (_, what) in enumerate(made)}
+        run = Running(
+            self._engine.library.sim_machine(),
+            [region for region, _ in made],
+            [
+                places[i if a.symbol not in variables else a.symbol]
+                for i, a in enumerate(plan.allocations)
+            ],
+            {name: places[name] for name in variables},
+        )
+        try:
+            for region in run.regions:
+                self._done(
+                    self._engine.library.sim_region(
+                        run.machine,
+                        region.address,
+                        len(region.data),
+                        region.data.ctypes.data,
+                        region.defined,
+                        self._global_cell,
+                    ),
+                    overlapping(),
+                )
+        except BaseException:
+            self._free(run)
+            raise
+        return run
+
+    @staticmethod
+    def _done(status: int, refusal: Exception) -> None:
+        """Raises MemoryError, or ``refusal`` for anything else that the engine did not do."""
+        if status == NO_MEMORY:
+            raise MemoryError
+        if status != RAN:
+            raise refusal
 
     def _copy(self, run: Running, operation: Memset | Copy | SymbolWrite) -> None:
         if isinstance(operation, Memset):
@@ -215,11 +253,12 @@ class Simulator:
             piece = source[operation.source_delta : operation.source_delta + size].copy()
             run.regions[index].data[start : start + size] = piece
         else:
-            name = plain_name(operation.symbol)
-            index = next(i for i, r in enumerate(run.regions) if r.name == name)
+            index = run.symbols[operation.symbol]
             start, size = operation.delta, len(operation.data)
             run.regions[index].data[start : start + size] = np.frombuffer(operation.data, np.uint8)
-        self._engine.library.sim_define(run.machine, index, start, size, self._global_cell)
+        library = self._engine.library
+        status = library.sim_define(run.machine, index, start, size, self._global_cell)
+        self._done(status, MachineError("the simulator refused a copy that was checked"))
 
     # --- launches
 
@@ -234,9 +273,9 @@ class Simulator:
         library = self._engine.library
         if launch.kernel not in run.programs:
             program = self._program(launch.kernel, addresses)
-            handle = library.sim_program(ctypes.byref(program.packed))
-            run.programs[launch.kernel] = (program, handle)
+            run.programs[launch.kernel] = (program, self._handle(program))
         program, handle = run.programs[launch.kernel]
+        check_parameters(launch, program.param_bytes)
         params = (ctypes.c_uint8 * max(len(launch.params), 1))(*launch.params)
         status = library.sim_launch(
             run.machine,
@@ -249,8 +288,10 @@ class Simulator:
             steps,
             max(seconds, 0.0),
         )
-        if status == _NO_MEMORY:
-            raise MemoryError
+        if status == TOO_LARGE:
+            raise too_large(f"one block of {launch.kernel}", "registers and local memory")
+        if status not in _STOPS:
+            self._done(status, MachineError(f"the simulator refused to launch {launch.kernel}"))
         scene = Scene(
             program,
             self._module.locations,
@@ -262,6 +303,21 @@ class Simulator:
         run.findings += [each for each in found if each is not None]
         library.sim_clear_events(run.machine)
         return _STOPS[status]
+
+    def _handle(self, program: Program) -> int:
+        made, bad = ctypes.c_void_p(), ctypes.c_uint64()
+        status = self._engine.library.sim_program(
+            ctypes.byref(program.packed), ctypes.byref(made), ctypes.byref(bad)
+        )
+        source = program.sources[bad.value] if bad.value < program.length else None
+        self._done(
+            status,
+            MachineError("the simulator refused a program of its own making")
+            if source is None
+            else UnsupportedInstruction.form(source),
+        )
+        assert made.value is not None
+        return made.value
 
     def _program(self, kernel: str, addresses: Mapping[str, int]) -> Program:
         key = (kernel, tuple(sorted(addresses.items())))

@@ -18,7 +18,6 @@ def shuffle(low: Lowering, item: Instruction, mods: list[str]) -> None:
             low.target(predicate, "pred") if predicate else None,
             *(low.source(t, "b32") for t in item.operands[1:5]),
         ],
-        outputs=2,
         flags=OWN_TAINT,
     )
 
@@ -46,7 +45,6 @@ def match(low: Lowering, item: Instruction, mods: list[str]) -> None:
             low.source(item.operands[1], mods[-1]),
             low.source(item.operands[2], "b32"),
         ],
-        outputs=2,
         flags=CROSS_LANE,
     )
 
@@ -68,7 +66,6 @@ def elect(low: Lowering, item: Instruction, mods: list[str]) -> None:
             low.target(predicate, "pred"),
             low.source(item.operands[1], "b32"),
         ],
-        outputs=2,
     )
 
 
@@ -79,7 +76,7 @@ def active_mask(low: Lowering, item: Instruction, mods: list[str]) -> None:
 def barrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
     kinds = [m for m in mods if m not in {"cta", "aligned"}]
     if kinds[0] == "warp":
-        low.emit_guarded("bar.warp.sync", [low.source(item.operands[0], "b32")], outputs=0)
+        low.emit_guarded("bar.warp.sync", [low.source(item.operands[0], "b32")])
         return
     texts = list(item.operands)
     result: Operand = None
@@ -90,9 +87,11 @@ def barrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
     elif kinds[0] not in {"sync", "arrive"}:
         raise low.unsupported()
     where = [low.source(t, "b32") for t in texts] or [Constant(0, 4)]
+    if isinstance(where[0], Constant) and where[0].value > 15:
+        raise low.unsupported(f"barrier {texts[0]}: a block has barriers 0 to 15")
     low.emit_guarded(
-        "bar.arrive" if kinds[0] == "arrive" else "bar.sync",
-        [result, vote, *where, None][:4],
+        f"bar.{'.'.join(kinds[:2] if kinds[0] == 'red' else kinds[:1])}",
+        [result, vote, *where],
         imm=_REDUCTIONS.index(kinds[1]) if kinds[0] == "red" else 0,
         flags=DECIDES,
     )
@@ -108,11 +107,9 @@ def multiply_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
         raise low.unsupported()
     parts = [low.vector(t, "b32", output=index == 0) for index, t in enumerate(item.operands)]
     k = int(shape.rpartition("k")[2])
-    outputs = len(parts[0])
     low.emit_guarded(
         f"mma.{shape}.{types[0]}.{types[1]}",
         [],
-        outputs=outputs,
         extra=[operand for part in parts for operand in part],
         flags=CROSS_LANE,
         flops=2 * 16 * 8 * k // 32,

@@ -371,7 +371,7 @@ void add_logic(Table& t) {
   lanewise(t, "or.pred", [](bool a, bool b) { return a || b; });
   lanewise(t, "xor.pred", [](bool a, bool b) { return a != b; });
   lanewise(t, "not.pred", [](bool a) { return !a; });
-  t.push_back({"lop3.b32", run_lop3});
+  t.push_back({"lop3.b32", run_lop3, "n>nnn"});
   lanewise(t, "selp.b16", [](u16 a, u16 b, bool p) { return p ? a : b; });
   lanewise(t, "selp.b32", [](u32 a, u32 b, bool p) { return p ? a : b; });
   lanewise(t, "selp.b64", [](u64 a, u64 b, bool p) { return p ? a : b; });
@@ -447,18 +447,18 @@ template <bool read, bool write, bool subtract, class T> Flow carry(Warp& w, con
 }
 
 void add_carries(Table& t) {
-  t.push_back({"add.cc.u32", carry<false, true, false, u32>});
-  t.push_back({"addc.u32", carry<true, false, false, u32>});
-  t.push_back({"addc.cc.u32", carry<true, true, false, u32>});
-  t.push_back({"sub.cc.u32", carry<false, true, true, u32>});
-  t.push_back({"subc.u32", carry<true, false, true, u32>});
-  t.push_back({"subc.cc.u32", carry<true, true, true, u32>});
-  t.push_back({"add.cc.u64", carry<false, true, false, u64>});
-  t.push_back({"addc.u64", carry<true, false, false, u64>});
-  t.push_back({"addc.cc.u64", carry<true, true, false, u64>});
-  t.push_back({"sub.cc.u64", carry<false, true, true, u64>});
-  t.push_back({"subc.u64", carry<true, false, true, u64>});
-  t.push_back({"subc.cc.u64", carry<true, true, true, u64>});
+  t.push_back({"add.cc.u32", carry<false, true, false, u32>, "n>nn"});
+  t.push_back({"addc.u32", carry<true, false, false, u32>, "n>nn"});
+  t.push_back({"addc.cc.u32", carry<true, true, false, u32>, "n>nn"});
+  t.push_back({"sub.cc.u32", carry<false, true, true, u32>, "n>nn"});
+  t.push_back({"subc.u32", carry<true, false, true, u32>, "n>nn"});
+  t.push_back({"subc.cc.u32", carry<true, true, true, u32>, "n>nn"});
+  t.push_back({"add.cc.u64", carry<false, true, false, u64>, "w>ww"});
+  t.push_back({"addc.u64", carry<true, false, false, u64>, "w>ww"});
+  t.push_back({"addc.cc.u64", carry<true, true, false, u64>, "w>ww"});
+  t.push_back({"sub.cc.u64", carry<false, true, true, u64>, "w>ww"});
+  t.push_back({"subc.u64", carry<true, false, true, u64>, "w>ww"});
+  t.push_back({"subc.cc.u64", carry<true, true, true, u64>, "w>ww"});
 }
 
 }  // namespace

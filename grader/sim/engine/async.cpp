@@ -48,7 +48,7 @@ Flow copy(Warp& w, const Ins& i) {
     if (source.mask >> l & 1) {
       i64 index = -1;
       Region* r = w.block->machine->find(source.at[l], index);
-      if (!r || source.at[l] + sizes[l] > r->base + r->size) {
+      if (!r || !within(source.at[l], sizes[l], r->base, r->size)) {
         Event e = event_at(w, OUT_OF_BOUNDS, l);
         e.address = source.at[l];
         e.size = sizes[l];
@@ -67,7 +67,7 @@ Flow copy(Warp& w, const Ins& i) {
     }
     shared_write(w, l, c.target[l], i.width, false, false, undefined ? w.pc : DEFINED);
     const u32 cell = 1u << w.program->shared_shift;
-    for (u32 at = c.target[l]; at < c.target[l] + i.width; at += cell) {
+    for (u32 at = c.target[l]; at - c.target[l] < i.width; at += cell) {
       Cell& shadow = w.block->cells[at >> w.program->shared_shift];
       shadow.pending = w.index * LANES + l + 1;
       shadow.pending_pc = w.pc;
@@ -82,7 +82,7 @@ void land(Warp& w, AsyncCopy& c, u32 ready) {
   for (u32 rest = ready; rest; rest &= rest - 1) {
     int l = __builtin_ctz(rest);
     std::memcpy(w.block->shared.data() + c.target[l], c.data[l], c.bytes);
-    for (u32 at = c.target[l]; at < c.target[l] + c.bytes; at += cell) {
+    for (u32 at = c.target[l]; at - c.target[l] < c.bytes; at += cell) {
       Cell& shadow = w.block->cells[at >> w.program->shared_shift];
       shadow.pending = 0;
       shadow.writer = w.stamp(l);
@@ -123,10 +123,14 @@ Flow wait_all(Warp& w, const Ins&) {
 void complete_async(Warp& w) { complete(w, 0, true); }
 
 void add_async(Table& t) {
-  t.push_back({"cp.async", copy});
-  t.push_back({"cp.async.commit_group", commit});
-  t.push_back({"cp.async.wait_group", wait_group});
-  t.push_back({"cp.async.wait_all", wait_all});
+  t.push_back({"cp.async", copy, ">wNPia", [](const Program&, const Ins& i) {
+    return i.vec == 1 && (i.width == 4 || i.width == 8 || i.width == 16);
+  }});
+  t.push_back({"cp.async.commit_group", commit, ">"});
+  t.push_back({"cp.async.wait_group", wait_group, ">", [](const Program&, const Ins& i) {
+    return i.imm >= 0 && i.imm <= ALL;
+  }});
+  t.push_back({"cp.async.wait_all", wait_all, ">"});
 }
 
 }  // namespace sim

@@ -1,6 +1,5 @@
 // Branches, calls, exits, barriers and the calls that the runtime library would serve.
 #include <algorithm>
-#include <cstdio>
 
 #include "lanes.hpp"
 
@@ -49,6 +48,16 @@ Flow indexed_branch(Warp& w, const Ins& i) {
 // A function's registers and lane-private memory: o[0..1] 64-bit slots, o[2..3] 32-bit slots,
 // o[4..5] predicates, o[6..7] bytes, each [from, to). Functions that can call themselves save
 // them when called and restore them when they return.
+size_t frame_bytes(const Ins& i) {
+  return (i.o[1] - i.o[0]) * 4 + (i.o[3] - i.o[2]) * 4 + (i.o[7] - i.o[6]) + (i.o[5] - i.o[4]);
+}
+
+bool is_frame(const Program& p, const Ins& i) {
+  const auto part = [&](int k, u32 most) { return 0 <= i.o[k] && i.o[k] <= i.o[k + 1] && u32(i.o[k + 1]) <= most; };
+  return part(0, p.slots) && (i.o[1] - i.o[0]) % 2 == 0 && part(2, p.slots) && part(4, p.predicates) &&
+         part(6, p.local_bytes);
+}
+
 template <class F> void frame(Warp& w, const Ins& i, F each) {
   for (i32 s = i.o[0]; s < i.o[1]; s += 2)
     for (int l = 0; l < LANES; ++l) each(l, lanes<u64>(w, s) + l, 8);
@@ -68,7 +77,8 @@ void save_frame(Warp& w, const Ins& i) {
 }
 
 void restore_frame(Warp& w, const Ins& i) {
-  size_t taken[LANES] = {}, size = (i.o[1] - i.o[0]) * 4 + (i.o[3] - i.o[2]) * 4 + (i.o[7] - i.o[6]) + (i.o[5] - i.o[4]);
+  const size_t size = frame_bytes(i);
+  size_t taken[LANES] = {};
   frame(w, i, [&](int l, void* at, int bytes) {
     if (!(w.exec >> l & 1)) return;
     std::memcpy(at, w.saved[l].data() + w.saved[l].size() - size + taken[l], bytes);
@@ -94,7 +104,9 @@ Flow trap(Warp& w, const Ins&) {
 // imm: target
 template <bool recursive> Flow call(Warp& w, const Ins& i) {
   leave_behind(w);
-  if (w.now.stack.size() >= CALL_DEPTH) return trap(w, i);
+  const size_t depth = w.now.stack.size() + 1;
+  if (depth > CALL_DEPTH) return trap(w, i);
+  if (recursive && depth * frame_bytes(i) > MAX_LOCAL_BYTES) return trap(w, i);  // the stack is full
   if (recursive) save_frame(w, i);
   w.now.stack.push_back(w.pc + 1);
   w.pc = u32(i.imm);
@@ -103,6 +115,9 @@ template <bool recursive> Flow call(Warp& w, const Ins& i) {
 
 template <bool recursive> Flow ret(Warp& w, const Ins& i) {
   if (w.now.stack.empty()) return leave(w, w.exec);
+  if (recursive)
+    for (int l = 0; l < LANES; ++l)  // nobody saved a frame: the call did not know this function
+      if (w.exec >> l & 1 && w.saved[l].size() < frame_bytes(i)) return trap(w, i);
   leave_behind(w);
   if (recursive) restore_frame(w, i);
   w.pc = w.now.stack.back();
@@ -183,7 +198,8 @@ template <bool waits> Flow barrier(Warp& w, const Ins& i) {
     w.passed = false;
   }
   int first = __builtin_ctz(w.exec);
-  u32 id = lanes<u32>(w, i.o[2])[first] & 15;
+  const u32 id = lanes<u32>(w, i.o[2])[first];
+  if (id >= BARRIERS) return trap(w, i);
   Barrier& bar = b.barriers[id];
   bar.expected = i.o[3] < 0 ? 0 : lanes<u32>(w, i.o[3])[first];
   // A counted barrier counts whole warps, the last one too when it is not full.
@@ -205,104 +221,11 @@ template <bool waits> Flow barrier(Warp& w, const Ins& i) {
   return flow;
 }
 
-// --- printf: o[0], o[1] offsets of the format and the arguments in lane-private memory, o[2] of
-// the result, -1 when unused
+template <Reduction reduction> bool reduces(const Program&, const Ins& i) { return i.imm == reduction; }
 
-constexpr size_t PRINT_LIMIT = 64 * 1024;
-
-const u8* bytes_at(Warp& w, int lane, u64 address, u64& room) {
-  u64 window = address >> 56, offset = address & OFFSET_MASK;
-  if (window == 2) {
-    if (offset >= w.program->local_bytes) return nullptr;
-    room = w.program->local_bytes - offset;
-    return w.local.data() + u64(lane) * w.program->local_bytes + offset;
-  }
-  i64 index = -1;
-  Region* r = window ? nullptr : w.block->machine->find(address, index);
-  if (!r || address >= r->base + r->size) return nullptr;
-  room = r->size - (address - r->base);
-  return r->data + (address - r->base);
-}
-
-std::string formatted(Warp& w, int lane, const char* format, u64 format_room, const u8* args, u64 args_room) {
-  std::string out;
-  u64 used = 0;
-  auto next = [&](u32 bytes) {
-    u64 value = 0;
-    used = (used + bytes - 1) / bytes * bytes;
-    if (args && used + bytes <= args_room) std::memcpy(&value, args + used, bytes);
-    used += bytes;
-    return value;
-  };
-  for (u64 k = 0; k < format_room && format[k]; ++k) {
-    if (format[k] != '%') {
-      out += format[k];
-      continue;
-    }
-    std::string spec = "%";
-    int longs = 0;
-    while (++k < format_room && format[k] && !std::strchr("diouxXcsfFeEgGaAp%", format[k])) {
-      if (format[k] == 'l') longs++;
-      else if (format[k] == '*') spec += std::to_string(i32(next(4)));
-      else if (spec.size() < 16) spec += format[k];
-    }
-    if (k >= format_room || !format[k]) break;
-    char kind = format[k], text[512];
-    if (kind == '%') {
-      out += '%';
-      continue;
-    }
-    if (std::strchr("diouxX", kind)) {
-      spec += "ll";
-      spec += kind;
-      u64 v = next(longs ? 8 : 4);
-      if (!longs && (kind == 'd' || kind == 'i')) v = u64(i64(i32(v)));
-      std::snprintf(text, sizeof text, spec.c_str(), v);
-    } else if (kind == 'c') {
-      spec += kind;
-      std::snprintf(text, sizeof text, spec.c_str(), int(next(4)));
-    } else if (kind == 's') {
-      u64 room = 0;
-      const u8* s = bytes_at(w, lane, next(8), room);
-      std::string value = s ? std::string(reinterpret_cast<const char*>(s),
-                                          strnlen(reinterpret_cast<const char*>(s), std::min<u64>(room, 256)))
-                            : "(null)";
-      std::snprintf(text, sizeof text, "%s", value.c_str());
-    } else if (kind == 'p') {
-      std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(next(8)));
-    } else {
-      spec += kind;
-      u64 bits = next(8);
-      double v;
-      std::memcpy(&v, &bits, 8);
-      std::snprintf(text, sizeof text, spec.c_str(), v);
-    }
-    out += text;
-  }
-  return out;
-}
-
-u64 private_word(Warp& w, int lane, i32 offset) {
-  u64 value;
-  std::memcpy(&value, w.local.data() + u64(lane) * w.program->local_bytes + offset, 8);
-  return value;
-}
-
-Flow print(Warp& w, const Ins& i) {
-  std::string& out = w.block->machine->printed;
-  for (int l = 0; l < LANES; ++l) {
-    if (!(w.exec >> l & 1)) continue;
-    if (out.size() < PRINT_LIMIT) {
-      u64 format_room = 0, args_room = 0;
-      const u8* format = bytes_at(w, l, private_word(w, l, i.o[0]), format_room);
-      const u8* args = bytes_at(w, l, private_word(w, l, i.o[1]), args_room);
-      if (format) out += formatted(w, l, reinterpret_cast<const char*>(format), format_room, args, args_room);
-      if (out.size() >= PRINT_LIMIT) out += "\n[output cut]\n";
-    }
-    if (i.o[2] >= 0) std::memset(w.local.data() + u64(l) * w.program->local_bytes + i.o[2], 0, 4);
-  }
-  return Flow::next;
-}
+// Jumps go to the heads of basic blocks, and where they may fall through there is one too.
+bool is_block(const Program& p, i64 at) { return u64(at) < p.code.size() && p.code[at].run == block_head; }
+bool falls_into_block(const Program& p, const Ins& i) { return is_block(p, &i - p.code.data() + 1); }
 
 Flow assertion(Warp& w, const Ins&) {
   w.block->machine->report(event_at(w, ASSERTION, __builtin_ctz(w.exec)));
@@ -317,24 +240,32 @@ Flow leave(Warp& w, u32 lanes_leaving) {
   w.live &= ~lanes_leaving;
   w.now.mask &= ~lanes_leaving;
   w.block->live -= __builtin_popcount(lanes_leaving);
-  for (u32 id = 0; id < 16; ++id) release_if_complete(*w.block, id);
+  for (u32 id = 0; id < BARRIERS; ++id) release_if_complete(*w.block, id);
   if (!w.now.mask) return Flow::yield;
   return Flow::next;
 }
 
 void add_control(Table& t) {
-  t.push_back({"bra", branch});
-  t.push_back({"brx", indexed_branch});
-  t.push_back({"call", call<false>});
-  t.push_back({"call.recursive", call<true>});
-  t.push_back({"ret", ret<false>});
-  t.push_back({"ret.recursive", ret<true>});
-  t.push_back({"exit", exit_lanes});
-  t.push_back({"trap", trap});
-  t.push_back({"bar.sync", barrier<true>});
-  t.push_back({"bar.arrive", barrier<false>});
-  t.push_back({"call.vprintf", print});
-  t.push_back({"call.__assertfail", assertion});
+  t.push_back({"bra", branch, ">", [](const Program& p, const Ins& i) { return is_block(p, i.imm) && falls_into_block(p, i); }});
+  t.push_back({"brx", indexed_branch, ">-n", [](const Program& p, const Ins& i) {
+    return falls_into_block(p, i) && std::all_of(i.x, i.x + i.imm, [&](i32 at) { return is_block(p, at); });
+  }});
+  t.push_back({"call", call<false>, ">", [](const Program& p, const Ins& i) { return is_block(p, i.imm) && falls_into_block(p, i); }});
+  t.push_back({"call.recursive", call<true>, ">iiiiiiii", [](const Program& p, const Ins& i) {
+    return is_block(p, i.imm) && falls_into_block(p, i) && is_frame(p, i);
+  }});
+  t.push_back({"ret", ret<false>, ">", falls_into_block});
+  t.push_back({"ret.recursive", ret<true>, ">iiiiiiii", [](const Program& p, const Ins& i) {
+    return falls_into_block(p, i) && is_frame(p, i);
+  }});
+  t.push_back({"exit", exit_lanes, ">"});
+  t.push_back({"trap", trap, ">"});
+  t.push_back({"bar.sync", barrier<true>, ">--nN", reduces<NONE>});
+  t.push_back({"bar.arrive", barrier<false>, ">--nN", reduces<NONE>});
+  t.push_back({"bar.red.popc", barrier<true>, "n>pnN", reduces<POPC>});
+  t.push_back({"bar.red.and", barrier<true>, "p>pnN", reduces<AND>});
+  t.push_back({"bar.red.or", barrier<true>, "p>pnN", reduces<OR>});
+  t.push_back({"call.__assertfail", assertion, ">iii"});
 }
 
 }  // namespace sim

@@ -55,7 +55,7 @@ template <class To, class From, char mode> Flow cvt(Warp& w, const Ins& i) {
 template <class To, class From, char mode> void one(std::vector<std::string>& names, Table& t,
                                                     const char* to, const char* from) {
   names.push_back(std::string("cvt.") + mode + "." + to + "." + from);
-  t.push_back({names.back().c_str(), cvt<To, From, mode>});
+  t.push_back({names.back().c_str(), cvt<To, From, mode>, {letter<To>, '>', letter<From>}});
 }
 template <class To, class From> void modes(std::vector<std::string>& names, Table& t, const char* to,
                                            const char* from) {
@@ -147,8 +147,8 @@ void add_conversions(Table& t) {
   rounded(t, {"cvt.rz.f32.u64", "cvt.rm.f32.u64", "cvt.rp.f32.u64"}, [](u64 a) { return float(a); });
   rounded(t, {"cvt.rz.f64.s64", "cvt.rm.f64.s64", "cvt.rp.f64.s64"}, [](i64 a) { return double(a); });
   rounded(t, {"cvt.rz.f64.u64", "cvt.rm.f64.u64", "cvt.rp.f64.u64"}, [](u64 a) { return double(a); });
-  t.push_back({"unpack.b64", unpack64});
-  t.push_back({"unpack.b32", unpack32});
+  t.push_back({"unpack.b64", unpack64, "NN>w"});
+  t.push_back({"unpack.b32", unpack32, "NN>n"});
 }
 
 }  // namespace sim

@@ -116,15 +116,11 @@ void remember(Hint& hint, const Access& a, u32 phase_mask, bool complete) {
   hint.mask = a.mask;
   hint.phase_mask = phase_mask;
   hint.phase = u32(first & phase_mask);
-  hint.lowest = hint.highest = 0;
-  for (int l = 0; l < LANES; ++l) {
-    hint.delta[l] = i32(a.at[l] - first);
-    hint.lowest = std::min(hint.lowest, hint.delta[l]);
-    hint.highest = std::max(hint.highest, hint.delta[l]);
-  }
-  // Distances that do not fit are never taken for a repetition.
-  hint.aligned = complete && first + hint.lowest == *std::min_element(a.at, a.at + LANES) &&
-                 first + hint.highest == *std::max_element(a.at, a.at + LANES);
+  const auto [lowest, highest] = std::minmax_element(a.at, a.at + LANES);
+  for (int l = 0; l < LANES; ++l) hint.delta[l] = a.at[l] - first;
+  hint.below = first - *lowest;
+  hint.above = *highest - first;
+  hint.aligned = complete;
 }
 
 void count_sectors(Warp& w, const Access& a, Hint& hint, MemoryCount& c) {
@@ -143,14 +139,15 @@ void count_sectors(Warp& w, const Access& a, Hint& hint, MemoryCount& c) {
 
 }  // namespace
 
-bool familiar(Warp& w, const Access& a) {
-  const Hint& hint = w.program->hints[w.pc];
+bool familiar(Warp& w, const Access& a, u8 space) {
+  const Hint& hint = hint_of(w, space);
   if (hint.mask != a.mask || !hint.aligned) return false;
   const u64 first = a.at[a.first()];
-  u32 differs = 0;
-  for (int l = 0; l < LANES; ++l) differs |= u32(i32(a.at[l] - first) ^ hint.delta[l]);
+  u64 differs = 0;
+  for (int l = 0; l < LANES; ++l) differs |= (a.at[l] - first) ^ hint.delta[l];
   if (differs || (first & hint.phase_mask) != hint.phase || first & (a.bytes - 1)) return false;
-  if (first + hint.lowest < hint.low || first + hint.highest + a.bytes > hint.high) return false;
+  if (first < hint.low || first - hint.low < hint.below) return false;
+  if (first > hint.high || hint.high - first < hint.above || hint.high - first - hint.above < a.bytes) return false;
   add(w.program->memory[w.pc], hint, a);
   return true;
 }

@@ -34,7 +34,22 @@ constexpr u64 SHARED_WINDOW = u64{1} << 56;
 constexpr u64 LOCAL_WINDOW = u64{2} << 56;
 constexpr u64 OFFSET_MASK = (u64{1} << 56) - 1;
 
-enum Space : u8 { GLOBAL, SHARED, LOCAL, PARAM, CONST, GENERIC };
+enum Space : u8 { GLOBAL, SHARED, LOCAL, PARAM, CONST, GENERIC, SPACES };
+
+// Whether the bytes [offset, offset + bytes) lie within [0, size). Nothing here can wrap, whatever
+// the numbers: offsets come from the program and may be anything.
+constexpr bool within(u64 offset, u64 bytes, u64 size) { return bytes <= size && offset <= size - bytes; }
+constexpr bool within(u64 address, u64 bytes, u64 start, u64 size) {
+  return address >= start && within(address - start, bytes, size);
+}
+
+// What one block may take. More than any GPU has; it keeps a program from taking all memory here.
+constexpr u32 MAX_THREADS = 1024;
+constexpr u32 MAX_LOCAL_BYTES = 512 << 10;   // per thread
+constexpr u32 MAX_SHARED_BYTES = 1 << 20;    // dynamic, and static, of a block
+constexpr u64 MAX_BLOCK_BYTES = 768u << 20;  // a block's registers, shadow and lane-private memory
+constexpr u64 MAX_RESIDENT_BYTES = 1u << 30;  // all blocks in flight together
+constexpr size_t MAX_EVENTS = 4096;           // different findings of one launch
 
 struct Warp;
 struct Ins;
@@ -108,12 +123,18 @@ struct SharedArray { u32 start, size; };
 // What the last execution of a memory instruction looked like: most repeat it.
 struct Hint {
   u64 low = 1, high = 0;  // the region last touched
-  i64 region = -1;
+  i64 region = -1;        // of global memory
+  u8 space = SPACES;      // the region's: a generic access may touch another one next time
   u32 mask = 0, phase = 0, phase_mask = 0;
   u32 cost = 0, cost8 = 0, cost16 = 0, passes8 = 0, passes16 = 0, lines = 0;  // as in MemoryCount
   bool aligned = false;      // no lane was misaligned or out of bounds
-  i32 lowest = 0, highest = 0;
-  i32 delta[LANES];          // from the first active lane
+  u64 below = 0, above = 0;  // bytes that the lanes reach below and above the first one's address
+  u64 delta[LANES];          // from the first active lane
+
+  // Whether accesses of `bytes` at addresses between `first` and `last` stay in the region.
+  bool holds(u64 first, u64 last, u64 bytes) const {
+    return first >= low && last <= high && bytes <= high - last;
+  }
 };
 
 // cost: sectors or wavefronts; cost8, cost16: what it would be if each lane moved 8 or 16 aligned
@@ -126,18 +147,18 @@ struct FlowCount { u64 warps, lanes; };
 struct Program {
   std::vector<Ins> code;
   std::vector<i32> pool;
-  u32 slots, predicates;
+  u32 slots = 0, predicates = 0;
   struct Preset { u32 slot, width; u64 value; };
   std::vector<Preset> constants;
   i32 special[32];  // slot of each special register (see SpecialRegister), -1: unused
-  u32 entry;
-  u32 local_bytes;
+  u32 entry = 0;
+  u32 local_bytes = 0;
   std::vector<SharedArray> arrays;  // static ones, then the dynamic one (always last)
   std::vector<SharedArray> private_ranges;  // lane-private variables, by address
   std::vector<u32> reach;           // per rank a row of bits: the ranks that may run later
-  u32 reach_row;
-  u32 shared_bytes;                 // address space, red zones included, without the dynamic array
-  u32 shared_shift, global_shift;   // log2 of the bytes per shadow cell
+  u32 ranks = 0, reach_row = 0;
+  u32 shared_bytes = 0;             // address space, red zones included, without the dynamic array
+  u32 shared_shift = 0, global_shift = 0;  // log2 of the bytes per shadow cell
   std::vector<FlowCount> blocks;    // per instruction index of a block head
   std::vector<FlowCount> guarded;   // per guarded instruction: executions with at least one lane
   std::vector<MemoryCount> memory;  // per instruction
@@ -217,6 +238,8 @@ struct Barrier {
   u32 clocks[32] = {};
 };
 
+constexpr u32 BARRIERS = 16;  // of a block
+
 // An mbarrier object in shared memory.
 struct MBarrier {
   u32 count, pending;  // arrivals: of a phase, and still missing
@@ -237,7 +260,7 @@ struct Block {
   std::vector<Warp> warps;
   std::vector<u8> shared;
   std::vector<Cell> cells;
-  Barrier barriers[16];
+  Barrier barriers[BARRIERS];
   std::map<u32, MBarrier> mbarriers;  // by shared address
   bool fenced;   // has executed a fence or a synchronising access: may order other blocks' writes
   bool stopped;
@@ -259,6 +282,7 @@ struct Machine {
   bool out_of_time = false, deadlocked = false, trapped = false;
 
   void launch();
+  u64 block_bytes() const;  // of memory here, about
   Region* find(u64 address, i64& index);
   void report(Event event);
 };
@@ -270,6 +294,7 @@ Flow leave(Warp& w, u32 lanes);
 void complete_async(Warp& w);  // every copy the executing lanes issued
 double cpu_seconds();  // of this thread
 Flow park(Warp& w, Group::Wait why, u32 pc);
+Flow block_head(Warp& w, const Ins& i);
 // Whether the lanes an operation of the whole warp names have come to it. Those that have wait for
 // the others; `incomplete` when nobody can bring the missing ones any more.
 enum class Assembly { complete, waiting, incomplete };
@@ -278,7 +303,20 @@ void report_missing(Warp& w, EventKind kind, u32 members);
 void mark_undefined(Warp& w, i32 slot, u32 lanes, u32 origin);
 
 // --- operation tables
-struct Named { const char* name; Handler handler; };
+// The operands that a handler takes, its outputs before ">", one letter each:
+//   p  a predicate                      P  the same, or absent
+//   n  a register of 32 bits or less    N  the same, or absent
+//   w  a register of 64 bits            W  the same, or absent
+//   v  a register of Ins::dwidth bytes  V  the same, or absent
+//   a  an address: a register (or absent) and its width in bytes, two operands
+//   i  a plain number                   -  absent
+// Inputs may also be constants and special registers, which sit in slots of their own. Behind "*"
+// the operands are in the pool. Python holds every operand against this (operation.py), and so
+// does program.cpp, whoever packed the program.
+//
+// `sound` says whether the numbers of an instruction are ones that the handler copes with.
+using Sound = bool (*)(const Program&, const Ins&);
+struct Named { const char* name; Handler handler; std::string shape; Sound sound = nullptr; };
 using Table = std::vector<Named>;
 void add_arithmetic(Table&);
 void add_conversions(Table&);
@@ -289,5 +327,7 @@ void add_control(Table&);
 void add_schedule(Table&);
 void add_warp(Table&);
 void add_matrix(Table&);
+void add_print(Table&);
+const Table& operations();
 
 }  // namespace sim

@@ -45,6 +45,10 @@ template <class T> struct Source {
   Source(const Warp& w, i32 o) : lanes(static_cast<const typename Lane<T>::Cell*>(w.slot(o))) {}
   T operator[](int l) const { return from_cell<T>(lanes[l]); }
 };
+// How an operand of this type is written in a shape.
+template <class T> constexpr char letter = sizeof(typename Lane<T>::Cell) == 8 ? 'w' : 'n';
+template <> inline constexpr char letter<bool> = 'p';
+
 template <> struct Source<bool> {
   u32 mask;
   Source(const Warp& w, i32 o) : mask(w.preds[o]) {}
@@ -79,12 +83,16 @@ template <class F, class R, class... A> struct Signature<R (F::*)(A...) const> {
     return Flow::next;
   }
   static Flow handler(Warp& w, const Ins& i) { return run(w, i, std::index_sequence_for<A...>{}); }
+  static std::string shape() { return {letter<R>, '>', letter<A>...}; }
 };
+template <class F> using SignatureOf = Signature<decltype(&std::remove_const_t<F>::operator())>;
 
 template <class F> Flow apply(Warp& w, const Ins& i) {
-  return Signature<decltype(&std::remove_const_t<F>::operator())>::handler(w, i);
+  return SignatureOf<F>::handler(w, i);
 }
-template <class F> void lanewise(Table& t, const char* name, F) { t.push_back({name, apply<F>}); }
+template <class F> void lanewise(Table& t, const char* name, F) {
+  t.push_back({name, apply<F>, SignatureOf<F>::shape()});
+}
 
 // The same under another rounding mode; the opaque calls keep the compiler from moving lanes across.
 template <int mode, class F> Flow under_mode(Warp& w, const Ins& i) {
@@ -95,9 +103,10 @@ template <int mode, class F> Flow under_mode(Warp& w, const Ins& i) {
 }
 struct Directed { const char *zero, *down, *up; };
 template <class F> void rounded(Table& t, Directed names, F) {
-  t.push_back({names.zero, under_mode<FE_TOWARDZERO, F>});
-  t.push_back({names.down, under_mode<FE_DOWNWARD, F>});
-  t.push_back({names.up, under_mode<FE_UPWARD, F>});
+  const std::string shape = SignatureOf<F>::shape();
+  t.push_back({names.zero, under_mode<FE_TOWARDZERO, F>, shape});
+  t.push_back({names.down, under_mode<FE_DOWNWARD, F>, shape});
+  t.push_back({names.up, under_mode<FE_UPWARD, F>, shape});
 }
 
 template <class T> T* lanes(Warp& w, i32 slot) { return static_cast<T*>(w.slot(slot)); }

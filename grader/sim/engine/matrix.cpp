@@ -1,5 +1,7 @@
 // Tensor-core instructions and the loads that feed them, with the fragment layouts of the PTX ISA.
 // Products are exact and summed in float32, which is at least as precise as the hardware.
+#include <algorithm>
+
 #include "shadow.hpp"
 
 namespace sim {
@@ -19,10 +21,16 @@ struct Bf16 {
   static float get(u32 reg, int k) { return float(Bfloat{u16(reg >> 16 * k)}); }
 };
 
+// 32-bit registers that one lane gives of each matrix.
+template <class T, int K, bool half_accumulator> struct Registers {
+  static constexpr int A = 16 * K / 32 / T::per_register, B = 8 * K / 32 / T::per_register;
+  static constexpr int C = half_accumulator ? 2 : 4;
+};
+
 // m16n8kK, A row-major, B column-major. x: the operand slots d…, a…, b…, c… (imm: where they start)
 template <class T, int K, bool half_accumulator> Flow mma(Warp& w, const Ins& i) {
-  constexpr int P = T::per_register;
-  constexpr int A = 16 * K / 32 / P, B = 8 * K / 32 / P, C = half_accumulator ? 2 : 4;
+  using R = Registers<T, K, half_accumulator>;
+  constexpr int P = T::per_register, A = R::A, B = R::B, C = R::C;
   const i32* slots = i.x + i.imm;
   float a[16][K], b[K][8], c[16][8];
   for (int l = 0; l < LANES; ++l) {
@@ -62,6 +70,12 @@ template <class T, int K, bool half_accumulator> Flow mma(Warp& w, const Ins& i)
   return Flow::next;
 }
 
+template <class T, int K, bool half_accumulator> void multiply(Table& t, const char* name) {
+  using R = Registers<T, K, half_accumulator>;
+  t.push_back({name, mma<T, K, half_accumulator>,
+               "*" + std::string(R::C, 'n') + ">" + std::string(R::A + R::B + R::C, 'n')});
+}
+
 // o[0..3] destinations, o[4]/o[5] address; vec: matrices; flags bit SIGNED: transposed.
 // Lane 8q + r holds the address of row r of matrix q.
 Flow ldmatrix(Warp& w, const Ins& i) {
@@ -99,15 +113,18 @@ Flow ldmatrix(Warp& w, const Ins& i) {
 }  // namespace
 
 void add_matrix(Table& t) {
-  t.push_back({"ldmatrix", ldmatrix});
-  t.push_back({"mma.m16n8k4.f32.tf32", mma<Tf32, 4, false>});
-  t.push_back({"mma.m16n8k8.f32.tf32", mma<Tf32, 8, false>});
-  t.push_back({"mma.m16n8k8.f32.f16", mma<F16, 8, false>});
-  t.push_back({"mma.m16n8k16.f32.f16", mma<F16, 16, false>});
-  t.push_back({"mma.m16n8k8.f16.f16", mma<F16, 8, true>});
-  t.push_back({"mma.m16n8k16.f16.f16", mma<F16, 16, true>});
-  t.push_back({"mma.m16n8k8.f32.bf16", mma<Bf16, 8, false>});
-  t.push_back({"mma.m16n8k16.f32.bf16", mma<Bf16, 16, false>});
+  t.push_back({"ldmatrix", ldmatrix, "NNNN>a", [](const Program&, const Ins& i) {
+    if (i.vec != 1 && i.vec != 2 && i.vec != 4) return false;
+    return std::all_of(i.o, i.o + i.vec, [](i32 o) { return o >= 0; });
+  }});
+  multiply<Tf32, 4, false>(t, "mma.m16n8k4.f32.tf32");
+  multiply<Tf32, 8, false>(t, "mma.m16n8k8.f32.tf32");
+  multiply<F16, 8, false>(t, "mma.m16n8k8.f32.f16");
+  multiply<F16, 16, false>(t, "mma.m16n8k16.f32.f16");
+  multiply<F16, 8, true>(t, "mma.m16n8k8.f16.f16");
+  multiply<F16, 16, true>(t, "mma.m16n8k16.f16.f16");
+  multiply<Bf16, 8, false>(t, "mma.m16n8k8.f32.bf16");
+  multiply<Bf16, 16, false>(t, "mma.m16n8k16.f32.bf16");
 }
 
 }  // namespace sim

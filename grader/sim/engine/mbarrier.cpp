@@ -25,7 +25,7 @@ void complete_if_due(MBarrier& b) {
 }
 
 // Calls `f` with every executing lane's barrier; lanes with a bad or never initialised one drop out.
-template <class F> void each_barrier(Warp& w, const Ins& i, Access a, F f) {
+template <class F> void each_barrier(Warp& w, Access a, F f) {
   drop_misaligned(w, a, SHARED, true);
   if (a.mask) settle_shared(w, a, true);
   for (int l = 0; l < LANES; ++l) {
@@ -70,7 +70,7 @@ Flow init(Warp& w, const Ins& i) {
 
 // o[0] state (-1: not wanted), o[1] count (-1: one), o[2] bytes to expect (-1: none)
 Flow arrive(Warp& w, const Ins& i) {
-  each_barrier(w, i, barrier_address(w, i), [&](int l, MBarrier& b) {
+  each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
     if (i.o[0] >= 0) lanes<u64>(w, i.o[0])[l] = b.phase;
     publish(w, b);
     if (i.o[2] >= 0) b.transactions += lanes<u32>(w, i.o[2])[l];
@@ -83,7 +83,7 @@ Flow arrive(Warp& w, const Ins& i) {
 
 // o[0] bytes
 template <int sign> Flow transactions(Warp& w, const Ins& i) {
-  each_barrier(w, i, barrier_address(w, i), [&](int l, MBarrier& b) {
+  each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
     b.transactions += sign * i64(lanes<u32>(w, i.o[0])[l]);
     complete_if_due(b);
   });
@@ -93,7 +93,7 @@ template <int sign> Flow transactions(Warp& w, const Ins& i) {
 // o[0] predicate, o[1] state (64-bit) or parity (32-bit)
 template <bool parity> Flow test_wait(Warp& w, const Ins& i) {
   u32 done = 0;
-  each_barrier(w, i, barrier_address(w, i), [&](int l, MBarrier& b) {
+  each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
     const bool over = parity ? (b.phase & 1) != (lanes<u32>(w, i.o[1])[l] & 1) : b.phase > lanes<u64>(w, i.o[1])[l];
     if (!over) return;
     done |= 1u << l;
@@ -111,7 +111,7 @@ template <bool parity> Flow test_wait(Warp& w, const Ins& i) {
 // cp.async's own arrival: what the thread copied so far has landed when it counts.
 template <bool counted> Flow arrive_after_copies(Warp& w, const Ins& i) {
   complete_async(w);
-  each_barrier(w, i, barrier_address(w, i), [&](int, MBarrier& b) {
+  each_barrier(w, barrier_address(w, i), [&](int, MBarrier& b) {
     publish(w, b);
     if (counted) b.pending--;
     complete_if_due(b);
@@ -134,7 +134,7 @@ Flow bulk_copy(Warp& w, const Ins& i) {
     const u64 from = lanes<u64>(w, i.o[0])[l] + i64(i.o[3]);
     i64 index = -1;
     Region* r = w.block->machine->find(from, index);
-    const bool inside = r && from + one.bytes <= r->base + r->size;
+    const bool inside = r && within(from, one.bytes, r->base, r->size);
     if ((from | target.at[l] | one.bytes) & 15) {
       Event e = event_at(w, MISALIGNED, l);
       e.address = from & 15 ? from : target.at[l];
@@ -163,7 +163,7 @@ Flow bulk_copy(Warp& w, const Ins& i) {
     where.mask = 1u << l;
     where.bytes = 8;
     std::fill(where.at, where.at + LANES, (lanes<u32>(w, i.o[2])[l] + u32(i.o[6])));
-    each_barrier(w, i, where, [&](int, MBarrier& b) {
+    each_barrier(w, where, [&](int, MBarrier& b) {
       publish(w, b);
       b.transactions -= one.bytes;
       complete_if_due(b);
@@ -176,15 +176,15 @@ Flow bulk_copy(Warp& w, const Ins& i) {
 }  // namespace
 
 void add_mbarrier(Table& t) {
-  t.push_back({"mbarrier.init", init});
-  t.push_back({"mbarrier.arrive", arrive});
-  t.push_back({"mbarrier.expect_tx", transactions<1>});
-  t.push_back({"mbarrier.complete_tx", transactions<-1>});
-  t.push_back({"mbarrier.test_wait", test_wait<false>});
-  t.push_back({"mbarrier.test_wait.parity", test_wait<true>});
-  t.push_back({"cp.async.mbarrier.arrive", arrive_after_copies<false>});
-  t.push_back({"cp.async.mbarrier.arrive.noinc", arrive_after_copies<true>});
-  t.push_back({"cp.async.bulk", bulk_copy});
+  t.push_back({"mbarrier.init", init, ">n---a"});
+  t.push_back({"mbarrier.arrive", arrive, "W>NN-a"});
+  t.push_back({"mbarrier.expect_tx", transactions<1>, ">n---a"});
+  t.push_back({"mbarrier.complete_tx", transactions<-1>, ">n---a"});
+  t.push_back({"mbarrier.test_wait", test_wait<false>, "p>w--a"});
+  t.push_back({"mbarrier.test_wait.parity", test_wait<true>, "p>n--a"});
+  t.push_back({"cp.async.mbarrier.arrive", arrive_after_copies<false>, ">----a"});
+  t.push_back({"cp.async.mbarrier.arrive.noinc", arrive_after_copies<true>, ">----a"});
+  t.push_back({"cp.async.bulk", bulk_copy, ">wnniai"});
 }
 
 }  // namespace sim

@@ -1,5 +1,6 @@
 // ld, st, atom and red in every space; cvta; prefetches and fences.
 #include <algorithm>
+#include <string_view>
 
 #include "shadow.hpp"
 
@@ -8,11 +9,12 @@ namespace {
 
 constexpr u64 PARAM_WINDOW = u64{3} << 56;
 
-template <class M, class R> void spread(const u8* const* from, u32 mask, R* out) {
+// Element at `offset` of what each lane in `mask` points to.
+template <class M, class R> void spread(const u8* const* from, u32 offset, u32 mask, R* out) {
   if (mask == ALL) {
     for (int l = 0; l < LANES; ++l) {
       M value;
-      std::memcpy(&value, from[l], sizeof value);
+      std::memcpy(&value, from[l] + offset, sizeof value);
       out[l] = R(value);
     }
     return;
@@ -20,30 +22,30 @@ template <class M, class R> void spread(const u8* const* from, u32 mask, R* out)
   for (int l = 0; l < LANES; ++l) {
     if (!(mask >> l & 1)) continue;
     M value;
-    std::memcpy(&value, from[l], sizeof value);
+    std::memcpy(&value, from[l] + offset, sizeof value);
     out[l] = R(value);
   }
 }
 
 // Element `v` of each lane's access, from memory into its register.
-void into_register(Warp& w, const Ins& i, int v, const u8* const* from, u32 mask) {
+void into_register(Warp& w, const Ins& i, int v, const u8* const* from, u32 offset, u32 mask) {
   if (i.o[v] < 0) return;
   void* out = w.slot(i.o[v]);
   const bool sign = i.flags & SIGNED;
   if (i.dwidth == 8) {
     u64* d = static_cast<u64*>(out);
     switch (i.width) {
-      case 1: sign ? spread<i8, u64>(from, mask, d) : spread<u8, u64>(from, mask, d); break;
-      case 2: sign ? spread<i16, u64>(from, mask, d) : spread<u16, u64>(from, mask, d); break;
-      case 4: sign ? spread<i32, u64>(from, mask, d) : spread<u32, u64>(from, mask, d); break;
-      default: spread<u64, u64>(from, mask, d);
+      case 1: sign ? spread<i8, u64>(from, offset, mask, d) : spread<u8, u64>(from, offset, mask, d); break;
+      case 2: sign ? spread<i16, u64>(from, offset, mask, d) : spread<u16, u64>(from, offset, mask, d); break;
+      case 4: sign ? spread<i32, u64>(from, offset, mask, d) : spread<u32, u64>(from, offset, mask, d); break;
+      default: spread<u64, u64>(from, offset, mask, d);
     }
   } else {
     u32* d = static_cast<u32*>(out);
     switch (i.width) {
-      case 1: sign ? spread<i8, u32>(from, mask, d) : spread<u8, u32>(from, mask, d); break;
-      case 2: sign ? spread<i16, u32>(from, mask, d) : spread<u16, u32>(from, mask, d); break;
-      default: spread<u32, u32>(from, mask, d);
+      case 1: sign ? spread<i8, u32>(from, offset, mask, d) : spread<u8, u32>(from, offset, mask, d); break;
+      case 2: sign ? spread<i16, u32>(from, offset, mask, d) : spread<u16, u32>(from, offset, mask, d); break;
+      default: spread<u32, u32>(from, offset, mask, d);
     }
   }
 }
@@ -51,29 +53,25 @@ void into_register(Warp& w, const Ins& i, int v, const u8* const* from, u32 mask
 // Where each lane's bytes live in the simulator's own memory.
 struct Places {
   u8* at[LANES];
-  void step(u32 bytes) {
-    for (auto& p : at) p += bytes;
-  }
 };
 
 void zero_register(Warp& w, const Ins& i, int v, u32 mask) {
   static const u8 zeros[16] = {};
   const u8* from[LANES];
   std::fill(from, from + LANES, zeros);
-  into_register(w, i, v, from, mask);
+  into_register(w, i, v, from, 0, mask);
 }
 
-void finish_load(Warp& w, const Ins& i, Places& p, u32 mask, const u32* undefined, const u32* origin) {
+void finish_load(Warp& w, const Ins& i, const Places& p, u32 mask, const u32* undefined, const u32* origin) {
   for (int v = 0; v < i.vec; ++v) {
     if (mask != w.exec) zero_register(w, i, v, w.exec & ~mask);
-    into_register(w, i, v, p.at, mask);
-    p.step(i.width);
+    into_register(w, i, v, p.at, v * i.width, mask);
     if (i.o[v] >= 0 && (undefined[v] || w.tainted)) mark_undefined(w, i.o[v], undefined[v], origin[v]);
   }
 }
 
 void load_shared(Warp& w, const Ins& i, Access& a) {
-  if (!familiar(w, a)) {
+  if (!familiar(w, a, SHARED)) {
     drop_misaligned(w, a, SHARED, false);
     if (a.mask) settle_shared(w, a, false);
     count_shared(w, a);
@@ -82,7 +80,8 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   u32 undefined[8] = {}, origin[8] = {};
   const bool plain = !(i.flags & SYNCHRONISES);
   u8* base = w.block->shared.data();
-  for (int l = 0; l < LANES; ++l) p.at[l] = base + a.at[l];
+  for (int l = 0; l < LANES; ++l)
+    if (a.mask == ALL || a.mask >> l & 1) p.at[l] = base + a.at[l];
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1) || w.block->machine->sampling) continue;
     // Two lanes that read an address have said all there is to say about a third.
@@ -96,7 +95,7 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
 
 void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
   Region* common;
-  if (familiar(w, a)) {
+  if (familiar(w, a, space)) {
     common = w.block->machine->regions[w.program->hints[w.pc].region].get();
   } else {
     drop_misaligned(w, a, space, false);
@@ -110,7 +109,7 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
   if (!plain) w.block->fenced = true;
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1)) continue;
-    i64 index = w.program->hints[w.pc].region;
+    i64 index = hint_of(w, space).region;
     Region& r = common ? *common : *w.block->machine->find(a.at[l], index);
     p.at[l] = r.data + (a.at[l] - r.base);
     if (r.all_defined && r.stamps.empty()) continue;
@@ -123,24 +122,24 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
 // Local memory and kernel parameters: plain bytes, bounds checked.
 const SharedArray* private_range(const Program& p, u64 address, u32 bytes) {
   for (const SharedArray& r : p.private_ranges)
-    if (address >= r.start && address + bytes <= u64(r.start) + r.size) return &r;
+    if (within(address, bytes, r.start, r.size)) return &r;
   return nullptr;
 }
 
 void settle_private(Warp& w, Access& a, u8 space, Places& p, bool write) {
   const std::vector<u8>& params = w.block->machine->params;
-  Hint& hint = w.program->hints[w.pc];
+  Hint& hint = hint_of(w, space);
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1)) continue;
-    if (!(a.at[l] >= hint.low && a.at[l] + a.bytes <= hint.high)) {
-      bool inside = a.at[l] + a.bytes <= params.size();
+    if (!hint.holds(a.at[l], a.at[l], a.bytes)) {
+      bool inside = within(a.at[l], a.bytes, params.size());
       hint.low = 0;
       hint.high = params.size();
       if (space == LOCAL) {
         const SharedArray* r = private_range(*w.program, a.at[l], a.bytes);
         inside = r;
         hint.low = r ? r->start : 1;
-        hint.high = r ? r->start + r->size : 0;
+        hint.high = r ? u64(r->start) + r->size : 0;
       }
       if (!inside) {
         Event e = event_at(w, OUT_OF_BOUNDS, l);
@@ -183,7 +182,7 @@ template <class F> void by_space(const Access& all, F f) {
     left &= ~part.mask;
     u64 first = part.at[part.first()];
     for (int l = 0; l < LANES; ++l)
-      part.at[l] = (part.mask >> l & 1 ? part.at[l] : first) & OFFSET_MASK;
+      part.at[l] = (part.mask >> l & 1 ? part.at[l] : first) & (window > 3 ? ~u64{0} : OFFSET_MASK);
     f(part, window == 1 ? SHARED : window == 2 ? LOCAL : window == 3 ? PARAM : GLOBAL);
   }
 }
@@ -204,6 +203,11 @@ template <class F> Flow in_spaces(Warp& w, const Ins& i, F f) {
   });
   w.exec = exec;
   return Flow::next;
+}
+
+bool is_access(const Program&, const Ins& i) {
+  const auto power = [](u32 n, u32 most) { return n && n <= most && !(n & (n - 1)); };
+  return power(i.width, 8) && power(i.vec, 4) && i.width <= i.dwidth;
 }
 
 Flow load(Warp& w, const Ins& i) {
@@ -231,7 +235,7 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
   if (space == LOCAL || space == PARAM) {
     settle_private(w, a, space, p, true);
   } else {
-    if (familiar(w, a)) {
+    if (familiar(w, a, space)) {
       if (space != SHARED) common = w.block->machine->regions[w.program->hints[w.pc].region].get();
     } else {
       drop_misaligned(w, a, space, true);
@@ -324,7 +328,15 @@ template <class T, class F> Flow atomic(Warp& w, const Ins& i) {
   return in_spaces(w, i, [&](Access& a, u8 space) { atomic_on<T>(w, i, a, space, F{}); });
 }
 
-template <class T, class F> void atom(Table& t, const char* name, F) { t.push_back({name, atomic<T, F>}); }
+template <class T, class F> void atom(Table& t, const char* name, F) {
+  const char type = letter<T>, old = letter<T> == 'w' ? 'W' : 'N';
+  const bool compares = std::string_view(name).starts_with("atom.cas.");
+  t.push_back({name, atomic<T, F>, {old, '>', type, compares ? type : '-', '-', 'a'},
+               [](const Program&, const Ins& i) {
+                 return i.width == sizeof(T) && i.vec == 1 &&
+                        (i.space == GLOBAL || i.space == SHARED || i.space == GENERIC);
+               }});
+}
 
 u32 half2_add(u32 a, u32 b) {
   auto add = [](u16 x, u16 y) { return to_half(double(float(Half{x})) + double(float(Half{y}))).bits; };
@@ -391,18 +403,20 @@ Flow nothing(Warp&, const Ins&) { return Flow::next; }
 }  // namespace
 
 void add_memory(Table& t) {
-  t.push_back({"ld", load});
-  t.push_back({"st", store});
+  t.push_back({"ld", load, "VVVV>a", is_access});
+  t.push_back({"st", store, ">vVVVa", [](const Program& p, const Ins& i) {
+    return is_access(p, i) && i.space != CONST && std::all_of(i.o, i.o + i.vec, [](i32 o) { return o >= 0; });
+  }});
   add_atomics(t);
-  t.push_back({"cvta.shared", to_generic<SHARED_WINDOW>});
-  t.push_back({"cvta.local", to_generic<LOCAL_WINDOW>});
-  t.push_back({"cvta.param", to_generic<PARAM_WINDOW>});
-  t.push_back({"cvta.to", from_generic});
-  t.push_back({"isspacep.shared", is_space<SHARED_WINDOW>});
-  t.push_back({"isspacep.local", is_space<LOCAL_WINDOW>});
-  t.push_back({"isspacep.global", is_space<0>});
-  t.push_back({"fence", fence});
-  t.push_back({"nothing", nothing});
+  t.push_back({"cvta.shared", to_generic<SHARED_WINDOW>, "w>w"});
+  t.push_back({"cvta.local", to_generic<LOCAL_WINDOW>, "w>w"});
+  t.push_back({"cvta.param", to_generic<PARAM_WINDOW>, "w>w"});
+  t.push_back({"cvta.to", from_generic, "w>w"});
+  t.push_back({"isspacep.shared", is_space<SHARED_WINDOW>, "p>w"});
+  t.push_back({"isspacep.local", is_space<LOCAL_WINDOW>, "p>w"});
+  t.push_back({"isspacep.global", is_space<0>, "p>w"});
+  t.push_back({"fence", fence, ">"});
+  t.push_back({"nothing", nothing, ">"});
 }
 
 }  // namespace sim

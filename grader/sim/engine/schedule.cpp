@@ -15,7 +15,7 @@ namespace {
 
 constexpr i64 WARP_FUEL = 1 << 14;   // basic blocks in one turn of a warp
 constexpr int SPINS = 8;             // turns in which a block's warps spin before other blocks run
-constexpr size_t RESIDENT = 64;      // blocks in flight when some of them wait for others
+constexpr u64 RESIDENT = 64;         // blocks in flight when some of them wait for others
 
 bool before(const Group& a, const Group& b) {
   return a.stack.size() != b.stack.size() ? a.stack.size() > b.stack.size() : a.rank < b.rank;
@@ -74,7 +74,10 @@ bool reconverge(Warp& w) {
   return true;
 }
 
-// Head of a basic block: imm is its rank, vec zero when it does nothing but exit.
+}  // namespace
+
+// Head of a basic block: imm is its rank, vec zero when it does nothing but exit, o[0] what it
+// takes from the warp's turn: one, and more for a block so long that the clock would go unseen.
 Flow block_head(Warp& w, const Ins& i) {
   w.now.rank = u32(i.imm);
   if (!w.others.empty()) {
@@ -83,12 +86,15 @@ Flow block_head(Warp& w, const Ins& i) {
       w.passed |= g.wait == Group::at_barrier && i.vec && g.stack.size() == w.now.stack.size() &&
                   g.rank != w.now.rank && !w.program->reaches(w.now.rank, g.rank);
   }
-  if (--w.fuel < 0) return Flow::yield;
+  w.fuel -= i.o[0];
+  if (w.fuel < 0) return Flow::yield;
   FlowCount& c = w.program->blocks[w.pc];
   c.warps++;
   c.lanes += __builtin_popcount(w.now.mask);
   return Flow::next;
 }
+
+namespace {
 
 void propagate(Warp& w, const Ins& i) {
   if (i.flags & OWN_TAINT || !i.x) return;
@@ -194,7 +200,7 @@ void prepare(Block& b, Machine& m) {
   b.machine = &m;
   b.program = m.program;
   b.threads = m.ntid.x * m.ntid.y * m.ntid.z;
-  u32 shared = m.program->shared_bytes + m.dynamic_bytes;
+  const u32 shared = m.program->shared_bytes + m.dynamic_bytes;
   b.shared.resize(shared + 128);
   b.cells.resize(b.shared.size() >> m.program->shared_shift);
   b.warps = std::vector<Warp>((b.threads + LANES - 1) / LANES);
@@ -334,15 +340,23 @@ Flow park(Warp& w, Group::Wait why, u32 pc) {
   return Flow::yield;
 }
 
+u64 Machine::block_bytes() const {
+  const Program& p = *program;
+  const u64 warps = (u64(ntid.x) * ntid.y * ntid.z + LANES - 1) / LANES;
+  const u64 shared = u64(p.shared_bytes) + dynamic_bytes;
+  return warps * (p.slots * u64{128} + p.local_bytes * u64{LANES}) + shared + (shared >> p.shared_shift) * sizeof(Cell);
+}
+
 void Machine::launch() {
   for (auto& r : regions) r->stamps.clear();
   const u64 count = std::min(u64(grid.x) * grid.y * grid.z, last_block);
   std::vector<std::unique_ptr<Block>> spare;
   std::deque<std::unique_ptr<Block>> paused;
+  const u64 resident = std::clamp<u64>(MAX_RESIDENT_BYTES / (block_bytes() + 1), 1, RESIDENT);
   u64 next = first_block;
   while (next < count || !paused.empty()) {
     std::unique_ptr<Block> b;
-    if (next < count && paused.size() < RESIDENT) {
+    if (next < count && paused.size() < resident) {
       if (spare.empty()) {
         b = std::make_unique<Block>();
         prepare(*b, *this);
@@ -366,6 +380,10 @@ void Machine::launch() {
   }
 }
 
-void add_schedule(Table& t) { t.push_back({"block", block_head}); }
+void add_schedule(Table& t) {
+  t.push_back({"block", block_head, ">i", [](const Program& p, const Ins& i) {
+    return i.o[0] > 0 && u64(i.imm) < p.ranks;
+  }});
+}
 
 }  // namespace sim

@@ -25,8 +25,9 @@ static Dim thread_of(const Warp& w, u32 who) {
 
 void Machine::report(Event e) {
   auto [at, fresh] = event_index.try_emplace({e.kind, e.pc, e.other_pc}, events.size());
-  if (fresh) events.push_back(e);
-  else events[at->second].count++;
+  if (!fresh) events[at->second].count++;
+  else if (events.size() < MAX_EVENTS) events.push_back(e);
+  else event_index.erase(at);
 }
 
 Region* Machine::find(u64 address, i64& index) {
@@ -102,7 +103,7 @@ void drop_misaligned(Warp& w, Access& a, u8 space, bool write) {
     e.write = write;
     if (space != SHARED) {
       i64 index = -1;
-      if (Region* r = w.block->machine->find(a.at[l], index); r && a.at[l] < r->base + r->size) {
+      if (Region* r = w.block->machine->find(a.at[l], index); r && within(a.at[l], 1, r->base, r->size)) {
         e.region = index;
         e.region_start = r->base;
         e.region_size = r->size;
@@ -127,30 +128,30 @@ static void out_of_bounds(Warp& w, Access& a, int lane, u8 space, bool write, i6
   a.mask &= ~(1u << lane);
 }
 
-struct Range { u64 low, high; };
+struct Range { u64 first, last; };  // of the lanes' addresses
 static Range range_of(const Access& a) {
-  u64 low = a.at[0], high = a.at[0];
+  u64 first = a.at[0], last = a.at[0];
   for (int l = 1; l < LANES; ++l) {
-    low = std::min(low, a.at[l]);
-    high = std::max(high, a.at[l]);
+    first = std::min(first, a.at[l]);
+    last = std::max(last, a.at[l]);
   }
-  return {low, high + a.bytes};
+  return {first, last};
 }
 
 constexpr u64 NEARBY = u64{1} << 30;  // bytes: farther off, an address belongs to no allocation
 
 Region* settle_global(Warp& w, Access& a, u8 space, bool write) {
   Machine& m = *w.block->machine;
-  Hint& hint = w.program->hints[w.pc];
+  Hint& hint = hint_of(w, space);
   Range span = range_of(a);
-  if (span.low >= hint.low && span.high <= hint.high) return m.regions[hint.region].get();
+  if (hint.holds(span.first, span.last, a.bytes)) return m.regions[hint.region].get();
   i64 common = -1;
   bool several = false;
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1)) continue;
     i64 index = -1;
     Region* r = m.find(a.at[l], index);
-    if (!r || a.at[l] + a.bytes > r->base + r->size || a.at[l] + a.bytes < a.at[l]) {
+    if (!r || !within(a.at[l], a.bytes, r->base, r->size)) {
       // Name the nearest allocation, so that "12 bytes before B" can be said too.
       i64 next = r ? index + 1 : 0;
       bool before = next < i64(m.regions.size()) &&
@@ -173,9 +174,9 @@ Region* settle_global(Warp& w, Access& a, u8 space, bool write) {
 }
 
 void settle_shared(Warp& w, Access& a, bool write) {
-  Hint& hint = w.program->hints[w.pc];
+  Hint& hint = hint_of(w, SHARED);
   Range span = range_of(a);
-  if (span.low >= hint.low && span.high <= hint.high) return;
+  if (hint.holds(span.first, span.last, a.bytes)) return;
   const auto& arrays = w.program->arrays;
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1)) continue;
@@ -183,7 +184,7 @@ void settle_shared(Warp& w, Access& a, bool write) {
     bool inside = false;
     for (size_t k = 0; k < arrays.size(); ++k) {
       if (a.at[l] >= arrays[k].start) nearest = k;
-      inside = a.at[l] >= arrays[k].start && a.at[l] + a.bytes <= u64(arrays[k].start) + arrays[k].size;
+      inside = within(a.at[l], a.bytes, arrays[k].start, arrays[k].size);
       if (inside) {
         hint.low = arrays[k].start;
         hint.high = hint.low + arrays[k].size;
@@ -236,7 +237,7 @@ bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, boo
 
 void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic, u32 undefined_origin) {
   const u32 cell = 1u << w.program->shared_shift;
-  for (u32 at = address; at < address + bytes; at += cell) {
+  for (u32 at = address; at - address < bytes; at += cell) {
     Cell& c = w.block->cells[at >> w.program->shared_shift];
     if (__builtin_expect(c.pending != 0, 0) && c.pending != ~0u)
       race(w, lane, ASYNC_RACE, SHARED, at, cell, true, true, c.pending_pc, c.pending - 1, w.block->id, false);

@@ -24,9 +24,18 @@ void drop_misaligned(Warp& w, Access& a, u8 space, bool write);
 // all remaining lanes lie in, or null when they lie in several.
 Region* settle_global(Warp& w, Access& a, u8 space, bool write);
 void settle_shared(Warp& w, Access& a, bool write);
+// What the current instruction did last; blank when that was in another space.
+inline Hint& hint_of(Warp& w, u8 space) {
+  Hint& hint = w.program->hints[w.pc];
+  if (__builtin_expect(hint.space != space, 0)) {
+    hint = Hint{};
+    hint.space = space;
+  }
+  return hint;
+}
 // True when the access repeats the pattern of the last one by the same instruction and stays in the
 // same region: it is aligned, in bounds, and counted then, and nothing else need be looked at.
-bool familiar(Warp& w, const Access& a);
+bool familiar(Warp& w, const Access& a, u8 space);
 
 void count_global(Warp& w, const Access& a);
 void count_source(Warp& w, const Access& a);  // the global side of cp.async
@@ -39,7 +48,7 @@ bool report_shared_read(Warp& w, int lane, u32 address, u32 bytes, const Cell& c
 inline bool shared_read(Warp& w, int lane, u32 address, u32 bytes, bool plain, u32& origin) {
   const u32 cell = 1u << w.program->shared_shift, me = w.stamp(lane);
   bool undefined = false;
-  for (u32 at = address; at < address + bytes; at += cell) {
+  for (u32 at = address; at - address < bytes; at += cell) {
     Cell& c = w.block->cells[at >> w.program->shared_shift];
     const bool fine = !c.pending && c.writer && !(c.writer_pc & UNDEFINED_BIT) && w.ordered(c.writer, lane);
     if (__builtin_expect(!fine, 0)) undefined |= report_shared_read(w, lane, at, bytes, c, plain, origin);

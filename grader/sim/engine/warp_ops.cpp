@@ -100,7 +100,9 @@ template <class T, class F> Flow reduce(Warp& w, const Ins& i) {
     if (w.exec >> l & 1) d[l] = sum;
   return Flow::next;
 }
-template <class T, class F> void redux(Table& t, const char* name, F) { t.push_back({name, reduce<T, F>}); }
+template <class T, class F> void redux(Table& t, const char* name, F) {
+  t.push_back({name, reduce<T, F>, "n>nn"});
+}
 
 Flow sync_warp(Warp& w, const Ins& i) {
   Flow flow = Flow::next;
@@ -165,18 +167,18 @@ void report_missing(Warp& w, EventKind kind, u32 members) {
 }
 
 void add_warp(Table& t) {
-  t.push_back({"shfl.up", shuffle<UP>});
-  t.push_back({"shfl.down", shuffle<DOWN>});
-  t.push_back({"shfl.bfly", shuffle<BFLY>});
-  t.push_back({"shfl.idx", shuffle<IDX>});
-  t.push_back({"vote.all", vote<EVERY>});
-  t.push_back({"vote.any", vote<ANYONE>});
-  t.push_back({"vote.uni", vote<UNANIMOUS>});
-  t.push_back({"vote.ballot", vote<BALLOT>});
-  t.push_back({"match.any.b32", match<u32, false>});
-  t.push_back({"match.any.b64", match<u64, false>});
-  t.push_back({"match.all.b32", match<u32, true>});
-  t.push_back({"match.all.b64", match<u64, true>});
+  t.push_back({"shfl.up", shuffle<UP>, "nP>nnnn"});
+  t.push_back({"shfl.down", shuffle<DOWN>, "nP>nnnn"});
+  t.push_back({"shfl.bfly", shuffle<BFLY>, "nP>nnnn"});
+  t.push_back({"shfl.idx", shuffle<IDX>, "nP>nnnn"});
+  t.push_back({"vote.all", vote<EVERY>, "p>pn"});
+  t.push_back({"vote.any", vote<ANYONE>, "p>pn"});
+  t.push_back({"vote.uni", vote<UNANIMOUS>, "p>pn"});
+  t.push_back({"vote.ballot", vote<BALLOT>, "n>pn"});
+  t.push_back({"match.any.b32", match<u32, false>, "nP>nn"});
+  t.push_back({"match.any.b64", match<u64, false>, "nP>wn"});
+  t.push_back({"match.all.b32", match<u32, true>, "nP>nn"});
+  t.push_back({"match.all.b64", match<u64, true>, "nP>wn"});
   redux<u32>(t, "redux.add.u32", [](u32 a, u32 b) { return a + b; });
   redux<u32>(t, "redux.add.s32", [](u32 a, u32 b) { return a + b; });
   redux<u32>(t, "redux.min.u32", [](u32 a, u32 b) { return std::min(a, b); });
@@ -186,9 +188,9 @@ void add_warp(Table& t) {
   redux<u32>(t, "redux.and.b32", [](u32 a, u32 b) { return a & b; });
   redux<u32>(t, "redux.or.b32", [](u32 a, u32 b) { return a | b; });
   redux<u32>(t, "redux.xor.b32", [](u32 a, u32 b) { return a ^ b; });
-  t.push_back({"bar.warp.sync", sync_warp});
-  t.push_back({"activemask", active_mask});
-  t.push_back({"elect", elect});
+  t.push_back({"bar.warp.sync", sync_warp, ">n"});
+  t.push_back({"activemask", active_mask, "n>"});
+  t.push_back({"elect", elect, "Np>n"});
 }
 
 }  // namespace sim

@@ -1,0 +1,24 @@
+// Adds a predicate to a number, as if it were a register.
+// Stopped by: the assembler, and the simulator's own check of every operand
+// CPU: CE
+// GPU: CE
+#include "gemm.cuh"
+
+__global__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+  if (i >= m || j >= n) return;
+  float sum = 0.0f;
+  for (int p = 0; p < k; ++p) sum += A[(size_t)i * k + p] * B[p + (size_t)j * k];
+  int odd;
+  asm volatile("{ .reg .pred p; setp.ge.s32 p, %1, 0; add.s32 %0, p, 1; }" : "=r"(odd) : "r"(i));
+  sum += odd - odd;
+  C[i + (size_t)j * m] = sum;
+}
+
+template <>
+void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
+                       thrust::device_vector<float>& d_C, const int m, const int n,
+                       const int k) {
+  float *A = d_A.data().get(), *B = d_B.data().get(), *C = d_C.data().get();
+  gemm<<<dim3((m + 31) / 32, (n + 7) / 8), dim3(32, 8)>>>(A, B, C, m, n, k);
+}

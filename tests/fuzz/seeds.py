@@ -1,0 +1,82 @@
+"""``python -m tests.fuzz.seeds``: makes ``seeds/`` anew, with the nvcc and recorder at hand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from grader.errors import Rejected
+from grader.model import Mnk
+from grader.record import record
+from grader.submission import load_submission
+from tests import test_fixtures
+from tests.explained import built
+from tests.fuzz.cases import SEEDS
+
+_HERE = Path(__file__).parent
+_SIZE = Mnk(m=5, n=7, k=3)
+_MOST_BYTES = 14_000  # of one PTX text; mutations of a long one rarely meet anything
+_FOLDERS = (
+    _HERE / "features",
+    *(
+        _HERE.parent / "fixtures" / "correct" / name
+        for name in (
+            *(
+                "atomic_cas_loop",
+                "cp_async_ptx",
+                "device_copies",
+                "double_buffer",
+                "dynamic_shared",
+            ),
+            *("constant_parameters", "cache_hints", "named_barriers", "local_array", "recursion"),
+            *("printf_left_in", "shared_atomics", "switch_statement", "warp_scan", "warp_shuffle"),
+            *("float4_vectorised", "split_k_workspace", "three_dimensions", "noinline_function"),
+            *("mutex", "single_thread", "naive", "tiled_template", "work_queue"),
+        )
+    ),
+    *(
+        _HERE.parent / "cheats" / name
+        for name in ("mma_fp16", "mma_bf16", "tf32_rounding", "traps")
+    ),
+)
+
+
+def main() -> None:
+    SEEDS.mkdir(exist_ok=True)
+    bench = test_fixtures.bench()
+    for folder in _FOLDERS:
+        build = built(folder, "sm_90")
+        plan = record(
+            build,
+            load_submission(folder),
+            [_SIZE],
+            bench.toolchain,
+            bench.sandbox,
+            record_s=10,
+            memory_mb=4096,
+        )[0]
+        text = _trimmed(Path(build.ptx).read_text())
+        if isinstance(plan, Rejected) or len(text) > _MOST_BYTES:
+            print(f"{folder.name}: left out ({len(text)} bytes of PTX)")
+            continue
+        (SEEDS / f"{folder.name}.ptx").write_text(text)
+        (SEEDS / f"{folder.name}.json").write_bytes(msgspec.json.encode(plan))
+
+
+def _trimmed(ptx: str) -> str:
+    """Without comments, debugging sections and most of the line information."""
+    ptx = re.sub(r"//[^\n]*", "", ptx.split("\t.section")[0])
+    kept = []
+    for line in ptx.splitlines():
+        words = line.strip()
+        if words.startswith(".file"):
+            words = re.sub(r'"[^"]*/', '"', words)
+        if words and not (words.split()[0] == ".loc" and len(kept) % 4):
+            kept.append("\t" + words if words[0] not in ".{}$)" else words)
+    return "\n".join(kept) + "\n"
+
+
+if __name__ == "__main__":
+    main()

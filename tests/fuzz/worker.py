@@ -1,0 +1,49 @@
+"""``python -m tests.fuzz.worker SEED FIRST STEP``: cases FIRST, FIRST + STEP, … until stdin closes.
+
+Writes a line before every case and one behind it.
+"""
+
+from __future__ import annotations
+
+import resource
+import select
+import sys
+import time
+import traceback
+
+from grader.sim.engine import engine_library, load_engine
+from tests.fuzz.cases import make_case, run_case
+
+SANITISED = (
+    "-std=c++20",
+    "-O1",
+    "-g",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-omit-frame-pointer",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-fvisibility=hidden",
+)
+_MOST_CPU_SECONDS = 8.0  # of one case, whose launches have half a second each
+
+
+def main() -> None:
+    seed, number, step = map(int, sys.argv[1:])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    engine = load_engine(engine_library(SANITISED).compiled())
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        print(f"case {number}", flush=True)
+        started = time.process_time()
+        try:
+            end = run_case(make_case(seed, number), engine)
+        except Exception:
+            end = "failure: " + traceback.format_exc().strip().replace("\n", " | ")
+        if not (time.process_time() - started <= _MOST_CPU_SECONDS):
+            end = f"failure: {time.process_time() - started:.1f} s of CPU time, then {end}"
+        print(end, flush=True)
+        number += step
+
+
+if __name__ == "__main__":
+    main()
