@@ -2,7 +2,8 @@
 //
 // Changed:  the order of the 128 FMAs of one value of k: down a column, up the next, so that each
 //           differs from the one before in one factor only; packing swaps the rows of A in pairs.
-//           Another map of the lanes. K blocks of 24, the main loop's body half of one.
+//           Another map of the lanes. K blocks of 24, the main loop's body half of one. All this
+//           is in reuse_order.cuh, pack.cuh and the Shape that the host names.
 // Why:      registers lie in two banks, even and odd; an FFMA has three sources, and a bank gives
 //           one register per cycle (benchmarks/register_banks.py). ptxas keeps much of the source's
 //           order and marks the factor that stays with .reuse: it is not read again. The other
