@@ -75,6 +75,31 @@ def test_header(source: Path) -> None:
     assert all(len(line) <= 100 for line in source.read_text().splitlines())
 
 
+def sources(rung: Path) -> dict[str, str]:
+    return {file.name: file.read_text() for file in sorted(rung.glob("*.cu*"))}
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+def test_no_file_of_a_rung_is_long(rung: Path) -> None:
+    for name, text in sources(rung).items():
+        assert len(text.splitlines()) <= 300, name
+
+
+def test_headers_of_one_name_are_one_text_beside_the_rungs_they_name() -> None:
+    beside: dict[str, dict[int, str]] = {}
+    for number, rung in enumerate(RUNGS, start=1):
+        for name, text in sources(rung).items():
+            if name.endswith(".cuh"):
+                beside.setdefault(name, {})[number] = text
+
+    shared = {name: copies for name, copies in beside.items() if len(copies) > 1}
+    assert "pipeline.cuh" in shared
+    for name, copies in shared.items():
+        (text,) = set(copies.values())
+        assert f"beside rungs {min(copies)} to {max(copies)}." in text, name
+        assert set(copies) == set(range(min(copies), max(copies) + 1)), name
+
+
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 def test_rung(rung: Path) -> None:
     result = grade(rung, bench(), lambda _stage, _detail: None).result
@@ -169,10 +194,10 @@ def test_variants_to_be_timed_fit_the_rung(tmp_path: Path) -> None:
     rung = REFERENCE / "25_dispatch"
     listed = (REFERENCE.parent / "benchmarks" / "ladder" / "dispatch.txt").read_text()
 
-    texts = [(v.write(rung, tmp_path) / "sgemm.cu").read_text() for v in parse(listed)]
+    texts = [sources(variant.write(rung, tmp_path)) for variant in parse(listed)]
 
-    assert texts[0] == (rung / "sgemm.cu").read_text()
-    assert len(set(texts)) == len(texts) > 1
+    assert texts[0] == sources(rung)
+    assert len({tuple(text.items()) for text in texts}) == len(texts) > 1
 
 
 def test_host_loops_agree_and_are_timed() -> None:

@@ -1,6 +1,6 @@
-"""Variants of one rung: its sgemm.cu with some of the text replaced.
+"""Variants of one rung: its sources with some of the text replaced.
 
-One per line: ``name: old => new %% old => new``. Every ``old`` must be there, within one line;
+One per line: ``name: old => new %% old => new``. A source must hold every ``old``, within one line;
 ``\\n`` in ``new`` breaks the line.
 ``name@512,1024:`` limits the sizes it is timed at. Lines that begin with # are comments.
 """
@@ -25,14 +25,15 @@ class Variant(Record):
 
     def write(self, rung: Path, folder: Path) -> Path:
         """A submission folder with the changed source. Raises ValueError if a text is missing."""
-        text = (rung / "sgemm.cu").read_text()
+        texts = {file.name: file.read_text() for file in sorted(rung.glob("*.cu*"))}
         for old, new in self.changes:
-            if old not in text:
-                raise ValueError(f"{self.name}: {rung}/sgemm.cu has no {old!r}")
-            text = text.replace(old, new)
+            if not any(old in text for text in texts.values()):
+                raise ValueError(f"{self.name}: no source of {rung} has {old!r}")
+            texts = {name: text.replace(old, new) for name, text in texts.items()}
         target = folder / self.name
         target.mkdir(parents=True, exist_ok=True)
-        (target / "sgemm.cu").write_text(text)
+        for name, text in texts.items():
+            (target / name).write_text(text)
         return target
 
 

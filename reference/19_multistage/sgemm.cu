@@ -5,7 +5,7 @@
 //           the transposed tile wants it: no float4 loads, hence no alignment to mind, and K's edge
 //           is a copy of no bytes, which writes a zero. sm_75 has no such copies; there the same
 //           code loads and stores at once: right, but without the gain. The sums are taken down one
-//           column of the patch and up the next.
+//           column of the thread tile and up the next.
 // Why:      no registers wait for data, no instruction stores them to shared memory, and three
 //           tiles of time cover a latency that one may not. The freed registers hold eight
 //           pointers; there is no second set of values for q + 1, the compiler orders the loads.
@@ -18,7 +18,7 @@
 #include "gemm.cuh"
 
 constexpr int BM = 128, BN = 128, BK = 8, TM = 8, TN = 8, STAGES = 4;
-constexpr int WM = 64, WN = 32;  // the patch of a warp
+constexpr int WM = 64, WN = 32;  // the warp tile
 constexpr int THREADS = BM / TM * (BN / TN);
 constexpr int PITCH = BM + 4;                                // of a row of a tile
 constexpr int STEP = THREADS / BK, COPIES = BM * BK / THREADS;  // lines between a thread's copies
@@ -27,10 +27,10 @@ constexpr int BLOCKS = 1;  // at once on a multiprocessor of sm_75, whose shared
 #else
 constexpr int BLOCKS = 2;
 #endif
-static_assert(BM == BN && COPIES * STEP == BM, "both tiles are brought in the same way");
+static_assert(BM == BN && COPIES * STEP == BM, "both tiles are loaded in the same way");
 
 // *to = *from, or zero; in sm_80 and above under way until waited for.
-__device__ void copy_async(float* to, const float* from, bool inside) {
+__device__ void cp_async(float* to, const float* from, bool inside) {
 #if __CUDA_ARCH__ >= 800
   const unsigned address = __cvta_generic_to_shared(to);
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),
@@ -41,7 +41,7 @@ __device__ void copy_async(float* to, const float* from, bool inside) {
 }
 
 // Ends a group of copies.
-__device__ void commit() {
+__device__ void commit_group() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;");
 #endif
@@ -49,18 +49,18 @@ __device__ void commit() {
 
 // Waits until at most PENDING groups are under way.
 template <int PENDING>
-__device__ void wait() {
+__device__ void wait_group() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 #endif
 }
 
-// One thread's part in bringing tiles of A or B: every STEPth line, at one place along K.
-struct Lines {
+// One thread's part in loading tiles of A or B: every STEPth line, at one place along K.
+struct TileLoader {
   const float* from[COPIES];
 
   // Lines past the edge become the last one, whose products nobody stores.
-  __device__ Lines(const float* matrix, int first, int lines, int k) {
+  __device__ TileLoader(const float* matrix, int first, int lines, int k) {
 #pragma unroll
     for (int r = 0; r < COPIES; ++r) {
       const int line = min(first + int(threadIdx.x) / BK + r * STEP, lines - 1);
@@ -69,17 +69,17 @@ struct Lines {
   }
 
   // Begins to copy the next tile; `inside` says whether its place along K is.
-  __device__ void bring(float (*tile)[PITCH], bool inside) {
+  __device__ void load_tile(float (*tile)[PITCH], bool inside) {
 #pragma unroll
     for (int r = 0; r < COPIES; ++r) {
-      copy_async(&tile[threadIdx.x % BK][threadIdx.x / BK + r * STEP], from[r], inside);
+      cp_async(&tile[threadIdx.x % BK][threadIdx.x / BK + r * STEP], from[r], inside);
       from[r] += BK;
     }
   }
 };
 
-// to[0 .. 3] and to[4 .. 7] from two places of a tile, `apart` floats from one another.
-__device__ void fours(float (&to)[8], const float* tile, int apart) {
+// The eight values of a thread: two float4 of a row of the tile, `apart` floats from one another.
+__device__ void load_fragment(float (&to)[8], const float* tile, int apart) {
   *reinterpret_cast<float4*>(to) = *reinterpret_cast<const float4*>(tile);
   *reinterpret_cast<float4*>(to + 4) = *reinterpret_cast<const float4*>(tile + apart);
 }
@@ -99,52 +99,53 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
     sgemm(const float* A, const float* B, float* C, int m, int n, int k) {
   __shared__ __align__(16) float As[STAGES][BK][PITCH], Bs[STAGES][BK][PITCH];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int x = warp % (BM / WM) * WM + lane / 2 % 8 * 4;                 // first of its rows
-  const int y = warp / (BM / WM) * WN + (lane / 16 * 2 + lane % 2) * 4;  // first of its columns
-  const int row0 = blockIdx.x * BM, col0 = blockIdx.y * BN;
-  Lines rows(A, row0, m, k), columns(B, col0, n, k);
+  // In the tile, the first of its rows and of its columns.
+  const int thread_row = warp % (BM / WM) * WM + lane / 2 % 8 * 4;
+  const int thread_col = warp / (BM / WM) * WN + (lane / 16 * 2 + lane % 2) * 4;
+  const int tile_row = blockIdx.x * BM, tile_col = blockIdx.y * BN;
+  TileLoader a_tile(A, tile_row, m, k), b_tile(B, tile_col, n, k);
   int left = k - int(threadIdx.x % BK);  // of the line, from its place on
 
 #pragma unroll
   for (int stage = 0; stage < STAGES - 1; ++stage) {
-    rows.bring(As[stage], left > 0);
-    columns.bring(Bs[stage], left > 0);
+    a_tile.load_tile(As[stage], left > 0);
+    b_tile.load_tile(Bs[stage], left > 0);
     left -= BK;
-    commit();
+    commit_group();
   }
   float acc[TN][TM] = {};
   for (int p0 = 0; p0 < k; p0 += STAGES * BK) {  // beyond k there are zeros
 #pragma unroll
     for (int stage = 0; stage < STAGES; ++stage) {
-      wait<STAGES - 2>();  // for this tile; the barrier also says that all are done with the last
+      wait_group<STAGES - 2>();  // for this tile; after the barrier all are done with the last
       __syncthreads();
       const int free = (stage + STAGES - 1) % STAGES;
-      rows.bring(As[free], left > 0);
-      columns.bring(Bs[free], left > 0);
+      a_tile.load_tile(As[free], left > 0);
+      b_tile.load_tile(Bs[free], left > 0);
       left -= BK;
-      commit();
+      commit_group();
 #pragma unroll
       for (int q = 0; q < BK; ++q) {
-        float a[TM], b[TN];
-        fours(a, &As[stage][q][x], WM / 2);
-        fours(b, &Bs[stage][q][y], WN / 2);
+        float frag_a[TM], frag_b[TN];
+        load_fragment(frag_a, &As[stage][q][thread_row], WM / 2);
+        load_fragment(frag_b, &Bs[stage][q][thread_col], WN / 2);
 #pragma unroll
         for (int v = 0; v < TN; ++v)
 #pragma unroll
           for (int t = 0; t < TM; ++t) {
             const int u = v % 2 ? t : TM - 1 - t;  // down a column, up the next: rung 23 says why
-            acc[v][u] += a[u] * b[v];
+            acc[v][u] += frag_a[u] * frag_b[v];
           }
       }
     }
   }
 #pragma unroll
   for (int v = 0; v < TN; ++v) {
-    const int j = col0 + y + v / 4 * (WN / 2) + v % 4;
+    const int j = tile_col + thread_col + v / 4 * (WN / 2) + v % 4;
     if (j >= n) break;
 #pragma unroll
     for (int u = 0; u < TM; u += 4)
-      store(C + j * size_t(m), row0 + x + u / 4 * (WM / 2), m, acc[v] + u);
+      store(C + j * size_t(m), tile_row + thread_row + u / 4 * (WM / 2), m, acc[v] + u);
   }
 }
 

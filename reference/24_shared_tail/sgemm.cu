@@ -10,136 +10,10 @@
 //           BK = 16, 2 stages.
 // Bound:    instruction issue, 0.93 of it FFMA.
 // Command:  grade reference/24_shared_tail
-#include <cstdint>
-
 #include "gemm.cuh"
-
-namespace {
-
-// --- asynchronous copies and their barriers
-
-__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
-  return uint32_t(__cvta_generic_to_shared(pointer));
-}
-
-#if __CUDA_ARCH__ >= 900
-__device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
-}
-__device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-__device__ __forceinline__ void barrier_expect(uint32_t barrier, uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
-               : "memory");
-}
-__device__ __forceinline__ bool barrier_test(uint32_t barrier, uint32_t parity) {
-  uint32_t over;
-  asm volatile(
-      "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, p;\n}"
-      : "=r"(over) : "r"(barrier), "r"(parity) : "memory");
-  return over;
-}
-__device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) {
-  while (!barrier_test(barrier, parity)) {
-  }
-}
-__device__ __forceinline__ void bulk_copy(uint32_t to, const float* from, uint32_t bytes,
-                                          uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-      ::"r"(to), "l"(from), "r"(bytes), "r"(barrier)
-      : "memory");
-}
-#else
-// 16 bytes from global to shared memory; in sm_80 and above under way until waited for.
-__device__ __forceinline__ void copy16(float* to, const float* from) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
-               : "memory");
-#else
-  *reinterpret_cast<float4*>(to) = *reinterpret_cast<const float4*>(from);
-#endif
-}
-__device__ __forceinline__ void copies_end_group() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int N>
-__device__ __forceinline__ void copies_wait() {  // until at most N groups are under way
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-#endif
-}
-#endif
-
-// --- packing: [row][p] to [row / LINE][p][row % LINE], zero beyond the edges
-
-constexpr int LINE = 128;                       // rows of A, columns of B in a strip: a tile's
-constexpr int PACK_K = 32, PACK_THREADS = 256;  // p of one packing block
-
-__device__ __forceinline__ void pack_strip(const float* from, float* to, int strip, int rows, int k,
-                                           int padded, int flip, float (*tile)[LINE + 1]) {
-  const int row0 = strip * LINE, p0 = blockIdx.x * PACK_K;
-  if (k % 4 == 0) {
-#pragma unroll
-    for (int x = 0; x < LINE * PACK_K / 4 / PACK_THREADS; ++x) {
-      const int c = threadIdx.x + x * PACK_THREADS;
-      const int q = c % (PACK_K / 4) * 4, r = c / (PACK_K / 4);
-      float4 v = make_float4(0, 0, 0, 0);
-      if (row0 + r < rows && p0 + q < k)
-        v = *reinterpret_cast<const float4*>(from + size_t(row0 + r) * k + p0 + q);
-      tile[q][r] = v.x, tile[q + 1][r] = v.y, tile[q + 2][r] = v.z, tile[q + 3][r] = v.w;
-    }
-  } else {
-#pragma unroll
-    for (int x = 0; x < LINE * PACK_K / PACK_THREADS; ++x) {
-      const int c = threadIdx.x + x * PACK_THREADS, q = c % PACK_K, r = c / PACK_K;
-      tile[q][r] = row0 + r < rows && p0 + q < k ? from[size_t(row0 + r) * k + p0 + q] : 0.0f;
-    }
-  }
-  __syncthreads();
-  to += (size_t(strip) * padded + p0) * LINE;
-#pragma unroll
-  for (int x = 0; x < LINE * PACK_K / PACK_THREADS; ++x) {
-    const int c = threadIdx.x + x * PACK_THREADS;
-    if (p0 + c / LINE < padded) to[c] = tile[c / LINE][c % LINE ^ flip];
-  }
-}
-
-// Strips of A, then strips of B.
-__global__ __launch_bounds__(PACK_THREADS) void pack(const float* A, const float* B,
-                                                     float* packed_a, float* packed_b,
-                                                     int strips_a, int m, int n, int k,
-                                                     int padded) {
-  __shared__ float tile[PACK_K][LINE + 1];  // odd: the transposing stores do not collide
-  const int strip = blockIdx.y;
-  if (strip < strips_a) pack_strip(A, packed_a, strip, m, k, padded, 1, tile);
-  else pack_strip(B, packed_b, strip - strips_a, n, k, padded, 0, tile);
-}
-
-// --- the product: packed operands, 16 x 8 per thread, two blocks on a multiprocessor
-
-constexpr int TM = 16, TN = 8;           // of a thread, in quads 16 rows and 32 columns apart
-constexpr int LANES_I = 4, LANES_J = 8;  // of a warp, which computes 64 x 64
-// Neighbours differ in both: were every lane's quad also that of the next lane, or of the next but
-// one, a load would be served in half the time and its results would keep FFMAs off the registers.
-__device__ __forceinline__ int lane_i(int lane) { return lane % LANES_I; }
-__device__ __forceinline__ int lane_j(int lane) { return lane / LANES_I ^ lane % LANES_I; }
-constexpr int WARPS_I = LINE / (TM * LANES_I), WARPS = WARPS_I * (LINE / (TN * LANES_J));
-constexpr int THREADS = 32 * WARPS, BLOCKS = 2;
-
-// What differs between generations: how much of shared memory there is.
-template <int BK_, int STAGES_>
-struct Pipeline {
-  static constexpr int BK = BK_, UNROLL = BK / 2, STAGES = STAGES_;
-  static constexpr int STRIP = BK * LINE, STAGE = 2 * STRIP;  // floats: of one operand, of both
-  static constexpr int SHARED = STAGES * (STAGE * 4 + 16);
-  // Blocks under way: with stages to spare, no warp waits for the slowest one.
-  static constexpr int AHEAD = STAGES > 3 ? STAGES - 2 : STAGES;
-};
+#include "pack.cuh"
+#include "pipeline.cuh"
+#include "reuse_order.cuh"
 
 struct Work {
   int m, n, k_blocks, tiles_m, tiles_n;
@@ -147,59 +21,21 @@ struct Work {
   int sharers;  // among so many blocks, in equal runs of K blocks
 };
 
-struct Where {
-  int i, j;  // tile
-};
-
-// Tiles in bands of 11 tile rows: a wave of 264 blocks reads 11 + 24 strips.
-__device__ __forceinline__ Where tile_at(int tile, const Work& w) {
-  constexpr int BAND = 11;
-  const int per = BAND * w.tiles_n, first = tile / per * BAND, rows = min(BAND, w.tiles_m - first);
-  return {first + tile % per % rows, tile % per / rows};
-}
 // The first K block, counted through all shared tiles, of one sharer.
 __device__ __forceinline__ int share_begin(int sharer, const Work& w) {
   const long long all = (long long)(w.tiles_m * w.tiles_n - w.whole) * w.k_blocks;
   return int(all * sharer / w.sharers);
 }
 
-// Column j (of TN) of a thread's patch, to C.
-__device__ __forceinline__ void store_column(float* C, const float (&column)[TM], Where at, int j,
-                                             const Work& w) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int row0 = at.i * LINE + warp % WARPS_I * (TM * LANES_I) + lane_i(lane) * 4;
-  const int col = at.j * LINE + warp / WARPS_I * (TN * LANES_J) + lane_j(lane) * 4 +
-                  j / 4 * (4 * LANES_J) + j % 4;
-  if (col >= w.n) return;
-#pragma unroll
-  for (int i = 0; i < TM; i += 4) {
-    const int row = row0 + i * LANES_I;
-    float* to = C + row + size_t(col) * w.m;
-    if (w.m % 4 == 0) {
-      if (row < w.m)
-        *reinterpret_cast<float4*>(to) =
-            make_float4(column[i], column[i + 1], column[i + 2], column[i + 3]);
-    } else {
-#pragma unroll
-      for (int x = 0; x < 4; ++x)
-        if (row + x < w.m) to[x] = column[i + x];
-    }
-  }
-}
-
-template <class P>
-__global__ __launch_bounds__(THREADS, BLOCKS) void sgemm(const float* A, const float* B, float* C,
-                                                         float* partial, Work w) {
-  constexpr int STAGES = P::STAGES, AHEAD = P::AHEAD, UNROLL = P::UNROLL;
-  constexpr int STRIP = P::STRIP, STAGE = P::STAGE;
-  static_assert(UNROLL % 2 == 0, "the two fragments take turns");
+template <class S>
+__global__ __launch_bounds__(S::THREADS, S::BLOCKS) void sgemm(const float* A, const float* B,
+                                                               float* C, float* partial, Work w) {
   extern __shared__ __align__(128) float smem[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  // Byte addresses in shared memory: 32 bits, and opaque, so that they are kept and not made again.
   uint32_t base = shared_address(smem);
-  uint32_t own_a = base + 4 * (warp % WARPS_I * (TM * LANES_I) + lane_i(lane) * 4);
-  uint32_t own_b = base + 4 * (STRIP + warp / WARPS_I * (TN * LANES_J) + lane_j(lane) * 4);
-  asm volatile("" : "+r"(base), "+r"(own_a), "+r"(own_b));
+  uint32_t a_base = base + 4 * (warp % WARPS_M * WM + Lanes::row(lane) * 4);
+  uint32_t b_base = base + 4 * (S::A_STAGE + warp / WARPS_M * WN + Lanes::col(lane) * 4);
+  asm volatile("" : "+r"(base), "+r"(a_base), "+r"(b_base));
 
   // The K blocks of this block of threads, counted through its tiles.
   const bool shares = int(blockIdx.x) >= w.whole;
@@ -207,157 +43,35 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void sgemm(const float* A, const f
   int at = shares ? share_begin(sharer, w) : 0;
   const int begin = at, end = shares ? share_begin(sharer + 1, w) : w.k_blocks;
 
-#if __CUDA_ARCH__ >= 900
-  const uint32_t full = base + STAGES * STAGE * 4, empty = full + 8 * STAGES;
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < STAGES; ++s) {
-      barrier_init(full + 8 * s, 1);
-      barrier_init(empty + 8 * s, WARPS);
-    }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  }
-  // Orders the copies of K block x of a tile, the number-th of all; waits until the stage is empty.
-  auto fill = [&](const float* a_from, const float* b_from, int x, int number) {
-    const int s = number % STAGES;
-    const uint32_t to = base + s * (STAGE * 4), barrier = full + 8 * s;
-    barrier_wait(empty + 8 * s, (number / STAGES & 1) ^ 1);  // one never used counts as passed
-    barrier_expect(barrier, STAGE * 4);
-    bulk_copy(to, a_from + size_t(x) * STRIP, STRIP * 4, barrier);
-    bulk_copy(to + STRIP * 4, b_from + size_t(x) * STRIP, STRIP * 4, barrier);
-  };
-  uint32_t parity = 0;
-#else
-  auto fill = [&](const float* a_from, const float* b_from, int x, int number) {
-    float* to = smem + number % STAGES * STAGE;
-#pragma unroll
-    for (int c = threadIdx.x * 4; c < STRIP; c += THREADS * 4)
-      copy16(to + c, a_from + size_t(x) * STRIP + c);
-#pragma unroll
-    for (int c = threadIdx.x * 4; c < STRIP; c += THREADS * 4)
-      copy16(to + STRIP + c, b_from + size_t(x) * STRIP + c);
-  };
-#endif
-
-  float acc[TM][TN], a[2][TM], b[2][TN];
-  auto load_quad = [](float* to, uint32_t from) {
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "r"(from) : "memory");
-  };
-  // Fragment f from row k of a stage.
-  auto load = [&](int f, uint32_t as, uint32_t bs, int k) {
-#pragma unroll
-    for (int i = 0; i < TM; i += 4) load_quad(&a[f][i], as + 4 * (k * LINE + i * LANES_I));
-#pragma unroll
-    for (int j = 0; j < TN; j += 4) load_quad(&b[f][j], bs + 4 * (k * LINE + j * LANES_J));
-  };
-  // One rank-1 update: every step changes one of the two factors, the other is reused. Of the
-  // orders of columns, this one leaves the fewest bank conflicts in the machine code.
-  auto update = [&](int f) {
-#pragma unroll
-    for (int y = 0; y < TN; ++y)
-#pragma unroll
-      for (int x = 0; x < TM; ++x) {
-        const int i = y % 2 ? x : TM - 1 - x, j = y < TN / 2 ? TN - 1 - y : y - TN / 2;
-        acc[i][j] += a[f][i ^ 1] * b[f][j];
-      }
-  };
-  // Vector stores want aligned quads of registers; an addition keeps that out of the loop.
+  PipelineState state;
+  Pipeline<S> pipeline(smem, base, a_base, b_base);
+  pipeline.init();
+  float acc[TM][TN];
+  // Vector stores want aligned quads of registers; an addition keeps that out of the loow.
   auto sum = [&](int i, int j) { return acc[i][j] + 0.0f; };
-
-  int number = 0;  // of the K blocks that went before, in all tiles
-  uint32_t offset = 0;  // bytes, of the stage being read
   while (at < end) {
-    const int tile = shares ? w.whole + at / w.k_blocks : int(blockIdx.x);
+    const int index = shares ? w.whole + at / w.k_blocks : int(blockIdx.x);
     const int k0 = at % w.k_blocks, count = min(end - at, w.k_blocks - k0);
-    const Where where = tile_at(tile, w);
-    const float* a_from = A + (size_t(where.i) * w.k_blocks + k0) * STRIP;
-    const float* b_from = B + (size_t(where.j) * w.k_blocks + k0) * STRIP;
-    __syncthreads();  // the barriers are there; nobody looks at an old stage any more
-#if __CUDA_ARCH__ >= 900
-    if (threadIdx.x == 0)
-      for (int x = 0; x < AHEAD && x < count; ++x) fill(a_from, b_from, x, number + x);
-    // The warps take turns in ordering the copies of the blocks that follow.
-    int turn = threadIdx.x % 32 == 0 ? int(threadIdx.x) / 32 : 1 << 30;
-    int filled = AHEAD + turn;
-#else
-#pragma unroll
-    for (int x = 0; x < AHEAD; ++x) {
-      if (x < count) fill(a_from, b_from, x, number + x);
-      copies_end_group();
-    }
-#endif
-#pragma unroll
-    for (int i = 0; i < TM; ++i)
-#pragma unroll
-      for (int j = 0; j < TN; ++j) acc[i][j] = 0.0f;
-
-#if __CUDA_ARCH__ >= 900
-    barrier_wait(full + (offset / (STAGE * 4)) * 8, parity);
-#else
-    copies_wait<AHEAD - 1>();
-    __syncthreads();
-#endif
-    uint32_t as = own_a + offset, bs = own_b + offset, barrier = offset / (STAGE * 4) * 8;
-    load(0, as, bs, 0);
-    // In parts of UNROLL values of k: no more than the instruction cache serves.
-    for (int it = 0, part = 0;;) {
-#pragma unroll
-      for (int k = 0; k + 1 < UNROLL; ++k) {
-        load((k + 1) % 2, as, bs, k + 1);
-        update(k % 2);
-      }
-      as += 4 * UNROLL * LINE, bs += 4 * UNROLL * LINE;
-      if ((part ^= 1) == 0) {  // the stage is read; on to the next
-#if __CUDA_ARCH__ >= 900
-        __syncwarp();
-        if (lane == 0) barrier_arrive(empty + barrier);
-#endif
-        offset += STAGE * 4;
-        barrier += 8;
-        if (barrier == 8 * STAGES) {
-          offset = barrier = 0;
-#if __CUDA_ARCH__ >= 900
-          parity ^= 1;
-#endif
-        }
-        if (++it == count) break;
-#if __CUDA_ARCH__ >= 900
-        if (turn-- == 0) {
-          turn = WARPS - 1;
-          if (filled < count) fill(a_from, b_from, filled, number + filled);
-          filled += WARPS;
-        }
-        barrier_wait(full + barrier, parity);
-#else
-        copies_wait<AHEAD - 2>();
-        __syncthreads();
-        if (it + AHEAD - 1 < count) fill(a_from, b_from, it + AHEAD - 1, number + it + AHEAD - 1);
-        copies_end_group();
-#endif
-        as = own_a + offset, bs = own_b + offset;
-      }
-      load(0, as, bs, 0);
-      update(1);
-    }
-    update(1);
-    number += count;
-
+    const Tile tile = tile_at(index, w.tiles_m, w.tiles_n);
+    pipeline.multiply(A + (size_t(tile.i) * w.k_blocks + k0) * S::A_STAGE,
+                      B + (size_t(tile.j) * w.k_blocks + k0) * S::B_STAGE, count, acc, state,
+                      ReuseOrder());
     if (count == w.k_blocks) {
 #pragma unroll
       for (int j = 0; j < TN; ++j) {
         float column[TM];
 #pragma unroll
         for (int i = 0; i < TM; ++i) column[i] = sum(i, j);
-        store_column(C, column, where, j, w);
+        store_column<S, Lanes>(C, column, tile, warp, lane, j, w.m, w.n);
       }
     } else {
       // A sharer leaves at most two parts of tiles: of its first and of its last one.
-      float* to = partial + size_t(2 * sharer + (at != begin)) * (LINE * LINE);
+      float* to = partial + size_t(2 * sharer + (at != begin)) * (BM * S::BN);
 #pragma unroll
       for (int j = 0; j < TN; ++j)
 #pragma unroll
         for (int i = 0; i < TM; i += 4)
-          *reinterpret_cast<float4*>(to + (j * TM + i) * THREADS + threadIdx.x * 4) =
+          *reinterpret_cast<float4*>(to + (j * TM + i) * S::THREADS + threadIdx.x * 4) =
               make_float4(sum(i, j), sum(i + 1, j), sum(i + 2, j), sum(i + 3, j));
     }
     at += count;
@@ -365,7 +79,8 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void sgemm(const float* A, const f
 }
 
 // Adds the parts of the shared tiles, always in the order of K. Block (tile, j).
-__global__ __launch_bounds__(THREADS) void add_parts(const float* partial, float* C, Work w) {
+template <class S>
+__global__ __launch_bounds__(S::THREADS) void add_parts(const float* partial, float* C, Work w) {
   const int from = blockIdx.x * w.k_blocks, to = from + w.k_blocks, j = blockIdx.y;
   const long long all = (long long)(w.tiles_m * w.tiles_n - w.whole) * w.k_blocks;
   int sharer = int((long long)from * w.sharers / all);
@@ -375,54 +90,44 @@ __global__ __launch_bounds__(THREADS) void add_parts(const float* partial, float
     const int begin = share_begin(sharer, w), end = share_begin(sharer + 1, w);
     if (begin == end) continue;
     if (begin <= from && end >= to) return;  // one sharer had the whole tile
-    const float* part = partial + size_t(2 * sharer + (begin < from)) * (LINE * LINE);
+    const float* part = partial + size_t(2 * sharer + (begin < from)) * (BM * S::BN);
 #pragma unroll
     for (int i = 0; i < TM; i += 4) {
       const float4 v =
-          *reinterpret_cast<const float4*>(part + (j * TM + i) * THREADS + threadIdx.x * 4);
+          *reinterpret_cast<const float4*>(part + (j * TM + i) * S::THREADS + threadIdx.x * 4);
       column[i] += v.x, column[i + 1] += v.y, column[i + 2] += v.z, column[i + 3] += v.w;
     }
   }
-  store_column(C, column, tile_at(w.whole + blockIdx.x, w), j, w);
+  const Tile tile = tile_at(w.whole + blockIdx.x, w.tiles_m, w.tiles_n);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  store_column<S, Lanes>(C, column, tile, warp, lane, j, w.m, w.n);
 }
 
-// --- host
-
-int ceil_div(int a, int b) { return (a + b - 1) / b; }
-
-int attribute(cudaDeviceAttr which) {
-  int value = 0;
-  cudaDeviceGetAttribute(&value, which, 0);
-  return value;
-}
-
-template <class P>
+template <class S>
 void launch(const float* A, const float* B, float* C, int m, int n, int k) {
-  const int slots = BLOCKS * attribute(cudaDevAttrMultiProcessorCount);
-  const int padded = ceil_div(k, P::BK) * P::BK;
-  Work w = {m, n, padded / P::BK, ceil_div(m, LINE), ceil_div(n, LINE), 0, 0};
+  const int slots = S::BLOCKS * attribute(cudaDevAttrMultiProcessorCount);
+  const int padded = ceil_div(k, S::BK) * S::BK;
+  Work w = {m, n, padded / S::BK, ceil_div(m, BM), ceil_div(n, S::BN), 0, 0};
   const int tiles = w.tiles_m * w.tiles_n, left = tiles % slots;
   // The last, partial wave is shared out where that saves more than the parts cost.
   const bool share = left > 0 && (long long)(slots - left) * k > 256LL * slots;
   w.whole = share ? tiles - left : tiles;
   w.sharers = share ? min(slots, left * w.k_blocks) : 0;
 
-  const size_t a_floats = size_t(w.tiles_m) * LINE * padded;
-  const size_t b_floats = size_t(w.tiles_n) * LINE * padded;
-  const size_t part_floats = size_t(2 * w.sharers) * LINE * LINE;
+  const size_t a_floats = size_t(w.tiles_m) * BM * padded;
+  const size_t b_floats = size_t(w.tiles_n) * S::BN * padded;
+  const size_t part_floats = size_t(2 * w.sharers) * BM * S::BN;
   float* workspace = nullptr;
   cudaMalloc(&workspace, (a_floats + b_floats + part_floats) * sizeof(float));
   float *packed_a = workspace, *packed_b = packed_a + a_floats, *partial = packed_b + b_floats;
 
-  const dim3 strips(ceil_div(padded, PACK_K), w.tiles_m + w.tiles_n);
-  pack<<<strips, PACK_THREADS>>>(A, B, packed_a, packed_b, w.tiles_m, m, n, k, padded);
-  cudaFuncSetAttribute(sgemm<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, P::SHARED);
-  sgemm<P><<<w.whole + w.sharers, THREADS, P::SHARED>>>(packed_a, packed_b, C, partial, w);
-  if (share) add_parts<<<dim3(left, TN), THREADS>>>(partial, C, w);
+  const dim3 panels(ceil_div(padded, PACK_K), w.tiles_m + w.tiles_n);
+  pack<BM, S::BN><<<panels, PACK_THREADS>>>(A, B, packed_a, packed_b, w.tiles_m, m, n, k, padded);
+  cudaFuncSetAttribute(sgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
+  sgemm<S><<<w.whole + w.sharers, S::THREADS, S::SHARED>>>(packed_a, packed_b, C, partial, w);
+  if (share) add_parts<S><<<dim3(left, TN), S::THREADS>>>(partial, C, w);
   cudaFree(workspace);
 }
-
-}  // namespace
 
 template <>
 void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
@@ -430,6 +135,7 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
                        const int k) {
   const float *A = d_A.data().get(), *B = d_B.data().get();
   float* C = d_C.data().get();
-  if (attribute(cudaDevAttrComputeCapabilityMajor) >= 9) launch<Pipeline<24, 4>>(A, B, C, m, n, k);
-  else launch<Pipeline<16, 2>>(A, B, C, m, n, k);
+  if (attribute(cudaDevAttrComputeCapabilityMajor) >= 9)
+    launch<Shape<128, 24, 12, 4>>(A, B, C, m, n, k);
+  else launch<Shape<128, 16, 8, 2>>(A, B, C, m, n, k);
 }
