@@ -123,8 +123,11 @@ FAMILIES = (
     ),
     Family(
         title="Memory that is not C",
-        names="hides_in_a overwrites_the_reference puts_canaries_back reads_beyond_a "
-        "reads_reference writes_before_a writes_beyond_c zeroes_the_inputs",
+        names="finds_leftovers_in_its_workspace hides_in_a overwrites_the_reference "
+        "puts_canaries_back reads_beyond_a reads_reference "
+        "reads_what_cublas_left_in_shared_memory writes_before_a "
+        "writes_beside_its_neighbour writes_beyond_c writes_far_beyond_c "
+        "zeroes_the_inputs",
         kernelbot=P,
         kernelbench=P,
         tensara=P,
@@ -160,9 +163,10 @@ FAMILIES = (
     ),
     Family(
         title="Through the compiler",
-        names="assembler_bomb constexpr_bomb embeds_a_secret giant_array giant_host_array "
-        "includes_a_classmate includes_a_secret includes_itself macro_bomb pragma_flags "
-        "probes_for_files template_bomb",
+        names="assembler_bomb constexpr_bomb embeds_a_secret embeds_its_own_build "
+        "giant_array giant_host_array includes_a_classmate includes_a_secret "
+        "includes_itself lto_options macro_bomb options_that_write "
+        "pragma_flags probes_for_files sections_that_speak template_bomb",
         kernelbot=U,
         kernelbench=F,
         tensara=P,
@@ -172,8 +176,97 @@ FAMILIES = (
     ),
     Family(
         title="Floods and forged displays",
-        names="fills_every_folder fills_the_disk floods_stdout floods_the_log forged_line_numbers "
-        "injects_ptx printf_flood takes_all_memory terminal_and_html",
+        names="allocates_without_end empty_lines fills_every_folder fills_the_disk "
+        "floods_stdout floods_the_log forged_entry_error forged_kill "
+        "forged_line_numbers forged_missing_header forged_nvcc_fatal "
+        "forged_register_count injects_ptx launches_a_million printf_flood "
+        "regex_bomb_diagnostics takes_all_memory terminal_and_html",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="Inputs that are predicted or recognised",
+        names="just_above_the_least_time predicts_the_next_inputs recognises_repeated_inputs",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="Work where no time is taken",
+        names="fast_when_verified searches_in_a_small_size searches_in_the_warm_up "
+        "slow_when_verified",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="Times that disagree",
+        names="fast_in_every_third_repetition fast_in_the_first_run "
+        "hides_two_speeds_in_jitter slow_in_every_fifth_repetition",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="Forged plans",
+        names="forged_address_of_the_reference forged_encoding forged_giant_names "
+        "forged_kernel forged_long_plan forged_many_launches forged_overlap "
+        "forged_pointer_slot forged_range_that_wraps forged_short_parameters "
+        "forged_symbol_offset forged_symbol_size forged_symbol_twice",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="PTX that two readers read in two ways",
+        names="ptx_behind_a_section ptx_behind_loc ptx_borrowed_label "
+        "ptx_carriage_return ptx_comment_in_a_string ptx_forged_files "
+        "ptx_label_twice ptx_preprocessor_line ptx_register_by_another_name "
+        "ptx_small_family ptx_string_of_lines ptx_symbol_twice "
+        "ptx_thousands_of_branches",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="Hostile PTX and formats",
+        names="branches_on_constants gigantic_dynamic_shared huge_local_array "
+        "null_behind_shared predicate_as_register prints_every_format "
+        "recurses_forever shifts_by_anything wraps_local_address "
+        "wraps_shared_address",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="Limits on work, spent waiting",
+        names="gives_its_time_away naps_all_the_time raises_its_own_limits "
+        "reads_the_compilers_output sleeps_instead sleeps_while_it_is_loaded "
+        "stops_itself",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="The grader's process and environment",
+        names="reads_host_addresses takes_all_the_simulators_memory tells_its_environment",
         kernelbot=U,
         kernelbench=U,
         tensara=U,
