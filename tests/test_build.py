@@ -25,6 +25,7 @@ from grader.build.steps import Workshop, link
 from grader.devices.cpu import read_declarations
 from grader.errors import Rejected, ToolchainError
 from grader.model import Build, KernelInfo, Mnk, Plan, Verdict
+from grader.ptx import read_module
 from grader.record import record
 from grader.sandbox import Limits, Sandbox
 from grader.submission import load_submission
@@ -458,6 +459,43 @@ def test_a_machine_that_cannot_compile_is_no_fault_of_the_submission(
     tools = host_compiler(tmp_path, f'case "$*" in *" -c "*) {words};; esac; exec $REAL "$@"')
     with pytest.raises(ToolchainError, match=r"trial program: crt\.h\(3\): error: this toolkit"):
         compiled(STARTER, tools)
+
+
+PRINTING = """\
+#include <cassert>
+#include <cstdio>
+#include "gemm.cuh"
+%s
+__global__ void talk(const float* a) {
+  assert(a != nullptr);
+  printf("%%f", a[threadIdx.x]);
+}
+template <>
+void run_custom<float>(thrust::device_vector<float>& a, thrust::device_vector<float>&,
+                       thrust::device_vector<float>&, const int, const int, const int) {
+  talk<<<1, 1>>>(a.data().get());
+}
+"""
+
+
+def test_the_driver_formats_nothing_that_a_kernel_prints(compiled: Compile) -> None:
+    made = Elf(compiled(PRINTING % "").cubin.read_bytes())
+    assert {symbol.name for _, symbol in made.symbols(undefined=True)} <= {
+        "",
+        ".nv.reservedSmem.offset0",
+    }
+
+
+def test_functions_of_cuda_keep_their_names(compiled: Compile) -> None:
+    declared = ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);"
+    call = ".entry z() { .param .b32 r; .param .b64 a; call.uni (r), vprintf, (a, a);"
+    asm = f'asm volatile("ret; }}\\n{declared}\\n{call}");'
+    source = f"{STARTER}__global__ void k() {{ {asm} }}"
+    refused(compiled, Verdict.CE, "inline assembly declares vprintf", source)
+    own = ".version 9.0\n.target sm_80\n.address_size 64\n.func vprintf() { trap; trap; ret; }"
+    with pytest.raises(Rejected, match="vprintf is a function of CUDA's") as caught:
+        read_module(own, Path("/nowhere"))
+    assert caught.value.verdict is Verdict.CE
 
 
 def test_options_in_sections_mean_nothing_to_the_linker(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from grader.build.steps import (
 from grader.errors import Rejected, ToolchainError
 from grader.model import Build, BuildInfo, KernelInfo, Record, Submission, Verdict
 from grader.native import cache_folder, cache_limit
+from grader.ptx import LIBRARY_CALLS
 from grader.sandbox import Limits, Sandbox
 from grader.submission import copy_sources
 from grader.toolchain import Toolchain
@@ -106,6 +107,7 @@ def _made(submission: Submission, shop: Workshop) -> tuple[_Card, Mapping[str, b
         cubin = assemble(shop, translated.ptx)
         card = _after(card, cubin.output, cubin.seconds)
         card = msgspec.structs.replace(card, kernels=_kernels(cubin.result, card))
+        _refuse_the_drivers_library(cubin.result, card)
         library = link(shop, translated.host_object)
     except Failed as failure:
         card = _after(card, failure.output, failure.done.seconds)
@@ -141,6 +143,14 @@ def _kernels(cubin: bytes, card: _Card) -> tuple[KernelInfo, ...]:
         message = f"{len(found)} kernels; a submission has at most {_MAX_KERNELS}, with short names"
         raise Rejected(Verdict.CE, message, build=_info(card, ok=False))
     return found
+
+
+def _refuse_the_drivers_library(cubin: bytes, card: _Card) -> None:
+    """Whatever nvcc declares, the build defines (ptx/library.py): this is somebody else's text."""
+    for _, symbol in Elf(cubin).symbols(undefined=True):
+        if symbol.name in LIBRARY_CALLS:
+            message = f"inline assembly declares {symbol.name}; call printf() or assert() instead"
+            raise Rejected(Verdict.CE, message, build=_info(card, ok=False))
 
 
 def _info(card: _Card, *, ok: bool) -> BuildInfo:

@@ -23,6 +23,7 @@ from grader.build.diagnostics import first_error, readable
 from grader.build.entry import ENTRY, INCLUDE, WRAPPER
 from grader.errors import ToolchainError
 from grader.model import Record
+from grader.ptx import with_own_library
 from grader.reading import NotAFileError, open_folder, read
 from grader.sandbox import Completed, Limits, Sandbox
 from grader.toolchain import Toolchain
@@ -136,6 +137,7 @@ def translate(shop: Workshop, fill: Fill, entry: str) -> Translated:
     for place, name in ((source, b'"'), (INCLUDE, b'"/grader/')):
         for prefix in (f'"{place}/./', f'"{place}/'):
             ptx = ptx.replace(prefix.encode(), name)
+    ptx = with_own_library(ptx)
     return Translated(ptx=ptx, host_object=files[OBJECT], output=output, seconds=seconds)
 
 

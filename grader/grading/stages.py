@@ -130,8 +130,8 @@ def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress
         reader.__exit__()
         notes = notes or sass.find_tensor_cores(_launched(_machine_code(built, bench), plans))
         if notes and lab.rules.tensor_cores == "forbid":
-            place = f"{notes[0].file}:{notes[0].line}"
-            words = f"tensor-core at {place}: this lab forbids tensor cores"
+            place = f" at {notes[0].file}:{notes[0].line}" if notes[0].file else ""
+            words = f"tensor-core{place}: this lab forbids tensor cores"
             raise Rejected(Verdict.RF, words, notes, build_info(built))
         if planned:
             outcomes += gpu.run(built, str(submission.folder), planned, lab, progress)

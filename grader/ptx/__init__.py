@@ -7,6 +7,7 @@ reader.py reads declarations, body.py functions.
 """
 
 from grader.ptx.constants import number
+from grader.ptx.library import LIBRARY_CALLS, with_own_library
 from grader.ptx.module import ptx_text, read_module
 from grader.ptx.reader import parse
 from grader.ptx.records import (
@@ -22,6 +23,7 @@ from grader.ptx.records import (
 )
 
 __all__ = [
+    "LIBRARY_CALLS",
     "SIZES",
     "Address",
     "Function",
@@ -35,4 +37,5 @@ __all__ = [
     "parse",
     "ptx_text",
     "read_module",
+    "with_own_library",
 ]

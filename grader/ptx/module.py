@@ -6,6 +6,7 @@ from pathlib import Path
 
 from grader.errors import Rejected
 from grader.model import Finding, Severity, Verdict
+from grader.ptx.library import taken_names
 from grader.ptx.reader import parse
 from grader.ptx.records import Module, PtxError
 
@@ -25,9 +26,14 @@ def read_module(ptx: str, source_root: Path) -> Module:
     wrote something that this grader does not know yet.
     """
     try:
-        return parse(ptx, source_root)
+        module = parse(ptx, source_root)
     except PtxError as error:
         raise _refusal(error, _ASSEMBLY in ptx) from None
+    taken = taken_names(module)
+    if taken:
+        message = f"{taken[0]} is a function of CUDA's; give yours another name"
+        raise Rejected(Verdict.CE, message)
+    return module
 
 
 def _refusal(error: PtxError, assembly: bool) -> Rejected:

@@ -22,6 +22,7 @@ _CODE = re.compile(
 )
 _HIGH_WORD = re.compile(r"^\s+/\* 0x(?P<word>[0-9a-f]{16}) \*/\s*$")
 _TARGET_LABEL = re.compile(r"`\(([^)]+)\)")
+_LINES = ("-g", "-gi", "-gp")
 _PTX = ".nv_debug_ptx_txt"
 
 
@@ -33,12 +34,16 @@ def disassemble(cubin: Path, toolchain: Toolchain, sandbox: Sandbox) -> tuple[Fu
     tool = toolchain.nvdisasm
     if tool is None:
         raise ToolchainError("no nvdisasm: pip install 'nvidia-cuda-nvdisasm>=13.2,<14'")
-    done = sandbox.run(
-        [str(tool), "-c", "-g", "-gi", "-gp", "-hex", str(cubin)],
-        cwd=cubin.parent,
-        limits=_LIMITS,
-        readable=[*toolchain.roots, tool.parent.parent, cubin.parent],
-    )
+    # Inline assembly can write line tables that end nvdisasm; the code can be read without them.
+    for lines in (_LINES, ()):
+        done = sandbox.run(
+            [str(tool), "-c", "-hex", *lines, str(cubin)],
+            cwd=cubin.parent,
+            limits=_LIMITS,
+            readable=[*toolchain.roots, tool.parent.parent, cubin.parent],
+        )
+        if done.ok:
+            break
     if not done.ok:
         words = "".join(done.stderr.strip().splitlines()[:1]) or f"status {done.returncode}"
         raise MachineError(f"nvdisasm cannot read {cubin.name}: {words}")

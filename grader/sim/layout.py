@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from grader.errors import Rejected
 from grader.model import Verdict
-from grader.ptx import Function, Instruction, Module, Variable
+from grader.ptx import LIBRARY_CALLS, Function, Instruction, Module, Variable
 from grader.sim.operation import Constant, UnsupportedInstruction
 
 RED_ZONE = (
@@ -17,7 +17,6 @@ PRIVATE_GAP = 16  # bytes between a function's local arrays and whatever lies ne
 _MOST_ALIGN = 1 << 16
 _MOST_LOCAL = 512 << 10  # bytes per thread, as CUDA has it; engine.hpp has the same
 _MOST_SHARED = 1 << 20  # bytes of static arrays, more than any GPU has; engine.hpp has the same
-_LIBRARY_CALLS = {"vprintf": 2, "__assertfail": 5}
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Layout:
         self._shared(module, functions)
         for function in functions:
             self._storage(function)
-        for name, count in _LIBRARY_CALLS.items():
+        for name, count in LIBRARY_CALLS.items():
             self.formals[name] = [self._private(8, 8) for _ in range(count)]
             self.results[name] = [self._private(8, 8)]
         if self.local_bytes > _MOST_LOCAL:

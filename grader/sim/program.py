@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grader.ptx import Function, Instruction, Module
+from grader.ptx import LIBRARY_CALLS, Function, Instruction, Module
 from grader.sim.engine import ARRAY, INSTRUCTION, PRESET, Engine, PackedProgram
 from grader.sim.flow import Block, TooDeep, ranks, reachable
 from grader.sim.layout import Layout, SharedArrayInfo, align_up, callees, too_large
@@ -59,7 +59,7 @@ def reachable_functions(module: Module, kernel: str) -> list[Function]:
     todo = [kernel]
     while todo:
         name = todo.pop()
-        if name in module.functions and name not in found:
+        if name in module.functions and name not in found and name not in LIBRARY_CALLS:
             found[name] = module.functions[name]
             todo += callees(found[name])
     return list(found.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.ptx import SIZES, Instruction
+from grader.ptx import LIBRARY_CALLS, SIZES, Instruction
 from grader.sim import mbarrier_rules, memory_rules, warp_rules
 from grader.sim.lower import Lowering, Rule, conversion_name
 from grader.sim.operation import (
@@ -148,7 +148,7 @@ def trap(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 def call(low: Lowering, item: Instruction, mods: list[str]) -> None:
     name = next((t for t in item.operands if t[0] != "("), "")
-    if name in {"vprintf", "__assertfail"}:
+    if name in LIBRARY_CALLS:
         where: list[Operand] = [low.symbols[f"{name}#{k}"].value for k in range(3)]
         low.emit_guarded(f"call.{name}", where)
         return

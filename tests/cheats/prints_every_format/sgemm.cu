@@ -1,6 +1,7 @@
 // Hands device printf every format that the C library's printf would act on: %n, positions, a
 // width of a billion, arguments that are not there.
-// Stopped by: the simulator formats device printf itself; of C's formats it knows those of CUDA
+// Stopped by: the simulator formats device printf itself, and knows the formats of CUDA; on a GPU
+//   the build defines printf, and nothing reaches the driver, whose own formatting ends the process
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

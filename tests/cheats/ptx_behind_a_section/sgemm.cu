@@ -1,7 +1,7 @@
 // Ends the kernel early and hides a function on the line of a debug section.
 // Stopped by: sections are read by tokens; a function that nobody calls does nothing
 // CPU: AC
-// GPU: AC
+// GPU: AC no gain
 #include "gemm.cuh"
 
 __global__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {
