@@ -35,6 +35,7 @@ from tests.test_faults import (
     place,
     run,
     until,
+    warm_cache,
 )
 
 __all__ = ["place"]  # the fixture
@@ -167,10 +168,11 @@ def test_sigterm_ends_a_class_and_leaves_nobody(place: Path) -> None:
     loop = STARTER.replace("float sum = 0.0f;", "float sum = 0.0f; while (k == k) sum += k;")
     (place / "submissions" / "alice" / "sgemm.cu").write_text(loop)
     (place / "tmp").mkdir()
+    cache = str(warm_cache(place))  # its engine tells whose worker it is
     with subprocess.Popen(
         grade("class", "submissions", "--lab", "lab.yaml", "--device", "cpu"),
         cwd=place,
-        env=environment(TMPDIR=str(place / "tmp")),
+        env=environment(TMPDIR=str(place / "tmp"), SGEMM_GRADER_CACHE=cache),
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
