@@ -123,7 +123,7 @@ def test_without_asynchronous_copies(name: str) -> None:
 
 @pytest.mark.parametrize("name", PACKED)
 def test_with_bulk_copies(name: str) -> None:
-    more = (Case(id=f"{m}", size=Mnk(m=m, n=n, k=k)) for m, n, k in PACKING_PAYS)
+    more = (Case(id=f"{m}-{n}-{k}", size=Mnk(m=m, n=n, k=k)) for m, n, k in PACKING_PAYS)
     cases = (*bench().lab.cpu, *(more if name == "25_dispatch" else ()))
     lab = msgspec.structs.replace(bench().lab, architectures=(90,), cpu=cases)
     hopper = msgspec.structs.replace(bench(), lab=lab)

@@ -59,9 +59,12 @@ def python(program: str, folder: Path, cpu_s: float, mode: str = "off") -> Compl
 
 
 def test_waiting_for_a_core_is_free(tmp_path: Path, busy_core: None) -> None:
-    done = python(BURN.format(0.3), tmp_path, cpu_s=0.6)
-    assert done.ok
-    assert done.seconds > 0.7, "the core was not busy enough for this test to say anything"
+    for _ in range(5):
+        done = python(BURN.format(0.5), tmp_path, cpu_s=0.7)
+        assert done.ok
+        if done.seconds > 0.8:  # the core was busy enough to say anything
+            break
+    assert done.seconds > 0.8
     late = python(BURN.format(60), tmp_path, cpu_s=0.3)
     assert late.timed_out and not late.starved
 
