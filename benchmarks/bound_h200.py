@@ -14,20 +14,20 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.machine import machine, table
-from grader import gpus
-from grader.build import build
-from grader.devices.cpu import read_declarations
-from grader.devices.gpu.bench import SharedBench
-from grader.devices.gpu.replay import Replay, load_module
-from grader.devices.probe import first_gpu_arch, gpu_names
+from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.plan_replay import Replay, load_module
+from grader.backends.probe import first_gpu_arch, gpu_names
+from grader.backends.simulator.device import read_declarations
+from grader.compile.building import build
 from grader.errors import Rejected
-from grader.explain import explain
-from grader.inputs import fresh_key
+from grader.hardware import gpus
 from grader.model import Bound, Mnk, Plan, Record
-from grader.record import record
-from grader.sandbox import Sandbox
-from grader.submission import load_submission
-from grader.toolchain import find_toolchain
+from grader.performance.explanation import explain
+from grader.problems.inputs import fresh_key
+from grader.record.recording import record
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import find_toolchain
 
 ROOT = Path(__file__).parents[1]
 SIZES = (2048, 4096, 8192)

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.machine import machine, table
-from grader import store
 from grader.model import Result
+from grader.results import store
 
 ROOT = Path(__file__).parents[1]
 STUDENTS, KILLS, MOST_MINUTES = 200, 5, 6

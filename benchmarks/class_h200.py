@@ -15,9 +15,9 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.machine import machine, table
-from grader import store
-from grader.devices.probe import gpu_names
+from grader.backends.probe import gpu_names
 from grader.model import Result
+from grader.results import store
 
 ROOT = Path(__file__).parents[1]
 STUDENTS = 20

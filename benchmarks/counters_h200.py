@@ -19,21 +19,21 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.machine import machine, table
-from grader.build import build
-from grader.devices.cpu import read_declarations
-from grader.devices.gpu.messages import Watching
-from grader.devices.probe import first_gpu_arch, gpu_names
+from grader.backends.gpu.gpu_messages import Watching
+from grader.backends.probe import first_gpu_arch, gpu_names
+from grader.backends.simulator.device import read_declarations
+from grader.compile.building import build
 from grader.errors import Rejected
-from grader.explain.compare import Compared, compare, total
-from grader.explain.join import count
-from grader.explain.profiler import Profile, profile
 from grader.model import KernelCounts, Launch, Mnk, Plan, Record
-from grader.record import record
-from grader.sandbox import Sandbox
-from grader.sass import disassemble
-from grader.sim import Sampler
-from grader.submission import load_submission
-from grader.toolchain import find_toolchain
+from grader.performance.compare import Compared, compare, total
+from grader.performance.join import count
+from grader.performance.profiler import Profile, profile
+from grader.performance.sass import disassemble
+from grader.record.recording import record
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import find_toolchain
+from ptxsim import Sampler
 
 ROOT = Path(__file__).parents[1]
 WIDE = ROOT / "benchmarks" / "bank_patterns"  # loads of shared memory by all lanes

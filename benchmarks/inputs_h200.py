@@ -20,22 +20,22 @@ import cupy
 import msgspec
 
 from benchmarks.judge_h200 import ALICE, Kernel, measured
-from grader.devices import CaseOutcome, PlannedCase
-from grader.devices.cpu import read_declarations
-from grader.devices.gpu.bench import SharedBench
-from grader.devices.gpu.measure import MeasuredCase, time_case, verify_case
-from grader.devices.gpu.messages import GpuJob
-from grader.devices.gpu.replay import load_module
-from grader.devices.gpu.untimed import hold_to_pace
-from grader.devices.probe import first_gpu_arch
-from grader.grading import Bench, grade
-from grader.inputs import fresh_key
-from grader.lab import Case, Lab, load_lab
+from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.gpu_messages import GpuJob
+from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
+from grader.backends.gpu.plan_replay import load_module
+from grader.backends.gpu.untimed import hold_to_pace
+from grader.backends.probe import first_gpu_arch
+from grader.backends.protocol import CaseOutcome, PlannedCase
+from grader.backends.simulator.device import read_declarations
+from grader.grading.pipeline import Bench, grade
+from grader.labs.lab import Case, Lab, load_lab
 from grader.model import Build, Mnk, Plan, Result
-from grader.record import record
-from grader.sandbox import Sandbox
-from grader.submission import load_submission
-from grader.toolchain import find_toolchain
+from grader.problems.inputs import fresh_key
+from grader.record.recording import record
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import find_toolchain
 from tests.corpus import HONEST, Cheat, cheats
 
 FAMILIES = (

@@ -19,22 +19,22 @@ from pathlib import Path
 
 import cupy
 
-from grader import scoring
-from grader.build import build
-from grader.devices import PlannedCase
-from grader.devices.cpu import read_declarations
-from grader.devices.gpu.bench import SharedBench
-from grader.devices.gpu.measure import MeasuredCase, time_case
-from grader.devices.gpu.messages import GpuJob
-from grader.devices.gpu.replay import load_module
-from grader.devices.probe import first_gpu_arch
-from grader.grading import Bench, grade
-from grader.lab import load_lab
+from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.gpu_messages import GpuJob
+from grader.backends.gpu.measure import MeasuredCase, time_case
+from grader.backends.gpu.plan_replay import load_module
+from grader.backends.probe import first_gpu_arch
+from grader.backends.protocol import PlannedCase
+from grader.backends.simulator.device import read_declarations
+from grader.compile.building import build
+from grader.grading.pipeline import Bench, grade
+from grader.judging import scoring
+from grader.labs.lab import load_lab
 from grader.model import Build, Mnk, Plan, Result, Timing
-from grader.record import record
-from grader.sandbox import Sandbox
-from grader.submission import load_submission
-from grader.toolchain import Toolchain, find_toolchain
+from grader.record.recording import record
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import Toolchain, find_toolchain
 
 ALICE = Path(__file__).parents[1] / "submissions" / "alice"
 SIZES = (512, 1024, 2048, 3072, 4096, 8192)

@@ -14,15 +14,15 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.machine import machine, table
-from grader.build import build
-from grader.grading import Bench, grade
-from grader.lab import Case, load_lab
+from grader.compile.building import build
+from grader.grading.pipeline import Bench, grade
+from grader.labs.lab import Case, load_lab
 from grader.ladder.rungs import find_rungs
 from grader.model import LineCount, Mnk, Verdict
-from grader.sandbox import Sandbox
-from grader.sass import disassemble, summarise
-from grader.submission import load_submission
-from grader.toolchain import find_toolchain
+from grader.performance.sass import disassemble, summarise
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import find_toolchain
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 SIZE = Mnk(m=256, n=128, k=64)  # whole tiles for every rung

@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 
 from benchmarks.machine import machine, table
-from grader.devices.probe import gpu_names
+from grader.backends.probe import gpu_names
 
 SOURCE = Path(__file__).with_name("latencies.cu")
 LINES = 2048  # whose latencies are looked at one by one

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from benchmarks.machine import machine, table
-from grader import store
+from grader.results import store
 
 ROOT = Path(__file__).parents[1]
 STUDENTS, ATTEMPTS = 2500, 4

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from grader.toolchain import find_toolchain
+from grader.toolchain.discovery import find_toolchain
 
 
 def machine() -> str:

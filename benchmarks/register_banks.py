@@ -22,9 +22,9 @@ import cupy
 import numpy as np
 
 from benchmarks.machine import machine
-from grader.devices.probe import first_gpu_arch, gpu_names
+from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.model import Record
-from grader.toolchain import find_toolchain
+from grader.toolchain.discovery import find_toolchain
 
 SLOTS, REST = 256, 4  # instructions of the loop: FFMA, others
 ROUNDS = 400

@@ -13,19 +13,19 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from grader.build import build
-from grader.devices import PlannedCase
-from grader.devices.cpu import read_declarations
-from grader.devices.gpu.bench import SharedBench
-from grader.devices.gpu.measure import MeasuredCase, verify_case
-from grader.devices.gpu.memory import PlanMemory
-from grader.devices.gpu.replay import load_module
-from grader.devices.probe import first_gpu_arch
+from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.measure import MeasuredCase, verify_case
+from grader.backends.gpu.memory import PlanMemory
+from grader.backends.gpu.plan_replay import load_module
+from grader.backends.probe import first_gpu_arch
+from grader.backends.protocol import PlannedCase
+from grader.backends.simulator.device import read_declarations
+from grader.compile.building import build
 from grader.model import Build, Mnk, Plan
-from grader.record import record
-from grader.sandbox import Sandbox
-from grader.submission import load_submission
-from grader.toolchain import find_toolchain
+from grader.record.recording import record
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import find_toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTENTS = (512, 1024, 4096)

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.machine import machine, table
-from grader import verify
-from grader.build import build
-from grader.devices.cpu import read_declarations
-from grader.grading import Bench, grade
-from grader.inputs import make_inputs
-from grader.lab import load_lab
+from grader.backends.simulator.device import read_declarations
+from grader.compile.building import build
+from grader.grading.pipeline import Bench, grade
+from grader.labs.lab import load_lab
 from grader.model import Mnk, Plan
-from grader.record import record
-from grader.sandbox import Sandbox
-from grader.sim import SimLimits, Simulator
-from grader.submission import load_submission
-from grader.toolchain import find_toolchain
+from grader.problems import product as verify
+from grader.problems.inputs import make_inputs
+from grader.record.recording import record
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import find_toolchain
+from ptxsim import SimLimits, Simulator
 
 ROOT = Path(__file__).parents[1]
 CORRECT = ROOT / "tests" / "fixtures" / "correct"

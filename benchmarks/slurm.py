@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from benchmarks.machine import machine
-from grader.native import cache_folder
+from grader.toolchain.native import cache_folder
 from tests.slurm.cluster import Cluster
 
 ROOT = Path(__file__).parents[1]

@@ -13,9 +13,9 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.machine import machine, table
-from grader.inputs import KEY_BYTES, Floats, make_inputs
 from grader.model import Mnk
-from grader.verify import Doubles, tolerance
+from grader.problems.inputs import KEY_BYTES, Floats, make_inputs
+from grader.problems.product import Doubles, tolerance
 
 EXTENT = 48
 DEPTHS = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)

@@ -18,7 +18,7 @@ submission in one way and ``judge`` can write it down in one way.
 from __future__ import annotations
 
 from grader.model import BuildInfo, Finding, Verdict
-from grader.reading import one_line
+from grader.submission.reading import one_line
 
 
 class GraderError(Exception):

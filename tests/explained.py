@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from grader.build import build
-from grader.devices.cpu import read_declarations
-from grader.explain.join import count
-from grader.explain.steps import MainLoop, main_loop_steps
+from grader.backends.simulator.device import read_declarations
+from grader.compile.building import build
 from grader.model import Build, KernelCounts, Mnk, Plan
-from grader.record import record
-from grader.sass import Function, disassemble
-from grader.sim import LaunchSample, Sampler
-from grader.sim.sampling import SOME
-from grader.submission import load_submission
+from grader.performance.join import count
+from grader.performance.loop_steps import MainLoop, main_loop_steps
+from grader.performance.sass import Function, disassemble
+from grader.record.recording import record
+from grader.submission.folder import load_submission
+from ptxsim import LaunchSample, Sampler
+from ptxsim.sampling import SOME
 from tests import test_fixtures
 
 ROOT = Path(__file__).parents[1]

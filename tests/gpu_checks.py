@@ -11,24 +11,25 @@ import cupy
 import msgspec
 
 from benchmarks.verification import numbered_keys
-from grader import inputs, judge
-from grader.build import build
-from grader.devices import PlannedCase
-from grader.devices.cpu import read_declarations
-from grader.devices.gpu.bench import SharedBench
-from grader.devices.gpu.measure import MeasuredCase, time_case, verify_case
-from grader.devices.gpu.memory import PlanMemory
-from grader.devices.gpu.messages import GpuJob
-from grader.devices.gpu.replay import load_module
-from grader.devices.probe import first_gpu_arch
+from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.gpu_messages import GpuJob
+from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
+from grader.backends.gpu.memory import PlanMemory
+from grader.backends.gpu.plan_replay import load_module
+from grader.backends.probe import first_gpu_arch
+from grader.backends.protocol import PlannedCase
+from grader.backends.simulator.device import read_declarations
+from grader.cli.scaffold import find_starter
+from grader.compile.building import build
 from grader.errors import MachineError
-from grader.lab import Rules
+from grader.judging import verdicts as judge
+from grader.labs.lab import Rules
 from grader.model import Mnk, Plan
-from grader.record import record
-from grader.sandbox import Sandbox
-from grader.scaffold import find_starter
-from grader.submission import load_submission
-from grader.toolchain import find_toolchain
+from grader.problems import inputs
+from grader.record.recording import record
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import find_toolchain
 
 SIZE = Mnk(m=300, n=700, k=501)
 KEYS = numbered_keys(7)

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from grader.model import Allocation, Dim3, Launch, Mnk, Plan
-from grader.sim import SimLimits, SimOutcome, Simulator
-from grader.toolchain import find_toolchain
+from grader.toolchain.discovery import find_toolchain
+from ptxsim import SimLimits, SimOutcome, Simulator
 
 FIRST_ADDRESS = 0x7F00_0000_0000
 SPACING = 1 << 32

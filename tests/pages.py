@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from grader.ladder import HostLoop, HostRun, Ladder, make_ladder
+from grader.ladder.document import HostLoop, HostRun, Ladder, make_ladder
 from grader.ladder.rungs import Rung, find_rungs
 from grader.ladder.standing import standing
 from grader.model import (

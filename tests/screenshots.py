@@ -12,11 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from grader import store
-from grader.ladder import shipped_ladders
-from grader.ladder.render import html as ladder_page
-from grader.similar import Work, find_pairs
-from grader.similar.render import html as similar_page
+from grader.course.similar.comparison import Work, find_pairs
+from grader.course.similar.similar_render import html as similar_page
+from grader.ladder.document import shipped_ladders
+from grader.ladder.ladder_render import html as ladder_page
+from grader.results import store
 from tests.browser import chromium
 from tests.test_similar import CORRECT, DISGUISED
 

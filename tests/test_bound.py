@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from grader import gpus
-from grader.explain.bound import bound
+from grader.hardware import gpus
 from grader.model import Bound, KernelCounts, KernelInfo, Mnk, Traffic
+from grader.performance.bound import bound
 from tests.explained import ALICE, FIXTURES, built, counts, loops, rung
 
 NOTHING = Traffic(requests=0, cost=0, lines=0, bytes=0)

@@ -14,22 +14,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader import native, toolchain
-from grader.build import build, coloured
-from grader.build import cache as build_cache
-from grader.build.diagnostics import first_error, readable
-from grader.build.elf import Damaged, Elf
-from grader.build.entry import ENTRY, INCLUDE
-from grader.build.figures import kernels
-from grader.build.steps import Workshop, link
-from grader.devices.cpu import read_declarations
+from grader.backends.simulator.device import read_declarations
+from grader.compile import build_cache
+from grader.compile.building import build, coloured
+from grader.compile.diagnostics import first_error, readable
+from grader.compile.elf import Damaged, Elf
+from grader.compile.entry import ENTRY, INCLUDE
+from grader.compile.figures import kernels
+from grader.compile.steps import Workshop, link
 from grader.errors import Rejected, ToolchainError
 from grader.model import Build, KernelInfo, Mnk, Plan, Verdict
-from grader.ptx import read_module
-from grader.record import record
-from grader.sandbox import Limits, Sandbox
-from grader.submission import load_submission
-from grader.toolchain import Toolchain, find_toolchain
+from grader.record.recording import record
+from grader.sandbox.running import Limits, Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain import discovery as toolchain
+from grader.toolchain import native
+from grader.toolchain.discovery import Toolchain, find_toolchain
+from ptxsim.frontend import read_module
 
 ROOT = Path(__file__).parent.parent
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()

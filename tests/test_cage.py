@@ -13,16 +13,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader import bubblewrap
-from grader.devices.cpu import CpuDevice
-from grader.devices.process import Cage, WorkerProcess, for_a_gpu
+from grader.backends.process import Cage, WorkerProcess, for_a_gpu
+from grader.backends.simulator.device import CpuDevice
 from grader.errors import MachineError
-from grader.explain import worker as explaining
-from grader.lab import load_lab
+from grader.labs.lab import load_lab
 from grader.model import Build, Launch, Verdict
-from grader.native import cache_folder
-from grader.sandbox import Limits, Sandbox
-from grader.sim.engine import engine_library
+from grader.performance import sampling_worker as explaining
+from grader.sandbox import bubblewrap
+from grader.sandbox.running import Limits, Sandbox
+from grader.toolchain.native import cache_folder
+from ptxsim.engine import engine_library
 from tests.kernels import compiled
 from tests.test_devices import build, lab, misbehaving, planned, run
 
@@ -64,7 +64,9 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("module", ["grader.devices.worker", explaining.__name__])
+@pytest.mark.parametrize(
+    "module", ["grader.backends.simulator.simulation_worker", explaining.__name__]
+)
 def test_a_worker_has_no_environment_and_no_way_out(
     module: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,7 +221,7 @@ def test_last_words_hold_no_address_and_no_folder(build: Build) -> None:
 def test_a_worker_that_does_not_listen_holds_nobody_up(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.devices.cpu._READ_SECONDS", 0.3)
+    monkeypatch.setattr("grader.backends.simulator.device._READ_SECONDS", 0.3)
     build.ptx.write_text("x" * (1 << 22))
     with pytest.raises(MachineError, match="no answer within"):
         run((sys.executable, "-c", "import time; time.sleep(60)"), build, [planned(0)])

@@ -19,13 +19,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from grader import store
-from grader.grading import Bench, Graded, grade
-from grader.lab import Case, load_lab
+from grader.grading.pipeline import Bench, Graded, grade
+from grader.labs.lab import Case, load_lab
 from grader.model import Mnk, Verdict
 from grader.report import html, terminal
-from grader.sandbox import Sandbox
-from grader.toolchain import find_toolchain
+from grader.results import store
+from grader.sandbox.running import Sandbox
+from grader.toolchain.discovery import find_toolchain
 from tests import cheat_table
 from tests.corpus import HONEST, Cheat, cheats, lay_out
 from tests.results import make_result

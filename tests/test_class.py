@@ -16,13 +16,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader import store
-from grader.classroom.pool import Queue, grade_all, lanes
-from grader.classroom.roll import Entrant, call_roll
-from grader.classroom.worker import Kind, Setup, Task
+from grader.course.class_run.class_worker import Kind, Setup, Task
+from grader.course.class_run.pool import Queue, grade_all, lanes
+from grader.course.class_run.roll import Entrant, call_roll
 from grader.errors import UsageError
 from grader.model import Result, Verdict
-from grader.submission import load_listed
+from grader.results import store
+from grader.submission.folder import load_listed
 
 ROOT = Path(__file__).parents[1]
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
@@ -53,7 +53,15 @@ def class_of(folder: Path, texts: dict[str, str]) -> Path:
 
 
 def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "grader.cli", "class", "--device", "cpu", *map(str, arguments)]
+    return [
+        sys.executable,
+        "-m",
+        "grader.cli",
+        "class",
+        "--device",
+        "cpu",
+        *map(str, arguments),
+    ]
 
 
 def environment() -> dict[str, str]:

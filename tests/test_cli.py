@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import store
 from grader.model import Verdict
+from grader.results import store
 from tests.results import RACE, WRONG, make_result
 
 ROOT = Path(__file__).parents[1]

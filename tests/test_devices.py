@@ -15,22 +15,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.devices import CaseOutcome, PlannedCase, Progress
-from grader.devices.cpu import CpuDevice
+from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
+from grader.backends.simulator.device import CpuDevice
 from grader.errors import MachineError
-from grader.lab import Lab, load_lab
+from grader.labs.lab import Lab, load_lab
 from grader.model import Allocation, Build, Mnk, Plan, Verdict
-from grader.sandbox import Mode, Sandbox
+from grader.sandbox.running import Mode, Sandbox
 
 FAKE = """\
 import os, sys, threading, time
 from pathlib import Path
 import numpy as np
-from grader.devices import worker
+from grader.backends.simulator import simulation_worker as worker
 from grader.errors import Rejected, ToolchainError
 from grader.model import Verdict
-from grader.record.layout import Interface
-from grader.sim import SimOutcome
+from ptxsim.frontend.interface import Interface
+from ptxsim import SimOutcome
 
 class Fake:
     declared = Interface(entries={{}}, symbols={{}})
@@ -206,7 +206,7 @@ def test_a_failing_worker_is_the_machines_fault_in_one_line(
 def test_a_silent_worker_is_given_up_and_killed(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.devices.cpu._READ_SECONDS", 0.3)
+    monkeypatch.setattr("grader.backends.simulator.device._READ_SECONDS", 0.3)
     command = (sys.executable, "-c", "import time; time.sleep(600)")
     started = time.monotonic()
     with pytest.raises(MachineError, match="no answer within"):
@@ -236,9 +236,9 @@ def test_leaving_kills_the_worker_and_its_children(tmp_path: Path) -> None:
 def test_a_worker_whose_grader_was_killed_ends() -> None:
     grader = (
         "import sys, time\n"
-        "from grader.devices.cpu import CpuDevice\n"
-        "from grader.lab import load_lab\n"
-        "from grader.sandbox import Mode, Sandbox\n"
+        "from grader.backends.simulator.device import CpuDevice\n"
+        "from grader.labs.lab import load_lab\n"
+        "from grader.sandbox.running import Mode, Sandbox\n"
         "device = CpuDevice(Sandbox.open(), load_lab().limits).__enter__()\n"
         "print(device._worker.pid, flush=True)\n"
         "time.sleep(600)"

@@ -14,10 +14,10 @@ import pytest
 
 from grader.errors import Rejected
 from grader.model import Allocation, Copy, Launch, Memset, Mnk, Plan, SymbolWrite, Verdict
-from grader.ptx import read_module
-from grader.sim import SimLimits, SimOutcome, Simulator
-from grader.sim.engine import REFUSED, load_engine
-from grader.sim.program import Builder
+from ptxsim import SimLimits, SimOutcome, Simulator
+from ptxsim.engine import REFUSED, load_engine
+from ptxsim.frontend import read_module
+from ptxsim.lowering.program import Builder
 from tests.kernels import FIRST_ADDRESS, SPACING, run, run_ptx
 
 MODULE = """

@@ -12,18 +12,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from grader import gpus, grading
-from grader.devices import CaseOutcome, PlannedCase, Progress
-from grader.devices.cpu import CpuDevice, read_declarations
+from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
+from grader.backends.simulator.device import CpuDevice, read_declarations
 from grader.errors import MachineError
-from grader.explain import explain
-from grader.explain.structure import ffma_while_loading, waits_to_store
-from grader.grading import grade, stages
-from grader.lab import Lab
+from grader.grading import pipeline as grading
+from grader.grading import stages
+from grader.grading.pipeline import grade
+from grader.hardware import gpus
+from grader.labs.lab import Lab
 from grader.model import Build, Explanation, Mnk, Plan, Verdict
-from grader.record import record
-from grader.sass import main_loop_code
-from grader.submission import load_submission
+from grader.performance.explanation import explain
+from grader.performance.sass import main_loop_code
+from grader.performance.structure import ffma_while_loading, waits_to_store
+from grader.record.recording import record
+from grader.submission.folder import load_submission
 from tests import test_fixtures
 from tests.explained import ALICE, FIXTURES, ROOT, built, functions, rung
 

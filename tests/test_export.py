@@ -10,11 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader import export, store
+from grader.course import export
+from grader.course.leaderboard.ranking import Board, Entry, make_boards
+from grader.course.roster import read_roster
 from grader.errors import UsageError
-from grader.leaderboard import Board, Entry, make_boards
 from grader.model import Result, Verdict
-from grader.roster import read_roster
+from grader.results import store
 from tests.pages import gpu_result
 from tests.results import RACE, RIGHT, WRONG, make_result
 from tests.test_leaderboard import grade, keep

@@ -19,12 +19,12 @@ from typing import ClassVar
 
 import pytest
 
-from grader import store
 from grader.model import Verdict
-from grader.native import cache_folder
-from grader.record import prepare_recorder
-from grader.sim.engine import load_engine
-from grader.toolchain import find_toolchain
+from grader.record.recording import prepare_recorder
+from grader.results import store
+from grader.toolchain.discovery import find_toolchain
+from grader.toolchain.native import cache_folder
+from ptxsim.engine import load_engine
 
 ROOT = Path(__file__).parents[1]
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
@@ -100,7 +100,7 @@ class Processes:
     """The processes that work in a folder of their own, by what they do."""
 
     ROLES: ClassVar = {
-        "grader.devices.worker": "simulator",
+        "grader.backends.simulator.simulation_worker": "simulator",
         "recorder-": "recorder",
         "nvcc": "compiler",
         "cicc": "compiler",

@@ -17,15 +17,16 @@ import pytest
 import yaml
 from rich.console import Console
 
-from grader import sass, store
-from grader.build import build
-from grader.grading import Bench, Graded, grade
-from grader.lab import load_lab
+from grader.compile.building import build
+from grader.grading.pipeline import Bench, Graded, grade
+from grader.labs.lab import load_lab
 from grader.model import Finding, Record, Result, Severity, Verdict
+from grader.performance import sass
 from grader.report import terminal, text
-from grader.sandbox import Sandbox
-from grader.submission import load_submission
-from grader.toolchain import find_toolchain
+from grader.results import store
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import find_toolchain
 
 FIXTURES = Path(__file__).parent / "fixtures"
 FOLDERS = sorted(path.parent for path in FIXTURES.glob("*/*/expect.yaml"))

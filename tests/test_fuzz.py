@@ -23,21 +23,21 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from grader import store
-from grader.classroom.roll import call_roll
+from grader.course.class_run.roll import call_roll
+from grader.course.leaderboard import board_render as boards
+from grader.course.leaderboard.ranking import make_boards, read_entries
+from grader.course.roster import late, read_roster
 from grader.errors import GraderError, LabError, Rejected, StoreError, UsageError
-from grader.lab import DEFAULT_LAB, load_lab
-from grader.leaderboard import make_boards, read_entries
-from grader.leaderboard import render as boards
+from grader.hardware.targets import target_for
+from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.model import Finding, KernelInfo, Mnk, Plan, Severity, Verdict
-from grader.ptx import PtxError, parse
-from grader.record.bounds import addresses
-from grader.record.check import Known, flaw
-from grader.record.layout import Interface, Symbol, read_interface
-from grader.record.targets import target_for
+from grader.record.plan_bounds import addresses
+from grader.record.plan_check import Known, flaw
 from grader.report import html, terminal
-from grader.roster import late, read_roster
-from grader.submission import load_submission
+from grader.results import store
+from grader.submission.folder import load_submission
+from ptxsim.frontend import PtxError, parse
+from ptxsim.frontend.interface import Interface, Symbol, read_interface
 from tests.results import RACE, WRONG, make_result
 
 MORE = int(os.environ.get("SGEMM_FUZZ", "0"))

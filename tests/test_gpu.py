@@ -15,15 +15,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.devices.probe import first_gpu_arch
-from grader.grading import Bench, grade
-from grader.lab import Case, Lab, load_lab
-from grader.ladder import stored_ladders
+from grader.backends.probe import first_gpu_arch
+from grader.grading.pipeline import Bench, grade
+from grader.labs.lab import Case, Lab, load_lab
+from grader.ladder.document import stored_ladders
 from grader.model import Mnk, Result, Verdict
-from grader.record import target_for
+from grader.record.recording import target_for
 from grader.report.text import score_block
-from grader.sandbox import Sandbox
-from grader.toolchain import find_toolchain
+from grader.sandbox.running import Sandbox
+from grader.toolchain.discovery import find_toolchain
 from tests.corpus import CHEATS, HONEST, Cheat, cheats
 
 pytestmark = [

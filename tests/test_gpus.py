@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader import gpus
-from grader.gpus import MULTIPROCESSORS, occupancy
+from grader.hardware import gpus
+from grader.hardware.gpus import MULTIPROCESSORS, occupancy
 from grader.model import GpuInfo
 
 

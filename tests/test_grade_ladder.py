@@ -11,10 +11,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from grader import cli, store
-from grader.commands.boards import known_ladders
+from grader.cli import main as cli
+from grader.cli.boards import known_ladders
+from grader.course.leaderboard.ranking import read_entries
 from grader.errors import MachineError, StoreError, UsageError
-from grader.ladder import (
+from grader.ladder.document import (
     SCHEMA,
     Ladder,
     document_path,
@@ -25,14 +26,14 @@ from grader.ladder import (
     stored_ladders,
 )
 from grader.ladder.host import run_host
+from grader.ladder.ladder_render import html, terminal
 from grader.ladder.pictures import legend
-from grader.ladder.render import html, terminal
 from grader.ladder.rungs import find_reference, find_rungs
 from grader.ladder.standing import standing
-from grader.leaderboard import read_entries
 from grader.model import LabRef, Verdict
 from grader.report import html as report
 from grader.report import text
+from grader.results import store
 from tests.browser import Browser, chromium
 from tests.pages import (
     H200,

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader import inputs
-from grader.inputs import (
+from grader.model import Mnk
+from grader.problems import inputs
+from grader.problems.inputs import (
     KEY_BYTES,
     Floats,
     chacha_blocks,
@@ -17,7 +18,6 @@ from grader.inputs import (
     make_inputs,
     values,
 )
-from grader.model import Mnk
 from tests import kernels
 
 CHECKS = Path(inputs.__file__).parent / "devices" / "gpu" / "checks.cu"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks import counters_h200
-from grader.explain.compare import Compared, compare, total
-from grader.explain.conservation import conserve
 from grader.model import KernelCounts
-from grader.sass import Function, Loop
-from grader.sass.code import Block
-from grader.toolchain import find_toolchain
+from grader.performance.compare import Compared, compare, total
+from grader.performance.conservation import conserve
+from grader.performance.sass import Function, Loop
+from grader.performance.sass.code import Block
+from grader.toolchain.discovery import find_toolchain
 from tests.explained import ALICE, FIXTURES, ROOT, built, counts, functions, rung
 
 N = 512

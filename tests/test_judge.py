@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from grader import judge
-from grader.devices import CaseOutcome, refused
+from grader.backends.protocol import CaseOutcome, refused
 from grader.errors import Rejected
-from grader.lab import Case, Rules
+from grader.judging import verdicts as judge
+from grader.labs.lab import Case, Rules
 from grader.model import CaseResult, ErrorStats, Finding, LineCount, Mnk, Severity, Verdict
 
 SIZE = Mnk(m=2, n=3, k=5)

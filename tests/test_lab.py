@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.errors import LabError
-from grader.lab import DEFAULT_LAB, load_lab
+from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.model import Mnk
 
 SMALL = """\

@@ -12,13 +12,13 @@ import pytest
 
 from benchmarks.ladder.variants import parse
 from benchmarks.ladder_counts import formula_bytes, tile
-from grader.build import build
-from grader.grading import Bench, grade
-from grader.lab import Case
+from grader.compile.building import build
+from grader.grading.pipeline import Bench, grade
+from grader.labs.lab import Case
 from grader.ladder.host import run_host
 from grader.model import KernelSass, Mnk, Verdict
-from grader.sass import disassemble, summarise
-from grader.submission import load_submission
+from grader.performance.sass import disassemble, summarise
+from grader.submission.folder import load_submission
 from tests import test_fixtures
 
 REFERENCE = Path(__file__).parents[1] / "reference"

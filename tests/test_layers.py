@@ -10,37 +10,9 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "grader"
 ORDER = (
-    *(
-        "model",
-        "reading",
-        "errors",
-        "complaints",
-        "gpus",
-        "lab",
-        "submission",
-        "toolchain",
-        "native",
-        "seccomp",
-        "meter",
-        "children",
-        "bubblewrap",
-        "sandbox",
-    ),
-    *("ptx", "build", "record", "sim", "inputs"),
-    *("verify", "timing", "peaks", "devices", "judge", "scoring"),
-    *("sass", "explain", "store"),
-    *(
-        "report",
-        "ladder",
-        "similar",
-        "roster",
-        "leaderboard",
-        "export",
-        "scaffold",
-        "grading",
-        "doctor",
-    ),
-    *("classroom", "commands", "cli"),
+    *("ptxsim", "errors", "model", "hardware", "labs", "submission", "sandbox", "toolchain"),
+    *("problems", "compile", "record", "backends", "judging", "performance", "results"),
+    *("report", "ladder", "grading", "course", "cli"),
 )
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -15,12 +15,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from grader import store
+from grader.course.leaderboard import board_render as render
+from grader.course.leaderboard.pseudonyms import load_key, pseudonym
+from grader.course.leaderboard.ranking import Board, make_boards, read_entries
+from grader.course.roster import Roster, moment, read_roster
 from grader.errors import UsageError
-from grader.leaderboard import Board, make_boards, read_entries, render
-from grader.leaderboard.pseudonyms import load_key, pseudonym
 from grader.model import SCHEMA_VERSION, GpuInfo, Result, Verdict
-from grader.roster import Roster, moment, read_roster
+from grader.results import store
 from tests.browser import chromium
 from tests.pages import H200, RUNGS, gpu_result, sample_ladder
 from tests.results import RIGHT, WRONG, make_result

@@ -18,16 +18,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader import build as building
-from grader.devices.cpu import read_declarations
+from grader.backends.simulator.device import read_declarations
+from grader.compile import building
 from grader.errors import MachineError, Rejected
-from grader.grading import Bench, grade
-from grader.lab import Case, load_lab
+from grader.grading.pipeline import Bench, grade
+from grader.labs.lab import Case, load_lab
 from grader.model import Mnk, Plan, Verdict
-from grader.record import record
-from grader.sandbox import Completed, Limits, Sandbox
-from grader.submission import load_submission
-from grader.toolchain import find_toolchain
+from grader.record.recording import record
+from grader.sandbox.running import Completed, Limits, Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import find_toolchain
 from tests.corpus import HONEST
 
 BUSY = 4  # processes for each core
@@ -90,7 +90,7 @@ def test_all_processes_are_charged_the_dead_ones_too(tmp_path: Path) -> None:
 def test_a_machine_that_gives_no_time_is_told_from_a_program_that_takes_too_much(
     tmp_path: Path, busy_core: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.meter.PATIENCE", 1)
+    monkeypatch.setattr("grader.sandbox.meter.PATIENCE", 1)
     done = python(BURN.format(60), tmp_path, cpu_s=0.8)
     assert done.starved and not done.timed_out and not done.ok and not done.killed
     assert done.charged < 0.8
@@ -99,7 +99,7 @@ def test_a_machine_that_gives_no_time_is_told_from_a_program_that_takes_too_much
 def test_a_compiler_without_time_is_the_machines_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.meter.PATIENCE", 0.01)
+    monkeypatch.setattr("grader.sandbox.meter.PATIENCE", 0.01)
     runs: list[Completed] = []
     run = Sandbox.run
 
@@ -183,7 +183,7 @@ def test_host_code_is_charged_for_sleep_and_work_but_not_for_others(
 def test_host_code_without_time_is_the_machines_fault(
     host: Recorder, busy_core: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.record.PATIENCE", 1)
+    monkeypatch.setattr("grader.record.recording.PATIENCE", 1)
     with pytest.raises(MachineError, match=r"too busy to give host code its 0\.8 s of CPU time"):
         host(NEVER_ENDS, 0.8)
 
@@ -216,7 +216,7 @@ def test_limits_of_the_shell_below_ours_hold_instead(tmp_path: Path) -> None:
     program = (
         "import resource\n"
         "from pathlib import Path\n"
-        "from grader.sandbox import *\n"
+        "from grader.sandbox.running import *\n"
         "for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE):\n"
         "    resource.setrlimit(kind, (200, 200))\n"
         "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"

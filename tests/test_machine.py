@@ -20,10 +20,10 @@ from pathlib import Path
 
 import pytest
 
-from grader import store
 from grader.errors import ToolchainError
 from grader.model import Verdict
-from grader.toolchain import _ask, find_host_compiler
+from grader.results import store
+from grader.toolchain.discovery import _ask, find_host_compiler
 from tests.test_faults import (
     ALICE,
     STARTER,
@@ -261,7 +261,7 @@ def test_a_broken_nvcc(text: str, words: str, place: Path) -> None:
 
 
 def test_an_nvcc_that_hangs(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.toolchain._ANSWER_S", 0.2)
+    monkeypatch.setattr("grader.toolchain.discovery._ANSWER_S", 0.2)
     with pytest.raises(ToolchainError, match=r"does not answer as nvcc does .*timed out"):
         _ask(script(place / "nvcc", "exec sleep 60"))
 

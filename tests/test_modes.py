@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from grader import scoring, store
-from grader.lab import Case, Checkpoint, Scoring
+from grader.backends.statistics import Pair, find_modes, summarise
+from grader.judging import scoring
+from grader.labs.lab import Case, Checkpoint, Scoring
 from grader.model import Environment, GpuInfo, Mnk, Modes, Timing, Verdict
 from grader.report import html, terminal
-from grader.timing import Pair, find_modes, summarise
+from grader.results import store
 from tests.results import RIGHT, make_result
 
 SIZE = Mnk(m=8192, n=8192, k=8192)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import native
 from grader.errors import ToolchainError
+from grader.toolchain import native
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.gpus import MULTIPROCESSORS, occupancy
-from grader.native import compile_native
-from grader.toolchain import find_toolchain
+from grader.hardware.gpus import MULTIPROCESSORS, occupancy
+from grader.toolchain.discovery import find_toolchain
+from grader.toolchain.native import compile_native
 
 SOURCE = Path(__file__).parent / "occupancy" / "header.cpp"
 CONFIGURATIONS = 4000

@@ -14,15 +14,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader import native, store
+from grader.course.leaderboard import board_render as render
+from grader.course.leaderboard.ranking import make_boards, read_entries
+from grader.course.roster import read_roster
 from grader.errors import MachineError, StoreError, ToolchainError, UsageError
 from grader.grading.document import slurm_job
-from grader.leaderboard import make_boards, read_entries, render
 from grader.model import Result, Verdict
-from grader.native import cache_folder, lock_folder, locked
-from grader.reading import NotAFileError, one_line, read
 from grader.report.text import clean
-from grader.roster import read_roster
+from grader.results import store
+from grader.submission.reading import NotAFileError, one_line, read
+from grader.toolchain import native
+from grader.toolchain.native import cache_folder, lock_folder, locked
 from tests.results import make_result
 from tests.test_class import STARTER
 from tests.test_faults import ALICE, grade, place, run

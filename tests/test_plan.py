@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grader.hardware.targets import target_for
 from grader.model import (
     Allocation,
     Copy,
@@ -22,10 +23,9 @@ from grader.model import (
     PointerSlot,
     SymbolWrite,
 )
-from grader.record import bounds
-from grader.record.check import Known, flaw
-from grader.record.layout import Entry, Interface, Symbol
-from grader.record.targets import target_for
+from grader.record import plan_bounds as bounds
+from grader.record.plan_check import Known, flaw
+from ptxsim.frontend.interface import Entry, Interface, Symbol
 
 SIZE = Mnk(m=2, n=3, k=5)
 NAMES = ("A", "B", "C", "workspace 1", "table", "workspace 2")

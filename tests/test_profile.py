@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli import main
-from grader.devices.gpu.messages import Watching
-from grader.devices.probe import gpu_names
+from grader.backends.gpu.gpu_messages import Watching
+from grader.backends.probe import gpu_names
+from grader.cli.entry import main
 from grader.errors import MachineError
-from grader.explain import profiler
-from grader.explain.compare import compare, total
 from grader.model import Mnk, Plan
+from grader.performance import profiler
+from grader.performance.compare import compare, total
 from tests.explained import ALICE, counts
 
 TABLE = """\

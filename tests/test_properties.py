@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from grader.errors import Rejected
 from grader.model import Allocation, Dim3, Launch, Mnk, Plan
-from grader.sim import SimLimits, SimOutcome, Simulator
-from grader.toolchain import find_toolchain
+from grader.toolchain.discovery import find_toolchain
+from ptxsim import SimLimits, SimOutcome, Simulator
 from tests.fragments.generate import COUNT, VARIABLES, program
 
 FRAGMENTS = Path(__file__).parent / "fragments"

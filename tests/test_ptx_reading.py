@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.devices.probe import first_gpu_arch
+from grader.backends.probe import first_gpu_arch
 from grader.errors import Rejected
 from grader.model import Allocation, Launch, Mnk, Plan, Verdict
-from grader.ptx import PtxError, parse
-from grader.record.layout import read_interface
-from grader.sim import SimLimits, Simulator
-from grader.sim.module import initial_bytes
-from grader.toolchain import find_toolchain
+from grader.toolchain.discovery import find_toolchain
+from ptxsim import SimLimits, Simulator
+from ptxsim.frontend import PtxError, parse
+from ptxsim.frontend.interface import read_interface
+from ptxsim.lowering.variables import initial_bytes
 from tests.ptx_oddities import ODDITIES, Odd
 
 NOWHERE = Path("/nowhere")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import build as building
-from grader.devices.cpu import read_declarations
+from grader.backends.simulator.device import read_declarations
+from grader.compile import building
 from grader.errors import Rejected
 from grader.model import (
     Allocation,
@@ -26,11 +26,11 @@ from grader.model import (
     SymbolWrite,
     Verdict,
 )
-from grader.record import record
-from grader.record.layout import read_interface
-from grader.sandbox import Sandbox
-from grader.submission import load_submission
-from grader.toolchain import find_toolchain
+from grader.record.recording import record
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import find_toolchain
+from ptxsim.frontend.interface import read_interface
 
 FOLDER = Path(__file__).parent / "host"
 SOURCE = (FOLDER / "sgemm.cu").read_text().splitlines()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from grader import gpus
-from grader.explain.replay import Replayed, Why, replay
-from grader.explain.steps import Step, Unit
+from grader.hardware import gpus
+from grader.performance.issue_model import Replayed, Why, replay
+from grader.performance.loop_steps import Step, Unit
 
 H200 = gpus.MULTIPROCESSORS[90]
 TURING = gpus.MULTIPROCESSORS[75]

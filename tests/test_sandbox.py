@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from grader import bubblewrap
 from grader.errors import SandboxError
-from grader.sandbox import RESULT_FD_VARIABLE, Completed, Limits, Sandbox
+from grader.sandbox import bubblewrap
+from grader.sandbox.running import RESULT_FD_VARIABLE, Completed, Limits, Sandbox
 
 QUICK = Limits(cpu_s=5)
 needs_bubblewrap = pytest.mark.skipif(
@@ -178,7 +178,7 @@ def test_no_capabilities(tmp_path: Path) -> None:
 def test_ctrl_c_leaves_no_process(mode: str, tmp_path: Path) -> None:
     mark = f"61.{os.getpid()}"
     program = (
-        "from pathlib import Path; from grader.sandbox import *\n"
+        "from pathlib import Path; from grader.sandbox.running import *\n"
         f"print('ready', flush=True)\n"
         f"Sandbox.open({mode!r}).run(['/bin/sleep', '{mark}'], cwd=Path('/'),"
         " limits=Limits(cpu_s=60))"
@@ -199,7 +199,7 @@ def test_ctrl_c_while_a_process_is_started_leaves_none() -> None:
     mark = f"62.{os.getpid()}"
     program = (
         "import signal, subprocess\n"
-        "from pathlib import Path; from grader.sandbox import *\n"
+        "from pathlib import Path; from grader.sandbox.running import *\n"
         "class Early(subprocess.Popen):\n"
         "    def __init__(self, *given, **named):\n"
         "        super().__init__(*given, **named)\n"
@@ -231,7 +231,7 @@ def until(condition: Callable[[], bool], seconds: float = 5) -> None:
 
 
 def test_require_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.bubblewrap.working", lambda: None)
+    monkeypatch.setattr("grader.sandbox.bubblewrap.working", lambda: None)
     assert Sandbox.open("auto").kind == "rlimits"
     with pytest.raises(SandboxError, match="apt-get install bubblewrap"):
         Sandbox.open("require")

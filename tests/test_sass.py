@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli import main
+from grader.cli.entry import main
 from grader.model import KernelSass, SassLoop
-from grader.sass import find_tensor_cores, main_loop_code, parse, summarise
+from grader.performance.sass import find_tensor_cores, main_loop_code, parse, summarise
 from tests.explained import ALICE, FIXTURES, functions, rung
 
 LISTING = """\

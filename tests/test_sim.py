@@ -7,7 +7,7 @@ import pytest
 
 from grader.errors import Rejected
 from grader.model import Severity
-from grader.sim import SimOutcome
+from ptxsim import SimOutcome
 from tests.kernels import run
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from grader import cli
+from grader.cli import main as cli
+from grader.course.similar.comparison import Work, find_pairs
+from grader.course.similar.similar_render import html
 from grader.errors import MachineError
-from grader.similar import Work, find_pairs
-from grader.similar.render import html
 from tests.browser import Browser, chromium
 
 ROOT = Path(__file__).parents[1]
@@ -186,7 +186,7 @@ def test_a_text_that_the_tokeniser_chokes_on_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("grader.similar._CPU_SECONDS", 0.3)
+    monkeypatch.setattr("grader.course.similar.comparison._CPU_SECONDS", 0.3)
     (tmp_path / "class").mkdir()
     shutil.copy(CORRECT / "tiled_template" / "sgemm.cu", tmp_path / "class" / "ann.cu")
     (tmp_path / "class" / "bob.cu").write_text("int x;" + "\n" * 100_000 + "int y;")

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from grader import store
 from grader.model import Result, Verdict
-from grader.native import cache_folder
+from grader.results import store
+from grader.toolchain.native import cache_folder
 from tests.slurm.cluster import Cluster, missing
 
 ROOT = Path(__file__).parents[1]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader import store
 from grader.errors import StoreError
 from grader.model import Verdict
+from grader.results import store
 from tests.results import RACE, SHA, WRONG, make_result
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from grader.errors import Rejected, SubmissionError
-from grader.grading import read_sources
+from grader.grading.pipeline import read_sources
 from grader.model import Verdict
-from grader.submission import copy_sources, load_listed, load_submission, student_of
+from grader.submission.folder import copy_sources, load_listed, load_submission, student_of
 
 
 @pytest.fixture

@@ -7,11 +7,12 @@ import random
 import msgspec
 import pytest
 
-from grader import scoring, timing
-from grader.lab import Case, Checkpoint, Scoring
+from grader.backends import statistics as timing
+from grader.backends.statistics import Pair
+from grader.hardware.peaks import fp32_peak_tflops, least_ms
+from grader.judging import scoring
+from grader.labs.lab import Case, Checkpoint, Scoring
 from grader.model import CaseResult, GpuInfo, Mnk, Run, Timing, Verdict
-from grader.peaks import fp32_peak_tflops, least_ms
-from grader.timing import Pair
 
 SIZE = Mnk(m=8192, n=8192, k=8192)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import toolchain
 from grader.errors import ToolchainError
+from grader.toolchain import discovery as toolchain
 
 
 @pytest.fixture(autouse=True)

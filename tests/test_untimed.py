@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from grader import judge
-from grader.devices import CaseOutcome
-from grader.devices.gpu.untimed import hold_to_pace
-from grader.lab import Case, Rules
+from grader.backends.gpu.untimed import hold_to_pace
+from grader.backends.protocol import CaseOutcome
+from grader.backends.statistics import Pair, summarise
+from grader.judging import verdicts as judge
+from grader.labs.lab import Case, Rules
 from grader.model import ErrorStats, Mnk, Verdict
-from grader.timing import Pair, summarise
 
 LARGE = Mnk(m=8192, n=8192, k=8192)
 STATS = ErrorStats(

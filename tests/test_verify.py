@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.verification import errors, numbered_keys
-from grader import verify
-from grader.inputs import Floats, make_inputs
 from grader.model import Mnk
-from grader.verify import Doubles
+from grader.problems import product as verify
+from grader.problems.inputs import Floats, make_inputs
+from grader.problems.product import Doubles
 
 KS = (1, 2, 3, 17, 64, 256, 1024, 4096, 16384)
 LAB_SIZES = [Mnk(m=m, n=n, k=k) for m, n, k in [(2, 3, 5), (64, 64, 64), (17, 130, 67)]]

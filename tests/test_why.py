@@ -7,7 +7,7 @@ from io import StringIO
 import msgspec
 from rich.console import Console
 
-from grader import gpus
+from grader.hardware import gpus
 from grader.model import Result, Verdict
 from grader.report import html, terminal
 from grader.report.why import answers

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from benchmarks.ladder.variants import parse
 from benchmarks.machine import machine, table
-from grader.build import build
+from grader.compile.building import build
 from grader.errors import Rejected
-from grader.sandbox import Sandbox
-from grader.sass import disassemble, summarise
-from grader.submission import load_submission
-from grader.toolchain import find_toolchain
+from grader.performance.sass import disassemble, summarise
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import find_toolchain
 
 _FILE = re.compile(r"_GLOBAL__N__\w+?_cu_[0-9a-f]{8}")  # what stands for an unnamed namespace
 

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from benchmarks.judge_h200 import Kernel
 from benchmarks.ladder.variants import parse
-from grader.devices.gpu.bench import SharedBench
-from grader.devices.probe import first_gpu_arch
+from grader.backends.gpu.bench import SharedBench
+from grader.backends.probe import first_gpu_arch
 from grader.errors import GraderError
-from grader.grading import Bench
-from grader.lab import load_lab
-from grader.sandbox import Sandbox
-from grader.toolchain import find_toolchain
+from grader.grading.pipeline import Bench
+from grader.labs.lab import load_lab
+from grader.sandbox.running import Sandbox
+from grader.toolchain.discovery import find_toolchain
 
 
 def measure(bench: SharedBench, kernel: Kernel, n: int, repeats: int) -> str:

@@ -7,7 +7,7 @@ import platform
 from collections import Counter
 from collections.abc import Sequence
 
-from grader.devices import PlannedCase
+from grader.backends.protocol import PlannedCase
 from grader.errors import MachineError
 from grader.model import (
     Build,
@@ -16,7 +16,7 @@ from grader.model import (
     Launch,
     SlurmInfo,
 )
-from grader.reading import one_line
+from grader.submission.reading import one_line
 
 
 def build_info(built: Build) -> BuildInfo:

@@ -9,16 +9,17 @@ from contextlib import ExitStack
 
 import msgspec
 
-from grader import gpus, judge, sass, scoring
-from grader.build import build
-from grader.devices import CaseOutcome, PlannedCase, Progress, refused
-from grader.devices.cpu import CpuDevice
-from grader.devices.gpu import GpuDevice
+from grader.backends.gpu.device import GpuDevice
+from grader.backends.protocol import CaseOutcome, PlannedCase, Progress, refused
+from grader.backends.simulator.device import CpuDevice
+from grader.compile.building import build
 from grader.errors import GraderError, MachineError, OutOfTime, Rejected
-from grader.explain import explain
 from grader.grading.document import build_info, launches_of
-from grader.lab import Case, Lab
-from grader.ladder import Ladder
+from grader.hardware import gpus
+from grader.judging import scoring
+from grader.judging import verdicts as judge
+from grader.labs.lab import Case, Lab
+from grader.ladder.document import Ladder
 from grader.model import (
     Build,
     BuildInfo,
@@ -35,10 +36,12 @@ from grader.model import (
     Submission,
     Verdict,
 )
-from grader.record import record
-from grader.record.layout import Interface
-from grader.sandbox import Sandbox
-from grader.toolchain import Toolchain
+from grader.performance import sass
+from grader.performance.explanation import explain
+from grader.record.recording import record
+from grader.sandbox.running import Sandbox
+from grader.toolchain.discovery import Toolchain
+from ptxsim.frontend.interface import Interface
 
 
 class Bench(Record):

@@ -12,8 +12,8 @@ import subprocess
 from pathlib import Path
 
 from grader.errors import MachineError
-from grader.ladder import HostLoop, HostRun
-from grader.native import compile_native
+from grader.ladder.document import HostLoop, HostRun
+from grader.toolchain.native import compile_native
 
 EDGE = 1024  # of the product; larger ones tell no more of a CPU and take minutes
 _FLAGS = ("-O3",)

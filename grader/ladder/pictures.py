@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from grader.ladder import Ladder, Step
+from grader.ladder.document import Ladder, Step
 from grader.report.svg import WIDTH, Bar, bars, line, svg, text
 
 _COLOURS = 6  # in the style sheet: .series0 … .series5; then again with hollow marks

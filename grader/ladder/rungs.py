@@ -18,7 +18,7 @@ from pathlib import Path
 import grader
 from grader.errors import UsageError
 from grader.model import Record
-from grader.submission import MAIN
+from grader.submission.folder import MAIN
 
 _FOLDER = re.compile(r"(\d+)_\w+")
 _TITLE = re.compile(r"Rung \d+(?P<trap> \(a trap\))?: (?P<title>.+)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from grader.ladder import Ladder, Speed, Step
+from grader.ladder.document import Ladder, Speed, Step
 from grader.model import CaseResult, GpuInfo, Standing, StandingRung, Timing, Verdict
 
 

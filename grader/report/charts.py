@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup, escape
 
-from grader import gpus
+from grader.hardware import gpus
 from grader.model import CaseResult, ErrorStats, LineCount, Standing
 from grader.report.svg import WIDTH, Bar, bars, line, rect, svg, text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.gpus import MULTIPROCESSORS, occupancy
+from grader.hardware.gpus import MULTIPROCESSORS, occupancy
 from grader.model import KernelInfo, KernelLaunch, Occupancy, Record, Result
 
 

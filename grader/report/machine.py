@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.model import KernelSass, SassLoop
+from grader.performance.sass import Function, main_loop_code
 from grader.report import text
 from grader.report.loop import loop_sentence
-from grader.sass import Function, main_loop_code
 
 _LEGEND = (
     "stall: cycles before the warp's next instruction (control code); w: result guarded by this "

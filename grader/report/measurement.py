@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from grader.backends.statistics import TARGET_HALF_WIDTH, few
 from grader.model import CaseResult, GpuInfo, Record, Result, Timing
 from grader.report.text import two_speeds
-from grader.timing import TARGET_HALF_WIDTH, few
 
 
 class Measured(Record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from grader import gpus
+from grader.hardware import gpus
 from grader.model import Advice, Bound, Explanation, KernelCounts, Record, Result, Waiting
 from grader.report.loop import loop_sentence
 from grader.report.text import kernel_name

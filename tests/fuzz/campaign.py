@@ -13,8 +13,8 @@ from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
 
-from grader.sim.engine import engine_library, load_engine
-from grader.toolchain import find_host_compiler
+from grader.toolchain.discovery import find_host_compiler
+from ptxsim.engine import engine_library, load_engine
 from tests.fuzz.cases import make_case, run_case
 from tests.fuzz.worker import SANITISED
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from grader.errors import Rejected
 from grader.model import Plan
-from grader.sim import SimLimits, Simulator
-from grader.sim.engine import Engine
+from ptxsim import SimLimits, Simulator
+from ptxsim.engine import Engine
 from tests.fuzz.mutate import mutate_plan, mutate_ptx
 
 SEEDS = Path(__file__).parent / "seeds"

@@ -9,8 +9,8 @@ import msgspec
 
 from grader.errors import Rejected
 from grader.model import Mnk
-from grader.record import record
-from grader.submission import load_submission
+from grader.record.recording import record
+from grader.submission.folder import load_submission
 from tests import test_fixtures
 from tests.explained import built
 from tests.fuzz.cases import SEEDS

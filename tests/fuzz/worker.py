@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 
-from grader.sim.engine import engine_library, load_engine
+from ptxsim.engine import engine_library, load_engine
 from tests.fuzz.cases import make_case, run_case
 
 SANITISED = (

@@ -1,0 +1,1 @@
+"""Where launch plans run: the simulator and the GPU, behind one protocol."""

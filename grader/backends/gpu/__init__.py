@@ -1,0 +1,1 @@
+"""The GPU as a backend: CuPy replays plans in a disposable process."""

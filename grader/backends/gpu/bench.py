@@ -1,0 +1,52 @@
+"""What all cases of one worker share: stream, checks, cuBLAS, the L2 flush, the stopwatch."""
+
+from __future__ import annotations
+
+import ctypes
+
+import cupy
+from cupy.cuda import runtime
+from cupy_backends.cuda.libs import cublas as _loads_the_libraries  # noqa: F401
+
+from grader.backends.gpu.baseline import WORKSPACE_BYTES, Cublas, Product
+from grader.backends.gpu.choice import Choices
+from grader.backends.gpu.kernels import Kernels
+from grader.backends.gpu.memory import Arena
+from grader.backends.gpu.watch import Watch, describe
+from grader.toolchain.native import cache_folder
+
+_FLUSH_FACTOR = 2  # the flush buffer against the L2
+# Handing a launch over takes the host tens of microseconds, more on a busy machine. A GPU that
+# waited for it would count them, and a small product would have two speeds.
+_HEAD_START_US = 100.0
+
+
+class SharedBench:
+    """Made once per worker, in a process that has no CUDA context yet."""
+
+    def __init__(self) -> None:
+        self.watch = Watch()
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+        self.kernels = Kernels(self.stream)
+        self.gpu = describe()
+        l2 = int(cupy.cuda.Device().attributes["L2CacheSize"])
+        self._flush = cupy.empty(max(_FLUSH_FACTOR * l2, 1 << 20), dtype=cupy.uint8)
+        self._workspace = cupy.empty(WORKSPACE_BYTES, dtype=cupy.uint8)
+        self.cublas = Cublas(self.stream.ptr, int(self._workspace.data.ptr))
+        self.choices = Choices(cache_folder() / "baselines", self.gpu, self.cublas.version)
+        self.arena = Arena()
+        self._driver = ctypes.CDLL("libcuda.so.1")
+        self._events = (cupy.cuda.Event(), cupy.cuda.Event())
+        self.watch.begin()
+
+    def time(self, launch: Product) -> float:
+        """Milliseconds of one launch that finds nothing of its data in the L2."""
+        self._driver.cuCtxResetPersistingL2Cache()  # not there on old GPUs: it says so, no harm
+        self.kernels.head_start(_HEAD_START_US)
+        runtime.memsetAsync(self._flush.data.ptr, 0, self._flush.nbytes, self.stream.ptr)
+        start, end = self._events
+        start.record(self.stream)
+        launch()
+        end.record(self.stream)
+        end.synchronize()
+        return float(cupy.cuda.get_elapsed_time(start, end))

@@ -1,0 +1,143 @@
+"""The GPU as a device: a disposable worker process per submission, watched from here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from grader.backends.gpu.gpu_messages import (
+    Beat,
+    Broken,
+    Done,
+    Failed,
+    Finished,
+    GpuJob,
+    Ready,
+    Reply,
+    TimedCase,
+)
+from grader.backends.gpu.untimed import hold_to_pace
+from grader.backends.probe import first_gpu_uuid
+from grader.backends.process import Silence, WorkerProcess
+from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
+from grader.errors import MachineError
+from grader.labs.lab import Lab
+from grader.model import Build, Finding, GpuInfo, Verdict
+from grader.toolchain.native import lock_folder, locked
+
+_WORKER = (sys.executable, "-m", "grader.backends.gpu.gpu_worker")
+_STARTING_S = 60.0  # CUDA context, CuPy and its kernels, on top of the launch limit
+_CHECKING_S = 5.0  # inputs, comparison and baseline between two launches
+_DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
+
+
+class GpuDevice:
+    """Replays plans on the first GPU and, for timed cases, measures them against cuBLAS."""
+
+    name = "gpu"
+
+    def __init__(self, run_seconds: float = 1.0, command: Sequence[str] = _WORKER) -> None:
+        self._run_seconds = run_seconds  # measuring time of one run of a timed case
+        self._worker = WorkerProcess(command)
+        self.gpu: GpuInfo | None = None  # known once the worker is ready
+
+    def __enter__(self) -> GpuDevice:
+        shared = [name for name in os.environ if name.startswith("CUDA_MPS_")]
+        if shared:
+            raise MachineError(f"{shared[0]} is set: under MPS others' work is timed too; unset it")
+        self._worker.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._worker.__exit__(*exception)
+
+    def run(
+        self,
+        build: Build,
+        source_root: str,
+        cases: Sequence[PlannedCase],
+        lab: Lab,
+        progress: Progress,
+    ) -> tuple[CaseOutcome, ...]:
+        timed = {case.id for case in lab.performance}
+        job = GpuJob(
+            cubin=str(build.cubin),
+            cases=tuple(TimedCase(case=case, timed=case.id in timed) for case in cases),
+            runs=lab.scoring.runs,
+            run_seconds=self._run_seconds,
+            baseline=lab.baseline,
+        )
+        # One at a time on this GPU, whoever grades: side by side both would be slow and disturbed.
+        with locked(_lock_of_the_gpu()):
+            try:
+                return self._run(job, cases, lab, progress)
+            finally:  # its context must be gone before the next one looks who is there
+                self._worker.__exit__()
+
+    def _run(
+        self, job: GpuJob, cases: Sequence[PlannedCase], lab: Lab, progress: Progress
+    ) -> tuple[CaseOutcome, ...]:
+        outcomes: list[CaseOutcome] = []
+        running = cases[0]
+        by_id = {case.id: case for case in cases}
+        try:
+            for reply in self._ask(job, lab):
+                match reply:
+                    case Ready(gpu=gpu):
+                        self.gpu = gpu
+                    case Beat(case=name):
+                        running = by_id[name]
+                        progress("running on the GPU", str(running.plan.size))
+                    case Finished(outcome=outcome):
+                        outcomes.append(outcome)
+                    case Broken(case=name, message=message, findings=findings):
+                        return (*outcomes, _ended(by_id[name], Verdict.RE, message, findings))
+                    case Failed(message=message):
+                        raise MachineError(message)
+                    case Done():
+                        return hold_to_pace(outcomes)
+        except Silence:
+            if self.gpu is None:
+                raise MachineError("the GPU worker did not start; try: grade doctor") from None
+            words = f"a launch did not end within {lab.limits.launch_s:g} s"
+            return (*outcomes, _ended(running, Verdict.TLE, words))
+        how, last = self._worker.last_words()
+        raise MachineError(f"the GPU worker ended unexpectedly ({how}){last}")
+
+    def _ask(self, job: GpuJob, lab: Lab) -> Iterator[Reply]:
+        lines = self._worker.ask(
+            msgspec.json.encode(job),
+            seconds=lab.limits.total_s + _STARTING_S,
+            patience=lambda: lab.limits.launch_s + (_CHECKING_S if self.gpu else _STARTING_S),
+        )
+        try:
+            yield from map(_DECODER.decode, lines)
+        except msgspec.MsgspecError as error:
+            raise MachineError(f"the GPU worker's answer cannot be read: {error}") from None
+
+
+def _lock_of_the_gpu() -> Path:
+    """Of this user on this machine: caches and results may be shared between machines."""
+    return lock_folder() / f"{first_gpu_uuid() or 'gpu'}.lock"
+
+
+def _ended(
+    case: PlannedCase, verdict: Verdict, message: str, findings: tuple[Finding, ...] = ()
+) -> CaseOutcome:
+    """A case that the worker did not survive."""
+    return CaseOutcome(
+        id=case.id,
+        size=case.plan.size,
+        refused=verdict,
+        message=message,
+        stopped=None,
+        seconds=None,
+        error=None,
+        findings=findings,
+        lines=(),
+        printed="",
+    )

@@ -1,0 +1,63 @@
+"""What the grader and its GPU worker say to each other, one line of JSON each."""
+
+from __future__ import annotations
+
+from grader.backends.protocol import CaseOutcome, PlannedCase
+from grader.model import Finding, GpuInfo, Plan, Record
+
+
+class TimedCase(Record):
+    """A case for the GPU; ``timed`` ones are measured against cuBLAS as well as verified."""
+
+    case: PlannedCase
+    timed: bool
+
+
+class GpuJob(Record):
+    cubin: str  # path
+    cases: tuple[TimedCase, ...]
+    runs: int  # of every timed case
+    run_seconds: float  # measuring time of one run; one repetition is always made
+    baseline: str  # "best", "cublas" or "cublaslt"
+
+
+class Ready(Record, tag="ready"):
+    gpu: GpuInfo
+
+
+class Beat(Record, tag="beat"):
+    """Something was launched and came back; the next answer is due within the launch limit."""
+
+    case: str
+
+
+class Finished(Record, tag="finished"):
+    outcome: CaseOutcome
+
+
+class Broken(Record, tag="broken"):
+    """The submission's kernel destroyed the context; the worker ends."""
+
+    case: str
+    message: str  # "cudaErrorIllegalAddress: …"
+    findings: tuple[Finding, ...] = ()
+
+
+class Failed(Record, tag="failed"):
+    """The grader's fault or the machine's."""
+
+    message: str
+
+
+class Done(Record, tag="done"):
+    """Every case was answered."""
+
+
+Reply = Ready | Beat | Finished | Broken | Failed | Done
+
+
+class Watching(Record):
+    """One plan to be run once, under a profiler."""
+
+    cubin: str  # path
+    plan: Plan

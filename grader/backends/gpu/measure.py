@@ -1,0 +1,254 @@
+"""One size on the GPU: verified once, or timed against cuBLAS with every output verified.
+
+The submission never runs on inputs that anything was computed from before: neither their keys nor
+any part of their product exists until its launch has ended.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from grader.backends.gpu.baseline import Product
+from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.gpu_messages import GpuJob
+from grader.backends.gpu.memory import Buffer, PlanMemory
+from grader.backends.gpu.plan_replay import Replay
+from grader.backends.gpu.watch import Sight
+from grader.backends.protocol import CaseOutcome, PlannedCase
+from grader.backends.statistics import Pair, certain, summarise
+from grader.errors import MachineError
+from grader.hardware.peaks import least_ms
+from grader.model import Finding, Severity, Watched
+from grader.problems.inputs import fresh_key
+
+Keys = tuple[bytes, bytes]  # of A and B
+
+# Disturbed repetitions that are borne: so many always, and as many as were good.
+_BORNE = 10
+
+
+class MeasuredCase:
+    """One size: its buffers, the submission's replay and cuBLAS's products."""
+
+    def __init__(
+        self, bench: SharedBench, module: Any, planned: PlannedCase, memory: PlanMemory
+    ) -> None:
+        self.planned = planned
+        self.size = planned.plan.size
+        self._bench = bench
+        self._a, self._b, self._c = memory.given()
+        self._reference = Buffer(4 * self.size.m * self.size.n)
+        self._replay = Replay(module, planned.plan, memory, bench.kernels, bench.stream)
+        self.launch: Product = self._replay.launch
+
+    def fresh(self) -> Keys:
+        """New A and B, poison everywhere else; the keys they were made from.
+
+        The keys are drawn when all that was launched has ended: there is no kernel left that could
+        meet them, wherever they lie.
+        """
+        self._bench.stream.synchronize()
+        keys = fresh_key(), fresh_key()
+        kernels = self._bench.kernels
+        kernels.fill(self._a.floats(), keys[0])
+        kernels.fill(self._b.floats(), keys[1])
+        kernels.poison(self._c.words)
+        self._replay.poison_workspaces()
+        return keys
+
+    def products(self, target: Buffer) -> dict[str, Product]:
+        """cuBLAS's ways to compute the product into ``target``, by name."""
+        pointers = (self._a.address, self._b.address, target.address)
+        found = {"cublasSgemm": self._bench.cublas.sgemm(self.size, *pointers)}
+        return found | self._bench.cublas.candidates(self.size, *pointers)
+
+    @property
+    def addresses(self) -> tuple[int, int, int]:
+        """Of A, B and C on the device."""
+        return self._a.address, self._b.address, self._c.address
+
+    def reference(self) -> None:
+        self.products(self._reference)["cublasSgemm"]()
+
+    def baseline(self, admitted: str) -> tuple[str, Product]:
+        """Name and launch of the fastest of the products that the lab admits."""
+        products = self.products(self._reference)
+        self.fresh()
+        name = self._bench.choices.fastest(self.size, admitted, products, self._bench.time)
+        return name, products[name]
+
+    def stand_in(self, name: str) -> None:
+        """Let cuBLAS play the submission: the self-test of the measurement."""
+        self.launch = self.products(self._c)[name]
+
+    def prove_reference(self) -> None:
+        """Raises MachineError unless what C is compared with is A·B, checked in FP64."""
+        arrays = (buffer.floats() for buffer in (self._a, self._b, self._reference))
+        excess = self._bench.kernels.freivalds(self.size, *arrays)
+        if not (excess <= 1):
+            raise MachineError(
+                f"the reference itself is wrong at {self.size} ({excess:.3g} times what rounding "
+                "explains): the GPU or its cuBLAS is faulty"
+            )
+
+    def check(self, keys: Keys, seconds: float) -> CaseOutcome:
+        """Compare C with the reference; look at canaries and inputs."""
+        stats = self._bench.kernels.compare(
+            self.size,
+            self._a.floats(),
+            self._b.floats(),
+            self._c.floats(),
+            self._reference.floats(),
+        )
+        of = self.size.m * self.size.n
+        return CaseOutcome(
+            id=self.planned.id,
+            size=self.size,
+            refused=None,
+            message=f"{stats.wrong} of {of} elements are wrong" if stats.wrong else "",
+            stopped=None,
+            seconds=seconds,
+            error=stats,
+            findings=(*self._inputs(keys), *self._canaries()),
+            lines=(),
+            printed="",
+        )
+
+    def _inputs(self, keys: Keys) -> list[Finding]:
+        found = []
+        seen = self._bench.kernels.changed((self._a.words, keys[0]), (self._b.words, keys[1]))
+        for name, (count, first) in zip("AB", seen, strict=True):
+            if count:
+                found.append(
+                    Finding(
+                        kind="input-modified",
+                        severity=Severity.ERROR,
+                        message=f"{count} elements of {name} were overwritten, the first at index "
+                        f"{first}; A and B must stay as they are",
+                        count=count,
+                    )
+                )
+        return found
+
+    def _canaries(self) -> list[Finding]:
+        index = self._replay.broken_canary()
+        if index is None:
+            return []
+        name = self.planned.plan.allocations[index].name
+        return [
+            Finding(
+                kind="canary",
+                severity=Severity.ERROR,
+                message=f"something was written just outside {name}",
+            )
+        ]
+
+
+def verify_case(bench: SharedBench, case: MeasuredCase) -> CaseOutcome:
+    """One launch on fresh inputs, compared with cuBLAS."""
+    started = time.monotonic()
+    keys = case.fresh()
+    took = bench.time(case.launch)
+    case.reference()
+    bench.stream.synchronize()
+    outcome = case.check(keys, time.monotonic() - started)
+    if not outcome.findings:  # of inputs that the submission changed nothing follows
+        case.prove_reference()
+    return msgspec.structs.replace(outcome, untimed_ms=took)
+
+
+def time_case(
+    bench: SharedBench, case: MeasuredCase, job: GpuJob, beat: Callable[[], None]
+) -> CaseOutcome:
+    """Runs of interleaved repetitions; the output of every one is compared in full.
+
+    ``beat`` is called after everything that launched the submission. Raises MachineError when the
+    GPU was shared or slowed for too many repetitions.
+    """
+    started = time.monotonic()
+    name, baseline = case.baseline(job.baseline)
+    case.fresh()
+    warm_up = bench.time(case.launch)  # module loading, instruction caches
+    beat()
+    least = least_ms(case.size, bench.gpu)
+    runs: list[list[Pair]] = []
+    diary = _Diary()
+    turn = 0
+    for _ in range(job.runs):
+        run: list[Pair] = []
+        deadline = time.monotonic() + job.run_seconds
+        while not run or (time.monotonic() < deadline and not certain(run)):
+            keys = case.fresh()
+            if turn % 2:
+                theirs = bench.time(baseline)
+                # cuBLAS leaves parts of its product in shared memory, registers and workspaces.
+                # They must not be of the product that is asked for now.
+                keys = case.fresh()
+                mine = bench.time(case.launch)
+                baseline()
+            else:
+                mine = bench.time(case.launch)
+                theirs = bench.time(baseline)
+            sight = bench.watch.look()
+            beat()
+            outcome = case.check(keys, time.monotonic() - started)
+            if turn == 0 and not outcome.findings:
+                case.prove_reference()
+            turn += 1
+            wrong = outcome.error is None or outcome.error.wrong
+            if wrong or outcome.findings:
+                return outcome
+            if not (mine >= least):
+                return msgspec.structs.replace(outcome, findings=(_impossible(mine, least),))
+            if diary.accepts(sight):
+                run.append(Pair(bench_ms=mine, baseline_ms=theirs))
+        runs.append(run)
+    timing = summarise(runs, case.size, name, disturbed=diary.disturbed, watched=diary.seen())
+    return msgspec.structs.replace(
+        outcome, timing=timing, untimed_ms=warm_up, seconds=time.monotonic() - started
+    )
+
+
+def _impossible(milliseconds: float, least: float) -> Finding:
+    return Finding(
+        kind="impossible-time",
+        severity=Severity.ERROR,
+        message=f"a repetition took {milliseconds:.4g} ms; no FP32 product of this size takes less "
+        f"than {least:.4g} ms on this GPU",
+    )
+
+
+class _Diary:
+    """What was seen between the repetitions, and how many it spoiled."""
+
+    def __init__(self) -> None:
+        self._sights: list[Sight] = []
+        self.disturbed = 0
+        self._good = 0
+
+    def accepts(self, sight: Sight | None) -> bool:
+        """Whether the repetition counts. Raises MachineError when too many did not."""
+        if sight is not None:
+            self._sights.append(sight)
+        if sight is None or sight.disturbance is None:
+            self._good += 1
+            return True
+        self.disturbed += 1
+        if self.disturbed > max(_BORNE, self._good):
+            of = self.disturbed + self._good
+            raise MachineError(
+                f"the GPU was shared: {self.disturbed} of {of} repetitions were disturbed "
+                f"({sight.disturbance}); grade again when it is free"
+            )
+        return False
+
+    def seen(self) -> Watched | None:
+        if not self._sights:
+            return None
+        clocks = [sight.clock_mhz for sight in self._sights]
+        slowed = dict.fromkeys(reason for sight in self._sights for reason in sight.slowed)
+        return Watched(sm_clock_mhz=(min(clocks), max(clocks)), slowed=tuple(slowed))

@@ -1,0 +1,38 @@
+"""Plans replayed once each, for a profiler to watch: ``python -m grader.backends.gpu.once JOB``.
+
+No other process of ours takes part and nothing is timed or verified. Beside the submission's
+kernels only those of ``checks.cu`` run, which fill the inputs.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import cupy
+import msgspec
+
+from grader.backends.gpu.gpu_messages import Watching
+from grader.backends.gpu.kernels import Kernels
+from grader.backends.gpu.memory import Arena
+from grader.backends.gpu.plan_replay import Replay, load_module
+from grader.problems.inputs import fresh_key
+
+
+def main() -> None:
+    """JOB is a file that holds a JSON list of ``Watching``."""
+    jobs = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=list[Watching])
+    stream = cupy.cuda.Stream(non_blocking=True)
+    kernels, arena = Kernels(stream), Arena()
+    with stream:
+        for job in jobs:
+            with arena.memory(job.plan) as memory:
+                for buffer in memory.given()[:2]:
+                    kernels.fill(buffer.floats(), fresh_key())
+                module = load_module(Path(job.cubin).read_bytes())
+                Replay(module, job.plan, memory, kernels, stream).launch()
+                stream.synchronize()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Launches that are verified but not timed, held to the pace of those that are.
+
+A launch whose time counts nowhere could work for those that count. Each may take ten times as long
+as the timed launches of its size, or, where its size is not timed, as their slowest pace has it.
+A tenth of a second comes on top, for what a first launch may load and for thin sizes that keep one
+block busy: docs/verification.md says how far honest launches stay below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from grader.backends.protocol import CaseOutcome
+from grader.model import Finding, Mnk, Severity
+
+_TIMES_AS_LONG = 10
+_ON_TOP_MS = 100.0
+_TILE = 256  # a kernel works on whole tiles, however thin the matrices are
+
+
+def hold_to_pace(outcomes: Sequence[CaseOutcome]) -> tuple[CaseOutcome, ...]:
+    """The outcomes, with a finding where an untimed launch took too long.
+
+    To be called when all is measured; without a timed case there is no pace, and no limit but the
+    lab's.
+    """
+    paces = {each.size: _pace(each) for each in outcomes if each.timing}
+    if not paces:
+        return tuple(outcomes)
+    slowest = max(paces.values())
+    return tuple(_held(each, paces.get(each.size, slowest)) for each in outcomes)
+
+
+def _pace(outcome: CaseOutcome) -> float:
+    """Milliseconds per operation, in the slowest run or mode."""
+    assert outcome.timing
+    runs = [run.bench_tflops for run in outcome.timing.runs]
+    tflops = min(*runs, outcome.timing.scored_tflops)
+    return outcome.size.flops / (tflops * 1e9) / _operations(outcome.size)
+
+
+def _operations(size: Mnk) -> int:
+    m, n, k = (-(-extent // _TILE) * _TILE for extent in (size.m, size.n, size.k))
+    return 2 * m * n * k
+
+
+def _held(outcome: CaseOutcome, pace: float) -> CaseOutcome:
+    most = _ON_TOP_MS + _TIMES_AS_LONG * pace * _operations(outcome.size)
+    if outcome.untimed_ms is None or outcome.untimed_ms <= most:
+        return outcome
+    finding = Finding(
+        kind="untimed-work",
+        severity=Severity.ERROR,
+        message=f"a launch that was verified but not timed took {outcome.untimed_ms:.4g} ms; at "
+        f"the pace of the timed launches it may take {most:.4g} ms. Do the same work in every call",
+    )
+    return msgspec.structs.replace(outcome, findings=(*outcome.findings, finding))

@@ -1,0 +1,208 @@
+"""A worker process that answers requests with lines of JSON, and dies with the grader."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import grader
+import ptxsim
+from grader.errors import MachineError
+from grader.model import Record
+from grader.sandbox.children import started
+from grader.sandbox.meter import Meter
+from grader.sandbox.running import Limits, Sandbox
+
+_PACKAGES = tuple(Path(package.__file__).parent for package in (grader, ptxsim))
+_IMPORTED = ("numpy", "msgspec", "yaml")  # by what runs in a cage, beside the standard library
+_MOST_BYTES = 64 << 20  # of answers, from one process
+_MOST_WORDS = 200  # characters of a worker's log that are shown
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_PATH = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)*(?=[\w.+-])")
+# What CUDA, CuPy and the dynamic loader read. Device code may be able to read the worker's memory.
+_FOR_A_GPU = re.compile(
+    r"PATH|LANG|LC_\w+|HOME|TMPDIR|LD_LIBRARY_PATH|PYTHONPATH|XDG_CACHE_HOME|SGEMM_GRADER_CACHE"
+    r"|(CUDA|CUPY|NVIDIA|NVRTC)_\w+"
+)
+
+
+class Silence(Exception):  # noqa: N818 - what the worker does, not a fault of ours
+    """The worker said nothing for as long as it may."""
+
+
+class Cage(Record):
+    """Where a worker runs that handles what students wrote."""
+
+    sandbox: Sandbox
+    limits: Limits
+    readable: tuple[Path, ...] = ()  # beside Python and the grader's own package
+
+
+class WorkerProcess:
+    """Started on ``__enter__``, so that it has loaded its libraries by the time there is work.
+
+    With a cage it sees Python, the grader's package and nothing else, and has no environment to
+    speak of. Without one it has what a GPU's driver needs of the grader's.
+    """
+
+    def __init__(self, command: Sequence[str], cage: Cage | None = None) -> None:
+        self._command = command
+        self._cage = cage
+        self._ending = contextlib.ExitStack()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lines: deque[bytes] = deque()
+        self._pending: list[bytes] = []  # of a line that has not ended
+        self._received = 0
+        self._heard = 0.0
+
+    def __enter__(self) -> WorkerProcess:
+        # A file, not a pipe: nobody reads it until the end. The system gives it no name.
+        self._log = self._ending.enter_context(tempfile.TemporaryFile())
+        # The folder matters: -m looks for modules in the working directory first, which must
+        # never be a student's.
+        folder, pipe = _PACKAGES[0].parent, subprocess.PIPE
+        if self._cage is None:
+            environment = for_a_gpu(os.environ)
+            running = started(self._command, folder, environment, (), pipe, self._log)
+        else:
+            running = self._cage.sandbox.started(
+                self._command,
+                cwd=folder,
+                limits=self._cage.limits,
+                readable=[*_python(), *_PACKAGES, *self._cage.readable],
+                # OpenBLAS would start a thread per core and reserve memory for each.
+                env={"OPENBLAS_NUM_THREADS": "1", **_search_path()},
+                stdin=pipe,
+                stderr=self._log,
+            )
+        try:
+            self._process = self._ending.enter_context(running)
+        except BaseException:
+            self._ending.close()
+            raise
+        assert self._process.stdin
+        os.set_blocking(self._process.stdin.fileno(), False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process = None
+        self._ending.close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
+    def ask(
+        self, job: bytes, *, seconds: float, patience: Callable[[], float] | None = None
+    ) -> Iterator[bytes]:
+        """The worker's lines until it closes its pipe.
+
+        Raises Silence when the whole takes longer than ``seconds`` of wall time, or the next line
+        longer than ``patience()``.
+        """
+        deadline = self._heard = time.monotonic()
+        deadline += seconds
+
+        def pause() -> float:
+            now = time.monotonic()
+            left = deadline - now
+            if patience:
+                left = min(left, self._heard + patience() - now)
+            if left <= 0:
+                raise Silence
+            return left
+
+        return self._answers(job, pause)
+
+    def work(self, request: bytes, cpu_s: float) -> Iterator[bytes]:
+        """The same for work that counts: raises what ``Meter`` raises after ``cpu_s``."""
+        return self._answers(request, Meter(self.pid, cpu_s).pause)
+
+    def _answers(self, request: bytes, pause: Callable[[], float]) -> Iterator[bytes]:
+        assert self._process and self._process.stdin and self._process.stdout
+        source, sink = self._process.stdout.fileno(), self._process.stdin.fileno()
+        left = memoryview(request + b"\n")
+        while True:
+            while self._lines:
+                yield self._lines.popleft()
+            writing = [sink] if left else []
+            ready, writable, _ = select.select([source], writing, [], pause())
+            if writable:
+                try:
+                    left = left[os.write(sink, left[: 1 << 16]) :]
+                except BrokenPipeError:  # dead already: last_words says why
+                    left = left[:0]
+            if not ready:
+                continue
+            chunk = os.read(source, 1 << 16)
+            if not chunk:
+                return
+            self._heard = time.monotonic()
+            self._received += len(chunk)
+            if self._received > _MOST_BYTES:
+                raise MachineError(f"a worker answered with more than {_MOST_BYTES >> 20} MB")
+            first, *rest = chunk.split(b"\n")
+            self._pending.append(first)
+            for piece in rest:
+                self._lines.append(b"".join(self._pending))
+                self._pending = [piece]
+
+    def last_words(self) -> tuple[str, str]:
+        """How it ended, and the last line it logged: ("SIGKILL", ""), ("exit status 1", ": …").
+
+        The line is cut, and addresses and folders are left out.
+        """
+        assert self._process
+        code = self._process.wait()
+        if self._cage is not None:
+            code = self._cage.sandbox.status(code)
+        self._log.seek(0)
+        lines = self._log.read(_MOST_BYTES).decode(errors="replace").strip().splitlines()
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        if not lines:
+            return how, ""
+        words = _PATH.sub("", _ADDRESS.sub("0x…", lines[-1]))
+        printable = "".join(c if c.isprintable() else "?" for c in words)
+        return how, f": {printable[:_MOST_WORDS]}"
+
+
+def for_a_gpu(environment: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that a process on a GPU needs."""
+    return {name: value for name, value in environment.items() if _FOR_A_GPU.fullmatch(name)}
+
+
+def _python() -> list[Path]:
+    """The interpreter and what it imports, as far as /usr does not hold it."""
+    program = Path(sys.executable)
+    places = [Path(sys.prefix), Path(sys.base_prefix), program.resolve().parents[1], *_packages()]
+    outside = [place for place in places if not place.is_relative_to("/usr")]
+    return [
+        place
+        for place in dict.fromkeys(outside)
+        if not any(place != other and place.is_relative_to(other) for other in outside)
+    ]
+
+
+def _packages() -> list[Path]:
+    """The folders that hold the packages imported there, often below the interpreter's own."""
+    specs = [importlib.util.find_spec(name) for name in _IMPORTED]
+    return [Path(spec.origin).parents[1] for spec in specs if spec and spec.origin]
+
+
+def _search_path() -> dict[str, str]:
+    """Packages where Python does not look by itself, such as those of a user without a home."""
+    known = (Path(sys.prefix), Path(sys.base_prefix), Path("/usr"))
+    other = [p for p in _packages() if not any(p.is_relative_to(place) for place in known)]
+    return {"PYTHONPATH": os.pathsep.join(map(str, dict.fromkeys(other)))} if other else {}

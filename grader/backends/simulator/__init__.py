@@ -1,0 +1,1 @@
+"""The simulator as a backend: ptxsim in a process of its own."""

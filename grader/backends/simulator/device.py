@@ -1,0 +1,261 @@
+"""The simulator as a device: one worker process per grade, caged and watched from here.
+
+Whatever reads a submission's PTX does so in the worker: kernels and variables it declares
+(``read``), tensor-core instructions in it (``tensor_cores``), and the simulation (``run``). Its
+answers are data of an untrusted process: bounded, decoded strictly, looked through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import grader
+from grader.backends.process import Cage, WorkerProcess
+from grader.backends.protocol import CaseOutcome, PlannedCase, Progress, refused
+from grader.backends.simulator.simulation_messages import (
+    Declared,
+    Done,
+    Failed,
+    Finished,
+    Inspect,
+    Job,
+    Notes,
+    Read,
+    Refused,
+    Reply,
+    Request,
+)
+from grader.errors import MachineError, Rejected
+from grader.labs.lab import Lab
+from grader.labs.lab import Limits as LabLimits
+from grader.model import Build, Finding, Plan, Verdict
+from grader.sandbox.children import started
+from grader.sandbox.meter import FellAsleep, Starved, TookTooLong
+from grader.sandbox.running import Limits, Sandbox
+from ptxsim.engine import engine_library
+from ptxsim.frontend import ptx_text
+from ptxsim.frontend.interface import Interface
+
+_WORKER = (sys.executable, "-m", "grader.backends.simulator.simulation_worker")
+_COMPILE_ENGINE = (sys.executable, "-m", "ptxsim.engine")
+_READ_SECONDS = 20.0  # CPU; a module as large as a compiler makes takes less than one
+_GRACE_SECONDS = 60.0  # CPU, beyond the lab's own limits: inputs and verification
+_THREADS = 32  # a worker's, and those of a library that it did not ask for
+_FILE_MB = 1  # of its log
+_DEFAULT = LabLimits()
+_VERDICTS = (Verdict.CE, Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.RF)
+_STOPS = (None, "time", "deadlock")
+_MOST_TEXT = 1 << 16  # characters of one text in an answer
+_MOST_NUMBER = 1 << 62
+_DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
+
+
+class CpuDevice:
+    """Runs plans in the SIMT simulator. The worker starts on ``__enter__``, so that it has
+    loaded its libraries by the time the submission is compiled.
+
+    The first time on a machine the simulator itself is compiled meanwhile, by a process of its own
+    outside the cage; the worker starts when that is done.
+    """
+
+    name = "cpu"
+
+    def __init__(
+        self, sandbox: Sandbox, limits: LabLimits, command: Sequence[str] = _WORKER
+    ) -> None:
+        self._sandbox = sandbox
+        self._limits = limits
+        self._command = command
+        self._engine = engine_library()
+        self._ending = contextlib.ExitStack()
+        self._compiling: subprocess.Popen[bytes] | None = None
+        self._worker: WorkerProcess | None = None
+        self._read: tuple[Path, Interface] | None = None
+
+    def __enter__(self) -> CpuDevice:
+        try:
+            engine = self._engine.path()
+            if engine.exists():
+                self._start(engine)
+            else:
+                folder = Path(grader.__file__).parents[1]
+                running = started(_COMPILE_ENGINE, folder, os.environ, stderr=subprocess.DEVNULL)
+                self._compiling = self._ending.enter_context(running)
+        except BaseException:
+            self._ending.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.close()
+
+    def _start(self, engine: Path) -> WorkerProcess:
+        limits = Limits(
+            cpu_s=self._limits.total_s + _GRACE_SECONDS,
+            memory_mb=self._limits.memory_mb,
+            file_mb=_FILE_MB,
+            processes=_THREADS,
+        )
+        cage = Cage(sandbox=self._sandbox, limits=limits, readable=(engine,))
+        worker = WorkerProcess((*self._command, str(engine)), cage)
+        self._worker = self._ending.enter_context(worker)
+        return worker
+
+    def _started(self, progress: Progress) -> WorkerProcess:
+        if self._worker is not None:
+            return self._worker
+        if self._compiling is not None:
+            progress("compiling the simulator", "(only the first time on a machine)")
+            self._compiling.wait()
+        return self._start(self._engine.compiled())  # with the reason, where that failed
+
+    def read(self, build: Build, source_root: str, progress: Progress) -> Interface:
+        """What ``build``'s PTX declares; read once. Raises Rejected when it cannot be read."""
+        if self._read is not None and self._read[0] == build.ptx:
+            return self._read[1]
+        request = Read(ptx=ptx_text(build.ptx), source_root=source_root)
+        try:
+            for reply in self._ask(request, _READ_SECONDS, progress):
+                if isinstance(reply, Declared):
+                    self._read = (build.ptx, reply.interface)
+                    return reply.interface
+                raise _unexpected(reply)
+        except TookTooLong:
+            words = f"reading its PTX took more than {_READ_SECONDS:g} s of CPU time"
+            raise Rejected(Verdict.TLE, words) from None
+        raise self._ended("while it read the PTX")
+
+    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:
+        """A note for every tensor-core instruction of the kernels that ``plans`` launch."""
+        try:
+            for reply in self._ask(Inspect(plans=tuple(plans)), _READ_SECONDS):
+                if isinstance(reply, Notes):
+                    return reply.findings
+                raise _unexpected(reply)
+        except TookTooLong:
+            words = f"looking through its PTX took more than {_READ_SECONDS:g} s of CPU time"
+            raise Rejected(Verdict.TLE, words) from None
+        raise self._ended("while it looked for tensor cores")
+
+    def run(
+        self,
+        build: Build,
+        source_root: str,
+        cases: Sequence[PlannedCase],
+        lab: Lab,
+        progress: Progress,
+    ) -> tuple[CaseOutcome, ...]:
+        """Run the cases in order; ``progress`` hears how far it is.
+
+        Cases after one that exceeded its time may be missing from the answer: they were not run.
+        Raises MachineError when the simulator, not the submission, failed.
+        """
+        limits = lab.limits
+        self.read(build, source_root, progress)
+        job = Job(
+            cases=tuple(cases),
+            case_seconds=limits.simulate_s,
+            total_seconds=limits.total_s,
+            memory_mb=limits.memory_mb,
+            threads=min(2, os.cpu_count() or 1),
+        )
+        outcomes: dict[str, CaseOutcome] = {}
+        left = {case.id: case for case in cases}
+        seconds = limits.total_s + _GRACE_SECONDS
+        progress("simulating", f"{len(cases)} sizes")
+        try:
+            for reply in self._ask(job, seconds):
+                match reply:
+                    case Finished(outcome=outcome) if _is_of(outcome, left.get(outcome.id)):
+                        outcomes[outcome.id] = outcome
+                        del left[outcome.id]
+                        progress("simulating", f"{len(outcomes)} of {len(cases)} sizes done")
+                    case Done():
+                        return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
+                    case _:
+                        raise _unexpected(reply)
+        except TookTooLong:
+            late = next(iter(left.values()), cases[-1])
+            words = f"the simulator worked for more than {seconds:g} s of CPU time"
+            outcomes[late.id] = refused(late.id, late.plan.size, Rejected(Verdict.TLE, words))
+            return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
+        raise self._ended(f"at case {next(iter(left), 'the end')}")
+
+    def _ask(
+        self, request: Request, cpu_s: float, progress: Progress = lambda _stage, _detail: None
+    ) -> Iterator[Reply]:
+        """Raises TookTooLong, which is the program's fault."""
+        worker = self._started(progress)
+        try:
+            for line in worker.work(msgspec.json.encode(request), cpu_s):
+                yield _decode(line)
+        except FellAsleep:  # no program makes it do that
+            raise MachineError(f"the simulator gave no answer within {cpu_s:g} s") from None
+        except Starved:
+            words = f"the machine was too busy to give the simulator its {cpu_s:g} s of CPU time"
+            raise MachineError(words) from None
+
+    def _ended(self, when: str) -> MachineError:
+        """No program should be able to end the interpreter: whatever did, it is a fault of ours."""
+        assert self._worker
+        how, last = self._worker.last_words()
+        return MachineError(f"the simulator process ended unexpectedly ({how}) {when}{last}")
+
+
+def read_declarations(
+    build: Build, source_root: str, sandbox: Sandbox, limits: LabLimits = _DEFAULT
+) -> Interface:
+    """What ``build``'s PTX declares, by a worker of its own. Raises Rejected as ``read`` does."""
+    with CpuDevice(sandbox, limits) as device:
+        return device.read(build, source_root, lambda _stage, _detail: None)
+
+
+def _decode(line: bytes) -> Reply:
+    try:
+        reply = _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise MachineError(f"the simulator's answer cannot be read: {error}") from None
+    if not _is_bounded(msgspec.to_builtins(reply)):
+        raise MachineError("the simulator's answer cannot be read: it is out of all bounds")
+    return reply
+
+
+def _is_bounded(value: Any) -> bool:
+    """Whether the texts and numbers of an answer are of a size that one meets."""
+    if isinstance(value, str):
+        return len(value) <= _MOST_TEXT
+    if isinstance(value, int):
+        return abs(value) <= _MOST_NUMBER
+    if isinstance(value, dict):
+        return all(map(_is_bounded, value)) and all(map(_is_bounded, value.values()))
+    return not isinstance(value, list | tuple) or all(map(_is_bounded, value))
+
+
+def _is_of(outcome: CaseOutcome, case: PlannedCase | None) -> bool:
+    """Whether the worker may say this of ``case``, which has no answer yet."""
+    return (
+        case is not None
+        and outcome.size == case.plan.size
+        and outcome.refused in (None, *_VERDICTS)
+        and outcome.stopped in _STOPS
+        and outcome.timing is None
+    )
+
+
+def _unexpected(reply: Reply) -> Exception:
+    """What to raise for a reply that ends the work."""
+    match reply:
+        case Refused(verdict=verdict, message=message, findings=findings) if verdict in _VERDICTS:
+            return Rejected(verdict, message, findings)
+        case Failed(message=message):
+            return MachineError(message)
+        case _:
+            return MachineError("the simulator's answer cannot be read: it does not fit")

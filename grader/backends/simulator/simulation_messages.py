@@ -1,0 +1,71 @@
+"""What the grader and the simulator's worker say to each other, one line of JSON each."""
+
+from __future__ import annotations
+
+from grader.backends.protocol import CaseOutcome, PlannedCase
+from grader.errors import Rejected
+from grader.model import Finding, Plan, Record, Verdict
+from ptxsim.frontend.interface import Interface
+
+
+class Read(Record, tag="read"):
+    """The first request: the module that all others are about."""
+
+    ptx: str
+    source_root: str  # the submission's folder, which findings name files relative to
+
+
+class Inspect(Record, tag="inspect"):
+    """Which instructions of the kernels in these plans run on tensor cores."""
+
+    plans: tuple[Plan, ...]
+
+
+class Job(Record, tag="job"):
+    """All cases of one submission."""
+
+    cases: tuple[PlannedCase, ...]  # run in this order
+    case_seconds: float  # CPU time for one case
+    total_seconds: float  # CPU time for all of them
+    memory_mb: int
+    threads: int
+
+
+Request = Read | Inspect | Job
+
+
+class Declared(Record, tag="declared"):
+    interface: Interface
+
+
+class Notes(Record, tag="notes"):
+    findings: tuple[Finding, ...]
+
+
+class Refused(Record, tag="refused"):
+    """The submission's fault; the verdict that the worker asks for."""
+
+    verdict: Verdict
+    message: str
+    findings: tuple[Finding, ...] = ()
+
+    @staticmethod
+    def of(refusal: Rejected) -> Refused:
+        return Refused(verdict=refusal.verdict, message=str(refusal), findings=refusal.findings)
+
+
+class Finished(Record, tag="finished"):
+    outcome: CaseOutcome
+
+
+class Failed(Record, tag="failed"):
+    """The grader's fault or the machine's, in one line."""
+
+    message: str
+
+
+class Done(Record, tag="done"):
+    """Every case was answered, or left out after one that took too long."""
+
+
+Reply = Declared | Notes | Refused | Finished | Failed | Done

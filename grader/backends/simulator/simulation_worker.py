@@ -1,0 +1,224 @@
+"""The process that simulates: ``python -m grader.backends.simulator.simulation_worker ENGINE``, one per grade.
+
+It reads requests (messages.py), a line of JSON each, on stdin and answers on what was its stdout.
+stdin stays open until the grader is satisfied: when it closes, so does this process.
+
+Everything a student can forge, the PTX and the plans, is handled here and nowhere else. The process
+runs in the sandbox, and before it reads the first request it gives up what computing does not take.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+from typing import Any, BinaryIO, Protocol
+
+import msgspec
+import numpy as np
+import numpy.random  # now: later no file can be opened
+from numpy.typing import NDArray
+
+from grader.backends.protocol import CaseOutcome, PlannedCase, refused
+from grader.backends.simulator.simulation_messages import (
+    Declared,
+    Done,
+    Failed,
+    Finished,
+    Inspect,
+    Job,
+    Notes,
+    Read,
+    Refused,
+    Reply,
+    Request,
+)
+from grader.errors import GraderError, Rejected
+from grader.model import Finding, Mnk, Plan, Severity, Verdict
+from grader.problems import product as verify
+from grader.problems.inputs import Floats, make_inputs
+from grader.sandbox import seccomp
+from ptxsim import SimLimits, SimOutcome, Simulator
+from ptxsim.engine import Engine, load_engine
+from ptxsim.frontend.interface import Interface
+
+_PRINTED_CHARACTERS = 2000
+_DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+# The lab's own need: the interpreter, and A, B and C with their copies and shadows.
+_INTERPRETER, _PER_BYTE = 512 << 20, 16
+_OUT_OF_MEMORY = (
+    "the simulator needs more memory than the lab allows: raise limits.memory_mb in the lab file, "
+    "or give it smaller cpu sizes"
+)
+
+
+class Runs(Protocol):
+    """What is needed of ``ptxsim.Simulator``."""
+
+    @property
+    def declared(self) -> Interface: ...
+
+    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]: ...
+
+    def run(
+        self, plan: Plan, buffers: Mapping[int, NDArray[np.uint8]], limits: SimLimits
+    ) -> SimOutcome: ...
+
+
+def _load() -> Engine:
+    return load_engine(Path(sys.argv[1]))
+
+
+def main(
+    make_simulator: Callable[[str, Path, Any], Runs] = Simulator,
+    prepare: Callable[[], object] = _load,
+) -> None:
+    """Answer requests. Nothing but replies reaches the pipe: file descriptor 1 becomes stderr.
+
+    ``prepare`` runs before the first is there, while the submission is still being compiled.
+    """
+    with os.fdopen(os.dup(1), "wb") as stream:
+        os.dup2(2, 1)
+        replies = _Replies(stream)
+        try:
+            engine = prepare()
+        except GraderError as error:
+            replies.send(Failed(message=str(error)))
+            return
+        seccomp.lock_down()
+        lines: Queue[bytes] = Queue()
+        threading.Thread(target=listen, args=(lines,), daemon=True).start()
+        simulator: Runs | None = None
+        while True:
+            request = _DECODER.decode(lines.get())
+            try:
+                match request:
+                    case Read(ptx=ptx, source_root=root):
+                        simulator = make_simulator(ptx, Path(root), engine)
+                        replies.send(Declared(interface=simulator.declared))
+                    case Inspect(plans=plans):
+                        assert simulator
+                        replies.send(Notes(findings=simulator.tensor_cores(plans)))
+                    case Job():
+                        assert simulator
+                        _serve(request, simulator, replies)
+            except Rejected as refusal:
+                replies.send(Refused.of(refusal))
+            except GraderError as error:
+                replies.send(Failed(message=str(error)))
+            except MemoryError:
+                replies.send(_too_large(request))
+
+
+def listen(lines: Queue[bytes]) -> None:
+    """Take requests from stdin; when it closes, the grader is gone: end at once."""
+    pending = bytearray()
+    while chunk := os.read(0, 1 << 16):  # not sys.stdin, whose lock would outlive the interpreter
+        pending += chunk
+        if pending.endswith(b"\n"):  # the next request comes after the answer to this one
+            lines.put(bytes(pending))
+            pending.clear()
+    os._exit(1)
+
+
+class _Replies:
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+
+    def send(self, reply: Reply) -> None:
+        with self._lock:
+            self._stream.write(msgspec.json.encode(reply) + b"\n")
+            self._stream.flush()
+
+
+def _too_large(request: Request) -> Reply:
+    if isinstance(request, Job):
+        return Failed(message=_OUT_OF_MEMORY)
+    message = "reading its PTX takes more memory than the lab allows"
+    return Refused(verdict=Verdict.RE, message=message)
+
+
+def _serve(job: Job, simulator: Runs, replies: _Replies) -> None:
+    """Limits are CPU time: of a case that of its thread, of all of them the process's."""
+    started = time.process_time()
+    out_of_time = threading.Event()
+
+    def work(case: PlannedCase) -> None:
+        left = job.total_seconds - (time.process_time() - started)
+        if out_of_time.is_set() or left <= 0:
+            return
+        outcome = run_case(simulator, case, min(job.case_seconds, left), job.memory_mb << 20)
+        if outcome.stopped == "time":
+            out_of_time.set()
+        replies.send(Finished(outcome=outcome))
+
+    with ThreadPoolExecutor(max_workers=job.threads) as pool:
+        jobs = [pool.submit(work, case) for case in job.cases]
+        try:
+            for each in jobs:
+                each.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    replies.send(Done())
+
+
+def run_case(simulator: Runs, case: PlannedCase, seconds: float, memory: int) -> CaseOutcome:
+    """Fresh inputs, poisoned C, the simulator, then the verification."""
+    size = case.plan.size
+    a, b = make_inputs(size)
+    c = verify.poisoned(size)
+    given = {"A": (a, a.copy()), "B": (b, b.copy())}
+    buffers = {0: _bytes(given["A"][1]), 1: _bytes(given["B"][1]), 2: _bytes(c)}
+    try:
+        seen = simulator.run(case.plan, buffers, SimLimits(seconds=seconds))
+    except Rejected as refusal:
+        return refused(case.id, size, refusal)
+    except MemoryError:
+        if _PER_BYTE * (a.nbytes + b.nbytes + c.nbytes) + _INTERPRETER > memory:
+            raise
+        words = f"it takes more memory than the lab's {memory >> 20} MB: allocate less"
+        return refused(case.id, size, Rejected(Verdict.RE, words))
+    changed = tuple(
+        _modified(name, size, before, after)
+        for name, (before, after) in given.items()
+        if not np.array_equal(before.view(np.uint32), after.view(np.uint32))
+    )
+    found = None if seen.stopped else verify.check(size, a, b, c)
+    return CaseOutcome(
+        id=case.id,
+        size=size,
+        refused=None,
+        message=found.message if found else "",
+        stopped=seen.stopped,
+        seconds=seen.seconds,
+        error=found.error if found else None,
+        findings=(*seen.findings, *changed),
+        lines=seen.lines,
+        printed=seen.printed[:_PRINTED_CHARACTERS],
+    )
+
+
+def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
+    return values.view(np.uint8)
+
+
+def _modified(name: str, size: Mnk, before: Floats, after: Floats) -> Finding:
+    changed = np.flatnonzero(before.view(np.uint32) != after.view(np.uint32))
+    major, minor = divmod(int(changed[0]), size.k)
+    row, column = (major, minor) if name == "A" else (minor, major)
+    return Finding(
+        kind="input-modified",
+        severity=Severity.ERROR,
+        message=f"{name}[row {row}, column {column}] was overwritten; A and B must not change",
+        count=int(changed.size),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""The command line: one file per command. It alone prints and exits."""
+
+from grader.cli.entry import main
+
+__all__ = ["main"]

@@ -1,0 +1,7 @@
+"""``python -m grader.cli``: the command ``grade``."""
+
+import sys
+
+from grader.cli import main
+
+sys.exit(main())

@@ -1,0 +1,123 @@
+"""What ``grade leaderboard`` and ``grade export`` share: which results, seen how."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from grader.course.leaderboard.ranking import Board, make_boards, read_entries
+from grader.course.roster import Roster, moment, read_roster
+from grader.errors import StoreError, UsageError
+from grader.ladder.document import Ladder, shipped_ladders, stored_ladders
+from grader.submission.reading import one_line
+
+REFERENCE = Path("reference")
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """The options that say which results count."""
+    add = parser.add_argument
+    add(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        default=Path("results"),
+        help="where the results are (default: results/)",
+    )
+    add("--lab", metavar="ID", help="only this lab's results")
+    add("--device", choices=("gpu", "cpu"), help="only results of this device")
+    add("--gpu", metavar="MODEL", help="only GPUs whose model name holds this text")
+    add(
+        "--choose",
+        choices=("best", "latest"),
+        default="best",
+        help="which of a student's results counts (default: best)",
+    )
+    add("--no-ladder", action="store_true", help="leave out what grade ladder measured")
+    add("--roster", metavar="FILE", type=Path, help="CSV of the course; docs/instructor.md")
+    add("--due", metavar="TIME", type=_moment, help="mark later work, e.g. 2026-01-31T23:59+01:00")
+
+
+def _moment(value: str) -> datetime:
+    try:
+        return moment(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected a time such as 2026-01-31T23:59+01:00, got {value!r}"
+        ) from None
+
+
+def select(
+    options: argparse.Namespace, console: Console
+) -> tuple[tuple[Board, ...], Roster | None]:
+    """The boards asked for, and the roster if there is one. Files that are no result are named."""
+    roster = read_roster(options.roster) if options.roster else None
+    entries, complaints = read_entries(options.out)
+    skipped(complaints, console)
+    boards = make_boards(
+        (entry for entry in entries if options.lab in (None, entry.lab.id)),
+        options.choose,
+        roster=roster,
+        due=options.due,
+        references=reference_names(),
+        ladders=() if options.no_ladder else known_ladders(options.out, console),
+    )
+    return tuple(board for board in boards if _wanted(board, options)), roster
+
+
+def skipped(complaints: Iterable[str], console: Console) -> None:
+    """Say what the command leaves out, a line for each."""
+    for complaint in complaints:
+        console.print(Text(f"skipped: {one_line(complaint)}", style="yellow"), soft_wrap=True)
+
+
+def _wanted(board: Board, options: argparse.Namespace) -> bool:
+    if options.gpu is not None and options.gpu.lower() not in (board.gpu or "").lower():
+        return False
+    return options.device in (None, board.device)
+
+
+def known_ladders(out: Path, console: Console) -> tuple[Ladder, ...]:
+    """The ladders measured here, then those that the package brings.
+
+    "Here" is ``out`` and the folder above it, where a cluster keeps a folder of results for each
+    type of GPU and the ladders of all of them beside those.
+    """
+    stored, complaints = stored_ladders(out)
+    above, _not_ours = stored_ladders(out.absolute().parent)
+    skipped(complaints, console)
+    return (*stored, *above, *shipped_ladders())
+
+
+def reference_names() -> frozenset[str]:
+    """Names of the reference rungs, whose results are there to compare with."""
+    return frozenset(path.parent.name for path in REFERENCE.glob("*/sgemm.cu"))
+
+
+def only(boards: Sequence[Board]) -> Board:
+    """The one board of a format that holds one. Raises UsageError naming what there is."""
+    if len(boards) == 1:
+        return boards[0]
+    if not boards:
+        raise UsageError("no results to export; grade something first, or name the folder: --out")
+    found = "; ".join(board.title for board in boards)
+    raise UsageError(f"several boards ({found}); choose one with --lab, --gpu and --device")
+
+
+def write(text: str, target: Path, console: Console) -> None:
+    """To a file, or to stdout for ``-``. Raises StoreError."""
+    if str(target) == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        with target.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        raise StoreError(f"{target}: cannot be written: {error.strerror}") from None
+    console.print(Text(f"written: {target}", style="dim"), soft_wrap=True)

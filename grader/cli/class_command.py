@@ -1,0 +1,139 @@
+"""``grade class``: every submission in a folder, side by side, going on where it stopped."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from grader.cli import running
+from grader.cli.boards import known_ladders, reference_names, skipped
+from grader.cli.device import choose_device
+from grader.course.class_run.class_worker import Report, Setup, Task
+from grader.course.class_run.manifest import read_manifest, read_part, write_manifest
+from grader.course.class_run.pool import lanes
+from grader.course.class_run.roll import call_roll
+from grader.course.leaderboard import board_render as render
+from grader.course.leaderboard.ranking import make_boards, read_entries
+from grader.labs.lab import Lab
+from grader.model import Verdict
+from grader.submission.reading import one_line
+
+_SKIPPED, _FAULT = 2, 3  # exit status
+
+
+def run(arguments: list[str], console: Console) -> int:
+    options = _parser().parse_args(arguments)
+    roll, complaints = call_roll(options.folder)
+    skipped(complaints, console)
+    entrants = running.chosen(roll, options.only)
+    if options.manifest:
+        names = set(read_manifest(options.manifest).part(*read_part(options.part)))
+        entrants = [entrant for entrant in entrants if entrant.student in names]
+    setup = Setup(
+        lab=options.lab,
+        sandbox=options.sandbox,
+        gpu_arch=_architecture(options, console),
+        out=options.out,
+        report=not options.no_report,
+        ladders=known_ladders(options.out, console),
+    )
+    lab = setup.bench().lab  # what is wrong with the lab or the machine is said once, here
+    tasks = [
+        Task(
+            kind="grade",
+            student=entrant.student,
+            source=entrant.source,
+            submitted=entrant.submitted,
+        )
+        for entrant in entrants
+    ]
+    waiting = running.left_over(tasks, lab, setup, console, force=options.force)
+    if options.plan:
+        write_manifest(options.plan, [task.student for task in waiting])
+        print(len(waiting))
+        return 0
+    if options.compile:
+        return _compile(waiting, setup, options.jobs, console)
+    reports = running.grade_tasks(waiting, lanes(setup.device, options.jobs), setup, console)
+    _summary(reports, lab, setup, console, board=options.manifest is None)
+    if any(report.verdict is Verdict.IE for report in reports):
+        return _FAULT
+    return _SKIPPED if complaints and options.manifest is None else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="grade class",
+        description="Grade every submission in DIR: folders, files alice.cu, or an export of "
+        "Gradescope's. What has a result already is not graded again.",
+        epilog="exit status: 0 all graded; 2 wrong usage, or an entry of DIR cannot be told from "
+        "another; 3 a submission met a fault of the "
+        "grader or the machine, and the same command tries it again",
+    )
+    parser.add_argument("folder", metavar="DIR", type=Path)
+    running.add_options(parser)
+    add = parser.add_argument_group("for batch systems (slurm/class.sh uses them)").add_argument
+    add("--plan", metavar="FILE", type=Path, help="grade nothing: write down what is left")
+    add("--manifest", metavar="FILE", type=Path, help="grade a part of what --plan wrote")
+    add("--part", metavar="I/N", default="0/1", help="which part: 0/10 is the first of ten")
+    add("--compile", metavar="ARCH", type=_arch, help="grade nothing: only compile, for sm_80, say")
+    return parser
+
+
+def _architecture(options: argparse.Namespace, console: Console) -> str | None:
+    """What the kernels run on. Planning and compiling need no GPU to be here."""
+    if options.compile or (options.plan and options.device == "gpu"):
+        return options.compile or "sm_80"
+    return choose_device(options.device, console)
+
+
+def _show_board(lab: Lab, setup: Setup, console: Console) -> None:
+    entries, complaints = read_entries(setup.out)
+    skipped(complaints, console)
+    ours = [entry for entry in entries if entry.lab.id == lab.id]
+    if ours:
+        boards = make_boards(ours, references=reference_names(), ladders=setup.ladders)
+        console.print("", render.terminal(boards, None))
+
+
+def _arch(text: str) -> str:
+    if not re.fullmatch(r"sm_\d{2,3}", text):
+        raise argparse.ArgumentTypeError(f"expected an architecture such as sm_80, got {text!r}")
+    return text
+
+
+def _compile(tasks: Sequence[Task], setup: Setup, jobs: int, console: Console) -> int:
+    """Fill the cache of builds for the GPUs that will measure."""
+    compiling = [msgspec.structs.replace(task, kind="compile") for task in tasks]
+    running.grade_tasks(compiling, lanes("cpu", jobs), setup, console)
+    return 0
+
+
+# --- at the end -------------------------------------------------------------------------------
+
+
+def _summary(
+    reports: Sequence[Report], lab: Lab, setup: Setup, console: Console, *, board: bool
+) -> None:
+    if board:
+        _show_board(lab, setup, console)
+    counts = Counter(report.verdict for report in reports)
+    told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
+    console.print(Text(f"graded now: {len(reports)}" + (f" ({told})" if told else "")))
+    faults = [report.task.student for report in reports if report.verdict is Verdict.IE]
+    if faults:
+        console.print(
+            Text(
+                f"the grader failed for {', '.join(map(one_line, faults))}: no result is stored; "
+                "the same command tries again",
+                style="bold yellow",
+            ),
+            soft_wrap=True,
+        )

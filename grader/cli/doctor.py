@@ -1,0 +1,192 @@
+"""``grade doctor``: what this machine can do, and the command that mends what it can't.
+
+Looking warms the caches: the grader's own C++ is compiled here if it was not yet.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from grader.backends.probe import first_gpu_arch, gpu_names
+from grader.cli.scaffold import find_starter
+from grader.errors import GraderError
+from grader.grading.pipeline import Bench, grade
+from grader.labs.lab import Case, load_lab
+from grader.model import Mnk, Record, Result, Verdict
+from grader.record.recording import prepare_recorder
+from grader.report.measurement import measurements, sentence
+from grader.sandbox.running import Sandbox
+from grader.toolchain.discovery import find_host_compiler, find_toolchain
+from grader.toolchain.native import cache_folder, cache_limit
+from ptxsim.engine import load_engine
+
+_HERE = "in the grader's checkout"
+
+
+class Check(Record):
+    """One row of the table."""
+
+    name: str
+    ok: bool
+    needed: bool  # without it nothing can be graded here
+    found: str  # what is there, or what is missing
+    remedy: str  # a command; "" when ok
+
+
+def examine() -> tuple[Check, ...]:
+    """Look at everything; nothing raises, every fault is a row."""
+    return tuple(_checks())
+
+
+def render(checks: tuple[Check, ...]) -> Table:
+    """The table, with the remedy under what is missing."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in checks:
+        missing = Text("missing", style="bold red") if check.needed else Text("-", style="yellow")
+        words = Text(check.found)
+        if check.remedy:
+            words.append(f"\n{check.remedy}", style="bold")
+        table.add_row(check.name, Text("ok", style="green") if check.ok else missing, words)
+    return table
+
+
+def _checks() -> Iterator[Check]:
+    yield Check(name="Python", ok=True, needed=True, found=platform.python_version(), remedy="")
+    yield _attempt(
+        "C++ compiler", lambda: str(find_host_compiler()), "apt-get install g++ (as root)"
+    )
+    yield _attempt("nvcc", _nvcc, f"pip install -e . {_HERE} (brings nvcc)")
+    yield _attempt(
+        "cache folder",
+        lambda: f"{cache_folder()}, {cache_limit() / 1e9:g} GB of builds at most",
+        "set SGEMM_GRADER_CACHE",
+    )
+    yield _attempt("recorder", _recorder, "mend what is missing above, then: grade doctor")
+    yield _attempt("simulator", _simulator, "mend what is missing above, then: grade doctor")
+    yield _sandbox()
+    yield _optional("nvdisasm", _nvdisasm(), f"pip install -e . {_HERE}")
+    yield _optional("CuTe headers", _cute(), f"pip install -e '.[cutlass]' {_HERE}")
+    names = ", ".join(gpu_names())
+    yield _optional("NVIDIA GPU", names, "", "none: kernels are simulated")
+    if names:
+        yield from _gpu_checks()
+
+
+def _gpu_checks() -> Iterator[Check]:
+    """CuPy and NVML, then a small grade of starter/ on the GPU, which tries all of it at once."""
+    extra = f"pip install -e '.[cuda13]' {_HERE} (cuda12 for a driver of CUDA 12)"
+    yield _optional("CuPy", _version("cupy-cuda13x") or _version("cupy-cuda12x"), extra)
+    yield _optional("NVML", _version("nvidia-ml-py"), extra)
+    if importlib.util.find_spec("cupy") is None:
+        return
+    try:
+        result = _self_test()
+    except GraderError as error:
+        found = str(error)
+        yield Check(name="GPU self-test", ok=False, needed=False, found=found, remedy="nvidia-smi")
+        return
+    gpu = result.environment.gpu
+    if gpu:
+        peak = f", FP32 peak {gpu.fp32_peak_tflops:.1f} TFLOPS" if gpu.fp32_peak_tflops else ""
+        found = f"driver {gpu.driver}, up to {gpu.sm_clock_mhz} MHz{peak}"
+        yield Check(name="CUDA", ok=True, needed=False, found=found, remedy="")
+    timed = [sentence(measured, gpu) for measured in measurements(result)]
+    ok = result.verdict is Verdict.AC
+    found = "; ".join([result.error or result.verdict.value, *timed])
+    # What is wrong is in the words: another process, MPS, a driver too old, no memory.
+    yield Check(
+        name="GPU self-test", ok=ok, needed=False, found=found, remedy="" if ok else "nvidia-smi"
+    )
+
+
+def _self_test() -> Result:
+    """starter/ graded at few sizes. Raises GraderError when it cannot even be tried."""
+    lab = load_lab()
+    case = Case(id="performance-0", size=Mnk(m=1024, n=1024, k=1024))
+    small = msgspec.structs.replace(
+        lab, correctness=lab.correctness[:3], performance=(case,), cpu=lab.cpu[:1]
+    )
+    bench = Bench(
+        lab=small,
+        toolchain=find_toolchain(),
+        sandbox=Sandbox.open("auto"),
+        gpu_arch=first_gpu_arch(),
+        explain=False,
+    )
+    return grade(find_starter(Path.cwd()), bench, lambda _stage, _detail: None).result
+
+
+def _version(package: str) -> str | None:
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _attempt(name: str, look: Callable[[], str], remedy: str) -> Check:
+    try:
+        return Check(name=name, ok=True, needed=True, found=look(), remedy="")
+    except GraderError as error:
+        return Check(name=name, ok=False, needed=True, found=str(error), remedy=remedy)
+
+
+def _optional(name: str, found: str | None, remedy: str, missing: str = "not installed") -> Check:
+    ok = bool(found)
+    return Check(
+        name=name, ok=ok, needed=False, found=found or missing, remedy="" if ok else remedy
+    )
+
+
+def _nvcc() -> str:
+    toolchain = find_toolchain()
+    return f"{toolchain.cuda_version} from {toolchain.origin}: {toolchain.nvcc}"
+
+
+def _recorder() -> str:
+    prepare_recorder(find_toolchain())
+    return "compiled"
+
+
+def _simulator() -> str:
+    load_engine()
+    return "compiled"
+
+
+def _sandbox() -> Check:
+    remedy = "apt-get install bubblewrap (as root); allow unprivileged user namespaces"
+    try:
+        kind = Sandbox.open("auto").kind
+    except GraderError as error:
+        return Check(name="sandbox", ok=False, needed=True, found=str(error), remedy=remedy)
+    if kind == "bubblewrap":
+        return Check(name="sandbox", ok=True, needed=False, found=kind, remedy="")
+    found = "limits only: submissions can see the file system (bubblewrap does not work here)"
+    return Check(name="sandbox", ok=False, needed=False, found=found, remedy=remedy)
+
+
+def _nvdisasm() -> str | None:
+    try:
+        path = find_toolchain().nvdisasm
+    except GraderError:
+        return None
+    return str(path) if path else None
+
+
+def _cute() -> str | None:
+    try:
+        path = find_toolchain().cutlass_include
+    except GraderError:
+        return None
+    return str(path) if path else None

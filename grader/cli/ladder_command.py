@@ -1,0 +1,100 @@
+"""``grade ladder``: every reference rung graded, tabled and drawn; goes on where it stopped."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+import grader
+from grader.backends.probe import gpu_names
+from grader.cli import running
+from grader.cli.device import choose_device
+from grader.course.class_run.class_worker import Setup, Task
+from grader.course.class_run.pool import lanes
+from grader.course.class_run.roll import Entrant
+from grader.labs.lab import LADDER_LAB
+from grader.ladder.document import document_path, folder, make_ladder
+from grader.ladder.host import run_host
+from grader.ladder.ladder_render import html, terminal
+from grader.ladder.rungs import find_reference, find_rungs
+from grader.model import LabRef, Result, Verdict
+from grader.results import store
+from grader.submission.folder import load_listed
+
+_FAULT = 3  # exit status
+
+
+def run(arguments: list[str], console: Console) -> int:
+    options = _parser().parse_args(arguments)
+    reference = find_reference(options.folder)
+    rungs = find_rungs(reference)
+    entrants = [Entrant(student=rung.name, source=reference / rung.name) for rung in rungs]
+    chosen = {entrant.student for entrant in running.chosen(entrants, options.only)}
+    arch = choose_device(options.device, console)
+    gpu = gpu_names()[0] if arch else None
+    setup = Setup(
+        lab=options.lab or LADDER_LAB,
+        sandbox=options.sandbox,
+        gpu_arch=arch,
+        out=folder(options.out, gpu),
+        report=not options.no_report,
+    )
+    lab = setup.bench().lab
+    host = run_host(reference)
+    tasks = [
+        Task(kind="grade", student=entrant.student, source=entrant.source) for entrant in entrants
+    ]
+    waiting = running.left_over(
+        [task for task in tasks if task.student in chosen],
+        lab,
+        setup,
+        console,
+        force=options.force,
+    )
+    reports = running.grade_tasks(waiting, lanes(setup.device, options.jobs), setup, console)
+    this_lab = LabRef(id=lab.id, sha256=lab.sha256)
+    results = {result.submission.student: result for result in _stored(tasks, this_lab, setup)}
+    ladder = make_ladder(rungs, results, this_lab, grader=grader.__version__, host=host)
+    console.print("", terminal(ladder), "")
+    path = document_path(options.out, gpu)
+    store.write_document(path, ladder)
+    running.say(console, f"result: {path}")
+    if setup.report:
+        page = path.with_suffix(".html")
+        store.write(page, html(ladder).encode())
+        running.say(console, f"page: {page}")
+    return _FAULT if any(report.verdict is Verdict.IE for report in reports) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="grade ladder",
+        description="Grade the reference rungs; table, page and document of the GPU at hand. What "
+        "has a result already is not graded again.",
+        epilog="exit status: 0 all graded; 2 wrong usage; 3 a rung met a fault of the grader or "
+        "the machine, and the same command tries it again",
+    )
+    parser.add_argument(
+        "folder",
+        metavar="DIR",
+        nargs="?",
+        type=Path,
+        help="holds the rungs (default: reference/ here, else in the checkout)",
+    )
+    running.add_options(parser)
+    return parser
+
+
+def _stored(tasks: list[Task], lab: LabRef, setup: Setup) -> Iterator[Result]:
+    """The results of these very sources by this very lab file, from this run or an earlier one."""
+    for task in tasks:
+        sha256 = load_listed(task.source, task.student).sha256
+        path = store.document_path(setup.out, lab.id, task.student, sha256, setup.device)
+        if not path.exists():
+            continue
+        result = store.load(path)
+        if result.lab == lab:
+            yield result

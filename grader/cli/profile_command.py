@@ -1,0 +1,145 @@
+"""grade profile: Nsight Compute's counters of a submission beside the model's."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from grader.backends.gpu.gpu_messages import Watching
+from grader.backends.probe import first_gpu_arch, gpu_names
+from grader.backends.simulator.device import read_declarations
+from grader.compile.building import build
+from grader.errors import MachineError, UsageError
+from grader.hardware import gpus
+from grader.labs.lab import load_lab
+from grader.model import Explanation, KernelCounts, Mnk, Plan
+from grader.performance.compare import compare, total
+from grader.performance.explanation import explain
+from grader.performance.profiler import Profile, find_ncu, profile
+from grader.record.recording import record
+from grader.report.text import clean, kernel_name
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import find_toolchain
+
+_SECONDS = 300.0
+_SIZE = 2048
+_ISSUE = "smsp__issue_active.avg.pct_of_peak_sustained_active"
+
+
+def run(arguments: list[str], console: Console) -> int:
+    options = _parser().parse_args(arguments)
+    lab = load_lab(options.lab)
+    arch = first_gpu_arch()
+    if arch is None:
+        raise MachineError("no NVIDIA GPU here to profile on; grade sass needs none")
+    find_ncu()
+    toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
+    submission = load_submission(options.submission)
+    memory = lab.limits.memory_mb
+    built = build(
+        submission,
+        toolchain,
+        sandbox,
+        arch=arch,
+        compile_s=lab.limits.compile_s,
+        memory_mb=memory,
+    )
+    folder = str(submission.folder)
+    declared = read_declarations(built, folder, sandbox, lab.limits)
+    size = Mnk(m=options.size, n=options.size, k=options.size)
+    (plan,) = record(
+        built,
+        submission,
+        [size],
+        toolchain,
+        sandbox,
+        declared=declared,
+        record_s=lab.limits.record_s,
+        memory_mb=memory,
+    )
+    if not isinstance(plan, Plan):
+        raise plan
+    card = gpus.find(gpu_names()[0])
+    why = explain(built, folder, plan, toolchain, sandbox, memory_mb=memory, gpu=card)
+    if why is None or why.missing:
+        missing = why.missing if why else "no nvdisasm; grade doctor says how to get it"
+        raise MachineError(f"nothing to compare with: {missing}")
+    names = [each.name for each in why.counts]
+    seen = profile([Watching(cubin=str(built.cubin), plan=plan)], names, seconds=_SECONDS)
+    for counts in why.counts:
+        own = [each for each in seen if each.kernel == counts.name]
+        _show(counts, own, why, console)
+    return 0
+
+
+def _show(counts: KernelCounts, own: Sequence[Profile], why: Explanation, console: Console) -> None:
+    name = clean(kernel_name(counts.name))
+    console.print(Text(f"{name} at {why.size}, {counts.times} launches", style="bold"))
+    measured = total(own)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("", no_wrap=True)
+    for heading in ("model", "ncu", "difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for each in compare(counts, measured):
+        theirs = "?" if each.theirs is None else f"{each.theirs:,.0f}"
+        apart = "" if each.apart is None else f"{100 * each.apart:+.2f} %"
+        table.add_row(each.quantity, f"{each.ours:,.0f}", theirs, apart)
+    console.print(table)
+    for line in _words(counts, measured, own, why):
+        console.print(Text(line))
+    console.print()
+
+
+def _words(
+    counts: KernelCounts,
+    measured: dict[str, float],
+    own: Sequence[Profile],
+    why: Explanation,
+) -> list[str]:
+    words = []
+    nanoseconds = measured.get("gpu__time_duration.sum")
+    if nanoseconds:
+        tflops = counts.flops / nanoseconds / 1e3
+        bound = why.bounds[0] if why.bounds else None
+        limit = f"; the model allows {bound.tflops:.4g} ({bound.resource})" if bound else ""
+        words.append(f"{tflops:.4g} TFLOPS under the profiler{limit}")
+    active = [each.metrics[_ISSUE] for each in own if each.metrics.get(_ISSUE) is not None]
+    if active:
+        words.append(f"issue slots used: {sum(active) / len(active):.1f} %")
+    return words
+
+
+def _size(value: str) -> int:
+    try:
+        size = int(value)
+    except ValueError:
+        size = 0
+    if not 1 <= size <= 16384:
+        raise UsageError(f"--size {value}: a number from 1 to 16384")
+    return size
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="grade profile",
+        description="Nsight Compute's counters of a submission beside the model's. Needs a GPU, "
+        "ncu and the right to read the counters.",
+    )
+    add = parser.add_argument
+    add("submission", metavar="SUBMISSION", type=Path, help="folder with sgemm.cu")
+    add(
+        "--size",
+        metavar="N",
+        type=_size,
+        default=_SIZE,
+        help=f"M = N = K (default: {_SIZE}); the profiler runs a kernel several times",
+    )
+    add("--lab", metavar="FILE", type=Path, help="lab file (default: the SGEMM lab)")
+    return parser

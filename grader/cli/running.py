@@ -1,0 +1,160 @@
+"""What the commands that grade share: options, what is left to grade, the bar meanwhile."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from grader.course.class_run.class_worker import Kind, Report, Setup, Task
+from grader.course.class_run.pool import grade_all
+from grader.course.class_run.roll import Entrant
+from grader.course.leaderboard.ranking import Entry
+from grader.errors import Rejected, StoreError, SubmissionError, UsageError
+from grader.labs.lab import Lab
+from grader.report.terminal import verdict_text
+from grader.report.text import clean
+from grader.results import store
+from grader.submission.folder import load_listed
+from grader.submission.reading import one_line
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of a command that grades many submissions."""
+    add = parser.add_argument
+    add("--lab", metavar="FILE", type=Path, help="lab file (default: the SGEMM lab)")
+    add(
+        "--device",
+        choices=("auto", "gpu", "cpu"),
+        default="auto",
+        help="as for grade; on a GPU one submission is timed at a time (default: auto)",
+    )
+    add(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        default=Path("results"),
+        help="where results are written (default: results/)",
+    )
+    add("--force", action="store_true", help="grade again what has a result")
+    add(
+        "--only",
+        metavar="NAME",
+        action="append",
+        help="only this one; * and ? stand for any letters; may be repeated",
+    )
+    add(
+        "--jobs",
+        metavar="N",
+        type=_positive,
+        default=len(os.sched_getaffinity(0)),
+        help="submissions at a time, or compiled ahead of the GPU (default: one per core)",
+    )
+    add("--no-report", action="store_true", help="write no HTML reports")
+    add("--sandbox", choices=("require", "auto", "off"), default="auto", help="as for grade")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number ≥ 1, got {text!r}")
+    return int(text)
+
+
+def chosen(entrants: Sequence[Entrant], patterns: Sequence[str] | None) -> list[Entrant]:
+    """Raises UsageError for a pattern that fits nobody: a misspelt name must not pass."""
+    for pattern in patterns or ():
+        if not any(fnmatchcase(entrant.student, pattern) for entrant in entrants):
+            raise UsageError(f"--only {pattern}: no submission of this name")
+    return [
+        entrant
+        for entrant in entrants
+        if patterns is None or any(fnmatchcase(entrant.student, pattern) for pattern in patterns)
+    ]
+
+
+def left_over(
+    tasks: Sequence[Task], lab: Lab, setup: Setup, console: Console, *, force: bool
+) -> list[Task]:
+    """The tasks that have no result yet; all of them with ``force``."""
+    waiting = [task for task in tasks if force or not _done(task, lab, setup, console)]
+    if len(waiting) < len(tasks):
+        say(console, f"{len(tasks) - len(waiting)} of {len(tasks)} are graded already")
+    return waiting
+
+
+def _done(task: Task, lab: Lab, setup: Setup, console: Console) -> bool:
+    """Whether this very source has a result by this very lab file."""
+    try:
+        sha256 = load_listed(task.source, task.student).sha256
+    except (Rejected, SubmissionError, OSError):
+        return False  # told in a moment, and quicker than reading what was said last time
+    path = store.document_path(setup.out, lab.id, task.student, sha256, setup.device)
+    if not path.exists():
+        return False
+    try:
+        entry = store.load_as(path, Entry)
+    except StoreError as error:
+        aside = path.with_name(f"{path.name}.damaged")
+        say(console, f"{error}; kept as {aside.name}, graded again")
+        path.rename(aside)
+        return False
+    return entry.lab.sha256 == lab.sha256
+
+
+def grade_tasks(
+    tasks: Sequence[Task], kinds: Sequence[Kind], setup: Setup, console: Console
+) -> list[Report]:
+    """Grade them all, a line for each as it comes."""
+    reports: list[Report] = []
+    started = time.monotonic()
+    bar = Progress(
+        TextColumn("grading"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
+    with bar:
+        shown = bar.add_task("", total=len(tasks), left="")
+        for report in grade_all(tasks, kinds, setup):
+            reports.append(report)
+            rate = (time.monotonic() - started) / len(reports)
+            left = _left(rate * (len(tasks) - len(reports)))
+            bar.update(shown, completed=len(reports), left=left)
+            bar.console.print(_line(report, len(reports), len(tasks), left), soft_wrap=True)
+    return reports
+
+
+def _line(report: Report, done: int, total: int, left: str) -> Text:
+    line = Text.assemble(
+        (f"{done:>{len(str(total))}}/{total}  ", "dim"),
+        (one_line(report.task.student), "bold"),
+        ": ",
+        verdict_text(report.verdict) if report.verdict else "compiled",
+        (f"  {report.seconds:.1f} s", "dim"),
+        (f", {left}" if left else "", "dim"),
+    )
+    if report.message:
+        line.append(f"\n  {clean(report.message)}")
+    return line
+
+
+def _left(seconds: float) -> str:
+    if seconds < 1:
+        return ""
+    if seconds < 90:
+        return f"about {seconds:.0f} s left"
+    return f"about {seconds / 60:.0f} min left"
+
+
+def say(console: Console, text: str) -> None:
+    console.print(Text(clean(text), style="dim"), soft_wrap=True)

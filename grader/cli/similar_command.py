@@ -1,0 +1,109 @@
+"""``grade similar``: suspiciously similar pairs of a class, for the instructor."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+import grader
+from grader.cli.boards import skipped
+from grader.course.class_run.roll import Entrant, call_roll
+from grader.course.similar.comparison import TOO_LONG, Work, comparable, find_pairs
+from grader.course.similar.similar_render import html, terminal
+from grader.errors import Rejected, SubmissionError, UsageError
+from grader.grading.pipeline import read_sources
+from grader.results import store
+from grader.submission.folder import load_listed
+from grader.submission.reading import one_line, read
+
+_PRIVATE = 0o600  # names beside sources: for the instructor's eyes only
+_GIVEN = ("starter", "reference")  # what every student may use
+
+
+def run(arguments: list[str], console: Console) -> int:
+    options = _parser().parse_args(arguments)
+    entrants, complaints = call_roll(options.folder)
+    skipped(complaints, console)
+    known = _known(options.known)
+    found = [_work(entrant, console) for entrant in entrants]
+    works = [work for work in found if work is not None]
+    works, too_long = comparable(works)
+    skipped([f"{one_line(student)}: {TOO_LONG}" for student in too_long], console)
+    pairs = find_pairs(works, known, options.threshold / 100)
+    console.print(terminal(pairs, len(works)))
+    page = options.html or options.out / "similar.html"
+    store.write(page, html(pairs, works).encode(), mode=_PRIVATE)
+    console.print(Text(f"page: {page}", style="dim"), soft_wrap=True)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="grade similar",
+        description="Suspiciously similar pairs among the submissions in DIR, for the instructor "
+        "only. Names, comments, white space and order do not hide a copy; code of starter/ and "
+        "reference/ does not count.",
+    )
+    add = parser.add_argument
+    add("folder", metavar="DIR", type=Path, help="as for grade class")
+    add(
+        "--threshold",
+        metavar="PERCENT",
+        type=_percent,
+        default=60.0,
+        help="of one submission's own code found in the other (default: 60)",
+    )
+    add(
+        "--known",
+        metavar="DIR",
+        type=Path,
+        action="append",
+        default=[],
+        help="more code that everybody was given; may be repeated",
+    )
+    add("--html", metavar="FILE", type=Path, help="the page (default: OUT/similar.html)")
+    add("--out", metavar="DIR", type=Path, default=Path("results"), help="default: results/")
+    return parser
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 100:
+        raise argparse.ArgumentTypeError(f"expected a number over 0 and up to 100, got {text!r}")
+    return value
+
+
+def _known(named: list[Path]) -> list[str]:
+    """Texts that do not count: of the checkout, and of the folders named."""
+    checkout = Path(grader.__file__).parents[1]
+    texts = [_texts(place) for name in _GIVEN for place in {Path(name).resolve(), checkout / name}]
+    for folder in named:
+        found = _texts(folder)
+        if not found:
+            raise UsageError(f"--known {folder}: holds no CUDA source")
+        texts.append(found)
+    return [text for group in texts for text in group]
+
+
+def _texts(folder: Path) -> list[str]:
+    """Raises UsageError naming a file that is none."""
+    files = [path for path in sorted(folder.rglob("*.cu*")) if path.suffix in (".cu", ".cuh")]
+    try:
+        return [read(path).decode(errors="replace") for path in files]
+    except OSError as error:
+        raise UsageError(f"{one_line(folder)}: code that was given: {error.strerror}") from None
+
+
+def _work(entrant: Entrant, console: Console) -> Work | None:
+    try:
+        submission = load_listed(entrant.source, entrant.student)
+    except (Rejected, SubmissionError, OSError) as error:
+        skipped([f"{one_line(entrant.student)}: {error}"], console)
+        return None
+    return Work(student=entrant.student, files=read_sources(submission))

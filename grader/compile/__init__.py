@@ -1,0 +1,1 @@
+"""``Submission`` → ``Build``: sandboxed compilers make PTX, a cubin and a host library."""

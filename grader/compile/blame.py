@@ -1,0 +1,109 @@
+"""Why a build failed, and whose fault it is.
+
+The compiler's words cannot decide that, because a submission can print any of them. The grader
+makes sure in another way:
+
+- a header is missing if the line that the error names does include it,
+- the machine is broken if it cannot build a small program of the grader's own,
+- the interface is missing if the submission compiles without the grader's part.
+
+Only builds that fail outside the student's own files need a trial, which takes a second or two.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from grader.compile.diagnostics import Complaint, first_error, readable
+from grader.compile.entry import ALONE, ENTRY_SOURCE, TRIAL
+from grader.compile.steps import Failed, Fill, TooLarge, Workshop, assemble, link, translate
+from grader.errors import Rejected, ToolchainError
+from grader.model import BuildInfo, Submission, Verdict
+from grader.submission.folder import MAIN, copy_sources
+
+INTERFACE = "run_custom<float> is not defined in sgemm.cu"
+_OURS = "../entry/"
+
+
+def refusal(failure: Failed, shop: Workshop, submission: Submission, info: BuildInfo) -> Exception:
+    """The exception to raise. ``info`` holds the log."""
+    if failure.done.starved:
+        return ToolchainError(
+            f"the machine was too busy to give the compiler its {shop.limits.cpu_s:g} s of CPU time"
+        )
+    if failure.done.timed_out:
+        message = f"compiling took longer than {shop.limits.cpu_s:g} s of CPU time and was stopped"
+        return Rejected(Verdict.CE, message, build=info)
+    if failure.killed:
+        return ToolchainError("the compiler was killed twice; is there enough memory?")
+    if failure.full:
+        return ToolchainError("no space left to compile in; make room in the temporary folder")
+    complaint = first_error(info.log)
+    if complaint is not None and complaint.missing and _includes(submission, complaint):
+        where = f"{complaint.file}:{complaint.line} includes <{complaint.missing}>"
+        if complaint.missing.startswith("cublas"):
+            message = f"{where}: a submission may not call cuBLAS"
+            return Rejected(Verdict.FE, message, build=info)
+        cute = complaint.missing.startswith(("cute/", "cutlass/"))
+        if cute and shop.toolchain.cutlass_include is None:
+            return ToolchainError(
+                f"{where}, and the CuTe headers are not installed: "
+                "pip install 'sgemm-grader[cutlass]'"
+            )
+    place = complaint.file if complaint else None
+    if place and place.startswith(_OURS) and _compiles_alone(shop, submission):
+        message = f"{INTERFACE} in the way that gemm.cuh declares it"
+        return Rejected(Verdict.FE, message, build=info)
+    if place not in submission.contents:
+        trouble = _trouble(shop)
+        if trouble is not None:
+            return ToolchainError(trouble)
+    return Rejected(Verdict.CE, _words(failure, info.log), build=info)
+
+
+def _words(failure: Failed, log: str) -> str:
+    lines = log.splitlines()
+    if failure.step == "g++" and lines:
+        return f"the linker failed: {lines[0]}"
+    complaint = first_error(log)
+    if complaint is not None:
+        return str(complaint)
+    last = lines[-1] if lines else f"{failure.step} ended with status {failure.done.returncode}"
+    return f"the compiler failed: {last}"
+
+
+def _includes(submission: Submission, complaint: Complaint) -> bool:
+    """Whether the line that misses a header does include it."""
+    lines = submission.contents.get(complaint.file or "", b"").split(b"\n")
+    if not complaint.missing or not complaint.line or complaint.line > len(lines):
+        return False
+    line = lines[complaint.line - 1]
+    return b"include" in line and complaint.missing.encode() in line
+
+
+def _trouble(shop: Workshop) -> str | None:
+    """What goes wrong when nothing of the student's is compiled."""
+    try:
+        translated = translate(shop, _writing(TRIAL), ENTRY_SOURCE)
+        assemble(shop, translated.ptx)
+        link(shop, translated.host_object)
+    except Failed as failure:
+        words = _words(failure, readable(failure.output))
+        return f"{failure.step} cannot build the grader's own trial program: {words}"
+    return None
+
+
+def _compiles_alone(shop: Workshop, submission: Submission) -> bool:
+    try:
+        translate(shop, partial(copy_sources, submission), ALONE)
+    except (Failed, TooLarge):
+        return False
+    return True
+
+
+def _writing(source: str) -> Fill:
+    def fill(folder: Path) -> None:
+        (folder / MAIN).write_text(source)
+
+    return fill

@@ -1,0 +1,196 @@
+"""Submission → Build: PTX, cubin and host library, in three sandboxed steps (steps.py).
+
+nvcc compiles a small file of ours that includes the student's unmodified ``sgemm.cu`` and adds an
+extern "C" entry point (entry.py). Finished builds are kept in the cache folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from grader.compile import build_cache as cache
+from grader.compile.blame import INTERFACE, refusal
+from grader.compile.diagnostics import coloured, readable
+from grader.compile.elf import Damaged, Elf
+from grader.compile.entry import ENTRY_SOURCE, INCLUDE
+from grader.compile.figures import kernels
+from grader.compile.steps import (
+    CUBIN,
+    LIBRARY,
+    PTX,
+    Failed,
+    TooLarge,
+    Workshop,
+    assemble,
+    commands,
+    link,
+    translate,
+)
+from grader.errors import Rejected, ToolchainError
+from grader.model import Build, BuildInfo, KernelInfo, Record, Submission, Verdict
+from grader.sandbox.running import Limits, Sandbox
+from grader.submission.folder import copy_sources
+from grader.toolchain.discovery import Toolchain
+from grader.toolchain.native import cache_folder, cache_limit
+from ptxsim.frontend import LIBRARY_CALLS
+
+__all__ = ["build", "coloured"]
+
+_MANGLED_INTERFACE = "_Z10run_customIfE"
+_MAX_KERNELS = 1000
+_MAX_NAMES = 1 << 20  # characters of all their names
+
+
+class _Card(Record):
+    """What a cached build remembers beside its files."""
+
+    kernels: tuple[KernelInfo, ...]
+    command: str
+    log: str
+    seconds: float
+
+
+def build(
+    submission: Submission,
+    toolchain: Toolchain,
+    sandbox: Sandbox,
+    *,
+    arch: str,
+    compile_s: float,
+    memory_mb: int,
+) -> Build:
+    """Compile ``submission`` for ``arch`` ("sm_80"), or find the identical build in the cache.
+
+    ``compile_s`` holds for each step. Raises Rejected with CE (compiler's words in ``build``) or FE
+    (the interface is missing, or a library that the lab forbids is included), and ToolchainError
+    when the machine lacks something the submission may use.
+    """
+    limit = cache_limit()
+    folder = cache_folder() / "builds" / _key(submission, toolchain, arch)
+    cached = _load(folder, arch)
+    if cached is not None:
+        return cached
+    shop = Workshop(
+        toolchain=toolchain,
+        sandbox=sandbox,
+        arch=arch,
+        limits=Limits(cpu_s=compile_s, memory_mb=memory_mb),
+    )
+    card, files = _made(submission, shop)
+    cache.keep(folder, msgspec.json.encode(card), files)
+    cache.tidy(folder.parent, limit)
+    found = _load(folder, arch)
+    if found is None:
+        raise ToolchainError(f"the cache folder {folder.parent} loses files: is the disk full?")
+    return msgspec.structs.replace(found, cached=False)
+
+
+def _made(submission: Submission, shop: Workshop) -> tuple[_Card, Mapping[str, bytes]]:
+    """The build from scratch: what is said of it, and its files."""
+    card = _Card(
+        kernels=(),
+        command=" && ".join(map(shlex.join, commands(shop.toolchain, shop.arch))),
+        log="",
+        seconds=0.0,
+    )
+    try:
+        translated = translate(shop, partial(copy_sources, submission), ENTRY_SOURCE)
+        card = _after(card, translated.output, translated.seconds)
+        if _lacks_interface(translated.host_object):
+            raise Rejected(Verdict.FE, INTERFACE, build=_info(card, ok=True))
+        cubin = assemble(shop, translated.ptx)
+        card = _after(card, cubin.output, cubin.seconds)
+        card = msgspec.structs.replace(card, kernels=_kernels(cubin.result, card))
+        _refuse_the_drivers_library(cubin.result, card)
+        library = link(shop, translated.host_object)
+    except Failed as failure:
+        card = _after(card, failure.output, failure.done.seconds)
+        raise refusal(failure, shop, submission, _info(card, ok=False)) from None
+    except TooLarge as error:
+        card = _after(card, error.output, 0.0)
+        raise Rejected(Verdict.CE, str(error), build=_info(card, ok=False)) from None
+    # What the linker prints of a library that it could link is no concern of the student's.
+    card = msgspec.structs.replace(card, seconds=card.seconds + library.seconds)
+    return card, {PTX: translated.ptx, CUBIN: cubin.result, LIBRARY: library.result}
+
+
+def _after(card: _Card, output: str, seconds: float) -> _Card:
+    """The card when one more step has ended."""
+    log = f"{card.log}\n{readable(output)}".strip()
+    return msgspec.structs.replace(card, log=log, seconds=card.seconds + seconds)
+
+
+def _lacks_interface(host_object: bytes) -> bool:
+    try:
+        undefined = Elf(host_object).symbols(undefined=True)
+        return any(symbol.name.startswith(_MANGLED_INTERFACE) for _, symbol in undefined)
+    except Damaged:  # the linker has the words for it
+        return False
+
+
+def _kernels(cubin: bytes, card: _Card) -> tuple[KernelInfo, ...]:
+    try:
+        found = kernels(cubin)
+    except Damaged as error:
+        raise ToolchainError(f"ptxas makes cubins that the grader cannot read: {error}") from None
+    if len(found) > _MAX_KERNELS or sum(len(kernel.name) for kernel in found) > _MAX_NAMES:
+        message = f"{len(found)} kernels; a submission has at most {_MAX_KERNELS}, with short names"
+        raise Rejected(Verdict.CE, message, build=_info(card, ok=False))
+    return found
+
+
+def _refuse_the_drivers_library(cubin: bytes, card: _Card) -> None:
+    """Whatever nvcc declares, the build defines (ptx/library.py): this is somebody else's text."""
+    for _, symbol in Elf(cubin).symbols(undefined=True):
+        if symbol.name in LIBRARY_CALLS:
+            message = f"inline assembly declares {symbol.name}; call printf() or assert() instead"
+            raise Rejected(Verdict.CE, message, build=_info(card, ok=False))
+
+
+def _info(card: _Card, *, ok: bool) -> BuildInfo:
+    return BuildInfo(
+        ok=ok, command=card.command, log=card.log, seconds=card.seconds, kernels=card.kernels
+    )
+
+
+def _key(submission: Submission, toolchain: Toolchain, arch: str) -> str:
+    """Of everything that goes into a build."""
+    compiler = toolchain.host_compiler.stat()
+    digest = hashlib.sha256(submission.sha256.encode())
+    about = [toolchain.cuda_version, compiler.st_size, compiler.st_mtime_ns]
+    digest.update(msgspec.json.encode([about, arch, commands(toolchain, arch)]))
+    if toolchain.cutlass_include is not None:
+        digest.update((toolchain.cutlass_include / "cutlass" / "version.h").read_bytes())
+    ours = [*INCLUDE.rglob("*"), *Path(__file__).parent.glob("*.*")]
+    for path in sorted(ours):
+        if path.is_file():
+            digest.update(f"{path.name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def _load(folder: Path, arch: str) -> Build | None:
+    found = cache.find(folder, (PTX, CUBIN, LIBRARY))
+    if found is None:
+        return None
+    try:
+        card = msgspec.json.decode(found, type=_Card)
+    except msgspec.DecodeError:
+        return None
+    return Build(
+        arch=arch,
+        ptx=folder / PTX,
+        cubin=folder / CUBIN,
+        host_library=folder / LIBRARY,
+        kernels=card.kernels,
+        command=card.command,
+        log=card.log,
+        log_ansi=coloured(card.log),
+        seconds=card.seconds,
+        cached=True,
+    )

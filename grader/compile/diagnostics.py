@@ -1,0 +1,101 @@
+"""Reads what compilers print, as text that a submission may have written.
+
+A submission can make a compiler print anything: by #error, #pragma message, #line, a string with
+line breaks. So nothing here decides whose fault a failure is; blame.py makes sure in other ways.
+Every function takes time in proportion to the text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from grader.compile.entry import ENTRY
+from grader.model import Record
+
+_MAX_WIDTH = 1000  # characters of a line
+_MAX_LOG = 256 << 10  # characters
+# Names end at a colon, a parenthesis or a space, so each of these looks at a character once.
+_PLACE = re.compile(r"(?P<file>[^\s:(]+)(?:\((?P<nvcc>\d+)\)|:(?P<gcc>\d+)(?::\d+)?): ")
+_MISSING = re.compile(r"fatal error: (?P<header>[^\s:]+): No such file")
+_ERROR = re.compile(r"\b[Ee]rror\b")  # the assembler writes "Error:"
+_COLOURS = (
+    (re.compile(r"\b(?:fatal )?error\b(?=[ :#])"), "\x1b[1;31m"),
+    (re.compile(r"\bwarning\b(?=[ :#])"), "\x1b[1;35m"),
+    (re.compile(r"\bnote\b(?=:)"), "\x1b[1;36m"),
+    (re.compile(r"^[^\s:(]+(?:\(\d+\)|:\d+(?::\d+)?)(?=: )"), "\x1b[1m"),
+)
+_MARK = "\x1b[32m"
+_MARKS = frozenset(" \t|^~0123456789")
+_PLAIN = "\x1b[0m"
+
+
+class Complaint(Record):
+    """The first error that a log tells of."""
+
+    text: str  # the whole line
+    more: int  # further lines with errors
+    file: str | None  # as the compiler names it
+    line: int | None
+    missing: str | None  # a header that is not there
+
+    def __str__(self) -> str:
+        more = f" (and {self.more} more error{'s' * (self.more > 1)})" if self.more else ""
+        return self.text + more
+
+
+def readable(output: str) -> str:
+    """The compiler's words for the student: their file names, without our own part.
+
+    Long lines are cut, and so is what comes after a quarter of a megabyte.
+    """
+    kept: list[str] = []
+    room = _MAX_LOG
+    for line in output.splitlines():
+        cut = line if len(line) <= _MAX_WIDTH else f"{line[:_MAX_WIDTH]} …"
+        if ENTRY in cut and not _is_error(cut):  # "In file included from …", "2 errors in …"
+            continue
+        room -= len(cut) + 1
+        if room < 0:
+            kept.append("… (the rest is left out)")
+            break
+        kept.append(re.sub(r"(^|[\s\"(])\./", r"\1", cut))
+    return "\n".join(kept).strip()
+
+
+def first_error(log: str) -> Complaint | None:
+    """What a log of ``readable`` complains about first; None when no line tells of an error."""
+    errors = [line for line in log.split("\n") if _is_error(line)]
+    if not errors:
+        return None
+    text = errors[0]
+    place = _PLACE.match(text)
+    missing = _MISSING.match(text, place.end()) if place else None
+    return Complaint(
+        text=text,
+        more=len(errors) - 1,
+        file=place["file"] if place else None,
+        line=int((place["nvcc"] or place["gcc"])[:9]) if place else None,
+        missing=missing["header"] if missing else None,
+    )
+
+
+def coloured(log: str) -> str:
+    """The log in the colours that compilers use; nvcc has none of its own."""
+    return "\n".join(_coloured_line(line) for line in log.splitlines())
+
+
+def _is_error(line: str) -> bool:
+    if "error:" in line:
+        return True
+    if line.startswith("ptxas ") and ("error   :" in line or "fatal   :" in line):
+        return True
+    place = _PLACE.match(line)
+    return place is not None and _ERROR.search(line, place.end()) is not None
+
+
+def _coloured_line(line: str) -> str:
+    if ("^" in line or "~" in line) and _MARKS.issuperset(line):
+        return f"{_MARK}{line}{_PLAIN}"
+    for pattern, colour in _COLOURS:
+        line = pattern.sub(rf"{colour}\g<0>{_PLAIN}", line, count=1)
+    return line

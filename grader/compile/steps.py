@@ -1,0 +1,236 @@
+"""The three steps of a build: nvcc, ptxas and the linker, each in a sandbox of its own.
+
+    nvcc    sources → PTX, host object
+    ptxas   that PTX → cubin
+    g++     that object → host library
+
+Whatever nvcc leaves counts as the student's: inline assembly can put anything into the PTX and into
+the object. So each step runs in a folder of its own, its results are read once, and those bytes go
+to the next step. ptxas gets the very bytes that the grader parses. The link runs without its
+plugin, so that sections for link-time optimisation cannot pass options to a compiler.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from grader.compile.diagnostics import first_error, readable
+from grader.compile.entry import ENTRY, INCLUDE, WRAPPER
+from grader.errors import ToolchainError
+from grader.model import Record
+from grader.sandbox.running import Completed, Limits, Sandbox
+from grader.submission.reading import NotAFileError, open_folder, read
+from grader.toolchain.discovery import Toolchain
+from ptxsim.frontend import with_own_library
+
+PTX, CUBIN, OBJECT, LIBRARY = "kernels.ptx", "kernels.cubin", "host.o", "host.so"
+# Host code keeps line tables (-g1), so that a crash or a refused call can be pinned to a line.
+_COMPILE = (
+    "-std=c++17",
+    "-lineinfo",
+    "--expt-relaxed-constexpr",
+    "--extended-lambda",
+    "-c",
+    "-keep",
+    "-keep-dir=../out",
+    "-Xcompiler=-fPIC,-g1",
+    # g++ says in words that somebody killed a part of it, and a submission can print the same
+    # words. These make it say so by its exit status.
+    r"-Xcompiler=-pass-exit-codes,-wrapper,/bin/sh\,../entry/part.sh",
+)
+# Calls into the runtime stay undefined. They bind when first called, so that a call nobody makes
+# does no harm.
+_LINK = ("-shared", "-fno-lto", "-fno-use-linker-plugin", "-Wl,-z,lazy")
+_UNRESOLVED = "-Wl,--unresolved-symbols=ignore-all"
+_ATTEMPTS = 2  # one more when somebody kills the compiler, or it fails without an error
+_ROOM = 1 << 20  # bytes
+_KILLED = 128 + signal.SIGKILL  # as a shell reports it
+_MIB = 1 << 20
+_LARGEST = {PTX: 16 * _MIB, CUBIN: 64 * _MIB, OBJECT: 64 * _MIB, LIBRARY: 64 * _MIB}
+
+Fill = Callable[[Path], None]  # writes the inputs of a step into an empty folder
+
+
+class Workshop(Record):
+    """What every step of a build uses."""
+
+    toolchain: Toolchain
+    sandbox: Sandbox
+    arch: str  # "sm_80"
+    limits: Limits  # of each step
+
+
+class Translated(Record):
+    """What nvcc made of the sources."""
+
+    ptx: bytes
+    host_object: bytes
+    output: str
+    seconds: float
+
+
+class Made(Record):
+    """What another step made."""
+
+    result: bytes
+    output: str
+    seconds: float
+
+
+class Failed(Exception):  # noqa: N818 - somebody has to find out whose fault it is
+    """A step ended without a result."""
+
+    def __init__(self, step: str, done: Completed, output: str, *, full: bool) -> None:
+        super().__init__(step)
+        self.step = step
+        self.done = done
+        self.output = output
+        self.full = full  # the disk
+
+    @property
+    def killed(self) -> bool:
+        """Whether the compiler, or a part of it, was killed by somebody else."""
+        return _killed(self.done)
+
+
+class TooLarge(Exception):  # noqa: N818 - the submission's doing
+    """A step made a file that nothing later should have to read."""
+
+    def __init__(self, name: str, output: str) -> None:
+        size = _LARGEST[name] >> 20
+        super().__init__(f"what the compiler makes of this ({name}) is larger than {size} MiB")
+        self.output = output
+
+
+def commands(toolchain: Toolchain, arch: str) -> tuple[list[str], list[str], list[str]]:
+    """The command lines of the three steps, each to be run in the folder of its inputs."""
+    includes = [INCLUDE, Path()]
+    if toolchain.cutlass_include is not None:
+        includes.append(toolchain.cutlass_include)
+    translate = [
+        str(toolchain.nvcc),
+        f"-arch={arch.replace('sm_', 'compute_')}",  # PTX only; the cubin is made from it later
+        f"-ccbin={toolchain.host_compiler}",
+        *_COMPILE,
+        *(f"-I{include}" for include in includes),
+        f"-o=../out/{OBJECT}",
+        f"../entry/{ENTRY}",
+    ]
+    assemble = [str(toolchain.ptxas), f"-arch={arch}", "-m64", "--generate-line-info"]
+    assemble += [PTX, "-o", f"../out/{CUBIN}"]
+    link = [str(toolchain.host_compiler), *_LINK, _UNRESOLVED, OBJECT, "-o", f"../out/{LIBRARY}"]
+    return translate, assemble, link
+
+
+def translate(shop: Workshop, fill: Fill, entry: str) -> Translated:
+    """Compile the sources that ``fill`` writes, through our file ``entry``. Raises Failed."""
+    command, _, _ = commands(shop.toolchain, shop.arch)
+    kept = f"{ENTRY.removesuffix('.cu')}.ptx"
+    files, output, seconds, source = _step("nvcc", shop, command, fill, (kept, OBJECT), entry)
+    ptx = files[kept]
+    # .file "/scratch/source/./sgemm.cu" becomes "sgemm.cu". Names in full are not the student's.
+    for place, name in ((source, b'"'), (INCLUDE, b'"/grader/')):
+        for prefix in (f'"{place}/./', f'"{place}/'):
+            ptx = ptx.replace(prefix.encode(), name)
+    ptx = with_own_library(ptx)
+    return Translated(ptx=ptx, host_object=files[OBJECT], output=output, seconds=seconds)
+
+
+def assemble(shop: Workshop, ptx: bytes) -> Made:
+    """PTX → cubin. Raises Failed."""
+    _, command, _ = commands(shop.toolchain, shop.arch)
+    return _small_step("ptxas", shop, command, {PTX: ptx}, CUBIN)
+
+
+def link(shop: Workshop, host_object: bytes) -> Made:
+    """Host object → host library. Raises Failed."""
+    _, _, command = commands(shop.toolchain, shop.arch)
+    return _small_step("g++", shop, command, {OBJECT: host_object}, LIBRARY)
+
+
+def _small_step(
+    step: str, shop: Workshop, command: Sequence[str], given: Mapping[str, bytes], wanted: str
+) -> Made:
+    def fill(folder: Path) -> None:
+        for name, content in given.items():
+            (folder / name).write_bytes(content)
+
+    files, output, seconds, _ = _step(step, shop, command, fill, (wanted,))
+    return Made(result=files[wanted], output=output, seconds=seconds)
+
+
+def _step(
+    step: str,
+    shop: Workshop,
+    command: Sequence[str],
+    fill: Fill,
+    wanted: Sequence[str],
+    entry: str = "",
+) -> tuple[dict[str, bytes], str, float, Path]:
+    """The files ``wanted``, what was printed, wall seconds, and the folder that it ran in.
+
+    Only ../out can be written to there.
+    """
+    with tempfile.TemporaryDirectory(prefix="sgemm-build-") as name:
+        scratch = Path(name).resolve()
+        source, ours, out = (scratch / part for part in ("source", "entry", "out"))
+        for folder in (source, ours, out):
+            folder.mkdir()
+        fill(source)
+        (ours / ENTRY).write_text(entry)
+        shutil.copyfile(WRAPPER, ours / WRAPPER.name)
+        descriptor = open_folder(out)
+        try:
+            for _ in range(_ATTEMPTS):
+                done = shop.sandbox.run(
+                    command,
+                    cwd=source,
+                    limits=shop.limits,
+                    readable=[*_readable(shop.toolchain), source, ours],
+                    writable=[out],
+                    env={"TMPDIR": str(out)},
+                )
+                output = done.stdout + done.stderr
+                for hidden in (source, out, INCLUDE):
+                    output = output.replace(f"{hidden}/", "")
+                if done.ok or done.timed_out:
+                    break
+                if not _killed(done) and first_error(readable(output)):
+                    break
+            if not done.ok:
+                full = shutil.disk_usage(scratch).free < _ROOM
+                raise Failed(step, done, output, full=full)
+            files = {each: _taken(each, descriptor, output) for each in wanted}
+        finally:
+            os.close(descriptor)
+    return files, output, done.seconds, source
+
+
+def _taken(name: str, folder: int, output: str) -> bytes:
+    kind = PTX if name.endswith(".ptx") else name
+    try:
+        return read(name, _LARGEST[kind], folder)
+    except NotAFileError:
+        raise TooLarge(kind, output) from None
+    except FileNotFoundError:
+        raise ToolchainError(f"the compiler succeeded and left no {name}; is it nvcc?") from None
+
+
+def _readable(toolchain: Toolchain) -> list[Path]:
+    shown = [*toolchain.roots, INCLUDE]
+    if toolchain.cutlass_include is not None:
+        shown.append(toolchain.cutlass_include)
+    compiler = toolchain.host_compiler.resolve()
+    if not compiler.is_relative_to("/usr"):
+        shown.append(compiler.parent.parent)
+    return shown
+
+
+def _killed(done: Completed) -> bool:
+    ended_by_us = done.timed_out or done.starved
+    return not ended_by_us and (done.killed or done.returncode == _KILLED)

@@ -1,0 +1,1 @@
+"""A whole class: grading runs, roster, leaderboards, similar code, exports."""

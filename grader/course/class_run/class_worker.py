@@ -1,0 +1,141 @@
+"""A process that grades one submission after another, and what it says through its pipe.
+
+It writes the results itself: one that is finished is on disk, whatever happens to its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+import traceback
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Literal
+
+from grader.compile.building import build
+from grader.errors import GraderError, Rejected
+from grader.grading.pipeline import Bench, grade
+from grader.labs.lab import load_lab
+from grader.ladder.document import Ladder
+from grader.model import Record, Verdict
+from grader.report import html
+from grader.results import store
+from grader.sandbox.running import Mode, Sandbox
+from grader.submission.folder import load_listed
+from grader.toolchain.discovery import find_toolchain
+
+Kind = Literal["grade", "compile"]
+
+
+class Setup(Record):
+    """What every worker of a run shares."""
+
+    lab: Path | None
+    sandbox: Mode
+    gpu_arch: str | None  # "sm_90": the GPU at hand; None: the simulator
+    out: Path
+    report: bool  # whether pages are written
+    ladders: tuple[Ladder, ...] = ()  # to say where submissions stand
+
+    @property
+    def device(self) -> Literal["cpu", "gpu"]:
+        return "cpu" if self.gpu_arch is None else "gpu"
+
+    def bench(self) -> Bench:
+        """Raises LabError, ToolchainError, SandboxError."""
+        return Bench(
+            lab=load_lab(self.lab),
+            toolchain=find_toolchain(),
+            sandbox=Sandbox.open(self.sandbox),
+            gpu_arch=self.gpu_arch,
+            ladders=self.ladders,
+        )
+
+
+class Task(Record):
+    kind: Kind  # "compile" only fills the build cache, ahead of a device that is busy
+    student: str
+    source: Path  # a folder, or one file that is the whole submission
+    submitted: str | None = None  # when it was handed in, ISO 8601; null: not known
+
+
+class Report(Record):
+    """What became of a task. ``verdict`` None: compiled, or the work could not be done at all."""
+
+    task: Task
+    verdict: Verdict | None
+    message: str  # why, when the verdict is IE or None
+    seconds: float
+
+
+def serve(pipe: Connection, setup: Setup) -> None:
+    """Answer tasks with reports until the other end closes."""
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches all: the parent decides
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        bench = setup.bench()
+    except GraderError as error:  # the machine lacks now what it had when the parent looked
+        with contextlib.suppress(EOFError, ConnectionError):
+            task = pipe.recv()
+            pipe.send(Report(task=task, verdict=Verdict.IE, message=str(error), seconds=0))
+        return
+    try:
+        while True:
+            pipe.send(_answer(pipe.recv(), bench, setup))
+    except (EOFError, ConnectionError):
+        return
+
+
+def _answer(task: Task, bench: Bench, setup: Setup) -> Report:
+    started = time.monotonic()
+    verdict, message = None, ""
+    try:
+        if task.kind == "compile":
+            _compile(task, bench)
+        else:
+            verdict, message = _grade(task, bench, setup)
+    except GraderError as error:
+        verdict, message = Verdict.IE, str(error)
+    except Exception as error:
+        # A fault of ours with one submission must not end the class; the trace is for us.
+        traceback.print_exc()
+        verdict, message = Verdict.IE, f"{type(error).__name__}: {error}"
+    seconds = time.monotonic() - started
+    return Report(task=task, verdict=verdict, message=message, seconds=seconds)
+
+
+def _grade(task: Task, bench: Bench, setup: Setup) -> tuple[Verdict, str]:
+    graded = grade(
+        task.source,
+        bench,
+        lambda _stage, _detail: None,
+        student=task.student,
+        submitted=task.submitted,
+    )
+    result = graded.result
+    if result.verdict is Verdict.IE:
+        return Verdict.IE, result.error or "the grader failed"
+    if setup.report:  # before the document: a run that is killed in between writes both again
+        page = store.result_path(setup.out, result).with_suffix(".html")
+        store.write(page, html.render(result, graded.sources).encode())
+    store.save(setup.out, result)
+    return result.verdict, ""
+
+
+def _compile(task: Task, bench: Bench) -> None:
+    """Build for the GPU and for the simulator that looks on."""
+    lab = bench.lab
+    simulated = f"sm_{lab.architectures[0]}"
+    with contextlib.suppress(Rejected):  # the grading will say so
+        submission = load_listed(task.source, task.student)
+        for arch in dict.fromkeys((bench.gpu_arch or simulated, simulated)):
+            build(
+                submission,
+                bench.toolchain,
+                bench.sandbox,
+                arch=arch,
+                compile_s=lab.limits.compile_s,
+                memory_mb=lab.limits.memory_mb,
+            )

@@ -1,0 +1,157 @@
+"""Worker processes side by side: a task each, replaced when they die.
+
+On the CPU every worker grades. On a GPU two grade in turn, so that nothing disturbs a measurement
+and none waits for what needs no GPU, while the others compile ahead of them.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import deque
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Literal
+
+import msgspec
+
+from grader.course.class_run.class_worker import Kind, Report, Setup, Task, serve
+from grader.model import Verdict
+
+_CONTEXT = multiprocessing.get_context("spawn")  # a fork would copy the parent's signal handlers
+
+
+def lanes(device: Literal["cpu", "gpu"], jobs: int) -> list[Kind]:
+    """What each of ``jobs`` workers does.
+
+    A GPU has two more: while one measures, the other gets ready or writes its report. The GPU's
+    lock lets one of them at it.
+    """
+    grading: list[Kind] = ["grade"] * (jobs if device == "cpu" else 2)
+    ahead: list[Kind] = ["compile"] * (jobs if device == "gpu" else 0)
+    return grading + ahead
+
+
+class _Worker:
+    """One process, the kind of work it does, and what it is doing."""
+
+    def __init__(self, kind: Kind, setup: Setup) -> None:
+        self.kind = kind
+        self.task: Task | None = None
+        self.pipe, theirs = _CONTEXT.Pipe()
+        self._process: BaseProcess = _CONTEXT.Process(target=serve, args=(theirs, setup))
+        self._process.start()
+        theirs.close()
+
+    def start(self, task: Task) -> bool:
+        """Hand it a task; False when it has died while it waited."""
+        self.task = task
+        try:
+            self.pipe.send(task)
+        except ConnectionError:
+            return False
+        return True
+
+    def report(self) -> Report | None:
+        """What it says about its task; None when it has died."""
+        try:
+            report: Report = self.pipe.recv()
+        except (EOFError, ConnectionError):
+            return None
+        self.task = None
+        return report
+
+    def last_words(self) -> str:
+        self._process.join()
+        code = self._process.exitcode
+        how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
+        return f"the process that graded it ended unexpectedly ({how})"
+
+    def stop(self, *, kill: bool) -> None:
+        """End the process: at once, or after the task it has."""
+        self.pipe.close()
+        if kill:
+            self._process.terminate()
+        self._process.join()
+
+
+class Queue:
+    """Tasks in order. With ``ahead``, what is compiled already is graded first."""
+
+    def __init__(self, tasks: Sequence[Task], *, ahead: bool) -> None:
+        self._grade = deque(tasks)
+        self._compile = deque(tasks if ahead else ())
+        self._compiling: set[str] = set()
+        self._compiled: set[str] = set()
+
+    def next(self, kind: Kind) -> Task | None:
+        """What a worker of this kind does now; None: nothing, perhaps later."""
+        if kind == "compile":
+            while self._compile:
+                task = self._compile.popleft()
+                if task in self._grade:
+                    self._compiling.add(task.student)
+                    return msgspec.structs.replace(task, kind="compile")
+            return None
+        # Without anything compiled, the one nobody compiles yet: waiting would be slower.
+        choices = [task for task in self._grade if task.student in self._compiled] or [
+            task for task in self._grade if task.student not in self._compiling
+        ]
+        if not choices:
+            return None
+        self._grade.remove(choices[0])
+        return choices[0]
+
+    def compiled(self, task: Task) -> None:
+        self._compiling.discard(task.student)
+        self._compiled.add(task.student)
+
+
+def grade_all(tasks: Sequence[Task], kinds: Sequence[Kind], setup: Setup) -> Iterator[Report]:
+    """Reports on every grading as they come; ``kinds`` says what each worker does.
+
+    Closing the iterator, or an exception such as Ctrl-C in it, ends the workers.
+    """
+    queue = Queue(tasks, ahead="compile" in kinds)
+    graders: Sequence[Kind] = [kind for kind in kinds if kind == "grade"][: len(tasks)]
+    compilers = [kind for kind in kinds if kind == "compile"]
+    workers: list[_Worker] = []
+    finished = False
+    try:
+        workers += [_Worker(kind, setup) for kind in (*graders, *compilers)]
+        remaining = len(tasks)
+        while remaining:
+            for i, worker in enumerate(workers):
+                if worker.task is not None or (task := queue.next(worker.kind)) is None:
+                    continue
+                if not worker.start(task):
+                    worker.stop(kill=True)
+                    workers[i] = _Worker(worker.kind, setup)
+                    workers[i].start(task)  # if this one is dead too, its report says so
+            for i in _ready(workers):
+                task = workers[i].task
+                assert task is not None
+                report = workers[i].report()
+                if report is None:
+                    report = Report(
+                        task=task, verdict=Verdict.IE, message=workers[i].last_words(), seconds=0
+                    )
+                    workers[i].stop(kill=True)
+                    workers[i] = _Worker(workers[i].kind, setup)
+                if workers[i].kind == "compile":
+                    queue.compiled(task)
+                else:
+                    remaining -= 1
+                    yield report
+        finished = True
+    finally:
+        for worker in workers:
+            worker.stop(kill=not finished)
+
+
+def _ready(workers: Sequence[_Worker]) -> list[int]:
+    """Indices of the workers that have something to say, waiting for the first."""
+    busy: dict[Connection, int] = {
+        worker.pipe: i for i, worker in enumerate(workers) if worker.task is not None
+    }
+    return [busy[pipe] for pipe in wait(list(busy)) if isinstance(pipe, Connection)]

@@ -1,0 +1,164 @@
+"""Boards → terminal, HTML, CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+
+import msgspec
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from grader.course.leaderboard.ranking import Board, Row, order
+from grader.course.roster import Roster
+from grader.report.charts import sparkline
+from grader.report.page import page
+from grader.submission.reading import one_line
+
+_SPARKS = "▁▂▃▄▅▆▇█"
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+CSV_COLUMNS = (
+    *("board", "rank", "student", "name", "kind", "verdict", "points", "max_points", "passed"),
+    *("cases", "tflops", "cublas_ratio", "attempts", "graded", "late", "other_lab_file", "sha256"),
+)
+
+
+def for_students(boards: Sequence[Board], alias: Callable[[str], str]) -> tuple[Board, ...]:
+    """The boards with ``alias(student)`` for every name, and nothing that leads back to one:
+    no times, no late marks, nobody who is missing.
+    """
+    return tuple(
+        msgspec.structs.replace(board, rows=tuple(_anonymous(board.rows, alias)))
+        for board in boards
+    )
+
+
+def _anonymous(rows: Sequence[Row], alias: Callable[[str], str]) -> list[Row]:
+    hidden = [
+        row
+        if row.kind in ("cublas", "reference")
+        else msgspec.structs.replace(
+            row, student=alias(row.student), sha256=None, created=None, late=False, other_lab=False
+        )
+        for row in rows
+        if row.kind != "missing"
+    ]
+    # Ties were in the order of the real names.
+    hidden.sort(key=order)
+    return hidden
+
+
+def marks(row: Row) -> str:
+    """``missing``, ``late``, ``other lab file``: what an instructor must look at."""
+    if row.kind == "missing":
+        return "missing"
+    said = [("late", row.late), ("other lab file", row.other_lab)]
+    return ", ".join(word for word, holds in said if holds)
+
+
+# --- terminal ---------------------------------------------------------------------------------
+
+
+def terminal(boards: Sequence[Board], roster: Roster | None) -> RenderableType:
+    parts: list[RenderableType] = []
+    for board in boards:
+        parts += [_table(board, roster), ""]
+    return Group(*parts)
+
+
+def _table(board: Board, roster: Roster | None) -> Table:
+    table = Table(title=Text(one_line(board.title)), box=box.SIMPLE_HEAD, title_justify="left")
+    timed = board.device == "gpu"
+    table.add_column("", justify="right")
+    table.add_column("student", overflow="fold")
+    table.add_column("verdict")
+    table.add_column("score" if timed else "sizes right", justify="right")
+    if timed:
+        table.add_column("TFLOPS", justify="right")
+        table.add_column("of cuBLAS", justify="right")
+    table.add_column("history")
+    table.add_column("")
+    for row in board.rows:
+        cells: list[str | Text] = [
+            str(row.rank or ""),
+            Text(_named(row, roster)),
+            row.verdict.value if row.verdict else "",
+            _points(row, timed),
+        ]
+        if timed:
+            cells.append(f"{row.tflops:.4g}" if row.tflops is not None else "")
+            cells.append(f"{100 * row.ratio:.1f} %" if row.ratio is not None else "")
+        cells += [_spark(row.history), marks(row)]
+        table.add_row(*cells, style="" if row.kind == "student" else "dim")
+    return table
+
+
+def _named(row: Row, roster: Roster | None) -> str:
+    person = roster.get(row.student) if roster else None
+    name = f"{row.student} ({person.name})" if person and person.name else row.student
+    return one_line(name)
+
+
+def _points(row: Row, timed: bool) -> str:
+    if timed:
+        return f"{row.points:.2f}" if row.points is not None else ""
+    return f"{row.passed} of {row.cases}" if row.cases else ""
+
+
+def _spark(history: Sequence[float]) -> str:
+    if len(history) < 2:
+        return ""
+    top = max(100.0, *history)
+    return "".join(_SPARKS[min(7, int(8 * value / top))] for value in history[-20:])
+
+
+# --- HTML -------------------------------------------------------------------------------------
+
+
+def html(boards: Sequence[Board], roster: Roster | None) -> str:
+    """A self-contained page, sortable where scripts run."""
+    return page(
+        "leaderboard.html.j2",
+        title="Leaderboard",
+        boards=boards,
+        name=lambda row: _named(row, roster),
+        points=_points,
+        marks=marks,
+        spark=lambda row: sparkline(row.history[-40:], max(100.0, *row.history, 0.0)),
+    )
+
+
+# --- CSV --------------------------------------------------------------------------------------
+
+
+def table_csv(boards: Sequence[Board], roster: Roster | None) -> str:
+    """One row per student and board, for spreadsheets."""
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    writer.writerow(CSV_COLUMNS)
+    for board in boards:
+        for row in board.rows:
+            person = roster.get(row.student) if roster else None
+            cells = (
+                *(board.title, row.rank, row.student, person.name if person else ""),
+                *(row.kind, row.verdict.value if row.verdict else None, row.points),
+                *(row.max_points, row.passed, row.cases, row.tflops, row.ratio),
+                *(len(row.history), row.created, *(_yes(row.late), _yes(row.other_lab))),
+                row.sha256,
+            )
+            writer.writerow([_harmless(cell) for cell in cells])
+    return buffer.getvalue()
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else ""
+
+
+def _harmless(cell: object) -> object:
+    """A spreadsheet runs what begins like a formula; an apostrophe makes it text."""
+    if isinstance(cell, str) and cell.startswith(_FORMULA):
+        return f"'{cell}"
+    return cell

@@ -1,0 +1,87 @@
+"""What a board needs of the stored results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from grader.course.roster import moment
+from grader.errors import StoreError
+from grader.model import GpuInfo, LabRef, Score, Timing, Verdict
+from grader.results import store
+
+
+class _Who(msgspec.Struct, frozen=True):
+    student: str
+    sha256: str
+    submitted: str | None = None
+
+
+class _Where(msgspec.Struct, frozen=True):
+    device: str
+    gpu: GpuInfo | None
+
+
+class _Case(msgspec.Struct, frozen=True):
+    m: int
+    n: int
+    k: int
+    verdict: Verdict | None
+    timing: Timing | None
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What a board needs of one result document; the rest is not even decoded."""
+
+    created: str
+    lab: LabRef
+    submission: _Who
+    environment: _Where
+    cases: tuple[_Case, ...]
+    verdict: Verdict
+    score: Score | None
+
+    @property
+    def passed(self) -> int:
+        return sum(case.verdict is Verdict.AC for case in self.cases)
+
+    @property
+    def points(self) -> float:
+        """What is ranked: the score, or in the simulator the percentage of sizes that are right."""
+        if self.environment.device == "gpu":
+            return round(self.score.total, 2) if self.score else 0.0
+        return round(100 * self.passed / len(self.cases), 2) if self.cases else 0.0
+
+    @property
+    def fastest(self) -> tuple[float, float] | None:
+        """TFLOPS of the submission and of cuBLAS, as scored, for the largest timed size."""
+        timed = [case for case in self.cases if case.timing and case.timing.runs]
+        if not timed:
+            return None
+        timing = max(timed, key=lambda case: case.m * case.n * case.k).timing
+        assert timing
+        return (
+            timing.scored_tflops,
+            max(run.cublas_tflops for run in timing.runs),
+        )
+
+
+def read_entries(out: Path) -> tuple[list[Entry], list[str]]:
+    """All results below ``out``, and one line for each file that is none."""
+    found = [_read(path) for path in store.stored(out)]
+    entries = [entry for entry in found if isinstance(entry, Entry)]
+    return entries, [complaint for complaint in found if isinstance(complaint, str)]
+
+
+def _read(path: Path) -> Entry | str:
+    try:
+        entry = store.load_as(path, Entry)
+        for time in (entry.created, entry.submission.submitted):
+            if time is not None:
+                moment(time)
+    except StoreError as error:
+        return str(error)
+    except ValueError as error:
+        return f"{path}: damaged result document: {error}"
+    return entry

@@ -1,0 +1,238 @@
+"""Stored results → ranked rows. One board per lab and GPU model: they are never mixed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from grader.course.leaderboard.entries import Entry, read_entries
+from grader.course.roster import Roster, late
+from grader.ladder.document import Ladder
+from grader.model import Record, Verdict
+
+__all__ = ["Board", "Entry", "Row", "make_boards", "order", "read_entries"]
+
+Choice = Literal["best", "latest"]
+Kind = Literal["student", "reference", "cublas", "missing"]
+
+
+class Row(Record):
+    """One line of a board. What does not apply is None."""
+
+    rank: int | None  # shared by ties; None for everybody who is not ranked
+    student: str
+    kind: Kind
+    verdict: Verdict | None
+    points: float | None
+    max_points: float | None
+    passed: int | None
+    cases: int | None
+    tflops: float | None
+    ratio: float | None  # tflops over cuBLAS's
+    history: tuple[float, ...]  # points of all attempts in the order they were graded
+    created: str | None
+    sha256: str | None
+    late: bool
+    other_lab: bool  # graded with another version of the lab file than the newest result
+
+
+class Board(Record):
+    lab: str
+    device: str  # "cpu" or "gpu"
+    gpu: str | None  # model
+    rows: tuple[Row, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.lab} · {self.gpu or ('simulator' if self.device == 'cpu' else 'GPU')}"
+
+
+def make_boards(
+    entries: Iterable[Entry],
+    choice: Choice = "best",
+    *,
+    roster: Roster | None = None,
+    due: datetime | None = None,
+    references: Collection[str] = (),
+    ladders: Sequence[Ladder] = (),
+) -> tuple[Board, ...]:
+    """Boards of GPUs first.
+
+    choice: which of a student's results counts. roster: who else belongs there, and due dates.
+    references: names of submissions to compare with, which are not ranked. ladders: where the
+    first that was measured on a board's GPU model stands between the students, too.
+    """
+    groups: dict[tuple[str, str, str | None], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        gpu = entry.environment.gpu.name if entry.environment.gpu else None
+        groups[(entry.lab.id, entry.environment.device, gpu)].append(entry)
+    _share_out(groups)
+    keys = sorted(groups, key=lambda key: (key[0], key[1] != "gpu", key[2] or ""))
+    return tuple(
+        Board(
+            lab=lab,
+            device=device,
+            gpu=gpu,
+            rows=_rows(
+                groups[(lab, device, gpu)],
+                choice,
+                roster,
+                due,
+                references,
+                next((x for x in ladders if gpu and x.gpu and x.gpu.name == gpu), None),
+            ),
+        )
+        for lab, device, gpu in keys
+    )
+
+
+def _share_out(groups: dict[tuple[str, str, str | None], list[Entry]]) -> None:
+    """What ended before it met a GPU, such as a compile error, counts on every GPU's board."""
+    for lab in {key[0] for key in groups}:
+        models = [key for key in groups if key[:2] == (lab, "gpu") and key[2] is not None]
+        if models:
+            homeless = groups.pop((lab, "gpu", None), [])
+            for key in models:
+                groups[key] += homeless
+
+
+def _rows(
+    entries: Sequence[Entry],
+    choice: Choice,
+    roster: Roster | None,
+    due: datetime | None,
+    references: Collection[str],
+    ladder: Ladder | None,
+) -> tuple[Row, ...]:
+    by_student: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        by_student[entry.submission.student].append(entry)
+    newest_lab = max(entries, key=lambda entry: entry.created).lab.sha256
+    rows = [
+        _row(attempts, choice, roster, due, newest_lab, student in references)
+        for student, attempts in by_student.items()
+    ]
+    rows += _cublas(entries)
+    if ladder:
+        rows += [row for row in _rungs(ladder, entries) if row.student not in by_student]
+    rows.sort(key=order)
+    rows = _ranked(rows)
+    missing = [student for student in roster or () if student not in by_student]
+    return (*rows, *map(_missing, missing))
+
+
+def _row(
+    attempts: Sequence[Entry],
+    choice: Choice,
+    roster: Roster | None,
+    due: datetime | None,
+    newest_lab: str,
+    reference: bool,
+) -> Row:
+    ordered = sorted(attempts, key=lambda entry: entry.created)
+    # Of equal attempts the earliest counts: trying again must not make anybody late.
+    chosen = ordered[-1] if choice == "latest" else max(ordered, key=lambda entry: entry.points)
+    fastest = chosen.fastest
+    student = chosen.submission.student
+    person = roster.get(student) if roster else None
+    return Row(
+        rank=None,
+        student=student,
+        kind="reference" if reference else "student",
+        verdict=chosen.verdict,
+        points=chosen.points,
+        max_points=chosen.score.max if chosen.score else 100,
+        passed=chosen.passed,
+        cases=len(chosen.cases),
+        tflops=fastest[0] if fastest else None,
+        ratio=fastest[0] / fastest[1] if fastest and fastest[1] else None,
+        history=tuple(entry.points for entry in ordered),
+        created=chosen.created,
+        sha256=chosen.submission.sha256,
+        late=not reference and late(person, due, chosen.submission.submitted, chosen.created),
+        other_lab=chosen.lab.sha256 != newest_lab,
+    )
+
+
+def order(row: Row) -> tuple[float, bool, str]:
+    """Best first. What was timed but never scored stands by its share of cuBLAS, out of 100."""
+    points = 100 * (row.ratio or 0) if row.points is None else row.points
+    return -points, row.kind != "cublas", row.student
+
+
+def _ranked(rows: Sequence[Row]) -> list[Row]:
+    """Rows with their ranks: equal points share one, and the next rank counts all before it."""
+    ranked: list[Row] = []
+    place, rank, points = 0, 0, None
+    for row in rows:
+        if row.kind == "student":
+            place += 1
+            if row.points != points:
+                rank, points = place, row.points
+            row = msgspec.structs.replace(row, rank=rank)
+        ranked.append(row)
+    return ranked
+
+
+def _cublas(entries: Sequence[Entry]) -> list[Row]:
+    """cuBLAS itself, at the median of its best runs; none where nothing was timed."""
+    rates = sorted(fastest[1] for entry in entries if (fastest := entry.fastest))
+    if not rates:
+        return []
+    full = max(entry.score.max for entry in entries if entry.score) if _scored(entries) else None
+    row = _blank("cuBLAS", "cublas")
+    return [
+        msgspec.structs.replace(
+            row, points=full, max_points=full, tflops=rates[len(rates) // 2], ratio=1.0
+        )
+    ]
+
+
+def _rungs(ladder: Ladder, entries: Iterable[Entry]) -> list[Row]:
+    """The ladder's rungs at the board's own size, without points; [] where it was not timed."""
+    timed = [case for entry in entries for case in entry.cases if case.timing and case.timing.runs]
+    if not timed:
+        return []
+    largest = max(timed, key=lambda case: case.m * case.n * case.k)
+    return [
+        msgspec.structs.replace(
+            _blank(step.rung.name, "reference"),
+            verdict=step.verdict,
+            tflops=speed.tflops,
+            ratio=speed.tflops / speed.cublas_tflops,
+        )
+        for step in ladder.steps
+        if (speed := step.at((largest.m, largest.n, largest.k)))
+    ]
+
+
+def _scored(entries: Iterable[Entry]) -> bool:
+    return any(entry.score for entry in entries)
+
+
+def _missing(student: str) -> Row:
+    return _blank(student, "missing")
+
+
+def _blank(student: str, kind: Kind) -> Row:
+    return Row(
+        rank=None,
+        student=student,
+        kind=kind,
+        verdict=None,
+        points=None,
+        max_points=None,
+        passed=None,
+        cases=None,
+        tflops=None,
+        ratio=None,
+        history=(),
+        created=None,
+        sha256=None,
+        late=False,
+        other_lab=False,
+    )

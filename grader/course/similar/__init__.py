@@ -1,0 +1,1 @@
+"""Pairs of submissions that share too much code."""

@@ -1,0 +1,97 @@
+"""Similar pairs → terminal, HTML. For the instructor: pages hold names and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from grader.course.similar.comparison import Pair, Side, Work
+from grader.model import Record
+from grader.report.page import page
+from grader.report.source import Highlighter, Line
+from grader.submission.reading import one_line
+
+CAUTION = (
+    "Similarity is no proof: read both before you judge. It does not say who had it first, and "
+    "short kernels have few ways to be written."
+)
+_SHOWN = 50  # pairs whose sources the page shows
+
+
+class _Source(Record):
+    name: str
+    lines: tuple[Line, ...]  # () when too long to show
+
+
+class _Column(Record):
+    """One submission of a pair as the page shows it."""
+
+    student: str
+    share: float
+    sources: tuple[_Source, ...]
+
+
+def terminal(pairs: Sequence[Pair], count: int) -> RenderableType:
+    """count: how many submissions were compared."""
+    if not pairs:
+        return Text(f"{count} submissions: no suspiciously similar pairs")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("submission", overflow="fold")
+    table.add_column("shared", justify="right", no_wrap=True)
+    table.add_column("submission", overflow="fold")
+    table.add_column("shared", justify="right", no_wrap=True)
+    for pair in pairs:
+        one, other = pair.one, pair.other
+        table.add_row(
+            Text(one_line(one.student)),
+            _percent(one),
+            Text(one_line(other.student)),
+            _percent(other),
+        )
+    return Group(table, "", Text(CAUTION, style="dim"))
+
+
+def _percent(side: Side) -> str:
+    return f"{100 * side.share:.0f} %"
+
+
+def html(pairs: Sequence[Pair], works: Sequence[Work]) -> str:
+    """The pairs, each with both sources side by side."""
+    files = {work.student: work.files for work in works}
+    shown = [
+        tuple(_column(side, files[side.student]) for side in (pair.one, pair.other))
+        for pair in pairs[:_SHOWN]
+    ]
+    return page(
+        "similar.html.j2",
+        title="Similar submissions",
+        caution=CAUTION,
+        count=len(works),
+        pairs=pairs,
+        shown=shown,
+        percent=_percent,
+    )
+
+
+def _column(side: Side, files: Mapping[str, str]) -> _Column:
+    highlighter = Highlighter(files)
+    return _Column(
+        student=side.student,
+        share=side.share,
+        sources=tuple(
+            _Source(name=name, lines=highlighter.marked(name, _lines(side, name))) for name in files
+        ),
+    )
+
+
+def _lines(side: Side, file: str) -> set[int]:
+    return {
+        line
+        for passage in side.passages
+        if passage.file == file
+        for line in range(passage.first, passage.last + 1)
+    }

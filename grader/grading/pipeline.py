@@ -1,0 +1,136 @@
+"""One submission through every stage: folder → ``Result``.
+
+A stage that refuses the student's work raises ``Rejected``, one that fails by the machine's fault
+``MachineError``; both become a result here, so that every graded folder has one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+
+import grader
+from grader.backends.protocol import Progress
+from grader.backends.simulator.device import CpuDevice
+from grader.errors import MachineError, OutOfTime, Rejected
+from grader.grading.document import slurm_job
+from grader.grading.stages import Bench, Ran, run, run_on_gpu
+from grader.ladder.standing import standing
+from grader.model import (
+    SCHEMA,
+    SCHEMA_VERSION,
+    Environment,
+    LabRef,
+    Record,
+    Result,
+    SlurmInfo,
+    Submission,
+    SubmissionRef,
+    Verdict,
+)
+from grader.submission.folder import load_listed, load_submission, student_of
+from grader.submission.reading import one_line
+
+__all__ = ["Bench", "Graded", "grade", "read_sources"]
+
+
+class Graded(Record):
+    """A result, and what a reader in front of a terminal wants beside it."""
+
+    result: Result
+    sources: dict[str, str]  # file name → text, which the findings point into
+    printed: str  # by device printf in the smallest case that printed anything
+
+
+def grade(
+    path: Path,
+    bench: Bench,
+    progress: Progress,
+    *,
+    student: str | None = None,
+    submitted: str | None = None,
+) -> Graded:
+    """Grade the submission ``path``; ``progress`` hears what is being done.
+
+    student: whose it is, where a list says so; it is then a folder or a single file. Without, it
+    is a folder named like the student. submitted: when it was handed in (ISO 8601), where that is
+    known; it goes into the result.
+
+    On a GPU the simulator runs beside it at the lab's cpu sizes: its findings stand in the result,
+    and ``rules.findings`` says whether they decide.
+
+    Raises SubmissionError when there is no submission to grade. Every other fault is in the result.
+    """
+    name = student_of(path) if student is None else student
+    reference = SubmissionRef(student=name, sha256=hashlib.sha256().hexdigest(), files=())
+    sources: dict[str, str] = {}
+    slurm: SlurmInfo | None = None
+    with CpuDevice(bench.sandbox, bench.lab.limits) as device:
+        try:
+            slurm = slurm_job()
+            submission = load_submission(path) if student is None else load_listed(path, student)
+            reference = SubmissionRef(
+                student=name, sha256=submission.sha256, files=submission.files
+            )
+            sources = read_sources(submission)
+            stages = run if bench.gpu_arch is None else run_on_gpu
+            ran = stages(submission, bench, device, progress)
+        except Rejected as refusal:
+            ran = Ran(
+                verdict=refusal.verdict,
+                error=str(refusal),
+                build=refusal.build,
+                findings=refusal.findings,
+            )
+        except OutOfTime as signal:
+            ran = Ran(verdict=Verdict.TLE, error=str(signal))
+        except MachineError as failure:
+            ran = Ran(verdict=Verdict.IE, error=str(failure))
+        except OSError as failure:  # a full disk, a folder that went away
+            ran = Ran(verdict=Verdict.IE, error=str(MachineError.of(failure)))
+    reference = msgspec.structs.replace(reference, submitted=submitted)
+    return Graded(
+        result=_result(reference, bench, ran, slurm), sources=sources, printed=ran.printed
+    )
+
+
+def read_sources(submission: Submission) -> dict[str, str]:
+    """The submission's texts by name, for excerpts: of the very bytes that were compiled."""
+    return {
+        # Lines end as they do for the compiler.
+        name: content.decode(errors="replace").replace("\r\n", "\n")
+        for name, content in submission.contents.items()
+    }
+
+
+def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo | None) -> Result:
+    return Result(
+        schema=SCHEMA,
+        version=SCHEMA_VERSION,
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        lab=LabRef(id=bench.lab.id, sha256=bench.lab.sha256),
+        submission=reference,
+        environment=Environment(
+            grader=grader.__version__,
+            device="cpu" if bench.gpu_arch is None else "gpu",
+            gpu=ran.gpu,
+            cuda=bench.toolchain.cuda_version,
+            host=one_line(platform.node()),
+            slurm=slurm,
+            sandbox=bench.sandbox.kind,
+        ),
+        build=ran.build,
+        cases=ran.cases,
+        findings=ran.findings,
+        lines=ran.lines,
+        verdict=ran.verdict,
+        score=ran.score,
+        error=ran.error,
+        explanation=ran.explanation,
+        standing=standing(ran.cases, ran.gpu, bench.ladders),
+        launches=ran.launches,
+    )

@@ -1,0 +1,171 @@
+"""Outcomes → verdicts. Pure: the same outcomes always give the same result.
+
+One case, the first rule that applies:
+
+- refused by an earlier stage → that stage's verdict
+- tensor-core instructions where the lab forbids them → RF
+- faster than the GPU can be in FP32 → RF
+- an illegal access or a trap → RE
+- endless loop, deadlock, time limit, a launch that took far longer than the timed ones → TLE
+- wrong values → WA
+- another error of the simulator (race, uninitialised read, divergent barrier, changed input)
+  → WA, even though the values came out right here
+- else → AC
+
+The submission: the first FE, CE or RF among its cases, else the worst of IE, RE, TLE, WA, AC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from grader.backends.protocol import CaseOutcome
+from grader.labs.lab import Case, Rules
+from grader.model import CaseResult, Finding, LineCount, Severity, Verdict
+
+_ILLEGAL = frozenset({"out-of-bounds", "misaligned", "bad-launch", "canary", "trap"})
+_STUCK = frozenset({"endless-loop", "deadlock", "untimed-work"})
+_WHY_IT_COUNTS = {
+    "race": "on a GPU they depend on timing",
+    "uninitialized-read": "they depend on what memory held before",
+    "barrier-divergence": "on a GPU threads may hang or run ahead",
+    "input-modified": "A and B belong to the grader",
+}
+_DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
+_WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
+
+
+def judge_cases(
+    cases: Sequence[Case], outcomes: Sequence[CaseOutcome], rules: Rules
+) -> tuple[CaseResult, ...]:
+    """One result per case, in the order they were run. What follows a TLE was not run."""
+    by_id: Mapping[str, CaseOutcome] = {outcome.id: outcome for outcome in outcomes}
+    results: list[CaseResult] = []
+    too_slow: str | None = None
+    broken: str | None = None  # a GPU's context does not survive a runtime error
+    for case in cases:
+        outcome = by_id.get(case.id)
+        if too_slow:
+            results.append(_unrun(case, None, f"not run: {too_slow} took too long"))
+            continue
+        if outcome is None and broken:
+            results.append(_unrun(case, None, f"not run: {broken} ended with a runtime error"))
+            continue
+        if outcome is None:
+            too_slow = case.id
+            results.append(_unrun(case, Verdict.TLE, "the time for all cases is used up"))
+            continue
+        verdict, message = judge_case(outcome, rules)
+        if verdict is Verdict.TLE and outcome.error is None:  # it did not run to its end
+            too_slow = case.id
+        if verdict is Verdict.RE:
+            broken = case.id
+        results.append(_result(outcome, verdict, message))
+    return tuple(results)
+
+
+def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, str]:
+    """The verdict of one case and the reason in one line."""
+    forbidden = [f for f in outcome.findings if f.kind == "tensor-core"]
+    if forbidden and rules.tensor_cores == "forbid":
+        return Verdict.RF, f"{_place(forbidden[0])}: this lab forbids tensor cores"
+    if outcome.refused:
+        return outcome.refused, outcome.message
+    errors = [f for f in outcome.findings if f.severity is Severity.ERROR]
+    impossible = [f for f in errors if f.kind == "impossible-time"]
+    if impossible:
+        return Verdict.RF, impossible[0].message
+    illegal = [f for f in errors if f.kind in _ILLEGAL]
+    if illegal:
+        return Verdict.RE, _place(illegal[0])
+    stuck = [f for f in errors if f.kind in _STUCK]
+    if outcome.stopped:
+        limit = "did not finish in time" if outcome.stopped == "time" else "threads wait for ever"
+        place = next(iter(stuck or errors), None)
+        return Verdict.TLE, f"{_place(place)}: {limit}" if place else limit
+    if stuck:
+        return Verdict.TLE, _place(stuck[0])
+    if outcome.error and outcome.error.wrong:
+        cause = f" ({_place(errors[0])})" if errors else ""
+        return Verdict.WA, outcome.message + cause
+    if errors:
+        why = _WHY_IT_COUNTS.get(errors[0].kind, "the program is wrong")
+        return Verdict.WA, f"{_place(errors[0])}: the values came out right here, but {why}"
+    return Verdict.AC, ""
+
+
+def overall(cases: Sequence[CaseResult]) -> Verdict:
+    """The submission's verdict from its cases'. Raises ValueError when there is none."""
+    verdicts = [case.verdict for case in cases if case.verdict]
+    for verdict in verdicts:
+        if verdict in _DECIDING:
+            return verdict
+    return min(verdicts, key=_WORST_FIRST.index)
+
+
+def only_slow(results: Sequence[CaseResult], findings: Sequence[Finding]) -> bool:
+    """Whether time is all that speaks against it: some sizes are right, and none is wrong."""
+    verdicts = {result.verdict for result in results} - {None}
+    errors = any(finding.severity is Severity.ERROR for finding in findings)
+    return verdicts == {Verdict.AC, Verdict.TLE} and not errors
+
+
+def merge_findings(outcomes: Sequence[CaseOutcome]) -> tuple[Finding, ...]:
+    """The findings of all cases: one per kind and place, counts added, errors first."""
+    merged: dict[tuple[object, ...], Finding] = {}
+    for outcome in outcomes:
+        for finding in outcome.findings:
+            place = (finding.file, finding.line) if finding.file else (finding.message,)
+            key = (finding.kind, finding.severity, *place)
+            first = merged.get(key)
+            merged[key] = (
+                msgspec.structs.replace(first, count=first.count + finding.count)
+                if first
+                else finding
+            )
+    order = list(Severity)
+    return tuple(sorted(merged.values(), key=lambda finding: order.index(finding.severity)))
+
+
+def line_counts(outcomes: Sequence[CaseOutcome]) -> tuple[LineCount, ...]:
+    """The counts of the largest case that ran to its end."""
+    complete = [outcome for outcome in outcomes if outcome.error]
+    if not complete:
+        return ()
+    return max(complete, key=lambda outcome: outcome.size.flops).lines
+
+
+def _unrun(case: Case, verdict: Verdict | None, message: str) -> CaseResult:
+    return CaseResult(
+        id=case.id,
+        m=case.size.m,
+        n=case.size.n,
+        k=case.size.k,
+        verdict=verdict,
+        message=message,
+        seconds=None,
+        error=None,
+        timing=None,
+    )
+
+
+def _result(outcome: CaseOutcome, verdict: Verdict, message: str) -> CaseResult:
+    return CaseResult(
+        id=outcome.id,
+        m=outcome.size.m,
+        n=outcome.size.n,
+        k=outcome.size.k,
+        verdict=verdict,
+        message=message,
+        seconds=outcome.seconds,
+        error=outcome.error,
+        timing=outcome.timing,
+    )
+
+
+def _place(finding: Finding) -> str:
+    if finding.file is None or finding.line is None:
+        return finding.message
+    return f"{finding.kind} at {finding.file}:{finding.line}"

@@ -1,0 +1,1 @@
+"""Lab files (YAML), and what reads and checks them."""

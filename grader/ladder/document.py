@@ -1,0 +1,194 @@
+"""The reference ladder as it was measured: rungs and their results → one ``Ladder`` document.
+
+One document for each GPU model. It holds all that the table, the page and a student's standing
+need, so that it can be shipped, stored and rendered without the rungs' sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from grader.errors import StoreError
+from grader.ladder.rungs import Rung
+from grader.model import CaseResult, GpuInfo, LabRef, Record, Result, Verdict
+from grader.results import store
+
+SCHEMA = "sgemm-grader/ladder"
+SCHEMA_VERSION = 1
+FOLDER = "ladder"  # below the results
+
+
+class Speed(Record):
+    """One rung at one size."""
+
+    m: int
+    n: int
+    k: int
+    tflops: float  # as scored: of the best run, or the slower of two speeds
+    cublas_tflops: float  # of the best run, beside it
+    ratio: float  # median of rung / cuBLAS
+    samples: int  # repetitions
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        return self.m, self.n, self.k
+
+
+class Step(Record):
+    """A rung and what came of it."""
+
+    rung: Rung
+    sha256: str | None  # of its source; null when it has not been graded
+    verdict: Verdict | None  # null: not graded
+    message: str  # why it is not AC; "" when it is
+    speeds: tuple[Speed, ...]  # by growing size; () in the simulator
+
+    def at(self, size: tuple[int, int, int]) -> Speed | None:
+        return next((speed for speed in self.speeds if speed.size == size), None)
+
+
+class HostLoop(Record):
+    """One way to write the three loops for the CPU."""
+
+    name: str
+    gflops: float
+
+
+class HostRun(Record):
+    """What the program reference/00_host printed."""
+
+    cpu: str
+    n: int  # edge of the square product
+    loops: tuple[HostLoop, ...]
+
+
+class Ladder(Record):
+    """The document: written by ``grade ladder``, one for each GPU model."""
+
+    schema: str
+    version: int
+    created: str  # of its newest result, ISO 8601, UTC; "" when there is none
+    grader: str
+    lab: LabRef
+    gpu: GpuInfo | None  # null: the simulator
+    cuda: str | None
+    host: HostRun | None
+    steps: tuple[Step, ...]
+
+    @property
+    def sizes(self) -> tuple[tuple[int, int, int], ...]:
+        """Every size that any rung was timed at, growing."""
+        found = {speed.size for step in self.steps for speed in step.speeds}
+        return tuple(sorted(found, key=lambda size: (size[0] * size[1] * size[2], size)))
+
+    def cublas(self, size: tuple[int, int, int]) -> float | None:
+        """cuBLAS's TFLOPS at a size: the median over the rungs it was timed beside."""
+        rates = sorted(
+            speed.cublas_tflops
+            for step in self.steps
+            for speed in step.speeds
+            if speed.size == size
+        )
+        return rates[len(rates) // 2] if rates else None
+
+
+def make_ladder(
+    rungs: Sequence[Rung],
+    results: Mapping[str, Result],
+    lab: LabRef,
+    *,
+    grader: str,
+    host: HostRun | None,
+) -> Ladder:
+    """The document of one GPU model, or of the simulator. results: by the rung's name."""
+    gpus = [result.environment.gpu for result in results.values() if result.environment.gpu]
+    newest = max(results.values(), key=lambda result: result.created, default=None)
+    return Ladder(
+        schema=SCHEMA,
+        version=SCHEMA_VERSION,
+        created=newest.created if newest else "",
+        grader=grader,
+        lab=lab,
+        gpu=gpus[0] if gpus else None,
+        cuda=newest.environment.cuda if newest else None,
+        host=host,
+        steps=tuple(_step(rung, results.get(rung.name)) for rung in rungs),
+    )
+
+
+def _step(rung: Rung, result: Result | None) -> Step:
+    if result is None:
+        return Step(rung=rung, sha256=None, verdict=None, message="", speeds=())
+    speeds = [speed for speed in map(_speed, result.cases) if speed]
+    return Step(
+        rung=rung,
+        sha256=result.submission.sha256,
+        verdict=result.verdict,
+        message=_why(result),
+        speeds=tuple(sorted(speeds, key=lambda speed: (speed.m * speed.n * speed.k, speed.size))),
+    )
+
+
+def _speed(case: CaseResult) -> Speed | None:
+    timing = case.timing
+    if timing is None or not timing.runs or case.verdict is not Verdict.AC:
+        return None
+    return Speed(
+        m=case.m,
+        n=case.n,
+        k=case.k,
+        tflops=timing.scored_tflops,
+        cublas_tflops=max(run.cublas_tflops for run in timing.runs),
+        ratio=timing.scored_ratio,
+        samples=timing.samples,
+    )
+
+
+def _why(result: Result) -> str:
+    """The first size that decided against it, in one line."""
+    if result.verdict is Verdict.AC:
+        return ""
+    for case in result.cases:
+        if case.verdict is result.verdict:
+            return f"{case.m}×{case.n}×{case.k}: {case.message}".rstrip(": ")
+    return (result.error or "").split("\n")[0]
+
+
+# --- on disk ----------------------------------------------------------------------------------
+
+
+def folder(out: Path, gpu: str | None) -> Path:
+    """Where the rungs' own results of one GPU model lie, so that no other model replaces them."""
+    return out / FOLDER / store.folder_name(gpu or "simulator")
+
+
+def document_path(out: Path, gpu: str | None) -> Path:
+    """The ladder's document; its page stands beside it, ending in ``.html``."""
+    place = folder(out, gpu)
+    return place.with_name(f"{place.name}.json")
+
+
+def load_ladder(path: Path) -> Ladder:
+    """Raises StoreError that names the file and what is wrong with it."""
+    return store.load_document(path, Ladder, SCHEMA, SCHEMA_VERSION)
+
+
+def stored_ladders(out: Path) -> tuple[list[Ladder], list[str]]:
+    """The ladders below ``out``, and one line for each file there that is none."""
+    found = [_read(path) for path in sorted((out / FOLDER).glob("*.json"))]
+    ladders = [ladder for ladder in found if isinstance(ladder, Ladder)]
+    return ladders, [complaint for complaint in found if isinstance(complaint, str)]
+
+
+def _read(path: Path) -> Ladder | str:
+    try:
+        return load_ladder(path)
+    except StoreError as error:
+        return str(error)
+
+
+def shipped_ladders() -> list[Ladder]:
+    """What was measured on the authors' GPUs, as the package brings it; perhaps nothing."""
+    measured = Path(__file__).parent / "measured"
+    return [load_ladder(path) for path in sorted(measured.glob("*.json"))]

@@ -1,0 +1,85 @@
+"""What the machine's memory instructions move, and what that costs.
+
+Each has the lanes' addresses of the PTX instruction it was made from, at its own width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from grader.model import Record, Traffic
+from grader.performance.sass import Function, Instruction
+from ptxsim import RowCount
+
+_MOVING = ("LDG", "STG", "LDS", "STS", "LDGSTS")
+_LANES = 32
+
+
+class Access(Record):
+    """A memory instruction in the sampled blocks."""
+
+    item: Instruction
+    row: RowCount  # of the PTX instruction it was made from
+    requests: float  # executions by a warp with at least one lane that the guard lets through
+
+
+def accesses(
+    function: Function, rows: Mapping[int, RowCount], runs: Sequence[float]
+) -> Iterator[Access]:
+    """rows: by line of the PTX. runs: executions of every block of ``function``.
+
+    Instructions made from one of PTX share its requests as they share its executions. Where ptxas
+    put a guard in place of a branch, more is executed than requested; where one load of 16 bytes
+    serves four passes of a loop, less is executed than the PTX requests.
+    """
+    made: dict[tuple[str, int], list[tuple[Instruction, float]]] = {}
+    for index, times in enumerate(runs):
+        for item in function.of_block(index):
+            line = item.ptx_line
+            if item.base not in _MOVING or item.never or line is None:
+                continue
+            if line in rows and rows[line].width:
+                made.setdefault((item.base, line), []).append((item, times))
+    for (_, line), copies in made.items():
+        total = sum(times for _, times in copies)
+        on = min(1.0, rows[line].requests / total) if total else 0.0
+        for item, times in copies:
+            yield Access(item=item, row=rows[line], requests=times * on)
+
+
+def traffic(of: Iterable[Access], factor: float) -> dict[str, Traffic]:
+    """Sums for each opcode, times ``factor``; "copied" is the shared side of LDGSTS."""
+    sums = {kind: [0.0] * 5 for kind in (*_MOVING, "copied")}
+    for each in of:
+        if not each.row.requests:
+            continue
+        share = each.requests / each.row.requests * factor
+        for kind, numbers in _parts(each.item, each.row):
+            for at, number in enumerate(numbers):
+                sums[kind][at] += number * share
+    return {kind: _traffic(*map(round, numbers)) for kind, numbers in sums.items()}
+
+
+def _parts(item: Instruction, row: RowCount) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Requests, cost, passes, lines and bytes if ``item`` made all of the row's requests."""
+    width = item.bits // 8
+    if item.base == "LDGSTS":
+        brought, warp = row.source_requests, row.width * _LANES
+        lines = row.source_lines
+        yield "LDGSTS", (brought, row.source_sectors, 0, lines, brought * warp)
+        # Every line is written to shared memory by itself; zeros at once. Past the L1 that takes
+        # no time: fixture cp_async_ptx would be faster than its bound.
+        waves = max(row.cost, lines + row.requests - brought)
+        passes = row.cost if ".BYPASS" in item.opcode else waves
+        yield "copied", (row.requests, waves, passes, 0, row.requests * warp)
+        return
+    wide = max(width, row.width)
+    cost = row.cost if width <= row.width else row.cost8 if width == 8 else row.cost16
+    passes = 0
+    if item.base in ("LDS", "STS"):
+        passes = row.requests if wide <= 4 else row.passes8 if wide == 8 else row.passes16
+    yield item.base, (row.requests, cost, passes, row.lines, row.requests * width * _LANES)
+
+
+def _traffic(requests: int, cost: int, passes: int, lines: int, size: int) -> Traffic:
+    return Traffic(requests=requests, cost=cost, passes=passes, lines=lines, bytes=size)

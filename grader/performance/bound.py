@@ -1,0 +1,130 @@
+"""The fastest that a kernel's counts allow on a GPU, and the resource that says so.
+
+For every kind of launch: the time each resource needs for what the kernel asks of it, were it never
+idle; the longest of them bounds the launch, launches follow one another. The busiest multiprocessor
+runs ceil(blocks / multiprocessors) blocks.
+
+Modelled
+    issue           warp instructions, one per scheduler and cycle
+    FP32            FFMA, FADD, FMUL: a warp's worth per 32 lanes and cycle
+    shared memory   wavefronts of loads, stores and cp.async, one per multiprocessor and cycle
+    L1              lines of 128 bytes that requests to global memory touch, one per cycle
+    L2              sectors that cp.async brings past the L1, and stores: the published bytes per
+                    cycle, or 64 per multiprocessor
+    DRAM            A and B read once, C written once
+    latency         a lone warp's time, with the warps that fit at a time (``serial.py``)
+    waiting         the main loop, replayed by all warps that fit at a time (``waiting.py``)
+
+Not modelled: misses of the L2 beyond the first and how busy DRAM then is, what is outside of the
+main loop but its instructions, the instruction cache, clocks under load, the last wave's tail
+beyond the busiest multiprocessor. All of these make a kernel slower than the bound, never faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+
+from grader.hardware import gpus
+from grader.hardware.gpus import Gpu
+from grader.model import Bound, KernelCounts, KernelInfo, Limit, Mnk, Waiting
+from grader.performance.loop_steps import MainLoop
+from grader.performance.waiting import Wave, waited
+
+_SECTOR = 32  # bytes
+_L2_BYTES = 64  # to one multiprocessor in each cycle
+
+
+def bound(
+    counts: Sequence[KernelCounts],
+    kernels: Mapping[str, KernelInfo],
+    size: Mnk,
+    gpu: Gpu,
+    loops: Sequence[MainLoop | None] = (),
+) -> Bound | None:
+    """kernels: by mangled name, as built for ``gpu``'s architecture or one like it. loops: of the
+    same launches as ``counts``; without them nothing is said of waiting.
+
+    None when nothing was counted, or a block does not fit on this GPU.
+    """
+    total, longest = 0.0, 0.0
+    waiting: Waiting | None = None
+    sums: dict[str, float] = {}
+    for index, (each, loop) in enumerate(zip_longest(counts, loops)):
+        kernel = kernels.get(each.name)
+        wave = _wave(each, kernel, gpu) if kernel is not None else None
+        if kernel is not None and wave is None:
+            return None
+        seconds = _seconds(each, wave, gpu)
+        found = waited(loop, wave, gpu, cold=not index) if loop and wave else None
+        if found is not None:
+            seconds["waiting"] = found[0]
+        if found is not None and found[0] > longest:
+            longest, waiting = found
+        total += max(seconds.values())
+        for resource, value in seconds.items():
+            sums[resource] = sums.get(resource, 0.0) + value
+    sums["DRAM"] = 4 * (size.m * size.k + size.k * size.n + size.m * size.n) / (gpu.dram_gb_s * 1e9)
+    total = max(total, sums["DRAM"])
+    if len(sums) == 1 or not total:
+        return None
+    limits = sorted(
+        (
+            Limit(resource=resource, tflops=size.flops / seconds / 1e12)
+            for resource, seconds in sums.items()
+            if seconds
+        ),
+        key=lambda limit: limit.tflops,
+    )
+    return Bound(
+        gpu=gpu.name,
+        size=size,
+        tflops=size.flops / total / 1e12,
+        resource=limits[0].resource,
+        limits=tuple(limits),
+        peak_tflops=gpu.fp32_tflops,
+        waiting=waiting,
+    )
+
+
+def _wave(counts: KernelCounts, kernel: KernelInfo, gpu: Gpu) -> Wave | None:
+    """The blocks that the busiest multiprocessor holds at a time. None when not even one fits."""
+    fits = gpus.occupancy(
+        gpu.multiprocessor,
+        block=counts.block,
+        registers=kernel.registers,
+        shared_bytes=kernel.shared_bytes + counts.shared_bytes,
+    )
+    if fits is None:
+        return None
+    most = -(-_blocks(counts) // gpu.multiprocessors)
+    resident = min(fits.blocks, most)
+    return Wave(
+        blocks=resident, warps=fits.warps // fits.blocks, times=most / resident * counts.times
+    )
+
+
+def _blocks(counts: KernelCounts) -> int:
+    """Of one launch."""
+    return counts.grid[0] * counts.grid[1] * counts.grid[2]
+
+
+def _seconds(counts: KernelCounts, wave: Wave | None, gpu: Gpu) -> dict[str, float]:
+    """What each resource needs for one kind of launch."""
+    sm = gpu.multiprocessor
+    blocks = _blocks(counts)
+    busiest = -(-blocks // gpu.multiprocessors) / blocks  # share of one multiprocessor
+    lines = counts.global_loads.lines + counts.global_stores.lines + counts.global_copies.lines
+    waves = counts.shared_loads.cost + counts.shared_stores.cost + counts.shared_copies.passes
+    cycles = {
+        "issue": counts.instructions / sm.schedulers * busiest,
+        "FP32": counts.floats * 32 / sm.fp32_lanes * busiest,
+        "shared memory": waves * busiest,
+        "L1": lines * busiest,
+        "L2": (counts.global_copies.cost + counts.global_stores.cost)
+        * _SECTOR
+        / (gpu.l2_bytes_per_clock or _L2_BYTES * gpu.multiprocessors),
+    }
+    if wave is not None:
+        cycles["latency"] = counts.warp_cycles * wave.times
+    return {name: value / (gpu.clock_mhz * 1e6) for name, value in cycles.items()}

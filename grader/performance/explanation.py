@@ -1,0 +1,209 @@
+"""Why a kernel is as fast as it is: counts, bounds, advice. Needs no GPU.
+
+``explain`` disassembles the build, has a process of its own count a few blocks of the largest timed
+size (sim/sampling.py), joins the two (join.py), bounds the speed on a GPU (bound.py), which takes a
+replay of the main loop (waiting.py, replay.py), and looks for the next idea (advice.py).
+docs/explain.md says what is modelled and what is not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from grader.backends.process import Cage, WorkerProcess
+from grader.errors import GraderError, MachineError
+from grader.hardware import gpus
+from grader.hardware.gpus import Gpu
+from grader.model import (
+    Advice,
+    Bound,
+    Build,
+    Explanation,
+    KernelCounts,
+    Mnk,
+    Plan,
+    Tile,
+)
+from grader.performance.advice import advise
+from grader.performance.bound import bound
+from grader.performance.facts import Facts
+from grader.performance.join import count
+from grader.performance.loop_steps import MainLoop, main_loop_steps
+from grader.performance.sampling_messages import Answer, NoAnswer, Question, Reply
+from grader.performance.sass import Function, disassemble, main_loop_code, summarise
+from grader.sandbox.meter import Starved, TookTooLong
+from grader.sandbox.running import Limits, Sandbox
+from grader.toolchain.discovery import Toolchain
+from ptxsim import LaunchSample
+from ptxsim.engine import engine_library
+from ptxsim.frontend import ptx_text
+
+__all__ = ["explain"]
+
+_WORKER = (sys.executable, "-m", "grader.performance.sampling_worker")
+_SAMPLE_SECONDS = 1.0
+_GRACE_SECONDS = 30.0  # CPU, to start and to read the PTX
+_FILE_MB = 8  # its log, and a piece of memory that it maps many times
+_ABSURD = 1 << 53
+_THREADS = 8
+_DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
+
+
+def explain(
+    build: Build,
+    source_root: str,
+    plan: Plan,
+    toolchain: Toolchain,
+    sandbox: Sandbox,
+    *,
+    memory_mb: int,
+    gpu: Gpu | None = None,
+) -> Explanation | None:
+    """plan: of the size to explain. gpu: graded on; None for a few known ones.
+
+    What cannot be found out is said in ``missing``; None where there is no disassembler.
+    """
+    counts: tuple[KernelCounts, ...] = ()
+    loops: tuple[MainLoop | None, ...] = ()
+    missing = None
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        sampled = pool.submit(_sampled, build, source_root, plan, sandbox, memory_mb)
+        try:
+            functions = disassemble(build.cubin, toolchain, sandbox)
+        except GraderError:
+            return None
+        try:
+            launches = [(_named(functions, each.kernel), each) for each in sampled.result()]
+            counts = tuple(count(*launch, plan.size) for launch in launches)
+            loops = tuple(main_loop_steps(*launch, plan.size) for launch in launches)
+            missing = None if counts else "it launches too many kinds of kernels"
+        except GraderError as error:
+            missing = str(error)
+    shown = (gpu,) if gpu else tuple(each for each in gpus.known() if each.name in gpus.SHOWN)
+    return Explanation(
+        arch=build.arch,
+        size=plan.size,
+        kernels=tuple(summarise(function) for function in functions if function.entry),
+        counts=counts,
+        tile=_tile(counts, plan.size),
+        bounds=tuple(_bounds(counts, loops, build, plan.size, shown)),
+        advice=_advice(counts, loops, build, functions, plan.size, gpu or _like(build.arch)),
+        missing=missing,
+    )
+
+
+def _named(functions: Sequence[Function], kernel: str) -> Function:
+    found = next((function for function in functions if function.name == kernel), None)
+    if found is None:
+        raise MachineError(f"the machine code lacks {kernel}")
+    return found
+
+
+def _sampled(
+    build: Build, source_root: str, plan: Plan, sandbox: Sandbox, memory_mb: int
+) -> tuple[LaunchSample, ...]:
+    """Raises GraderError with the reason when there is nothing."""
+    question = Question(
+        ptx=ptx_text(build.ptx), source_root=source_root, plan=plan, seconds=_SAMPLE_SECONDS
+    )
+    engine = engine_library().compiled()
+    limits = Limits(cpu_s=_GRACE_SECONDS, memory_mb=memory_mb, file_mb=_FILE_MB, processes=_THREADS)
+    cage = Cage(sandbox=sandbox, limits=limits, readable=(engine,))
+    with WorkerProcess((*_WORKER, str(engine)), cage) as worker:
+        try:
+            line = next(worker.work(msgspec.json.encode(question), _GRACE_SECONDS), None)
+        except (Starved, TookTooLong):
+            raise MachineError("counting took too long") from None
+        if line is None:
+            how, last = worker.last_words()
+            raise MachineError(f"the counting process ended ({how}){last}")
+    try:
+        reply = _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise MachineError(f"the counts cannot be read: {error}") from None
+    if isinstance(reply, Answer) and all(map(_plausible, reply.samples)):
+        return reply.samples
+    raise MachineError(reply.message if isinstance(reply, NoAnswer) else "the counts are absurd")
+
+
+def _plausible(sample: LaunchSample) -> bool:
+    """Whether an untrusted process may have counted this: no number is negative or boundless."""
+    numbers = [*sample.grid, *sample.block, sample.times, sample.blocks, sample.shared_bytes]
+    for row in sample.rows:
+        numbers += [each for each in msgspec.structs.astuple(row) if isinstance(each, int)]
+    return all(0 <= number < _ABSURD for number in numbers)
+
+
+def _bounds(
+    counts: Sequence[KernelCounts],
+    loops: Sequence[MainLoop | None],
+    build: Build,
+    size: Mnk,
+    shown: Sequence[Gpu],
+) -> list[Bound]:
+    kernels = {kernel.name: kernel for kernel in build.kernels}
+    found = (bound(counts, kernels, size, gpu, loops) for gpu in shown)
+    return [each for each in found if each is not None]
+
+
+def _like(arch: str) -> Gpu:
+    """A GPU that runs this machine code as it is, or else the first of the table."""
+    known = gpus.known()
+    capability = int("".join(filter(str.isdigit, arch)))
+    return next((each for each in known if each.capability == capability), known[0])
+
+
+def _main(counts: Sequence[KernelCounts]) -> KernelCounts | None:
+    """The launch that does most of the work."""
+    return max(counts, key=lambda each: each.flops, default=None)
+
+
+def _tile(counts: Sequence[KernelCounts], size: Mnk) -> Tile | None:
+    most = _main(counts)
+    if most is None:
+        return None
+    threads = most.block[0] * most.block[1] * most.block[2]
+    blocks = most.grid[0] * most.grid[1] * most.times
+    shown = most.grid[1] > 1 and not size.m % most.grid[0] and not size.n % most.grid[1]
+    return Tile(
+        rows=size.m // most.grid[0] if shown else None,
+        columns=size.n // most.grid[1] if shown else None,
+        threads=threads,
+        elements=size.m * size.n / blocks / threads,
+    )
+
+
+def _advice(
+    counts: Sequence[KernelCounts],
+    loops: Sequence[MainLoop | None],
+    build: Build,
+    functions: Sequence[Function],
+    size: Mnk,
+    gpu: Gpu,
+) -> tuple[Advice, ...]:
+    most = _main(counts)
+    function = next((f for f in functions if most and f.name == most.name), None)
+    kernel = next((k for k in build.kernels if most and k.name == most.name), None)
+    if most is None or function is None or kernel is None:
+        return ()
+    sass = summarise(function)
+    if sass.loop is None:
+        return ()
+    steps = loops[counts.index(most)]
+    return advise(
+        Facts(
+            size=size,
+            gpu=gpu,
+            kernel=kernel,
+            sass=sass,
+            loop=sass.loop,
+            code=main_loop_code(function),
+            counts=most,
+            steps=steps,
+            now=bound([most], {kernel.name: kernel}, size, gpu, [steps]),
+        )
+    )

@@ -1,0 +1,176 @@
+"""One multiprocessor, cycle by cycle: the resident warps go round the main loop together.
+
+Every scheduler issues at most one instruction in each cycle, from the warp it issued from last or,
+when that one must wait, from the oldest that can go on. (Greedy is what Huerta et al., "Analyzing
+Modern NVIDIA GPU Cores", 2025, found; which of the others comes first makes little difference.) A
+warp waits for
+
+    stall counts and scoreboards of its machine code
+    the other warps of its block, at a barrier
+    the FP32, integer and integer multiply pipes of its scheduler
+    register banks: each delivers one register of a warp per cycle and may fall behind by one
+    the multiprocessor's paths to shared memory, to lines of global memory, to the L2
+
+No queue is ever full, and what is not named here takes no time. Blocks that start together or one
+after the other find different ways to share these; the faster of two starts counts.
+``replay.cpp`` does the work.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import POINTER, c_double, c_int, c_int32, c_int64
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+
+from grader.errors import MachineError
+from grader.hardware.gpus import Multiprocessor
+from grader.model import Record
+from grader.performance.loop_steps import Step
+from grader.performance.serial import OTHER_LATENCY
+from grader.toolchain.native import compile_native
+
+_FLAGS = ("-std=c++20", "-O2", "-fvisibility=default")
+_SECTOR_CYCLES = 0.5  # 64 bytes from the L2 reach a multiprocessor in a cycle
+# H200, 2026-11-21, python -m benchmarks.latencies_h200: the warps of a scheduler load 32 times 4 or
+# 8 bytes every 4.1 cycles; w warps pass a barrier every 12 + 2·w.
+_ACCESS_CYCLES = 4
+_ARRIVAL_CYCLES, _RELEASE_CYCLES = 2, 12
+_WARM, _ROUNDS = 8, 40
+_ISSUES = 1_200_000  # at most: less than a tenth of a second
+_MOST = 2  # times as far as the slowest warp the others may go on the average
+
+
+class Why(IntEnum):
+    """What a warp waits for."""
+
+    STALL = 0  # stall counts, results of arithmetic, pipes other than FP32
+    PIPE = 1  # the FP32 pipe, which is busy
+    BANKS = 2  # registers, all in one bank
+    SHARED = 3  # loads from shared memory
+    GLOBAL = 4  # loads from global memory
+    BARRIER = 5  # other warps of its block
+
+
+class Replayed(Record):
+    """The steady state."""
+
+    cycles: float  # for each round of all resident warps
+    issued: float  # share of the schedulers' cycles in which they issue
+    idle: tuple[float, ...]  # share in which no warp can, by what the first to go on waits for
+    waited: tuple[float, ...]  # share of the warps' time, by ``Why``
+
+
+class _Step(ctypes.Structure):
+    _fields_ = (
+        *((name, c_int32) for name in ("unit", "stall", "waits", "sets", "frees", "latency")),
+        *((name, c_int32) for name in ("even", "odd", "copies", "fence", "board", "left")),
+        *((name, c_double) for name in ("work", "sectors")),
+    )
+
+
+class _Machine(ctypes.Structure):
+    _fields_ = (
+        *((name, c_int32) for name in ("warps", "blocks", "schedulers", "fp32_cycles")),
+        *((name, c_int32) for name in ("integer_cycles", "access_cycles", "arrival_cycles")),
+        *((name, c_int32) for name in ("release_cycles", "read_cycles", "far_latency", "apart")),
+        ("sector_cycles", c_double),
+    )
+
+
+class _Totals(ctypes.Structure):
+    _fields_ = (
+        *(("cycles", c_int64), ("issued", c_int64)),
+        *(("idle", c_int64 * len(Why)), ("waited", c_int64 * len(Why))),
+    )
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """Compiled on first use. Raises ToolchainError."""
+    source = Path(__file__).with_name("issue_model.cpp")
+    library = ctypes.CDLL(str(compile_native("replay", [source], shared=True, flags=_FLAGS)))
+    library.replay.argtypes = [
+        *(POINTER(_Step), c_int, POINTER(_Machine), c_int64, c_int64, c_int64),
+        *(POINTER(_Totals), POINTER(_Totals)),
+    ]
+    library.replay.restype = None
+    if library.replay_step_bytes() != ctypes.sizeof(_Step):
+        raise MachineError("the replay's library and its Python side disagree: reinstall")
+    return library
+
+
+def replay(
+    steps: Sequence[Step], warps: int, blocks: int, sm: Multiprocessor, *, latency: int
+) -> Replayed | None:
+    """``blocks`` of ``warps`` each, resident at a time. ``latency``: cycles until the first sector
+    from beyond the L1 is there. None when a round is too long for it."""
+    each = len(steps) * warps * blocks
+    rounds = min(_ROUNDS, _ISSUES // (_MOST * each))
+    if rounds < 2:
+        return None
+    together = _replay(steps, rounds, _machine(warps, blocks, sm, latency, apart=0))
+    if blocks == 1:
+        return together
+    apart = len(steps) * warps // sm.schedulers  # issue slots of one block's round
+    staggered = _replay(steps, rounds, _machine(warps, blocks, sm, latency, apart=apart))
+    return min(together, staggered, key=lambda found: found.cycles)
+
+
+def _machine(warps: int, blocks: int, sm: Multiprocessor, latency: int, *, apart: int) -> _Machine:
+    return _Machine(
+        warps=warps,
+        blocks=blocks,
+        schedulers=sm.schedulers,
+        fp32_cycles=32 * sm.schedulers // sm.fp32_lanes,
+        integer_cycles=32 * sm.schedulers // sm.integer_lanes,
+        access_cycles=_ACCESS_CYCLES,
+        arrival_cycles=_ARRIVAL_CYCLES,
+        release_cycles=_RELEASE_CYCLES,
+        read_cycles=OTHER_LATENCY,
+        far_latency=latency,
+        apart=apart,
+        sector_cycles=_SECTOR_CYCLES,
+    )
+
+
+def _replay(steps: Sequence[Step], rounds: int, machine: _Machine) -> Replayed:
+    packed = (_Step * len(steps))(*map(_packed, steps))
+    begun, ended = _Totals(), _Totals()
+    warm = min(_WARM, rounds // 2)
+    _library().replay(packed, len(steps), machine, warm, rounds, _MOST, begun, ended)
+    cycles, issued = ended.cycles - begun.cycles, ended.issued - begun.issued
+    warps = machine.warps * machine.blocks
+    slots = cycles * min(machine.schedulers, warps)
+    return Replayed(
+        cycles=cycles * len(steps) * warps / issued,
+        issued=issued / slots,
+        idle=_shares(begun.idle, ended.idle, slots),
+        waited=_shares(begun.waited, ended.waited, cycles * warps),
+    )
+
+
+def _shares(begun: Sequence[int], ended: Sequence[int], whole: float) -> tuple[float, ...]:
+    return tuple((last - first) / whole for first, last in zip(begun, ended, strict=True))
+
+
+def _packed(step: Step) -> _Step:
+    board, left = step.drains or (-1, 0)
+    return _Step(
+        unit=step.unit,
+        stall=step.stall,
+        waits=sum(1 << board for board in step.waits),
+        sets=-1 if step.sets is None else step.sets,
+        frees=-1 if step.frees is None else step.frees,
+        latency=step.latency,
+        even=step.reads[0],
+        odd=step.reads[1],
+        copies=step.copies,
+        fence=step.fence,
+        board=board,
+        left=left,
+        work=step.work,
+        sectors=step.sectors,
+    )

@@ -1,0 +1,213 @@
+"""Machine code joined with the simulator's counts: how often each instruction runs.
+
+ptxas keeps, for every machine instruction, the line of the PTX it was made from. The simulator says
+how often each PTX instruction ran and with which addresses. Where one basic block of PTX became one
+of machine code, the counts carry over; where ptxas unrolled a loop or copied a block, the copies
+share them: the longest copy runs as often as it can, as the code before it decides.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from grader.model import KernelCounts, Mnk, OpcodeCount
+from grader.performance.accesses import accesses, traffic
+from grader.performance.conservation import conserve
+from grader.performance.sass import Function, Instruction
+from grader.performance.serial import warp_cycles
+from ptxsim import LaunchSample, RowCount
+
+_ANCHORS = ("FFMA", "LDG", "LDS", "STG", "STS", "LDGSTS", "BAR", "LDL", "STL")
+_FLOATS = ("FFMA", "FADD", "FMUL")
+_OFF = "predicated off"  # accesses whose guard lets no lane of the warp through
+
+
+def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
+    """What all launches of this kind do together, scaled up from the sampled blocks."""
+    rows = {row.row: row for row in sample.rows}
+    factor = scale(sample, size)
+    runs = executions(function, rows)
+    moving = {each.item.address: each for each in accesses(function, rows, runs)}
+    mix: Counter[str] = Counter()
+    floats = 0.0
+    for index, times in enumerate(runs):
+        for item in function.of_block(index):
+            if item.base == "NOP":
+                continue
+            done = moving[item.address].requests if item.address in moving else times
+            mix[item.kind] += round(done * factor)
+            mix[_OFF] += round((times - done) * factor)
+            floats += times * (item.base in _FLOATS)
+    moved = traffic(moving.values(), factor)
+    return KernelCounts(
+        name=function.name,
+        grid=sample.grid,
+        block=sample.block,
+        shared_bytes=sample.shared_bytes,
+        times=sample.times,
+        complete=sample.complete,
+        instructions=sum(mix.values()),
+        floats=round(floats * factor),
+        flops=round(sample.flops * factor),
+        warp_cycles=_alone(function, sample, runs, factor),
+        mix=tuple(
+            OpcodeCount(kind=kind, count=number)
+            for kind, number in sorted(mix.items(), key=lambda pair: (-pair[1], pair[0]))
+            if number
+        ),
+        global_loads=moved["LDG"],
+        global_stores=moved["STG"],
+        global_copies=moved["LDGSTS"],
+        shared_loads=moved["LDS"],
+        shared_stores=moved["STS"],
+        shared_copies=moved["copied"],
+    )
+
+
+def scale(sample: LaunchSample, size: Mnk) -> float:
+    """What the sampled blocks did times this is what all launches of their kind do.
+
+    A sample that ran out of time is scaled by its share of 2·M·N·K, as if the kernel did all of it.
+    """
+    if not sample.complete and sample.flops:
+        return size.flops / sample.flops
+    return sample.all_blocks * sample.times / sample.blocks
+
+
+def _alone(function: Function, sample: LaunchSample, runs: Sequence[float], factor: float) -> float:
+    """Cycles of one warp of one block. What a sample lacks of its time is added."""
+    warps = sample.warps * sample.all_blocks * sample.times
+    return warp_cycles(function, runs) * factor / warps
+
+
+# --- how often the blocks run -----------------------------------------------------------------
+
+
+def executions(function: Function, rows: Mapping[int, RowCount]) -> list[float]:
+    """Executions by a warp of every basic block of ``function``."""
+    anchored = [_anchors(function.of_block(index), rows) for index in range(len(function.blocks))]
+    found: list[float | None] = [None] * len(function.blocks)
+    by_head: dict[int, list[int]] = {}
+    for index, anchors in enumerate(anchored):
+        if anchors:
+            by_head.setdefault(_head(anchors, rows), []).append(index)
+    heads = sorted({row.head for row in rows.values()})
+    warps = {row.head: row.warps for row in rows.values()}
+    for head, members in by_head.items():
+        for group in _copies(members, anchored):
+            entries = _entries(head, heads, warps)
+            for index, times in _shared(
+                function, group, anchored, warps[head], entries, head, rows
+            ):
+                found[index] = times
+    return conserve(function, found, [_vote(function, b, rows) for b in range(len(found))])
+
+
+def _anchors(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> Counter[int]:
+    """PTX lines of instructions that ptxas does not make more or fewer of, with their copies."""
+    return Counter(
+        item.ptx_line
+        for item in code
+        if item.base in _ANCHORS
+        and not item.never
+        and item.ptx_line is not None
+        and item.ptx_line in rows
+    )
+
+
+def _head(anchors: Counter[int], rows: Mapping[int, RowCount]) -> int:
+    """The PTX block that most of a machine block came from; others lent it a load or two."""
+    votes: Counter[int] = Counter()
+    for line, copies in anchors.items():
+        votes[rows[line].head] += copies
+    return votes.most_common(1)[0][0]
+
+
+def _copies(members: Sequence[int], anchored: Sequence[Counter[int]]) -> list[list[int]]:
+    """Machine blocks in groups: those that share a PTX line are copies of each other."""
+    groups: list[tuple[set[int], list[int]]] = []
+    for index in members:
+        lines = set(anchored[index])
+        touching = [group for group in groups if group[0] & lines]
+        merged = lines.union(*(group[0] for group in touching))
+        together = [number for group in touching for number in group[1]]
+        groups = [group for group in groups if group not in touching]
+        groups.append((merged, [*together, index]))
+    return [group[1] for group in groups]
+
+
+def _entries(head: int, heads: Sequence[int], warps: Mapping[int, int]) -> int:
+    """How often the loop that begins at ``head`` is entered: as often as the code before it runs,
+    the nearest that runs less often."""
+    before = [h for h in heads if h < head and 0 < warps[h] < warps[head]]
+    return warps[before[-1]] if before else warps[head]
+
+
+def _shared(
+    function: Function,
+    group: Sequence[int],
+    anchored: Sequence[Counter[int]],
+    times: int,
+    entries: int,
+    head: int,
+    rows: Mapping[int, RowCount],
+) -> list[tuple[int, float]]:
+    """Divide the executions of one PTX block among the machine blocks that are copies of it."""
+    unrolled = {
+        index: _unrolled(
+            copies for line, copies in anchored[index].items() if rows[line].head == head
+        )
+        for index in group
+    }
+    if len(group) == 1 or not entries:
+        return [(index, times / unrolled[index]) for index in group]
+    loops = {index: _loops_by_itself(function, index, anchored, rows, head) for index in group}
+    order = sorted(group, key=lambda index: (-unrolled[index], loops[index], index))
+    left, found = times / entries, []
+    for index in order[:-1]:
+        runs = left // unrolled[index]
+        runs = runs if loops[index] else min(1.0, runs)
+        left -= runs * unrolled[index]
+        found.append((index, runs * entries))
+    found.append((order[-1], max(left, 0.0) / unrolled[order[-1]] * entries))
+    return found
+
+
+def _unrolled(copies: Iterable[int]) -> int:
+    """How many copies most PTX lines have in a block; a single line may become several loads."""
+    votes = Counter(copies)
+    return max(votes, key=lambda number: (votes[number], number), default=1)
+
+
+def _loops_by_itself(
+    function: Function,
+    index: int,
+    anchored: Sequence[Counter[int]],
+    rows: Mapping[int, RowCount],
+    head: int,
+) -> bool:
+    """The innermost loop round this block repeats it alone, not code around it too."""
+    around = [loop for loop in function.loops if index in loop.blocks]
+    if not around:
+        return False
+    inner = min(around, key=lambda loop: len(loop.blocks))
+    return all(not anchored[b] or _head(anchored[b], rows) == head for b in inner.blocks)
+
+
+def _vote(function: Function, index: int, rows: Mapping[int, RowCount]) -> float:
+    """For blocks without an anchor: what most of their PTX lines say.
+
+    Before a loop ptxas also computes what an outer loop could, so there the line counts that runs
+    most often.
+    """
+    said = Counter(
+        rows[item.ptx_line].warps
+        for item in function.of_block(index)
+        if item.ptx_line is not None and item.ptx_line in rows
+    )
+    if not said:
+        return 0.0
+    into = function.blocks[index].successors
+    before = any(into == (loop.head,) and index not in loop.blocks for loop in function.loops)
+    return float(max(said) if before else said.most_common(1)[0][0])

@@ -1,0 +1,187 @@
+"""Functions → what a student should know of them: the main loop, its mix, spills, banks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from grader.model import Finding, KernelSass, OpcodeCount, SassLine, SassLoop, Severity
+from grader.performance.sass.code import Function, Instruction, Loop
+
+_REGISTER = re.compile(r"-?\|?(R\d+|RZ)(?:\.\w+)*\|?")
+_FFMA = ("FFMA", "FFMA2")
+_HALF_RATE = ("sm_70", "sm_72", "sm_75", "sm_80")  # an FFMA keeps 16 lanes busy for two cycles
+
+
+def summarise(function: Function) -> KernelSass:
+    code = function.instructions
+    loop = main_loop(function)
+    return KernelSass(
+        name=function.name,
+        arch=function.arch,
+        instructions=sum(item.base != "NOP" for item in code),
+        local_loads=sum(item.base == "LDL" for item in code),
+        local_stores=sum(item.base == "STL" for item in code),
+        tensor=tuple(sorted({item.opcode for item in code if item.tensor})),
+        loop=_loop(function, loop) if loop else None,
+    )
+
+
+def main_loop(function: Function) -> Loop | None:
+    """The innermost loop that holds the most FFMA; None when no loop holds any.
+
+    The copy that ptxas unrolled furthest wins over the remainder loops beside it.
+    """
+    with_work = [loop for loop in function.loops if _work(function, loop)]
+    innermost = [
+        loop
+        for loop in with_work
+        if not any(
+            other is not loop and set(other.blocks) < set(loop.blocks) for other in with_work
+        )
+    ]
+    return max(innermost, key=lambda loop: _work(function, loop), default=None)
+
+
+def main_loop_code(function: Function) -> tuple[Instruction, ...]:
+    """The main loop's instructions; () without one."""
+    loop = main_loop(function)
+    return loop_code(function, loop) if loop else ()
+
+
+def loop_code(function: Function, loop: Loop) -> tuple[Instruction, ...]:
+    """The loop's instructions in the order of their addresses."""
+    return tuple(item for index in loop.blocks for item in function.of_block(index))
+
+
+def _work(function: Function, loop: Loop) -> int:
+    return sum(item.base in _FFMA for item in loop_code(function, loop))
+
+
+def _loop(function: Function, loop: Loop) -> SassLoop:
+    code = loop_code(function, loop)
+    ffma = [item for item in code if item.base in _FFMA]
+    chains = accumulators(code)
+    stalls = [item.control.stall for item in code if item.control is not None]
+    mix = Counter(item.kind for item in code)
+    return SassLoop(
+        address=code[0].address,
+        instructions=len(code),
+        ffma=len(ffma),
+        accumulators=chains,
+        unroll=round(len(ffma) / chains) if chains else 0,
+        mix=tuple(
+            OpcodeCount(kind=kind, count=count)
+            for kind, count in sorted(mix.items(), key=lambda pair: (-pair[1], pair[0]))
+        ),
+        bank_conflicts=bank_conflicts(code, function.arch),
+        stall_cycles=sum(stalls) if len(stalls) == len(code) else None,
+        lines=_lines(code),
+    )
+
+
+def _lines(code: Sequence[Instruction]) -> tuple[SassLine, ...]:
+    counts: Counter[tuple[str, int]] = Counter()
+    ffma: Counter[tuple[str, int]] = Counter()
+    for item in code:
+        if item.file is not None and item.line is not None:
+            counts[item.file, item.line] += 1
+            ffma[item.file, item.line] += item.base in _FFMA
+    return tuple(
+        SassLine(file=file, line=line, instructions=counts[file, line], ffma=ffma[file, line])
+        for file, line in sorted(counts)
+    )
+
+
+def accumulators(code: Iterable[Instruction]) -> int:
+    """How many chains of dependent FFMA one iteration carries: one for each element of C that a
+    thread accumulates, if the loop is a product's."""
+    made_by_ffma: set[str] = set()
+    chains = 0
+    for item in code:
+        written, *read = [text.lstrip("-").removesuffix(".reuse") for text in item.operands] or [""]
+        if item.base in _FFMA and len(read) >= 3:
+            chains += read[2] not in made_by_ffma
+            made_by_ffma.add(written)
+        elif (item.kind == "move" or item.base == "FADD") and not made_by_ffma.isdisjoint(read):
+            made_by_ffma.add(written)  # ptxas renames a sum, or something else is added to it
+        elif item.guard is None:
+            made_by_ffma.discard(written)
+    return chains
+
+
+def bank_conflicts(code: Sequence[Instruction], arch: str) -> int:
+    """Cycles for which FFMA wait for their registers, in one time round the loop ``code``.
+
+    Each bank delivers one register of a warp per cycle. Where an FFMA takes two cycles, only one
+    that needs three registers of one bank waits, for a cycle. Where it takes one, it is issued when
+    neither bank lags behind by more than one register (as ``benchmarks/register_banks.py`` saw).
+    """
+    reads = ffma_reads(code)
+    if arch in _HALF_RATE:
+        return sum(max(each) > 2 for each in reads)
+    behind, waited = (0, 0), 0
+    for _ in range(2):  # the first time round leaves the banks as the next one finds them
+        waited = 0
+        for each in reads:
+            behind = (max(behind[0] - 1, 0), max(behind[1] - 1, 0))
+            while any(each) and max(behind) > 1:
+                behind = (max(behind[0] - 1, 0), max(behind[1] - 1, 0))
+                waited += 1
+            behind = (behind[0] + each[0], behind[1] + each[1])
+    return waited
+
+
+def ffma_reads(code: Sequence[Instruction]) -> list[tuple[int, int]]:
+    """For every instruction, how many registers an FFMA reads from each bank; (0, 0) for others.
+
+    From Volta on there are two banks, even and odd registers. An operand that the instruction
+    before left in the reuse cache (``.reuse``, same position) is not read from its bank.
+    """
+    found = []
+    cached: dict[int, str] = {}
+    for item in code:
+        registers = _sources(item)
+        read = {
+            name
+            for position, name in registers.items()
+            if item.base in _FFMA and name != "RZ" and cached.get(position) != name
+        }
+        odd = sum(int(name[1:]) % 2 for name in read)
+        found.append((len(read) - odd, odd))
+        cached = {
+            position: name
+            for position, name in registers.items()
+            if item.operands[position].endswith(".reuse")
+        }
+    return found
+
+
+def _sources(item: Instruction) -> dict[int, str]:
+    found = {}
+    for position, text in enumerate(item.operands[1:], 1):
+        match = _REGISTER.fullmatch(text)
+        if match:
+            found[position] = match[1]
+    return found
+
+
+def find_tensor_cores(functions: Iterable[Function]) -> tuple[Finding, ...]:
+    """A note for every source line that became tensor-core instructions."""
+    found: dict[tuple[str | None, int | None], Counter[str]] = {}
+    for function in functions:
+        for item in function.instructions:
+            if item.tensor:
+                found.setdefault((item.file, item.line), Counter())[item.opcode] += 1
+    return tuple(
+        Finding(
+            kind="tensor-core",
+            severity=Severity.NOTE,
+            message=f"{', '.join(sorted(opcodes))} in the machine code runs on tensor cores",
+            file=file,
+            line=line,
+            count=sum(opcodes.values()),
+        )
+        for (file, line), opcodes in found.items()
+    )

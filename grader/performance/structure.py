@@ -1,0 +1,46 @@
+"""How a main loop is put together: what stands between a load and its use, between barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grader.performance.sass import Instruction
+
+
+def ffma_while_loading(loop: Sequence[Instruction]) -> int | None:
+    """The fewest FFMA between a global load in registers and the first instruction that waits for
+    it, going round the loop once more. None without such a load, or when control bits are
+    missing."""
+    twice = [*loop, *loop]
+    found = []
+    for index, item in enumerate(loop):
+        if item.base != "LDG" or item.control is None:
+            continue
+        board = item.control.write_barrier
+        work = 0
+        for later in twice[index + 1 : index + 1 + len(loop)]:
+            if later.control is not None and board in later.control.waits:
+                found.append(work)
+                break
+            work += later.base == "FFMA"
+    return min(found, default=None)
+
+
+def waits_to_store(loop: Sequence[Instruction]) -> bool:
+    """Between two barriers the loop only fills shared memory: nobody computes meanwhile."""
+    barriers = [index for index, item in enumerate(loop) if item.base == "BAR"]
+    if len(barriers) < 2:
+        return False
+    turned = [*loop[barriers[0] :], *loop[: barriers[0]]]
+    parts: list[set[str]] = []
+    for item in turned:
+        if item.base == "BAR":
+            parts.append(set())
+        parts[-1].add(item.base)
+    return any("STS" in part and "FFMA" not in part for part in parts)
+
+
+def place(loop: Sequence[Instruction], bases: Sequence[str]) -> tuple[str | None, int | None]:
+    """File and line of the first instruction of these kinds that has them."""
+    found = next((i for i in loop if i.base in bases and i.line is not None), None)
+    return (found.file, found.line) if found else (None, None)

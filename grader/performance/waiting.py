@@ -1,0 +1,68 @@
+"""How long the main loop takes when its warps wait for each other, for memory and for registers.
+
+What the resident warps need for a round in the replay, times the rounds and the waves of resident
+blocks. No cache holds anything yet when the first wave of the first launch comes; later ones find
+all they ask for in the L2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from grader.hardware.gpus import Gpu
+from grader.model import Record, Waiting
+from grader.performance.issue_model import Replayed, Why, replay
+from grader.performance.loop_steps import MainLoop
+
+_FETCHED = 2  # sectors: DRAM gives 64 bytes at a time (H200, benchmarks/latencies_h200.py)
+
+
+class Wave(Record):
+    """The blocks that the busiest multiprocessor holds at a time."""
+
+    blocks: int
+    warps: int  # of each block
+    times: float  # one such wave after the other, in all launches of the kind
+
+
+def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, Waiting] | None:
+    """Seconds, and what they go by. ``cold``: no launch came before.
+
+    None when a round of the loop is too long to be replayed.
+    """
+    sm, shape = gpu.multiprocessor, (wave.warps, wave.blocks)
+    later = replay(loop.steps, *shape, sm, latency=sm.l2_latency)
+    first = replay(loop.steps, *shape, sm, latency=sm.dram_latency) if cold else later
+    if later is None or first is None:
+        return None
+    if first.cycles < later.cycles:
+        first = later  # by a luckier order, but what takes longer to come makes nothing faster
+    share = min(1.0, 1 / wave.times) * _from_dram(loop)
+    said = _mixed([(share, first), (1 - share, later)])
+    return said.cycles * loop.rounds * wave.times / (gpu.clock_mhz * 1e6), said
+
+
+def _from_dram(loop: MainLoop) -> float:
+    """In which share of the rounds something comes from DRAM, when no cache holds anything."""
+    per_line = (step.sectors / step.work for step in loop.steps if step.sectors and step.work)
+    return min(1.0, max(per_line, default=0.0) / _FETCHED)
+
+
+def _mixed(parts: Sequence[tuple[float, Replayed]]) -> Waiting:
+    """``parts``: share of the waves, and how each of them goes."""
+
+    def mean(of: Callable[[Replayed], float]) -> float:
+        return sum(share * of(replayed) for share, replayed in parts)
+
+    return Waiting(
+        cycles=mean(lambda one: one.cycles),
+        issued=mean(lambda one: one.issued),
+        stalls=mean(lambda one: one.idle[Why.STALL]),
+        fp32=mean(lambda one: one.idle[Why.PIPE]),
+        banks=mean(lambda one: one.idle[Why.BANKS]),
+        shared_loads=mean(lambda one: one.idle[Why.SHARED]),
+        global_loads=mean(lambda one: one.idle[Why.GLOBAL]),
+        barriers=mean(lambda one: one.idle[Why.BARRIER]),
+        warp_global_loads=mean(lambda one: one.waited[Why.GLOBAL]),
+        warp_barriers=mean(lambda one: one.waited[Why.BARRIER]),
+    )

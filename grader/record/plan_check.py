@@ -1,0 +1,183 @@
+"""Checks a plan that came out of an untrusted process.
+
+Host code shares its process with the recorder and can write what it likes. A plan that passes
+here asks for nothing that an honest run_custom could not ask for: it fits the bounds, its names,
+sizes and addresses are those that the build and the recorder's rules give, and every range lies
+inside one allocation. Ranges are compared by subtraction, so that no sum can wrap in the C++ that
+reads the plan later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grader.hardware.targets import Target
+from grader.model import (
+    Allocation,
+    Copy,
+    KernelInfo,
+    Launch,
+    Memset,
+    Mnk,
+    Plan,
+    PointerSlot,
+    Record,
+    SymbolWrite,
+)
+from grader.record.plan_bounds import (
+    ARENA_BYTES,
+    FIRST_ADDRESS,
+    MAX_ALLOCATIONS,
+    MAX_LAUNCHES,
+    MAX_TRANSFERS,
+    REACH,
+    STRIDE,
+    addresses,
+)
+from ptxsim.frontend.interface import Interface
+
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+_MAX_BLOCK = (1024, 1024, 64)
+_FLOAT = 4
+_POINTER = 8
+_WARP = 32
+_REGISTER_UNIT = 256  # registers are handed out per warp in multiples of this
+
+
+class Known(Record):
+    """What a plan may refer to: the kernels and variables of the build, the device."""
+
+    declared: Interface
+    figures: Mapping[str, KernelInfo]  # what ptxas said of the kernels
+    target: Target
+
+
+def flaw(plan: Plan, size: Mnk, known: Known) -> str | None:
+    """What no honest record for ``size`` could hold, in a few words; None when it is sound."""
+    if plan.size != size:
+        return "its size is another"
+    return _memory_flaw(plan, known) or _operations_flaw(plan, known)
+
+
+def _memory_flaw(plan: Plan, known: Known) -> str | None:
+    memory = plan.allocations
+    if len(memory) > MAX_ALLOCATIONS:
+        return "it has too many allocations"
+    if any(not 0 < a.size <= ARENA_BYTES for a in memory):
+        return "an allocation has an impossible size"
+    if tuple(a.address for a in memory) != tuple(addresses(a.size for a in memory)):
+        return "an allocation is not where it belongs"
+    last = memory[-1] if memory else None
+    if last and not last.size <= FIRST_ADDRESS + ARENA_BYTES - STRIDE - last.address:
+        return "an allocation lies beyond the last address"
+    return _names_flaw(plan, known)
+
+
+def _names_flaw(plan: Plan, known: Known) -> str | None:
+    """Whether the allocations are A, B and C, numbered workspaces and variables of the build."""
+    m, n, k = plan.size.m, plan.size.n, plan.size.k
+    given = [("A", _FLOAT * m * k, None), ("B", _FLOAT * k * n, None), ("C", _FLOAT * m * n, None)]
+    first, others = plan.allocations[: len(given)], plan.allocations[len(given) :]
+    if [(a.name, a.size, a.symbol) for a in first] != given:
+        return "A, B and C are not as they were given"
+    workspaces = [a for a in others if a.symbol is None]
+    if [a.name for a in workspaces] != [f"workspace {i + 1}" for i in range(len(workspaces))]:
+        return "its workspaces are not numbered"
+    if sum(a.size for a in workspaces) > known.target.memory_bytes:
+        return "its workspaces exceed the device's memory"
+    symbols = [a for a in others if a.symbol is not None]
+    if any(a.name != a.symbol or _extent(a.name, known) != a.size for a in symbols):
+        return "a symbol is not as the build declares it"
+    if len({a.symbol for a in symbols}) != len(symbols):
+        return "a symbol occurs twice"
+    return None
+
+
+def _operations_flaw(plan: Plan, known: Known) -> str | None:
+    launches = sum(isinstance(each, Launch) for each in plan.operations)
+    if not 0 < launches <= MAX_LAUNCHES:
+        return "it has no launch, or too many"
+    if len(plan.operations) - launches > MAX_TRANSFERS:
+        return "it has too many memsets, copies and symbol writes"
+    flaws = (_operation_flaw(each, plan.allocations, known) for each in plan.operations)
+    return next((words for words in flaws if words is not None), None)
+
+
+def _operation_flaw(
+    operation: Launch | Memset | Copy | SymbolWrite,
+    memory: tuple[Allocation, ...],
+    known: Known,
+) -> str | None:
+    match operation:
+        case Launch():
+            return _launch_flaw(operation, memory, known)
+        case Memset(allocation=index, delta=delta, size=size):
+            if not (0 <= operation.value <= 255 and _inside(memory, index, delta, size)):
+                return "a memset leaves its allocation"
+        case Copy(source=source, target=target, size=size):
+            start, end = operation.source_delta, operation.target_delta
+            if not (_inside(memory, source, start, size) and _inside(memory, target, end, size)):
+                return "a copy leaves its allocations"
+            if source == target and abs(start - end) < size:
+                return "a copy overlaps itself"
+        case SymbolWrite(symbol=symbol, delta=delta, data=data):
+            if not _fits(_extent(symbol, known), delta, len(data)):
+                return "a symbol write leaves its symbol"
+            return _pointers_flaw(operation.pointers, data, memory)
+    return None
+
+
+def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -> str | None:
+    entry, figures = known.declared.entries.get(launch.kernel), known.figures.get(launch.kernel)
+    if entry is None or figures is None:
+        return "a kernel is not in the build"
+    if len(launch.params) != entry.size:
+        return "a launch's parameters have another size"
+    if not all(1 <= n <= most for n, most in zip(launch.grid, _MAX_GRID, strict=True)):
+        return "a launch's grid is impossible"
+    if not all(1 <= n <= most for n, most in zip(launch.block, _MAX_BLOCK, strict=True)):
+        return "a launch's block is impossible"
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    warps = -(-threads // _WARP)
+    registers = -(-figures.registers * _WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+    if threads > entry.max_threads or warps * registers > known.target.registers_per_multiprocessor:
+        return "a launch's block has too many threads"
+    if not _fits(known.target.shared_optin, launch.shared_bytes, figures.shared_bytes):
+        return "a launch asks for too much shared memory"
+    if not -1 <= launch.carveout <= 100:
+        return "a launch's carve-out is impossible"
+    return _pointers_flaw(launch.pointers, launch.params, memory)
+
+
+def _pointers_flaw(
+    pointers: tuple[PointerSlot, ...], data: bytes, memory: tuple[Allocation, ...]
+) -> str | None:
+    free = 0
+    for slot in pointers:
+        if not (free <= slot.offset and _fits(len(data), slot.offset, _POINTER)):
+            return "a pointer is not where it can stand"
+        if not 0 <= slot.allocation < len(memory):
+            return "a pointer is into no allocation"
+        pointee = memory[slot.allocation]
+        if not -REACH <= slot.delta <= pointee.size + REACH:
+            return "a pointer is too far from its allocation"
+        value = int.from_bytes(data[slot.offset : slot.offset + _POINTER], "little")
+        if value - pointee.address != slot.delta:
+            return "a pointer is not what it stands for"
+        free = slot.offset + _POINTER
+    return None
+
+
+def _extent(symbol: str, known: Known) -> int:
+    """Bytes of a variable; 0 for one that the build does not have."""
+    declared = known.declared.symbols.get(symbol)
+    return declared.size if declared else 0
+
+
+def _inside(memory: tuple[Allocation, ...], index: int, delta: int, size: int) -> bool:
+    """Whether a range that is not empty lies in one allocation."""
+    return 0 <= index < len(memory) and size > 0 and _fits(memory[index].size, delta, size)
+
+
+def _fits(room: int, start: int, size: int) -> bool:
+    return 0 <= start <= room and 0 <= size <= room - start

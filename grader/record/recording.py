@@ -1,0 +1,257 @@
+"""Build → launch plans: runs the host code in the sandbox and writes down what it asks for.
+
+The host library is loaded by ``recorder/``, our stand-in for CUDA's runtime, in one process per
+problem size. What comes back is data from an untrusted process: it is decoded strictly and
+checked against the build before anybody uses it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from grader.errors import MachineError, Rejected
+from grader.hardware.targets import Target, target_for
+from grader.model import (
+    Build,
+    Finding,
+    KernelInfo,
+    Mnk,
+    Plan,
+    Record,
+    Severity,
+    Submission,
+    Verdict,
+)
+from grader.record.plan_bounds import MAX_PLAN_BYTES, macros
+from grader.record.plan_check import Known, flaw
+from grader.record.source_lines import locate
+from grader.sandbox.meter import PATIENCE
+from grader.sandbox.running import Completed, Limits, Sandbox
+from grader.toolchain.discovery import Toolchain
+from grader.toolchain.native import compile_native
+from ptxsim.frontend.interface import Interface
+
+__all__ = ["Target", "prepare_recorder", "record", "target_for"]
+
+_SOURCES = Path(__file__).parent / "cudart"
+_HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
+_HEAD_BYTES = 64  # of a frame, at most
+_MAX_MESSAGE = 600  # characters
+_ATTEMPTS = 2  # one more when somebody kills the recorder, or host code that recorded nothing
+_START_S = 5.0  # allowed on top of the sizes' own time
+
+
+class _Refusal(Record):
+    """Why a call of run_custom ends here."""
+
+    verdict: Verdict
+    message: str
+    frames: tuple[int, ...] = ()  # return addresses in the host library, innermost first
+
+
+class _Reply(Record):
+    """What the recorder writes about one size: one of the two."""
+
+    plan: Plan | None = None
+    refusal: _Refusal | None = None
+
+
+class _Ended(Record):
+    """How the process of one size ended."""
+
+    timed_out: bool  # it had its time
+    starved: bool  # the machine was too busy to give it its time
+    status: int  # as from waitpid
+    reply: bytes
+
+
+def prepare_recorder(toolchain: Toolchain) -> Path:
+    """The recorder, compiled with this toolkit's headers unless it is in the cache."""
+    version = toolchain.cuda_version.replace(".", "_")
+    flags = (
+        "-O1",
+        "-rdynamic",
+        f"-I{toolchain.include}",
+        f"-DTOOLKIT_{version}",
+        *macros(),
+        "-ldl",
+    )
+    return compile_native("recorder", sorted(_SOURCES.glob("*.cpp")), shared=False, flags=flags)
+
+
+def record(
+    build: Build,
+    submission: Submission,
+    sizes: Sequence[Mnk],
+    toolchain: Toolchain,
+    sandbox: Sandbox,
+    *,
+    declared: Interface,
+    record_s: float,
+    memory_mb: int,
+    target: Target | None = None,
+) -> tuple[Plan | Rejected, ...]:
+    """One plan, or the reason why there is none, for each of ``sizes``.
+
+    Sizes after one whose host code never returned are not recorded: the answer is shorter then.
+    ``declared`` is what the build's PTX declares. ``record_s`` is the time that is charged for one
+    size, as meter.py counts it. ``target`` is the GPU that host code is told about;
+    by default one that fits the build's architecture. Raises MachineError when the recorder
+    itself fails.
+    """
+    if not sizes:
+        return ()
+    recorder = prepare_recorder(toolchain)
+    known = _known(build, declared, target or target_for(build.arch))
+    with tempfile.TemporaryDirectory(prefix="sgemm-record-") as name:
+        scratch = Path(name).resolve()
+        request = scratch / "request"
+        request.write_text(_request(build, known, sizes, record_s))
+        for _ in range(_ATTEMPTS):
+            done = sandbox.run(
+                [str(recorder), str(request)],
+                cwd=scratch,
+                limits=Limits(
+                    cpu_s=record_s * len(sizes) + _START_S,
+                    memory_mb=memory_mb,
+                    result_bytes=(MAX_PLAN_BYTES + _HEAD_BYTES) * len(sizes),
+                ),
+                readable=[recorder, build.host_library, scratch],
+            )
+            ended = _split(done.result, len(sizes))
+            cut_short = _cut_short(ended, len(sizes), done)
+            killed = any(map(_killed, ended))
+            starved = done.starved or any(each.starved for each in ended)
+            if not cut_short and not killed and not starved:
+                break
+    if starved:
+        raise MachineError(
+            f"the machine was too busy to give host code its {record_s:g} s of CPU time"
+        )
+    if killed:
+        raise MachineError("host code was killed twice from outside; is there enough memory?")
+    if cut_short:
+        words = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
+        raise MachineError(f"the recorder does not run to its end: {words[0]}")
+    outcomes = [
+        _outcome(one, size, known, record_s) for one, size in zip(ended, sizes, strict=False)
+    ]
+    frames = {frame for one in outcomes if isinstance(one, _Refusal) for frame in one.frames}
+    places = locate(frames, build, submission, sandbox)
+    return tuple(one if isinstance(one, Plan) else _rejected(one, places) for one in outcomes)
+
+
+def _known(build: Build, declared: Interface, target: Target) -> Known:
+    """What a plan may refer to; kernels that ptxas said nothing of have no figures."""
+    unknown = [
+        KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
+        for name in declared.entries
+    ]
+    figures = {kernel.name: kernel for kernel in (*unknown, *build.kernels)}
+    return Known(declared=declared, figures=figures, target=target)
+
+
+def _request(build: Build, known: Known, sizes: Sequence[Mnk], record_s: float) -> str:
+    """The recorder's input: one item a line, in the order that main.cpp reads them."""
+    numbers = msgspec.structs.astuple(known.target)[1:]
+    kernels = []
+    for name, entry in known.declared.entries.items():
+        figures = known.figures[name]
+        params = " ".join(f"{param.offset} {param.size}" for param in entry.params)
+        kernels.append(
+            f"{name} {figures.registers} {figures.shared_bytes} {entry.max_threads} "
+            f"{len(entry.params)} {params}"
+        )
+    lines = [
+        str(build.host_library),
+        f"{record_s} {PATIENCE * record_s}",
+        known.target.name,
+        " ".join(map(str, numbers)),
+        str(len(kernels)),
+        *kernels,
+        str(len(sizes)),
+        *(f"{size.m} {size.n} {size.k}" for size in sizes),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _split(data: bytes, count: int) -> list[_Ended]:
+    """The recorder's frames; fewer than ``count`` when it stopped early."""
+    frames: list[_Ended] = []
+    at = 0
+    while len(frames) < count:
+        head = _HEAD.match(data, at)
+        if head is None:
+            break
+        at = head.end() + int(head[3])
+        frames.append(
+            _Ended(
+                timed_out=head[1] == b"1",
+                starved=head[1] == b"2",
+                status=int(head[2]),
+                reply=data[head.end() : at],
+            )
+        )
+    return frames
+
+
+def _cut_short(ended: list[_Ended], count: int, done: Completed) -> bool:
+    """Whether the recorder ended before its work was done, through no time limit."""
+    late = done.timed_out or done.starved or (ended and (ended[-1].timed_out or ended[-1].starved))
+    return len(ended) < count and not late
+
+
+def _killed(ended: _Ended) -> bool:
+    """By somebody else: the recorder says otherwise when it had to do it, and the code cannot."""
+    killed = os.WIFSIGNALED(ended.status) and os.WTERMSIG(ended.status) == signal.SIGKILL
+    return killed and not ended.timed_out and not ended.starved and not ended.reply
+
+
+def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | _Refusal:
+    """What the recorder says of one size, as far as it can be believed."""
+    if ended.timed_out:
+        message = f"host code did not return within {record_s:g} s"
+        return _Refusal(verdict=Verdict.TLE, message=message)
+    try:
+        reply = msgspec.json.decode(ended.reply, type=_Reply)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _silent(ended)
+    refusal = reply.refusal
+    if refusal is not None and refusal.verdict in (Verdict.FE, Verdict.RE):
+        printable = "".join(c if c.isprintable() else "?" for c in refusal.message)
+        return msgspec.structs.replace(refusal, message=printable[:_MAX_MESSAGE])
+    wrong = flaw(reply.plan, size, known) if reply.plan else "it holds no plan"
+    if reply.plan is None or wrong is not None:
+        message = f"host code spoiled the record of its launches: {wrong}"
+        return _Refusal(verdict=Verdict.RE, message=message)
+    return reply.plan
+
+
+def _silent(ended: _Ended) -> _Refusal:
+    """The process ended without a word of the recorder's."""
+    if os.WIFSIGNALED(ended.status):
+        name = signal.strsignal(os.WTERMSIG(ended.status))
+        return _Refusal(verdict=Verdict.RE, message=f"host code was ended by {name}")
+    status = os.WEXITSTATUS(ended.status)
+    return _Refusal(verdict=Verdict.RE, message=f"host code ended its process with status {status}")
+
+
+def _rejected(refusal: _Refusal, places: Mapping[int, tuple[str, int]]) -> Rejected:
+    """The refusal with the student's line: that of the innermost frame in the student's files."""
+    place = next((places[frame] for frame in refusal.frames if frame in places), None)
+    file, line = place or (None, None)
+    kind = "forbidden-call" if refusal.verdict is Verdict.FE else "bad-launch"
+    if refusal.message.startswith("host code"):
+        kind = "host-crash"
+    finding = Finding(
+        kind=kind, severity=Severity.ERROR, message=refusal.message, file=file, line=line
+    )
+    where = f"{file}:{line}: " if place else ""
+    return Rejected(refusal.verdict, where + refusal.message, (finding,))

@@ -1,0 +1,1 @@
+"""Where result documents are kept."""

@@ -1,0 +1,196 @@
+"""Result documents on disk: ``<out>/<lab>/<student>/<source sha256, 12>-<device>.json``.
+
+A document appears whole or not at all (temporary file, fsync, rename, fsync of the folder), and
+what is read back is checked against the schema and its version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from grader.errors import StoreError
+from grader.model import SCHEMA, SCHEMA_VERSION, Record, Result
+from grader.submission.reading import one_line, read
+
+_Document = TypeVar("_Document")
+_MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
+
+
+class _Header(msgspec.Struct):
+    """What is looked at before the rest is believed."""
+
+    schema: str
+    version: int
+
+
+def result_path(out: Path, result: Result) -> Path:
+    """Where this result belongs."""
+    who = result.submission
+    return document_path(out, result.lab.id, who.student, who.sha256, result.environment.device)
+
+
+def document_path(out: Path, lab: str, student: str, sha256: str, device: str) -> Path:
+    """Where the result of this source on this device belongs."""
+    return out / folder_name(lab) / folder_name(student) / f"{sha256[:12]}-{device}.json"
+
+
+def folder_name(name: str) -> str:
+    """One folder name for any text: different texts never share one, and none leaves the folder.
+
+    Letters, digits and ``-_.@+`` and spaces inside stay; everything else becomes ``%XX`` of its
+    UTF-8 bytes. A very long name is cut and keeps its hash.
+    """
+    last = len(name) - 1
+    safe = "".join(
+        char if _plain(char, edge=i in (0, last)) else _percent(char) for i, char in enumerate(name)
+    )
+    if safe and len(safe.encode()) <= _MAX_NAME_BYTES:
+        return safe
+    digest = hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:16]
+    start = safe.encode()[: _MAX_NAME_BYTES // 2].decode(errors="ignore")
+    return f"{start}%-{digest}"  # "%-" never comes out of _percent
+
+
+def _plain(char: str, *, edge: bool) -> bool:
+    return char.isalnum() or char in "-_@+" or (char in ". " and not edge)
+
+
+def _percent(char: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in char.encode(errors="surrogateescape"))
+
+
+def encode(result: Result) -> bytes:
+    """The document as one line of JSON."""
+    return msgspec.json.encode(result)
+
+
+def save(out: Path, result: Result) -> Path:
+    """Write the document; an older one for the same source and device is replaced.
+
+    Raises StoreError naming the folder when it cannot be written.
+    """
+    path = result_path(out, result)
+    write_document(path, result)
+    return path
+
+
+def write_document(path: Path, document: Record) -> None:
+    """Write any document as indented JSON. Raises StoreError."""
+    write(path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
+
+
+def write(path: Path, content: bytes, *, mode: int = 0o644) -> None:
+    """Write a file whole or not at all. Raises StoreError naming the folder.
+
+    mode: who may read it, less what the umask forbids.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_atomically(path, content, mode)
+    except OSError as error:
+        remedy = "name another folder with --out"
+        raise StoreError(
+            f"{one_line(path.parent)}: cannot be written: {error.strerror}; {remedy}"
+        ) from None
+
+
+def _write_atomically(path: Path, content: bytes, mode: int) -> None:
+    descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(file.fileno(), mode & ~_umask())
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:  # Ctrl-C too must leave nothing half-written
+        with contextlib.suppress(FileNotFoundError):
+            Path(temporary).unlink()
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def stored(out: Path) -> Iterator[Path]:
+    """Every file below ``out`` that is named like a result document, sorted.
+
+    A folder that cannot be listed stands for what is in it, so that reading it tells why.
+    """
+    return _below(out, 2)
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    """Documents ``depth`` folders further down. Hidden files and folders are left out."""
+    try:
+        found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError:
+        yield folder
+        return
+    for path in found:
+        if depth:
+            yield from _below(path, depth - 1)
+        elif path.name.endswith(".json"):
+            yield path
+
+
+def load(path: Path) -> Result:
+    """Read a document back. Raises StoreError that names the file and what is wrong with it."""
+    return load_as(path, Result)
+
+
+def load_as(path: Path, kind: type[_Document]) -> _Document:
+    """``load`` into a record that names only some of the fields, for reading many documents."""
+    return load_document(path, kind, SCHEMA, SCHEMA_VERSION)
+
+
+def load_document(path: Path, kind: type[_Document], schema: str, newest: int) -> _Document:
+    """Read any document that begins with ``schema`` and ``version``, up to version ``newest``.
+
+    Raises StoreError that names the file and what is wrong with it.
+    """
+    name = one_line(path)
+    try:
+        content = read(path)
+    except OSError as error:
+        raise StoreError(f"{name}: cannot be read: {error.strerror}") from None
+    try:
+        header = msgspec.json.decode(content, type=_Header)
+    except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
+        raise StoreError(f"{name}: not a result document: {_line(error)}") from None
+    if header.schema != schema:
+        raise StoreError(f"{name}: schema {header.schema!r}, expected {schema!r}")
+    if header.version > newest:
+        raise StoreError(
+            f"{name}: {schema} version {header.version} was written by a newer grader; "
+            f"this one reads up to version {newest}: upgrade it"
+        )
+    if header.version < 1:
+        raise StoreError(f"{name}: {schema} version {header.version} never existed")
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise StoreError(f"{name}: damaged result document: {_line(error)}") from None
+
+
+def _line(error: Exception) -> str:
+    """An error in one line: msgspec quotes field names as they are."""
+    return " ".join(str(error).split())

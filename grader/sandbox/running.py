@@ -1,0 +1,277 @@
+"""One way to run an untrusted program: in bubblewrap where it works, with limits everywhere.
+
+Inside bubblewrap the program sees the system's /usr read-only, the folders named by the caller,
+a private /tmp, no network, no GPU and no other process, and a filter (seccomp.py) refuses the
+system calls that no compiler needs. Without it the same limits hold (CPU, memory, file size,
+processes, wall time, output) and the process group is killed at the end, but the file system is
+visible. SECURITY.md has the table of what holds where.
+
+``Sandbox.run`` takes a program to its end; ``Sandbox.started`` is for one that is talked to.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Literal
+
+from grader.errors import SandboxError
+from grader.model import Record
+from grader.sandbox import bubblewrap
+from grader.sandbox.children import kill_group, started
+from grader.sandbox.meter import Meter, Starved, TookTooLong
+
+Mode = Literal["require", "auto", "off"]
+RESULT_FD_VARIABLE = "SGEMM_GRADER_RESULT_FD"
+_CHUNK = 1 << 16
+_OPEN_FILES = 256
+
+
+class Limits(Record):
+    """What one run may use. Memory holds for each process, the rest for the run."""
+
+    cpu_s: float  # of all its processes together; meter.py says what is charged
+    memory_mb: int = 4096  # address space
+    file_mb: int = 256  # largest file it may write
+    processes: int = 512  # beyond those the user has now; does not bind root
+    output_bytes: int = 1 << 20  # kept of stdout and of stderr; the rest is thrown away
+    result_bytes: int = 0  # > 0: a pipe of this capacity, its number in RESULT_FD_VARIABLE
+
+
+class Completed(Record):
+    """How a run ended."""
+
+    returncode: int | None  # null when a signal ended it
+    signal: int | None
+    stdout: str
+    stderr: str
+    result: bytes  # what came through the result pipe
+    timed_out: bool  # it had its time
+    starved: bool  # the machine was too busy to give it its time
+    seconds: float  # wall
+    charged: float  # seconds, as meter.py counts them, shortly before the end
+
+    @property
+    def ok(self) -> bool:
+        return self.returncode == 0 and not self.timed_out and not self.starved
+
+    @property
+    def killed(self) -> bool:
+        """Whether somebody else ended it: the system for want of memory, or a person."""
+        return self.signal == signal.SIGKILL and not self.timed_out and not self.starved
+
+
+class Sandbox(Record):
+    """Runs untrusted programs; ``kind`` is what the result document tells."""
+
+    kind: Literal["bubblewrap", "rlimits"]
+    prlimit: Path
+    bwrap: Path | None = None
+    filtered: bool = False  # by seccomp, which some kernels lack
+
+    @staticmethod
+    def open(mode: Mode = "auto") -> Sandbox:
+        """The best sandbox that works here; raises SandboxError when ``mode`` cannot be had."""
+        prlimit = shutil.which("prlimit")
+        if prlimit is None:
+            raise SandboxError("no prlimit on PATH: install util-linux")
+        found = bubblewrap.working() if mode != "off" else None
+        if found is not None:
+            bwrap, filtered = found
+            return Sandbox(kind="bubblewrap", prlimit=Path(prlimit), bwrap=bwrap, filtered=filtered)
+        if mode == "require":
+            raise SandboxError(
+                "--sandbox require: bubblewrap does not work here; install it "
+                "(apt-get install bubblewrap) and allow unprivileged user namespaces"
+            )
+        return Sandbox(kind="rlimits", prlimit=Path(prlimit))
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        limits: Limits,
+        readable: Sequence[Path] = (),
+        writable: Sequence[Path] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Run ``argv`` in ``cwd`` to its end or its limits, with no standard input.
+
+        ``readable`` and ``writable`` are folders or files shown inside bubblewrap under their
+        own paths; ``env`` is the whole environment. Any exception, Ctrl-C included, kills the
+        process group before it passes on.
+        """
+        more = dict(env or {})
+        with ExitStack() as stack:
+            result_fd = write_fd = -1
+            if limits.result_bytes:
+                result_fd, write_fd = os.pipe()
+                stack.callback(os.close, result_fd)
+                more[RESULT_FD_VARIABLE] = str(write_fd)
+            start = time.monotonic()
+            process = stack.enter_context(
+                self.started(
+                    argv,
+                    cwd=cwd,
+                    limits=limits,
+                    readable=readable,
+                    writable=writable,
+                    env=more,
+                    handed=() if write_fd < 0 else (write_fd,),
+                )
+            )
+            assert process.stdout is not None
+            assert process.stderr is not None
+            sinks = {
+                process.stdout.fileno(): _Sink(limits.output_bytes),
+                process.stderr.fileno(): _Sink(limits.output_bytes),
+            }
+            if result_fd >= 0:
+                sinks[result_fd] = _Sink(limits.result_bytes)
+            meter = Meter(process.pid, limits.cpu_s)
+            timed_out = starved = False
+            try:
+                _drain(process, sinks, meter)
+            except TookTooLong:
+                timed_out = True
+            except Starved:
+                starved = True
+            if timed_out or starved:
+                kill_group(process)
+            status = self.status(process.wait())
+            stdout, stderr, *rest = [bytes(sink.data) for sink in sinks.values()]
+        return Completed(
+            returncode=status if status >= 0 else None,
+            signal=-status if status < 0 else None,
+            stdout=stdout.decode(errors="replace"),
+            stderr=stderr.decode(errors="replace"),
+            result=rest[0] if rest else b"",
+            timed_out=timed_out,
+            starved=starved,
+            seconds=time.monotonic() - start,
+            charged=meter.charged,
+        )
+
+    @contextmanager
+    def started(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        limits: Limits,
+        readable: Sequence[Path] = (),
+        writable: Sequence[Path] = (),
+        env: Mapping[str, str] | None = None,
+        handed: tuple[int, ...] = (),
+        stdin: int = subprocess.DEVNULL,
+        stderr: int | IO[bytes] = subprocess.PIPE,
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """``argv`` in the sandbox, killed with all that it started when the context ends.
+
+        As for ``run``, but nobody watches ``limits.cpu_s`` here; twice that, for each process, is
+        left to the kernel. ``handed`` are descriptors that it inherits and that are closed here.
+        """
+        command = [str(self.prlimit), *_rlimits(limits)]
+        if self.bwrap is not None:
+            filter_fd = bubblewrap.open_filter() if self.filtered else None
+            handed = handed if filter_fd is None else (*handed, filter_fd)
+            command += bubblewrap.command(self.bwrap, readable, writable, cwd, filter_fd)
+        environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **(env or {})}
+        with started([*command, *argv], cwd, environment, handed, stdin, stderr) as process:
+            yield process
+
+    def status(self, status: int) -> int:
+        """A program's return code, negative after a signal, of that of the sandbox."""
+        # A shell's habit that bubblewrap shares: 128 + n says that signal n ended the program.
+        if self.bwrap is not None and 128 < status < 160:
+            return 128 - status
+        return status
+
+
+class _Sink:
+    """Keeps the first ``limit`` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.data = bytearray()
+
+    def take(self, chunk: bytes) -> None:
+        self.data += chunk[: self.limit - len(self.data)]
+
+
+def _drain(process: subprocess.Popen[bytes], sinks: Mapping[int, _Sink], meter: Meter) -> None:
+    """Read every pipe until the program ends. Raises what ``meter`` raises.
+
+    A pipe can outlive the program in a grandchild's hands, so its end is not waited for.
+    """
+    with selectors.DefaultSelector() as selector, closing(_EndWatch(process)) as ended:
+        for fd in sinks:
+            selector.register(fd, selectors.EVENT_READ)
+        if ended.fd >= 0:
+            selector.register(ended.fd, selectors.EVENT_READ)
+        while True:
+            ready = selector.select(min(meter.pause(), ended.interval))
+            for key, _ in ready:
+                if key.fd == ended.fd:
+                    continue
+                chunk = os.read(key.fd, _CHUNK)
+                sinks[key.fd].take(chunk)
+                if not chunk:
+                    selector.unregister(key.fd)
+            quiet = all(key.fd == ended.fd for key, _ in ready)
+            if quiet and process.poll() is not None:
+                return
+
+
+class _EndWatch:
+    """Wakes the reader when the child ends: by pidfd, else by looking every 10 ms."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        try:
+            self.fd = os.pidfd_open(process.pid)
+            self.interval = 3600.0
+        except OSError:  # a kernel or a container without pidfd_open
+            self.fd = -1
+            self.interval = 0.01
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+def _rlimits(limits: Limits) -> list[str]:
+    """prlimit's options. Where the shell allows less than is asked for, that is what there is."""
+    backstop = 2 * int(limits.cpu_s) + 5  # for each process, when nobody watches any more
+    asked = {
+        "as": (resource.RLIMIT_AS, limits.memory_mb << 20),
+        "cpu": (resource.RLIMIT_CPU, backstop),
+        "fsize": (resource.RLIMIT_FSIZE, limits.file_mb << 20),
+        "nproc": (resource.RLIMIT_NPROC, _tasks_of_user() + limits.processes),
+        "nofile": (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        "core": (resource.RLIMIT_CORE, 0),
+    }
+    return [*(f"--{name}={_at_most(kind, value)}" for name, (kind, value) in asked.items()), "--"]
+
+
+def _at_most(kind: int, value: int) -> int:
+    _, hard = resource.getrlimit(kind)
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)
+
+
+def _tasks_of_user() -> int:
+    """Threads this user runs now: the limit on processes counts all of them."""
+    tasks = 0
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):  # ended meanwhile
+            if folder.name.isdigit() and folder.stat().st_uid == os.getuid():
+                tasks += sum(1 for _ in (folder / "task").iterdir())
+    return tasks

@@ -1,0 +1,200 @@
+"""Reads a submission, once; compiles nothing.
+
+What is not CUDA source is left out and never reaches the build: a folder may hold notes, pictures
+or an old executable. What is source must be a plain, readable, reasonably small file. Links are
+refused, because a student hands in what lies there and not what it points at. Every later stage
+works on the bytes read here, so nobody can have one file compiled and another one shown.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from grader.errors import Rejected, SubmissionError
+from grader.model import SourceFile, Submission, Verdict
+from grader.submission.reading import NotAFileError, one_line, open_folder, read
+
+MAIN = "sgemm.cu"
+_SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl")
+_MAX_FILES = 64
+_MAX_ENTRIES = 4096  # of any kind, so that a giant tree is not walked for ever
+_MAX_FILE_BYTES = 1 << 20
+_MAX_BYTES = 4 << 20  # of all files together
+_MAX_DEPTH = 8
+# Errors that come of the files themselves. Any other is the machine's.
+_OF_THE_FILE = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENXIO, errno.ENOTDIR)
+
+
+def load_submission(path: Path) -> Submission:
+    """The source files in the folder ``path``, which somebody named; it is named like the student.
+
+    Raises SubmissionError when there is no such folder, Rejected (FE), naming the file, when what
+    is in it cannot be graded, and OSError when the machine fails.
+    """
+    student = student_of(path)
+    try:
+        contents = _read_folder(path)
+    except NotAFileError as error:
+        if path.is_symlink():
+            raise _refuse(f"{path.name}: a link; name the folder that it leads to") from None
+        hint = f": name the folder, {path.parent}" if path.name == MAIN else ""
+        raise SubmissionError(f"{one_line(path)}: {error.strerror}{hint}") from None
+    return _submission(path, student, contents)
+
+
+def load_listed(path: Path, student: str) -> Submission:
+    """What a list of submissions holds as the work of ``student``: a folder, or sgemm.cu itself.
+
+    Raises as load_submission does.
+    """
+    try:
+        contents = _read_folder(path)
+    except NotAFileError:
+        try:
+            contents = {MAIN: read(path, _MAX_FILE_BYTES)}
+        except NotAFileError as error:
+            raise _refuse(f"{one_line(path.name)}: {error.strerror}") from None
+        except OSError as error:
+            raise _no_such(path, error) from None
+    return _submission(path, student, contents)
+
+
+def student_of(path: Path) -> str:
+    """Whose work a folder holds by its own name. Raises SubmissionError.
+
+    A link is not followed: its target's name is somebody else's.
+    """
+    name = path.name if path.name not in ("", "..") else Path(os.path.realpath(path)).name
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise SubmissionError(f"{name!a}: the folder's name is not UTF-8; rename it") from None
+    return name
+
+
+def copy_sources(submission: Submission, target: Path) -> None:
+    """Write the files, as they were read, below ``target``."""
+    for name, content in submission.contents.items():
+        copy = target / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(content)
+
+
+def _read_folder(path: Path) -> Mapping[str, bytes]:
+    """Raises NotAFileError when the path itself is no folder."""
+    try:
+        descriptor = open_folder(path)
+    except NotAFileError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        raise _no_such(path, error) from None
+    try:
+        return _Walk(descriptor).contents
+    finally:
+        os.close(descriptor)
+
+
+def _no_such(path: Path, error: OSError | ValueError) -> Exception:
+    if isinstance(error, FileNotFoundError):
+        return SubmissionError(f"{one_line(path)}: no such folder")
+    if isinstance(error, ValueError) or error.errno in (*_OF_THE_FILE, errno.ENAMETOOLONG):
+        why = error.strerror if isinstance(error, OSError) else error
+        return SubmissionError(f"{one_line(path)}: cannot be read: {why}")
+    return error
+
+
+class _Walk:
+    """Reads every source file below a folder. Hidden files and folders are left out."""
+
+    def __init__(self, folder: int) -> None:
+        self.contents: dict[str, bytes] = {}
+        self._entries = 0
+        self._bytes = 0
+        self._walk(folder, "", 0)
+
+    def _walk(self, folder: int, prefix: str, depth: int) -> None:
+        for entry in self._list(folder):
+            name = prefix + entry.name
+            try:
+                if entry.is_symlink():
+                    raise _refuse(f"{one_line(name)}: a link; hand in the file or folder itself")
+                if not entry.is_dir(follow_symlinks=False):
+                    if name.endswith(_SUFFIXES):
+                        self._read(name, entry.name, folder)
+                    continue
+                if name == MAIN:
+                    raise NotAFileError("a folder, not a plain file")
+                if depth == _MAX_DEPTH:
+                    raise NotAFileError(f"more than {_MAX_DEPTH} folders deep")
+                inner = open_folder(entry.name, folder)
+                try:
+                    self._walk(inner, f"{name}/", depth + 1)
+                finally:
+                    os.close(inner)
+            except NotAFileError as error:
+                raise _refuse(f"{one_line(name)}: {error.strerror}") from None
+            except OSError as error:
+                if error.errno not in _OF_THE_FILE:
+                    raise
+                raise _refuse(f"{one_line(name)}: cannot be read: {error.strerror}") from None
+
+    def _list(self, folder: int) -> list[os.DirEntry[str]]:
+        visible = []
+        with os.scandir(folder) as found:
+            for entry in found:
+                self._entries += 1
+                if self._entries > _MAX_ENTRIES:
+                    raise _refuse(f"more than {_MAX_ENTRIES} files; hand in the source files only")
+                if not entry.name.startswith("."):
+                    visible.append(entry)
+        return sorted(visible, key=lambda entry: entry.name)
+
+    def _read(self, name: str, own: str, folder: int) -> None:
+        if not name.isprintable():  # control characters, and bytes that are no UTF-8
+            raise _refuse(f"{name!a}: use plain letters and digits in file names")
+        if len(self.contents) == _MAX_FILES:
+            raise _refuse(f"more than {_MAX_FILES} source files")
+        content = read(own, _MAX_FILE_BYTES, folder)
+        self._bytes += len(content)
+        if self._bytes > _MAX_BYTES:
+            raise _refuse(f"the source files are larger than {_MAX_BYTES >> 20} MiB together")
+        self.contents[name] = content
+
+
+def _submission(path: Path, student: str, contents: Mapping[str, bytes]) -> Submission:
+    if MAIN not in contents:
+        raise _refuse(f"{MAIN} is missing from the folder {path.absolute().name}")
+    ordered = dict(sorted(contents.items()))
+    files = tuple(_checked(name, content) for name, content in ordered.items())
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.name}\0{file.sha256}\0".encode())
+    return Submission(
+        student=student,
+        folder=path.absolute(),
+        files=files,
+        contents=ordered,
+        sha256=digest.hexdigest(),
+    )
+
+
+def _checked(name: str, content: bytes) -> SourceFile:
+    """Refused with FE unless it is text."""
+    if name == MAIN and not content.strip():
+        raise _refuse(f"{name}: the file is empty")
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise _refuse(f"{name}:{line}: not UTF-8 text; save the file as UTF-8") from None
+    if b"\0" in content:
+        raise _refuse(f"{name}: holds zero bytes; it is not a text file")
+    return SourceFile(name=name, sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+
+
+def _refuse(message: str) -> Rejected:
+    return Rejected(Verdict.FE, message)

@@ -1,0 +1,206 @@
+"""Compiles the grader's own C++ once and keeps the result in a cache folder.
+
+The cache may be deleted at any time; what is missing is compiled again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import math
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from grader.errors import MachineError, ToolchainError
+from grader.model import Record
+from grader.toolchain.discovery import find_host_compiler
+
+CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
+LIMIT_VARIABLE = "SGEMM_GRADER_CACHE_GB"
+_LIMIT_GB = 4.0
+_HEADERS = (".h", ".hpp", ".inc")
+_ALWAYS = ("-std=c++17", "-fPIC")
+
+
+def cache_folder() -> Path:
+    """Where compiled things are kept; made if missing. Raises ToolchainError.
+
+    What lies in it is run, so it must be this user's own: anybody may make a folder in /tmp.
+    """
+    named = os.environ.get(CACHE_VARIABLE)
+    remedy = f"set {CACHE_VARIABLE} to a folder of your own"
+    try:
+        folder = Path(named) if named else _user_caches() / "sgemm-grader"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = folder.stat()
+    except OSError as error:
+        raise ToolchainError(f"cache folder {folder}: {error.strerror}: {remedy}") from None
+    except RuntimeError:  # no home folder
+        raise ToolchainError(f"no place for the cache: {remedy}") from None
+    if state.st_uid != os.getuid() or state.st_mode & stat.S_IWOTH:
+        whose = "is another user's" if state.st_uid != os.getuid() else "can be written by all"
+        raise ToolchainError(f"cache folder {folder}: it {whose}: {remedy}")
+    return folder.absolute()
+
+
+def _user_caches() -> Path:
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    return Path(xdg) if xdg else Path.home() / ".cache"
+
+
+def cache_limit() -> int:
+    """Bytes that finished builds may take there. Raises ToolchainError."""
+    named = os.environ.get(LIMIT_VARIABLE)
+    try:
+        limit = float(named) if named else _LIMIT_GB
+        if not 0 <= limit < math.inf:
+            raise ValueError
+    except ValueError:
+        raise ToolchainError(
+            f"{LIMIT_VARIABLE}={named}: not a size; give gigabytes, such as {_LIMIT_GB:g}"
+        ) from None
+    return int(limit * 1e9)
+
+
+def lock_folder() -> Path:
+    """Where locks of this machine lie, which nobody else can reach. Raises MachineError.
+
+    It is not in the cache folder, which several machines may share.
+    """
+    folder = Path(tempfile.gettempdir()) / f"sgemm-grader-locks-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    state = folder.lstat()
+    private = stat.S_ISDIR(state.st_mode) and not state.st_mode & 0o077
+    if not private or state.st_uid != os.getuid():
+        raise MachineError(
+            f"{folder}: not a private folder of yours; remove it, or set TMPDIR to another folder"
+        )
+    return folder
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold ``path`` as a lock file, so that two graders do not do the same thing at once.
+
+    Raises MachineError when something else lies there.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise MachineError(f"{path}: cannot be a lock: {error.strerror}; remove it") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise MachineError(f"{path}: not a plain file, so it cannot be a lock; remove it")
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class Native(Record):
+    """A program, or a library if ``shared``, made of C++17 ``sources``.
+
+    ``flags`` go to the compiler and the linker. It is cached by the contents of the sources, of the
+    headers in their folders, by compiler and flags.
+    """
+
+    name: str
+    sources: tuple[Path, ...]
+    shared: bool
+    flags: tuple[str, ...] = ()
+
+    def path(self) -> Path:
+        """Where it is once it is compiled. Raises ToolchainError."""
+        key = _key(
+            find_host_compiler(),
+            self.sources,
+            [*self._every_flag, "-shared" if self.shared else ""],
+        )
+        return cache_folder() / "native" / f"{self.name}-{key}{'.so' if self.shared else ''}"
+
+    def compiled(self) -> Path:
+        """The same, compiled if need be; it appears by rename, so that two graders at once are
+        safe. Raises ToolchainError with the compiler's words."""
+        target = self.path()
+        if target.exists():
+            return target
+        folder = target.parent
+        folder.mkdir(exist_ok=True)
+        with (
+            locked(folder / f"{self.name}.lock"),
+            tempfile.TemporaryDirectory(dir=folder) as scratch,
+        ):
+            if not target.exists():
+                output = Path(scratch) / target.name
+                _compile_and_link(
+                    find_host_compiler(), self.sources, self._every_flag, output, shared=self.shared
+                )
+                output.replace(target)
+        return target
+
+    @property
+    def _every_flag(self) -> tuple[str, ...]:
+        return (*_ALWAYS, *self.flags)
+
+
+def compile_native(
+    name: str, sources: Sequence[Path], *, shared: bool, flags: Sequence[str] = ()
+) -> Path:
+    """``Native.compiled`` in one call."""
+    return Native(name=name, sources=tuple(sources), shared=shared, flags=tuple(flags)).compiled()
+
+
+def _compile_and_link(
+    compiler: Path, sources: Sequence[Path], flags: Sequence[str], output: Path, *, shared: bool
+) -> None:
+    objects = [output.parent / f"{index}.o" for index in range(len(sources))]
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        jobs = [
+            pool.submit(_run, [str(compiler), *flags, "-c", str(source), "-o", str(object_file)])
+            for source, object_file in zip(sources, objects, strict=True)
+        ]
+        for job in jobs:
+            job.result()
+    mode = ["-shared"] if shared else []
+    _run([str(compiler), *mode, *map(str, objects), *flags, "-o", str(output)])
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
+        error = next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr)
+        raise ToolchainError(f"{command[0]} cannot compile the grader's own code: {error.strip()}")
+
+
+def _key(compiler: Path, sources: Sequence[Path], flags: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    version = subprocess.run([compiler, "--version"], capture_output=True, check=False).stdout
+    digest.update(version + "\0".join(flags).encode())
+    if "-march=native" in flags:
+        digest.update(_cpu())
+    folders = {source.parent for source in sources}
+    headers = {path for folder in folders for path in folder.iterdir() if path.suffix in _HEADERS}
+    for path in [*sources, *sorted(headers)]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _cpu() -> bytes:
+    """What -march=native depends on: a home folder is often shared between different nodes."""
+    lines = Path("/proc/cpuinfo").read_bytes().splitlines()
+    return b"".join(sorted({line for line in lines if line.startswith((b"flags", b"model name"))}))

@@ -1,0 +1,185 @@
+"""The interpreter library through ctypes: its operations, its records, its calls.
+
+Layouts here mirror engine/engine.hpp and engine/api.cpp; ``load_engine`` checks the sizes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_char_p, c_double, c_int, c_uint8, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from grader.errors import MachineError
+from grader.toolchain.native import Native
+
+_FLAGS = (
+    "-std=c++20",
+    "-O2",
+    "-ftree-vectorize",
+    "-march=native",
+    "-ffp-contract=off",  # only fma may fuse
+    "-fno-math-errno",
+    "-fvisibility=hidden",
+)
+
+INSTRUCTION = np.dtype(
+    [
+        ("operation", "i4"),
+        ("o", "i4", 8),
+        ("pool", "i4"),
+        ("imm", "i8"),
+        ("guard", "i2"),
+        ("negate", "u1"),
+        ("width", "u1"),
+        ("vec", "u1"),
+        ("space", "u1"),
+        ("flags", "u1"),
+        ("dwidth", "u1"),
+    ]
+)
+PRESET = np.dtype([("slot", "u4"), ("width", "u4"), ("value", "u8")])
+ARRAY = np.dtype([("start", "u4"), ("size", "u4")])
+FLOW = np.dtype([("warps", "u8"), ("lanes", "u8")])
+_COUNTS = ("requests", "cost", "bytes", "cost8", "cost16", "passes8", "passes16", "lines")
+MEMORY = np.dtype([(name, "u8") for name in _COUNTS])
+_DIM = ("u4", 3)
+EVENT = np.dtype(
+    [
+        ("kind", "u4"),
+        ("pc", "u4"),
+        ("other_pc", "u4"),
+        ("space", "u4"),
+        ("address", "u8"),
+        ("count", "u8"),
+        ("region", "i8"),
+        ("region_start", "u8"),
+        ("region_size", "u8"),
+        ("size", "u4"),
+        ("write", "u4"),
+        ("other_write", "u4"),
+        ("same_value", "u4"),
+        ("block", *_DIM),
+        ("thread", *_DIM),
+        ("other_block", *_DIM),
+        ("other_thread", *_DIM),
+        ("arrived", "u4"),
+        ("expected", "u4"),
+    ]
+)
+
+
+class PackedProgram(ctypes.Structure):
+    _fields_ = (
+        ("code", c_void_p),
+        ("length", c_uint64),
+        ("pool", c_void_p),
+        ("pool_length", c_uint64),
+        ("constants", c_void_p),
+        ("constants_length", c_uint64),
+        ("special", c_void_p),
+        ("arrays", c_void_p),
+        ("arrays_length", c_uint64),
+        ("private_ranges", c_void_p),
+        ("private_length", c_uint64),
+        ("reach", c_void_p),
+        ("ranks", c_uint64),
+        ("slots", c_uint32),
+        ("predicates", c_uint32),
+        ("entry", c_uint32),
+        ("local_bytes", c_uint32),
+        ("shared_bytes", c_uint32),
+        ("shared_cell", c_uint32),
+        ("global_cell", c_uint32),
+    )
+
+
+_SIGNATURES: dict[str, tuple[object, list[object]]] = {
+    "sim_operations": (c_int, []),
+    "sim_operation": (c_char_p, [c_int]),
+    "sim_operation_shape": (c_char_p, [c_int]),
+    "sim_special_registers": (c_int, []),
+    "sim_event_bytes": (c_uint64, []),
+    "sim_instruction_bytes": (c_uint64, []),
+    "sim_program": (c_int, [POINTER(PackedProgram), POINTER(c_void_p), POINTER(c_uint64)]),
+    "sim_program_free": (None, [c_void_p]),
+    "sim_machine": (c_void_p, []),
+    "sim_machine_free": (None, [c_void_p]),
+    "sim_sample": (None, [c_void_p, c_uint64, c_uint64]),
+    "sim_region": (c_int, [c_void_p, c_uint64, c_uint64, c_void_p, c_int, c_uint32]),
+    "sim_define": (c_int, [c_void_p, c_uint64, c_uint64, c_uint64, c_uint32]),
+    "sim_launch": (
+        c_int,
+        [
+            c_void_p,
+            c_void_p,
+            POINTER(c_uint32),
+            POINTER(c_uint32),
+            c_uint32,
+            POINTER(c_uint8),
+            c_uint64,
+            c_uint64,
+            c_double,
+        ],
+    ),
+    "sim_events": (c_uint64, [c_void_p]),
+    "sim_event": (c_void_p, [c_void_p]),
+    "sim_clear_events": (None, [c_void_p]),
+    "sim_printed": (c_char_p, [c_void_p]),
+    "sim_blocks": (c_void_p, [c_void_p]),
+    "sim_guarded": (c_void_p, [c_void_p]),
+    "sim_memory": (c_void_p, [c_void_p]),
+    "sim_source": (c_void_p, [c_void_p]),
+}
+
+
+# What a call of the engine came to, as api.cpp numbers it.
+RAN, OUT_OF_TIME, DEADLOCK, TRAPPED, NO_MEMORY, TOO_LARGE, REFUSED = range(7)
+
+
+@dataclass(frozen=True)
+class Engine:
+    library: ctypes.CDLL
+    operations: dict[str, int]  # name → number
+    shapes: dict[str, str]  # name → the operands it takes, as engine.hpp writes them
+
+
+def engine_library(flags: tuple[str, ...] = _FLAGS) -> Native:
+    """The interpreter, not compiled yet where nobody has used it."""
+    sources = sorted((Path(__file__).parent / "engine").glob("*.cpp"))
+    return Native(name="simulator", sources=tuple(sources), shared=True, flags=flags)
+
+
+@cache
+def load_engine(path: Path | None = None) -> Engine:
+    """The interpreter at ``path``; without one compiled on first use. Raises ToolchainError."""
+    library = ctypes.CDLL(str(path or engine_library().compiled()))
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    sizes = (library.sim_event_bytes(), library.sim_instruction_bytes())
+    if sizes != (EVENT.itemsize, INSTRUCTION.itemsize):
+        raise MachineError("the simulator's library and its Python side disagree: reinstall")
+    numbers = range(library.sim_operations())
+    names = [library.sim_operation(k).decode() for k in numbers]
+    shapes = [library.sim_operation_shape(k).decode() for k in numbers]
+    return Engine(
+        library,
+        dict(zip(names, numbers, strict=True)),
+        dict(zip(names, shapes, strict=True)),
+    )
+
+
+def view(address: int, dtype: np.dtype, count: int) -> np.ndarray:
+    """A copy of ``count`` records at ``address`` in the engine's memory."""
+    if not count:
+        return np.empty(0, dtype)
+    raw = ctypes.string_at(address, dtype.itemsize * count)
+    return np.frombuffer(raw, dtype)
+
+
+if __name__ == "__main__":  # compile it beside other work
+    engine_library().compiled()

@@ -1,0 +1,1 @@
+"""What the engine saw → findings and counts, with their places."""

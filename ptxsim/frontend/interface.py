@@ -1,0 +1,63 @@
+"""What the host may know of a PTX module: its kernels' parameters, its variables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from grader.model import KernelParam, Record
+from ptxsim.frontend import Function, Module, read_module
+
+_MAX_THREADS = 1024
+
+
+class Entry(Record):
+    """One __global__ function as the PTX declares it."""
+
+    params: tuple[KernelParam, ...]
+    max_threads: int  # per block: 1024, or what __launch_bounds__ says
+
+    @property
+    def size(self) -> int:
+        """Bytes of the parameter block."""
+        return max((param.offset + param.size for param in self.params), default=0)
+
+
+class Symbol(Record):
+    """A __device__ or __constant__ variable."""
+
+    space: str  # "global" or "const"
+    size: int  # bytes
+    align: int
+
+
+class Interface(Record):
+    entries: dict[str, Entry]  # by mangled name
+    symbols: dict[str, Symbol]
+
+
+def read_interface(ptx: str, source_root: Path) -> Interface:
+    """Raises Rejected for PTX that cannot be read."""
+    return interface(read_module(ptx, source_root))
+
+
+def interface(module: Module) -> Interface:
+    return Interface(
+        entries={name: _entry(each) for name, each in module.functions.items() if each.entry},
+        symbols={
+            variable.name: Symbol(space=variable.space, size=variable.size, align=variable.align)
+            for variable in module.variables
+            if variable.space in ("global", "const")
+        },
+    )
+
+
+def _entry(function: Function) -> Entry:
+    """Offsets follow the C layout rules."""
+    params: list[KernelParam] = []
+    end = 0
+    for param in function.params:
+        offset = -(-end // param.align) * param.align
+        params.append(KernelParam(offset=offset, size=param.size))
+        end = offset + param.size
+    threads = _MAX_THREADS if function.max_threads is None else function.max_threads
+    return Entry(params=tuple(params), max_threads=min(threads, _MAX_THREADS))

@@ -1,0 +1,198 @@
+"""PTX text → ``Module``.
+
+One pass over the tokens. What ptxas would read in another way than this reader, or what nvcc never
+writes and has no plain meaning here, is refused. What an instruction means is the simulator's
+business; which tokens belong to it is decided here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ptxsim.frontend.body import Body, pragma
+from ptxsim.frontend.declarations import parameters, variable_name, variables
+from ptxsim.frontend.places import Places
+from ptxsim.frontend.records import Function, Module, PtxError, Variable
+from ptxsim.frontend.scopes import BadName, Scopes
+from ptxsim.frontend.tokens import DOT, END, NUMBER, WORD, Tokens
+
+_LINKAGE = (".visible", ".weak", ".extern", ".common")
+_SPACES = (".global", ".const", ".shared")
+_DATA = (".b8", ".b16", ".b32", ".b64")
+_COUNTS = {  # directives of a kernel with numbers behind them, and how many at most
+    ".maxntid": 3,
+    ".reqntid": 3,
+    ".minnctapersm": 1,
+    ".maxnctapersm": 1,
+    ".maxnreg": 1,
+    ".reqnctapercluster": 3,
+    ".maxclusterrank": 1,
+}
+_FLAGS = (".noreturn", ".explicitcluster", ".blocksareclusters")
+
+
+class _Reader:
+    def __init__(self, tokens: Tokens, places: Places) -> None:
+        self.tokens = tokens
+        self.places = places
+        self.variables: dict[str, Variable] = {}
+        self.functions: dict[str, Function] = {}
+        self.externs: set[str] = set()
+        self.scopes = Scopes()
+        self.header: set[str] = set()  # .version and the like that were read
+
+    def read(self) -> Module:
+        while self.tokens.kind != END:
+            self._statement()
+        return Module(
+            list(self.variables.values()), self.functions, self.externs, self.places.locations()
+        )
+
+    def _statement(self) -> None:
+        tokens = self.tokens
+        directive = tokens.value if tokens.kind == DOT else ""
+        if directive in (".version", ".target", ".address_size"):
+            self._header(directive)
+        elif directive == ".file":
+            self.places.file(tokens)
+        elif directive == ".section":
+            self._section()
+        elif directive == ".pragma":
+            pragma(tokens)
+        else:
+            self._definition()
+
+    def _header(self, directive: str) -> None:
+        tokens = self.tokens
+        if directive in self.header:
+            raise tokens.error(f"{directive} stands here a second time")
+        self.header.add(directive)
+        tokens.advance()
+        if directive == ".target":
+            tokens.word("an architecture")
+            while tokens.accept(","):
+                tokens.word("an option of .target")
+        elif directive == ".version":
+            tokens.take(NUMBER, "a version")
+        elif tokens.count("64") != 64:
+            raise tokens.error("only addresses of 64 bits are read")
+
+    def _section(self) -> None:
+        """``.section .debug_str { label: .b8 1, 2 .b32 label + 4 }``: tables for debuggers."""
+        tokens = self.tokens
+        tokens.advance()
+        tokens.take(DOT, "the name of a section")
+        tokens.expect("{")
+        while tokens.value != "}":
+            if tokens.kind == WORD:
+                tokens.advance()
+                tokens.expect(":")
+                continue
+            if tokens.value not in _DATA:
+                raise tokens.unexpected("data of a section")
+            tokens.advance()
+            while True:
+                if tokens.kind == WORD:
+                    tokens.advance()
+                else:
+                    tokens.count("data of a section")
+                if tokens.value in ("+", "-"):
+                    tokens.advance()
+                    continue
+                if not tokens.accept(","):
+                    break
+        tokens.advance()
+
+    def _definition(self) -> None:
+        tokens = self.tokens
+        linkage = tokens.advance() if tokens.value in _LINKAGE else ""
+        extern = linkage == ".extern"
+        if tokens.value in (".entry", ".func"):
+            self._function(extern)
+        elif tokens.value in _SPACES:
+            space = tokens.advance()[1:]
+            for variable in variables(tokens, space, extern=extern):
+                self._variable(variable)
+        else:
+            raise tokens.unexpected("a declaration or a function")
+
+    def _variable(self, variable: Variable) -> None:
+        name = variable.name
+        before = self.variables.get(name)
+        if name in self.functions or name in self.externs:
+            raise self.tokens.error(f"{name} is declared twice")
+        if before is not None:
+            if before.space != variable.space or not (before.extern or variable.extern):
+                raise self.tokens.error(f"{name} is declared twice")
+            if variable.extern:
+                return
+        if not variable.size and not variable.extern:
+            raise self.tokens.error(f"{name} has no size")
+        self.variables[name] = variable
+
+    # --- functions
+
+    def _function(self, extern: bool) -> None:
+        tokens = self.tokens
+        entry = tokens.advance() == ".entry"
+        returns = parameters(tokens) if tokens.value == "(" and not entry else []
+        name = variable_name(tokens)
+        if name in self.variables or name in self.functions:
+            raise tokens.error(f"{name} is declared twice")
+        params = parameters(tokens) if tokens.value == "(" else []
+        function = Function(name=name, entry=entry, params=params, returns=returns)
+        self._attributes(function)
+        if tokens.accept(";"):
+            self.externs.add(name)
+            return
+        if extern:
+            raise tokens.error(f"{name} is .extern and has a body")
+        self.functions[name] = function
+        self.externs.discard(name)
+        body = Body(tokens, self.places, self.scopes, function, self._knows)
+        try:
+            body.read()
+        except BadName as error:
+            raise tokens.error(str(error)) from None
+
+    def _attributes(self, function: Function) -> None:
+        tokens = self.tokens
+        seen = set()
+        while tokens.kind == DOT:
+            directive = tokens.value
+            if directive in seen and directive != ".pragma":
+                raise tokens.error(f"{directive} stands here a second time")
+            seen.add(directive)
+            if directive == ".pragma":
+                pragma(tokens)
+                continue
+            if directive not in _COUNTS and directive not in _FLAGS:
+                raise tokens.unexpected("an attribute of a function")
+            tokens.advance()
+            if directive in _FLAGS:
+                continue
+            values = [tokens.count("a number")]
+            while len(values) < _COUNTS[directive] and tokens.accept(","):
+                values.append(tokens.count("a number"))
+            if directive in (".maxntid", ".reqntid"):
+                threads = 1
+                for value in values:
+                    threads *= value
+                function.max_threads = threads
+
+    def _knows(self, name: str) -> bool:
+        """Whether ``name`` is a variable or function of the module."""
+        return name in self.variables or name in self.functions or name in self.externs
+
+
+def parse(text: str, source_root: Path) -> Module:
+    """Read the PTX of a submission.
+
+    ``source_root`` is the folder whose files belong to the submission. Raises PtxError.
+    """
+    places = Places(source_root)
+    try:
+        return _Reader(Tokens(text), places).read()
+    except PtxError as error:
+        error.location = places.where(text)
+        raise

@@ -1,0 +1,1 @@
+"""PTX records → the engine's operations."""

@@ -1,0 +1,226 @@
+"""Lowering rules of instructions that touch memory."""
+
+from __future__ import annotations
+
+from ptxsim.frontend import SIZES, Instruction
+from ptxsim.lowering import mbarrier_rules
+from ptxsim.lowering.lower import Lowering
+from ptxsim.lowering.operation import (
+    CONST,
+    GENERIC,
+    GLOBAL,
+    LOCAL,
+    OWN_TAINT,
+    PARAM,
+    SHARED,
+    SIGNED,
+    SYNCHRONISES,
+    Constant,
+    Operand,
+    Predicate,
+    Register,
+)
+
+_SPACES = {
+    "global": GLOBAL,
+    "shared": SHARED,
+    "shared::cta": SHARED,
+    "local": LOCAL,
+    "const": CONST,
+    "param": PARAM,
+    "param::entry": PARAM,
+    "param::func": PARAM,
+}
+_ORDERING = {"relaxed", "acquire", "release", "acq_rel", "sc"}
+_ATOMICS = {"add", "and", "or", "xor", "exch", "cas", "inc", "dec", "min", "max"}
+
+
+def _space(low: Lowering, mods: list[str]) -> int:
+    for mod in mods:
+        if mod in _SPACES:
+            space = _SPACES[mod]
+            # Device functions get their parameters in lane-private memory.
+            return LOCAL if space == PARAM and not low.function.entry else space
+        if mod.startswith("shared::"):
+            raise low.unsupported()
+    return GENERIC
+
+
+def _synchronises(mods: list[str], space: int) -> int:
+    """Accesses that other threads may wait for. ``volatile`` orders nothing, but blocks do spin
+    on volatile flags in global memory."""
+    spins = "volatile" in mods and space != SHARED
+    return SYNCHRONISES if spins or _ORDERING & set(mods) else 0
+
+
+def _call_parameter(text: str) -> bool:
+    return "@param" in text  # declared in a call sequence, and so renamed
+
+
+def load(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    kind = mods[-1]
+    if kind not in SIZES or SIZES[kind] > 8:
+        raise low.unsupported()
+    space = _space(low, mods)
+    if space == PARAM and _call_parameter(item.operands[1]):
+        space = LOCAL
+    base, width, offset = low.address(item.operands[1])
+    targets = low.vector(item.operands[0], kind, output=True)
+    first = targets[0]
+    if not isinstance(first, Register) or len(targets) not in (1, 2, 4):
+        raise low.unsupported_form()
+    vec = len(targets)
+    targets += [None] * (4 - vec)
+    low.emit_guarded(
+        "ld",
+        [*targets, base, width],
+        imm=offset,
+        width=SIZES[kind],
+        vec=vec,
+        space=space,
+        dwidth=first.width,
+        flags=OWN_TAINT | (SIGNED if kind[0] == "s" else 0) | _synchronises(mods, space),
+    )
+
+
+def store(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    kind = mods[-1]
+    if kind not in SIZES or SIZES[kind] > 8:
+        raise low.unsupported()
+    space = _space(low, mods)
+    if space == PARAM:
+        space = LOCAL
+    base, width, offset = low.address(item.operands[0])
+    values = low.vector(item.operands[1], kind, output=False)
+    widths = {v.width for v in values if isinstance(v, (Register, Constant))}
+    if len(widths) != 1 or len(values) not in (1, 2, 4):
+        raise low.unsupported_form()
+    operands: list[Operand] = [*values, *([None] * (4 - len(values))), base, width]
+    low.emit_guarded(
+        "st",
+        operands,
+        imm=offset,
+        width=SIZES[kind],
+        vec=len(values),
+        space=space,
+        dwidth=widths.pop(),
+        flags=OWN_TAINT | _synchronises(mods, space),
+    )
+
+
+def atomic(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    reduction = item.opcode.startswith("red.")
+    kind = mods[-1]
+    if kind not in SIZES or SIZES[kind] > 8:
+        raise low.unsupported()
+    name = next((m for m in mods if m in _ATOMICS), None)
+    if name is None or "v2" in mods or "v4" in mods:
+        raise low.unsupported()
+    shape = "b" if name in {"and", "or", "xor", "exch", "cas"} else kind[0]
+    if name == "add" and kind[0] == "s":
+        shape = "u"
+    bits = kind[1:] if kind[0] in "sub" and not kind.startswith("bf") else ""
+    engine = f"atom.{name}.{shape}{bits}" if bits else f"atom.{name}.{kind}"
+    operands = list(item.operands) if not reduction else ["", *item.operands]
+    base, width, offset = low.address(operands[1])
+    old = None if reduction else low.target(operands[0], kind)
+    second = low.source(operands[3], kind) if len(operands) > 3 else None
+    low.emit_guarded(
+        engine,
+        [old, low.source(operands[2], kind), second, None, base, width],
+        imm=offset,
+        width=SIZES[kind],
+        vec=1,
+        space=_space(low, mods),
+        flags=OWN_TAINT | (SYNCHRONISES if {"acquire", "release", "acq_rel"} & set(mods) else 0),
+    )
+
+
+def convert_address(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    if mods[-1] != "u64":
+        raise low.unsupported()
+    values: list[Operand] = [
+        low.target(item.operands[0], "u64"),
+        low.source(item.operands[1], "u64"),
+    ]
+    if "to" in mods:
+        name = "mov.b64" if mods[1] in {"global", "const"} else "cvta.to"
+    else:
+        name = {"global": "mov.b64", "const": "mov.b64"}.get(
+            mods[0], f"cvta.{mods[0].split('::')[0]}"
+        )
+    low.emit_guarded(name, values)
+
+
+def is_space(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    low.emit_guarded(
+        f"isspacep.{mods[0].split('::')[0]}",
+        [low.target(item.operands[0], "pred"), low.source(item.operands[1], "u64")],
+    )
+
+
+def copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    if mods.pop(0) != "async":
+        raise low.unsupported()
+    if mods[0] == "commit_group":
+        low.emit_guarded("cp.async.commit_group", [])
+    elif mods[0] == "wait_group":
+        low.emit_guarded("cp.async.wait_group", [], imm=int(item.operands[0], 0))
+    elif mods[0] == "wait_all":
+        low.emit_guarded("cp.async.wait_all", [])
+    elif mods[0] in {"ca", "cg"} and "mbarrier" not in mods:
+        _issue_copy(low, item, mods)
+    elif mods[0] == "mbarrier":
+        mbarrier_rules.arrive_after_copies(low, item, mods)
+    elif mods[0] == "bulk":
+        mbarrier_rules.bulk_copy(low, item, mods)
+    else:
+        raise low.unsupported()
+
+
+def _issue_copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    target, target_width, target_offset = low.address(item.operands[0])
+    source, source_width, source_offset = low.address(item.operands[1])
+    if source is None or source_width != 8:
+        raise low.unsupported()
+    bytes_ = int(item.operands[2], 0)
+    if bytes_ not in (4, 8, 16):
+        raise low.unsupported_form()
+    size: Operand = None
+    ignore: Operand = None
+    further = item.operands[3:-1] if "L2::cache_hint" in mods else item.operands[3:]
+    if len(further) > 1:
+        raise low.unsupported_form()
+    for text in further:
+        value = low.source(text, low.register_kind(text, "u32"))
+        if isinstance(value, Predicate):
+            ignore = value
+        else:
+            size = value
+    low.emit_guarded(
+        "cp.async",
+        [source, size, ignore, source_offset, target, target_width],
+        imm=target_offset,
+        width=bytes_,
+        space=SHARED,
+        flags=OWN_TAINT,
+    )
+
+
+def load_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    count = {"x1": 1, "x2": 2, "x4": 4}.get(mods[3] if len(mods) > 3 else "", 0)
+    if "m8n8" not in mods or not count or mods[-1] != "b16":
+        raise low.unsupported()
+    targets = low.vector(item.operands[0], "b32", output=True)
+    if len(targets) != count:
+        raise low.unsupported_form()
+    base, width, offset = low.address(item.operands[1])
+    low.emit_guarded(
+        "ldmatrix",
+        [*targets, *([None] * (4 - len(targets))), base, width],
+        imm=offset,
+        width=16,
+        vec=count,
+        space=_space(low, mods),
+        flags=OWN_TAINT | (SIGNED if "trans" in mods else 0),
+    )

@@ -1,0 +1,149 @@
+"""Operations: what lower.py makes of instructions and program.py packs for the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from ptxsim.frontend import Instruction
+
+# Spaces and flags as engine.hpp numbers them.
+GLOBAL, SHARED, LOCAL, PARAM, CONST, GENERIC = range(6)
+SIGNED, SYNCHRONISES, CROSS_LANE, OWN_TAINT, SELECTS, DECIDES = 1, 2, 4, 8, 16, 32
+
+# In the order of engine.hpp's SpecialRegister.
+SPECIAL_REGISTERS = (
+    *(f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"),
+    *("%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%clock", "%clock64", "%globaltimer"),
+    *(f"%lanemask_{relation}" for relation in ("eq", "lt", "le", "gt", "ge")),
+    *("%dynamic_smem_size", "%total_smem_size", "%gridid"),
+)
+WIDE_SPECIALS = {"%clock64", "%globaltimer"}
+
+
+class Register(NamedTuple):
+    """A virtual register: its number within the program and its width in bytes (4 or 8)."""
+
+    number: int
+    width: int
+
+
+class Predicate(NamedTuple):
+    number: int
+
+
+class Constant(NamedTuple):
+    value: int
+    width: int  # 4 or 8
+
+
+class Special(NamedTuple):
+    which: int  # index into SPECIAL_REGISTERS
+
+
+Operand: TypeAlias = Register | Predicate | Constant | Special | int | None
+
+
+@dataclass(slots=True)
+class Operation:
+    """One engine instruction before slots are known.
+
+    ``operands`` fill Ins::o in order; the first ``outputs`` of them are written. Plain ints are
+    passed through. ``extra`` goes to the pool behind the taint lists.
+    """
+
+    name: str
+    operands: list[Operand]
+    outputs: int = 0  # Lowering.emit takes it from the operation's shape
+    imm: int = 0
+    label: str | None = None  # branch target, resolved into imm
+    labels: list[str] = field(default_factory=list)  # brx.idx targets
+    guard: Predicate | None = None
+    negate: bool = False
+    width: int = 0
+    vec: int = 1
+    space: int = 0
+    flags: int = 0
+    dwidth: int = 4
+    extra: list[Operand] = field(default_factory=list)
+    source: Instruction | None = None
+    flops: int = 0  # per lane
+
+
+def outputs(operation: Operation) -> list[Operand]:
+    """The operands an operation writes."""
+    return (operation.extra or operation.operands)[: operation.outputs]
+
+
+def inputs(operation: Operation) -> list[Operand]:
+    """The operands an operation reads, its guard aside."""
+    return (operation.extra or operation.operands)[operation.outputs :]
+
+
+def output_count(shape: str) -> int:
+    return shape.lstrip("*").index(">")
+
+
+def fits(shape: str, operation: Operation) -> bool:
+    """Whether the operands are those that ``shape`` (see engine.hpp) asks for."""
+    outputs, _, inputs = shape.lstrip("*").partition(">")
+    operands = list(operation.extra if shape[0] == "*" else operation.operands)
+    for kind in outputs + inputs:
+        if not operands:
+            if not kind.isupper() and kind != "-":
+                return False
+            continue
+        operand = operands.pop(0)
+        if kind == "a":
+            if not operands or not _is_address(operand, operands.pop(0)):
+                return False
+        elif not _is(kind.lower(), operand, operation.dwidth, may_be_absent=kind.isupper()):
+            return False
+    return all(operand is None for operand in operands) and _writable(outputs, operation)
+
+
+def _is(kind: str, operand: Operand, width: int, *, may_be_absent: bool) -> bool:
+    if operand is None:
+        return may_be_absent or kind == "-"
+    if kind == "p":
+        return isinstance(operand, Predicate)
+    if kind == "i":
+        return isinstance(operand, int) and -(1 << 31) <= operand < 1 << 31
+    if kind == "-":
+        return False
+    width = {"n": 4, "w": 8}.get(kind, width)
+    if isinstance(operand, Special):
+        return width == (8 if SPECIAL_REGISTERS[operand.which] in WIDE_SPECIALS else 4)
+    return isinstance(operand, (Register, Constant)) and operand.width == width
+
+
+def _is_address(base: Operand, width: Operand) -> bool:
+    if base is None:
+        return width in (4, 8)
+    return isinstance(base, Register) and base.width == width
+
+
+def _writable(kinds: str, operation: Operation) -> bool:
+    written = (operation.extra or operation.operands)[: len(kinds)]
+    return not any(isinstance(operand, (Constant, Special)) for operand in written)
+
+
+class UnsupportedInstruction(Exception):  # noqa: N818 - a fact about the PTX, not a fault
+    """An instruction the simulator does not know."""
+
+    def __init__(self, instruction: Instruction, why: str = "") -> None:
+        super().__init__(
+            why or f"the simulator does not know the PTX instruction {instruction.opcode}"
+        )
+        self.instruction = instruction
+
+    @classmethod
+    def form(cls, instruction: Instruction) -> UnsupportedInstruction:
+        words = f"{instruction.opcode} {', '.join(instruction.operands)}".strip()
+        if len(words) > 120:
+            words = words[:117] + "..."
+        return cls(
+            instruction,
+            f"line {instruction.row} of the PTX: the simulator does not support this form of "
+            f"{instruction.opcode[:40]} ({words})",
+        )

@@ -1,0 +1,319 @@
+"""A kernel and the functions it calls → one packed program for the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.engine import ARRAY, INSTRUCTION, PRESET, Engine, PackedProgram
+from ptxsim.frontend import LIBRARY_CALLS, Function, Instruction, Module
+from ptxsim.lowering.control_flow import Block, TooDeep, ranks, reachable
+from ptxsim.lowering.lower import Lowering
+from ptxsim.lowering.memory_layout import Layout, SharedArrayInfo, align_up, callees, too_large
+from ptxsim.lowering.operation import (
+    OWN_TAINT,
+    Operand,
+    Operation,
+    Predicate,
+    Register,
+    UnsupportedInstruction,
+    inputs,
+    outputs,
+)
+from ptxsim.lowering.rules import RULES
+from ptxsim.lowering.slots import Slots
+
+_NEVER_FALLS_THROUGH = {"bra", "brx", "ret", "exit", "trap"}
+_MAX_INSTRUCTIONS = 100_000  # with all functions that the kernel may call
+_MAX_FUNCTIONS = 256
+_MAX_BLOCKS = 4096
+_ENDS_BLOCK = {*_NEVER_FALLS_THROUGH, "call"}
+_MOST_PREDICATES = (1 << 15) - 1  # what an instruction's guard can name
+_LONG_BLOCK = 64  # operations; a longer basic block counts as several in a warp's turn
+
+
+@dataclass(frozen=True)
+class Program:
+    """One kernel as the engine takes it. Every run makes its own instance, which counts."""
+
+    packed: PackedProgram
+    keep: tuple[np.ndarray, ...]  # what ``packed`` points into
+    length: int
+    locations: list[int]  # per instruction: index into Module.locations, -1: none
+    rows: np.ndarray  # per instruction: line of the PTX text, 0: none
+    flops: np.ndarray  # per instruction, per lane
+    head: np.ndarray  # per instruction: index of its basic block's head
+    guarded: np.ndarray  # per instruction: has a guard
+    widths: np.ndarray  # per instruction: bytes that a lane moves, 0: none
+    spaces: np.ndarray  # per instruction: space of a memory access, -1: none
+    arrays: list[SharedArrayInfo]
+    param_bytes: int  # of the kernel's parameter block
+    sources: list[Instruction | None]  # per instruction: the PTX instruction it came from
+
+
+def reachable_functions(module: Module, kernel: str) -> list[Function]:
+    """The kernel and every function it may call."""
+    found: dict[str, Function] = {}
+    todo = [kernel]
+    while todo:
+        name = todo.pop()
+        if name in module.functions and name not in found and name not in LIBRARY_CALLS:
+            found[name] = module.functions[name]
+            todo += callees(found[name])
+    return list(found.values())
+
+
+def _recursive(functions: list[Function]) -> set[str]:
+    """The functions that may call themselves, directly or through others."""
+    calls = {function.name: set(callees(function)) for function in functions}
+    found = set()
+    for name, direct in calls.items():
+        todo, seen = list(direct), set(direct)
+        while todo:
+            new = calls.get(todo.pop(), set()) - seen
+            seen |= new
+            todo += new
+        if name in seen:
+            found.add(name)
+    return found
+
+
+def _bound(functions: list[Function]) -> None:
+    """Refuse what would take the analysis of the control flow, which is quadratic, too long."""
+    kernel = functions[0]
+    instructions = sum(len(function.body) for function in functions)
+    for count, most, what in (
+        (instructions, _MAX_INSTRUCTIONS, "instructions"),
+        (len(functions), _MAX_FUNCTIONS, "functions"),
+    ):
+        if count > most:
+            raise _too_large(kernel, count, most, what)
+
+
+def _too_large(function: Function, count: int, most: int, what: str) -> UnsupportedInstruction:
+    first = next(item for item in function.body if isinstance(item, Instruction))
+    words = f"the kernel has {count} {what}, and the simulator takes at most {most}"
+    return UnsupportedInstruction(first, words)
+
+
+class Builder:
+    """Builds the programs of one module."""
+
+    def __init__(
+        self,
+        module: Module,
+        globals_: Mapping[str, int],
+        engine: Engine,
+        shared_cell: int,
+        global_cell: int,
+    ) -> None:
+        self.module = module
+        self.globals = globals_
+        self.engine = engine
+        self.shared_cell = shared_cell
+        self.global_cell = global_cell
+
+    def build(self, kernel: str) -> Program:
+        """Raises UnsupportedInstruction."""
+        functions = reachable_functions(self.module, kernel)
+        _bound(functions)
+        layout = Layout(self.module, functions, self.globals)
+        recursive = _recursive(functions)
+        code: list[Operation] = []
+        labels: dict[str, int] = {}
+        slots = Slots()
+        reach: list[int] = []  # by rank: which ranks may run later, as bits
+        predicates = 0
+        for function in functions:
+            low = Lowering(
+                function,
+                self.engine.shapes,
+                layout.symbols(function),
+                RULES,
+                f"{function.name}/",
+                slots.registers,
+                predicates,
+            )
+            first_predicate = predicates
+            part, part_labels, blocks = _blocks(low.run(), function.name)
+            slots.registers, predicates = low.registers, low.predicates
+            if predicates > _MOST_PREDICATES:
+                raise too_large(kernel, "predicates")
+            base = len(reach)
+            if base + len(blocks) > _MAX_BLOCKS:
+                raise _too_large(function, base + len(blocks), _MAX_BLOCKS, "basic blocks")
+            try:
+                rank = ranks(blocks)
+            except TooDeep as error:
+                raise _too_large(function, error.depth, error.depth - 1, "loops in loops") from None
+            reach += [0] * len(blocks)
+            for block, place, after in zip(blocks, rank, reachable(blocks), strict=True):
+                part[block.start].imm = base + place
+                reach[base + place] = _by_rank(after, rank) << base
+            labels |= {name: len(code) + at for name, at in part_labels.items()}
+            frame = layout.frames[function.name]
+            frame.predicates = (first_predicate, predicates)
+            slots.assign(part, blocks, frame)
+            code += part
+            _mark_recursion(part, function.name, recursive)
+        return self._pack(code, labels, layout, slots, reach, predicates, kernel)
+
+    def _pack(
+        self,
+        code: list[Operation],
+        labels: dict[str, int],
+        layout: Layout,
+        slots: Slots,
+        reach: list[int],
+        predicates: int,
+        kernel: str,
+    ) -> Program:
+        slots.finish()
+        pool: list[int] = []
+        rows = []
+        names = self.engine.operations
+        for operation in code:
+            operands = [slots.place(o) for o in operation.operands]
+            imm = operation.imm
+            place = -1
+            if operation.name == "brx":
+                place, imm = len(pool), len(operation.labels)
+                pool += [labels[name] for name in operation.labels]
+            elif not operation.flags & OWN_TAINT and (operation.outputs or operation.extra):
+                place = len(pool)
+                pool += _taint_lists(operation, slots)
+                if operation.extra:
+                    imm = len(pool) - place
+                    pool += [slots.place(o) for o in operation.extra]
+            if operation.label is not None:
+                target = operation.label if operation.label in labels else f"{operation.label}/"
+                imm = labels[target]
+            if operation.name.endswith(".recursive"):
+                frame = layout.frames[str(operation.label)]
+                wide = tuple(2 * w for w in frame.wide)
+                narrow = tuple(slots.narrow_base + n for n in frame.narrow)
+                operands = [*wide, *narrow, *frame.predicates, *frame.local]
+            guard = -1 if operation.guard is None else operation.guard.number
+            rows.append((
+                names[operation.name], (operands + [-1] * 8)[:8], place, imm, guard,
+                operation.negate, operation.width, operation.vec, operation.space,
+                operation.flags, operation.dwidth,
+            ))  # fmt: skip
+        packed = np.array(rows, INSTRUCTION)
+        pool_array = np.array(pool or [0], np.int32)
+        constants = np.array(slots.presets(), PRESET)
+        special = np.array(slots.specials(), np.int32)
+        arrays = np.array([(a.start, a.size) for a in layout.arrays], ARRAY)
+        private = np.array(layout.private, ARRAY)
+        row = (len(reach) + 31) // 32 * 4
+        later = np.frombuffer(b"".join(r.to_bytes(row, "little") for r in reach), np.uint32)
+        struct = PackedProgram(
+            packed.ctypes.data, len(packed), pool_array.ctypes.data, len(pool_array),
+            constants.ctypes.data, len(constants), special.ctypes.data, arrays.ctypes.data,
+            len(arrays), private.ctypes.data, len(private), later.ctypes.data, len(reach),
+            slots.count, max(predicates, 1), labels[f"{kernel}/"],
+            align_up(layout.local_bytes, 16), layout.arrays[-1].start, self.shared_cell,
+            self.global_cell,
+        )  # fmt: skip
+        head, at = np.zeros(len(code), np.int64), 0
+        for index, operation in enumerate(code):
+            at = index if operation.name == "block" else at
+            head[index] = at
+        return Program(
+            packed=struct,
+            keep=(packed, pool_array, constants, special, arrays, private, later),
+            length=len(code),
+            locations=[o.source.loc if o.source is not None else -1 for o in code],
+            rows=np.array([o.source.row if o.source is not None else 0 for o in code]),
+            flops=np.array([o.flops for o in code], np.int64),
+            head=head,
+            guarded=np.array([o.guard is not None for o in code]),
+            widths=np.array([o.width * o.vec for o in code]),
+            spaces=np.array([o.space if o.width else -1 for o in code]),
+            arrays=layout.arrays,
+            param_bytes=layout.param_bytes,
+            sources=[o.source for o in code],
+        )
+
+
+def _by_rank(blocks: int, rank: list[int]) -> int:
+    """A set of blocks, as bits by their index, as bits by their rank."""
+    packed = np.frombuffer(blocks.to_bytes(len(rank) // 8 + 1, "little"), np.uint8)
+    by_rank = np.zeros(len(rank), np.uint8)
+    by_rank[rank] = np.unpackbits(packed, bitorder="little")[: len(rank)]
+    return int.from_bytes(np.packbits(by_rank, bitorder="little").tobytes(), "little")
+
+
+def _mark_recursion(code: list[Operation], function: str, recursive: set[str]) -> None:
+    """Functions that can call themselves save their frame when called, restore it on return."""
+    for operation in code:
+        if operation.name == "call" and operation.label in recursive:
+            operation.name = "call.recursive"
+        elif operation.name == "ret" and function in recursive:
+            operation.name, operation.label = "ret.recursive", function
+
+
+def _blocks(
+    lowered: list[Operation | str], function: str
+) -> tuple[list[Operation], dict[str, int], list[Block]]:
+    """Insert block heads; return operations, label positions and blocks of one function."""
+    code: list[Operation] = [Operation("block", [])]
+    labels = {f"{function}/": 0}
+    blocks = [Block(0, 0)]
+    fresh = True  # the last operation is a block head
+
+    def head() -> None:
+        nonlocal fresh
+        if not fresh:
+            blocks[-1].end = len(code)
+            blocks.append(Block(len(code), 0))
+            code.append(Operation("block", []))
+            fresh = True
+
+    for item in lowered:
+        if isinstance(item, str):
+            head()
+            labels[item] = len(code) - 1
+            continue
+        if fresh and code[-1].source is None:
+            code[-1].source = item.source
+        code.append(item)
+        fresh = False
+        if item.name in _ENDS_BLOCK:
+            head()
+    code.append(Operation("exit", []))  # an entry may end without one
+    blocks[-1].end = len(code)
+    for block in blocks:
+        code[block.start].vec = int(code[block.start + 1].name not in {"exit", "ret"})
+        code[block.start].operands = [1 + (block.end - block.start) // _LONG_BLOCK]
+    at = {block.start: index for index, block in enumerate(blocks)}
+    for index, block in enumerate(blocks):
+        last = code[block.end - 1]
+        targets = [] if last.label is None or last.name.startswith("call") else [last.label]
+        targets += last.labels
+        for name in targets:
+            if name not in labels or name == f"{function}/":
+                assert last.source is not None
+                raise UnsupportedInstruction.form(last.source)  # a branch to no label
+        block.successors = [at[labels[name]] for name in targets]
+        falls = last.name not in _NEVER_FALLS_THROUGH or last.guard is not None
+        if falls and index + 1 < len(blocks):
+            block.successors.append(index + 1)
+    return code, labels, blocks
+
+
+def _taint_lists(operation: Operation, slots: Slots) -> list[int]:
+    """[outputs…, inputs…, predicate outputs…, predicate inputs…], each behind its length."""
+    written, read = outputs(operation), inputs(operation)
+    guard: list[Operand] = [operation.guard] if operation.guard is not None else []
+    parts = (
+        [slots.place(o) for o in written if isinstance(o, Register)],
+        [slots.place(o) for o in read if isinstance(o, Register)]
+        if operation.name[:4] != "selp"
+        else [slots.place(o) for o in read if not isinstance(o, Predicate)],
+        [o.number for o in written if isinstance(o, Predicate)],
+        [o.number for o in [*read, *guard] if isinstance(o, Predicate)],
+    )
+    return [value for part in parts for value in (len(part), *part)]

@@ -1,0 +1,23 @@
+"""Tensor-core instructions in PTX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from grader.model import Finding, Launch, Plan
+from ptxsim.findings.events import instruction_note
+from ptxsim.frontend import Instruction, Module
+from ptxsim.lowering.program import reachable_functions
+
+_TENSOR_CORE = ("mma.", "wmma.", "wgmma.", "tcgen05.")
+
+
+def tensor_core_notes(module: Module, plans: Iterable[Plan]) -> list[Finding]:
+    kernels = {o.kernel for plan in plans for o in plan.operations if isinstance(o, Launch)}
+    functions = [f for k in sorted(kernels) for f in reachable_functions(module, k)]
+    return [
+        instruction_note(module, "tensor-core", f"{item.opcode} runs on tensor cores", item)
+        for function in functions
+        for item in function.body
+        if isinstance(item, Instruction) and item.opcode.startswith(_TENSOR_CORE)
+    ]

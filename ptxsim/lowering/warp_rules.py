@@ -1,0 +1,116 @@
+"""Lowering rules of what the threads of a warp or block do together."""
+
+from __future__ import annotations
+
+from ptxsim.frontend import SIZES, Instruction
+from ptxsim.lowering.lower import Lowering
+from ptxsim.lowering.operation import CROSS_LANE, DECIDES, OWN_TAINT, Constant, Operand
+
+
+def shuffle(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    if mods[0] != "sync":
+        raise low.unsupported()
+    value, _, predicate = item.operands[0].partition("|")
+    low.emit_guarded(
+        f"shfl.{mods[1]}",
+        [
+            low.target(value, "b32"),
+            low.target(predicate, "pred") if predicate else None,
+            *(low.source(t, "b32") for t in item.operands[1:5]),
+        ],
+        flags=OWN_TAINT,
+    )
+
+
+def vote(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    mode = mods[1]
+    low.emit_guarded(
+        f"vote.{mode}",
+        [
+            low.target(item.operands[0], "b32" if mode == "ballot" else "pred"),
+            low.source(item.operands[1], "pred"),
+            low.source(item.operands[2], "b32"),
+        ],
+        flags=CROSS_LANE,
+    )
+
+
+def match(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    value, _, predicate = item.operands[0].partition("|")
+    low.emit_guarded(
+        f"match.{mods[0]}.b{SIZES[mods[-1]] * 8}",
+        [
+            low.target(value, "b32"),
+            low.target(predicate, "pred") if predicate else None,
+            low.source(item.operands[1], mods[-1]),
+            low.source(item.operands[2], "b32"),
+        ],
+        flags=CROSS_LANE,
+    )
+
+
+def reduce(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    low.emit_guarded(
+        f"redux.{mods[1]}.{mods[2]}",
+        [low.target(item.operands[0], "b32"), *(low.source(t, "b32") for t in item.operands[1:])],
+        flags=CROSS_LANE,
+    )
+
+
+def elect(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    value, _, predicate = item.operands[0].partition("|")
+    low.emit_guarded(
+        "elect",
+        [
+            None if value == "_" else low.target(value, "b32"),
+            low.target(predicate, "pred"),
+            low.source(item.operands[1], "b32"),
+        ],
+    )
+
+
+def active_mask(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    low.emit_guarded("activemask", [low.target(item.operands[0], "b32")])
+
+
+def barrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    kinds = [m for m in mods if m not in {"cta", "aligned"}]
+    if kinds[0] == "warp":
+        low.emit_guarded("bar.warp.sync", [low.source(item.operands[0], "b32")])
+        return
+    texts = list(item.operands)
+    result: Operand = None
+    vote: Operand = None
+    if kinds[0] == "red":
+        result = low.target(texts.pop(0), "u32" if kinds[1] == "popc" else "pred")
+        vote = low.source(texts.pop(), "pred")
+    elif kinds[0] not in {"sync", "arrive"}:
+        raise low.unsupported()
+    where = [low.source(t, "b32") for t in texts] or [Constant(0, 4)]
+    if isinstance(where[0], Constant) and where[0].value > 15:
+        raise low.unsupported(f"barrier {texts[0]}: a block has barriers 0 to 15")
+    low.emit_guarded(
+        f"bar.{'.'.join(kinds[:2] if kinds[0] == 'red' else kinds[:1])}",
+        [result, vote, *where],
+        imm=_REDUCTIONS.index(kinds[1]) if kinds[0] == "red" else 0,
+        flags=DECIDES,
+    )
+
+
+_REDUCTIONS = ("none", "popc", "and", "or")
+
+
+def multiply_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    shape = next((m for m in mods if m.startswith("m16n8")), "")
+    types = [m for m in mods if m in {"f32", "f16", "bf16", "tf32"}]
+    if len(types) != 4 or mods[2:4] != [shape, "row"] or types[0] != types[3]:
+        raise low.unsupported()
+    parts = [low.vector(t, "b32", output=index == 0) for index, t in enumerate(item.operands)]
+    k = int(shape.rpartition("k")[2])
+    low.emit_guarded(
+        f"mma.{shape}.{types[0]}.{types[1]}",
+        [],
+        extra=[operand for part in parts for operand in part],
+        flags=CROSS_LANE,
+        flops=2 * 16 * 8 * k // 32,
+    )

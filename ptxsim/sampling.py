@@ -1,0 +1,200 @@
+"""What one launch of a large plan does, counted on a few of its blocks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from grader.model import Dim3, Launch, Plan, Record
+from ptxsim.findings.counts import Counters
+from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED, UnsupportedInstruction
+from ptxsim.mapping import ones
+from ptxsim.simulator import Running, Simulator
+from ptxsim.soundness import check_plan
+
+_DISTINCT = 32  # launches of a plan that are looked at; more is a program, not a product
+_STEPS = 1 << 40  # time is the limit
+_MOST_BYTES = 1 << 40  # of the plan; next to nothing of it is touched
+SOME = 4  # blocks of each kind of launch that are looked at, as far as time allows
+_GOLDEN = (5**0.5 - 1) / 2  # multiples of it fall nowhere twice and leave no pattern
+
+
+class RowCount(Record):
+    """One PTX instruction in the sampled blocks. ``cost`` counts 32-byte sectors of global memory
+    or wavefronts of shared memory; cost8 and cost16 what it would be at 8 and 16 bytes a lane;
+    passes8 and passes16 how many of these wavefronts would be left without bank conflicts."""
+
+    row: int  # line of the PTX text
+    head: int  # line at which its basic block begins
+    warps: int  # executions by a warp with at least one lane, its guard aside
+    flops: int
+    space: str  # "global", "shared" or ""
+    width: int  # bytes that a lane moves; 0: no access
+    requests: int  # executions with at least one lane that its guard lets through
+    cost: int
+    cost8: int
+    cost16: int
+    passes8: int
+    passes16: int
+    lines: int  # of 128 bytes, in global memory
+    source_requests: int  # the global side of cp.async
+    source_sectors: int
+    source_lines: int
+
+
+class LaunchSample(Record):
+    """One kind of launch: the same kernel and shape."""
+
+    kernel: str  # mangled
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int  # dynamic
+    times: int  # how often the plan launches it
+    blocks: int  # sampled
+    complete: bool  # they ran to their ends within the time
+    rows: tuple[RowCount, ...]
+
+    @property
+    def all_blocks(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def warps(self) -> int:
+        """Of one block."""
+        return -(-self.block[0] * self.block[1] * self.block[2] // 32)
+
+    @property
+    def flops(self) -> int:
+        return sum(row.flops for row in self.rows)
+
+
+class Sampler(Simulator):
+    """Counts what the launches of plans too large to be simulated do."""
+
+    def sample(self, plan: Plan, seconds: float, blocks: int = SOME) -> tuple[LaunchSample, ...]:
+        """Count at most ``blocks`` blocks of each kind of launch, with no other watch on them.
+
+        A, B and what the plan allocates hold made-up values, so what depends on data is lost.
+        () for more kinds of launch than are looked at. Raises Rejected as ``run`` does.
+        """
+        kinds = _distinct_launches(plan)
+        if not kinds:
+            return ()
+        check_plan(plan, self._module, self._variables, _MOST_BYTES)
+        addresses = self._addresses(plan)
+        run = self._prepare(plan, _inputs(plan), addresses, sampling=True)
+        try:
+            return tuple(
+                self._sample(run, launch, times, addresses, seconds / len(kinds), blocks)
+                for launch, times in kinds
+            )
+        except UnsupportedInstruction as error:
+            raise self._refusal(error, plan) from None
+        finally:
+            self._free(run)
+
+    def _sample(
+        self,
+        run: Running,
+        launch: Launch,
+        times: int,
+        addresses: Mapping[str, int],
+        seconds: float,
+        most: int,
+    ) -> LaunchSample:
+        """The block in the middle of the grid, which no edge cuts, and others while time allows."""
+        library = self._engine.library
+        started = time.thread_time()
+        spent, blocks, stopped = 0.0, 0, None
+        for block in _spread(launch.grid[0] * launch.grid[1] * launch.grid[2], most):
+            if stopped or (blocks and spent * (blocks + 1) / blocks > seconds):
+                break
+            library.sim_sample(run.machine, block, block + 1)
+            stopped = self._launch(run, launch, addresses, _STEPS, seconds - spent)
+            spent = time.thread_time() - started
+            blocks += 1
+        program, handle = run.programs.pop(launch.kernel)
+        counters = self._counters(program, handle)
+        library.sim_program_free(handle)
+        return LaunchSample(
+            kernel=launch.kernel,
+            grid=launch.grid,
+            block=launch.block,
+            shared_bytes=launch.shared_bytes,
+            times=times,
+            blocks=blocks,
+            complete=stopped is None,
+            rows=tuple(_row_counts(counters)),
+        )
+
+
+def _distinct_launches(plan: Plan) -> list[tuple[Launch, int]]:
+    """The first of every kind of launch, and how many there are; [] when there are too many."""
+    found: dict[tuple[object, ...], tuple[Launch, int]] = {}
+    for each in plan.operations:
+        if isinstance(each, Launch):
+            key = (each.kernel, each.grid, each.block, each.shared_bytes)
+            first, times = found.get(key, (each, 0))
+            found[key] = (first, times + 1)
+    return list(found.values()) if len(found) <= _DISTINCT else []
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """At most ``most`` of ``count`` blocks, the one in the middle first."""
+    if count <= most:
+        return list(range(count))
+    places = (0.5 + index * _GOLDEN for index in range(most))
+    return list(dict.fromkeys(int(count * (place % 1)) for place in places))
+
+
+def _inputs(plan: Plan) -> dict[int, np.ndarray]:
+    """Memory for ``plan``, most of it never touched: A and B are one array of ones, since a kernel
+    may skip zeros; the rest is zero."""
+    given = ones(max(allocation.size for allocation in plan.allocations[:2]))
+    buffers = {
+        index: np.zeros(max(allocation.size, 1), np.uint8)
+        for index, allocation in enumerate(plan.allocations)
+        if allocation.symbol is None
+    }
+    for index in (0, 1):
+        buffers[index] = given[: plan.allocations[index].size]
+    return buffers
+
+
+def _row_counts(counters: Counters) -> Iterator[RowCount]:
+    """Sums over the operations that one PTX instruction became."""
+    program, memory, source = counters.program, counters.memory, counters.source
+    warps = counters.blocks["warps"][program.head]
+    lanes = counters.blocks["lanes"][program.head]
+    lanes = np.where(program.guarded, counters.guarded["lanes"], lanes).astype(np.int64)
+    first = np.zeros(program.length, np.int64)  # PTX line of each basic block's first instruction
+    for index, head in enumerate(program.head):
+        if program.rows[index] and not first[head]:
+            first[head] = program.rows[index]
+    own = program.head != np.arange(program.length)  # block heads are ours, not the program's
+    by_row: dict[int, list[int]] = {}
+    for each in np.flatnonzero(own & (program.rows > 0)):
+        by_row.setdefault(int(program.rows[each]), []).append(int(each))
+    for row, indices in sorted(by_row.items()):
+        access = next((i for i in indices if program.spaces[i] >= 0), indices[0])
+        space = {SHARED: "shared", GLOBAL: "global", GENERIC: "global"}
+        yield RowCount(
+            row=row,
+            head=int(first[program.head[indices[0]]]),
+            warps=int(max(warps[i] for i in indices)),
+            flops=int(sum(lanes[i] * program.flops[i] for i in indices)),
+            space=space.get(int(program.spaces[access]), ""),
+            width=int(program.widths[access]),
+            requests=int(memory["requests"][access]),
+            cost=int(memory["cost"][access]),
+            cost8=int(memory["cost8"][access]),
+            cost16=int(memory["cost16"][access]),
+            passes8=int(memory["passes8"][access]),
+            passes16=int(memory["passes16"][access]),
+            lines=int(memory["lines"][access]),
+            source_requests=int(source["requests"][access]),
+            source_sectors=int(source["cost"][access]),
+            source_lines=int(source["lines"][access]),
+        )

@@ -1,0 +1,345 @@
+"""Runs a launch plan on the engine: memory, launches, findings and counts."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.errors import MachineError, Rejected
+from grader.model import (
+    Copy,
+    Finding,
+    Launch,
+    LineCount,
+    Memset,
+    Plan,
+    SymbolWrite,
+    Verdict,
+)
+from ptxsim.engine import (
+    DEADLOCK,
+    EVENT,
+    FLOW,
+    MEMORY,
+    NO_MEMORY,
+    OUT_OF_TIME,
+    RAN,
+    TOO_LARGE,
+    TRAPPED,
+    Engine,
+    load_engine,
+    view,
+)
+from ptxsim.findings.counts import Counters, line_counts
+from ptxsim.findings.events import finding, instruction_note, merge
+from ptxsim.findings.sighting import Scene, plain_name
+from ptxsim.frontend import read_module
+from ptxsim.frontend.interface import Interface, interface
+from ptxsim.lowering.memory_layout import too_large
+from ptxsim.lowering.operation import UnsupportedInstruction
+from ptxsim.lowering.program import Builder, Program
+from ptxsim.lowering.tensor_cores import tensor_core_notes
+from ptxsim.lowering.variables import cells, initial_bytes
+from ptxsim.soundness import check_parameters, check_plan, overlapping
+
+Bytes = NDArray[np.uint8]
+
+_VARIABLES_FROM = 0x6000_0000_0000  # device addresses of __device__ and __constant__ variables
+_VARIABLE_GAP = 4096
+_POISON = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # NaN: what nobody wrote
+# A loop that never ends should be called so within a second at the smallest size, and no kernel
+# that computes anything should come near: one thread doing everything needs M·N·K at most.
+_STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
+_MOST_STEPS = 1 << 62
+_STOPS = {RAN: None, OUT_OF_TIME: "time", DEADLOCK: "deadlock", TRAPPED: None}
+
+
+@dataclass(frozen=True)
+class SimLimits:
+    seconds: float = 10.0  # CPU time of all launches of one plan
+    steps: int | None = None  # basic blocks that warps may enter; None: ample for the size
+    bytes: int = 1 << 36  # of allocations and variables
+
+
+@dataclass(frozen=True)
+class SimOutcome:
+    findings: tuple[Finding, ...]
+    lines: tuple[LineCount, ...]
+    stopped: str | None  # "time": endless loop or limit; "deadlock": a barrier nobody completes
+    seconds: float  # wall
+    printed: str  # what device printf wrote
+
+
+@dataclass
+class _Region:
+    name: str
+    address: int
+    data: Bytes
+    defined: bool
+
+
+@dataclass
+class Running:
+    """One plan on one engine machine."""
+
+    machine: int
+    regions: list[_Region]
+    allocations: list[int]  # allocation index → region index
+    symbols: dict[str, int]  # mangled name of a variable → region index
+    findings: list[Finding] = field(default_factory=list)
+    counters: list[Counters] = field(default_factory=list)
+    programs: dict[str, tuple[Program, int]] = field(default_factory=dict)
+
+
+class Simulator:
+    """Simulates the kernels of one PTX module.
+
+    ``source_root`` is the folder that source paths in the PTX are made relative to. Raises
+    Rejected for PTX that cannot be read. ``run`` may be called from several threads.
+    """
+
+    def __init__(self, ptx: str, source_root: Path, engine: Engine | None = None) -> None:
+        self._engine = engine or load_engine()
+        self._module = read_module(ptx, source_root)
+        self._shared_cell, self._global_cell = cells(self._module)
+        self._variables = [v for v in self._module.variables if v.space in ("global", "const")]
+        self._programs: dict[tuple[str, tuple[tuple[str, int], ...]], Program] = {}
+
+    @property
+    def declared(self) -> Interface:
+        return interface(self._module)
+
+    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:
+        """A note for every tensor-core instruction of the kernels that ``plans`` launch.
+
+        Whether they may stand is the lab's to say.
+        """
+        return merge(tensor_core_notes(self._module, plans))
+
+    def run(self, plan: Plan, buffers: Mapping[int, Bytes], limits: SimLimits) -> SimOutcome:
+        """Execute ``plan``; arrays in ``buffers`` (by allocation index) are read and written.
+
+        A and B (allocations 0 and 1) count as initialised, all else as uninitialised until
+        something is written. Raises Rejected for a kernel that cannot be simulated and for a
+        plan that is not sound, MemoryError where the process may not have what it takes.
+        """
+        started, working = time.monotonic(), time.thread_time()
+        check_plan(plan, self._module, self._variables, limits.bytes)
+        addresses = self._addresses(plan)
+        run = self._prepare(plan, buffers, addresses)
+        products = plan.size.m * plan.size.n * plan.size.k
+        steps = min(limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products, _MOST_STEPS)
+        library = self._engine.library
+        stopped = None
+        try:
+            for operation in plan.operations:
+                left = limits.seconds - (time.thread_time() - working)
+                if isinstance(operation, Launch):
+                    stopped = self._launch(run, operation, addresses, steps, left)
+                else:
+                    self._copy(run, operation)
+                if stopped or any(f.kind == "trap" for f in run.findings):
+                    break
+            for program, handle in run.programs.values():
+                run.counters.append(self._counters(program, handle))
+            printed = library.sim_printed(run.machine).decode(errors="replace")
+        except UnsupportedInstruction as error:
+            raise self._refusal(error, plan) from None
+        finally:
+            self._free(run)
+        return SimOutcome(
+            findings=merge([*self.tensor_cores([plan]), *run.findings]),
+            lines=line_counts(run.counters, self._module.locations),
+            stopped=stopped,
+            seconds=time.monotonic() - started,
+            printed=printed,
+        )
+
+    def _free(self, run: Running) -> None:
+        library = self._engine.library
+        for _, handle in run.programs.values():
+            library.sim_program_free(handle)
+        library.sim_machine_free(run.machine)
+
+    # --- memory
+
+    def _addresses(self, plan: Plan) -> dict[str, int]:
+        """Device address of every module variable: the recorder's where the host asked for it."""
+        known = {a.symbol: a.address for a in plan.allocations if a.symbol is not None}
+        addresses, at = {}, _VARIABLES_FROM
+        for variable in self._variables:
+            addresses[variable.name] = known.get(variable.name, at)
+            at += (variable.size + 2 * _VARIABLE_GAP - 1) // _VARIABLE_GAP * _VARIABLE_GAP
+        return addresses
+
+    def _prepare(
+        self,
+        plan: Plan,
+        buffers: Mapping[int, Bytes],
+        addresses: Mapping[str, int],
+        *,
+        sampling: bool = False,
+    ) -> Running:
+        made: list[tuple[_Region, int | str]] = []  # and the allocation or symbol that it is
+        variables = {v.name: v for v in self._variables}
+        for index, allocation in enumerate(plan.allocations):
+            if allocation.symbol in variables:
+                continue
+            data = buffers.get(index)
+            if data is not None and (data.size != allocation.size or not data.flags.c_contiguous):
+                raise ValueError(f"the buffer of {allocation.name} is not the allocation's bytes")
+            if data is None:
+                data = np.resize(_POISON, max(allocation.size, 1))
+            region = _Region(allocation.name, allocation.address, data, sampling or index < 2)
+            made.append((region, index))
+        for name, variable in variables.items():
+            data = initial_bytes(variable, addresses)
+            made.append((_Region(plain_name(name), addresses[name], data, True), name))
+        made.sort(key=lambda each: each[0].address)
+        places = {what: place for place, (_, what) in enumerate(made)}
+        run = Running(
+            self._engine.library.sim_machine(),
+            [region for region, _ in made],
+            [
+                places[i if a.symbol not in variables else a.symbol]
+                for i, a in enumerate(plan.allocations)
+            ],
+            {name: places[name] for name in variables},
+        )
+        try:
+            for region in run.regions:
+                self._done(
+                    self._engine.library.sim_region(
+                        run.machine,
+                        region.address,
+                        len(region.data),
+                        region.data.ctypes.data,
+                        region.defined,
+                        self._global_cell,
+                    ),
+                    overlapping(),
+                )
+        except BaseException:
+            self._free(run)
+            raise
+        return run
+
+    @staticmethod
+    def _done(status: int, refusal: Exception) -> None:
+        """Raises MemoryError, or ``refusal`` for anything else that the engine did not do."""
+        if status == NO_MEMORY:
+            raise MemoryError
+        if status != RAN:
+            raise refusal
+
+    def _copy(self, run: Running, operation: Memset | Copy | SymbolWrite) -> None:
+        if isinstance(operation, Memset):
+            index, start = run.allocations[operation.allocation], operation.delta
+            run.regions[index].data[start : start + operation.size] = operation.value
+            size = operation.size
+        elif isinstance(operation, Copy):
+            source = run.regions[run.allocations[operation.source]].data
+            index, start, size = (
+                run.allocations[operation.target],
+                operation.target_delta,
+                operation.size,
+            )
+            piece = source[operation.source_delta : operation.source_delta + size].copy()
+            run.regions[index].data[start : start + size] = piece
+        else:
+            index = run.symbols[operation.symbol]
+            start, size = operation.delta, len(operation.data)
+            run.regions[index].data[start : start + size] = np.frombuffer(operation.data, np.uint8)
+        library = self._engine.library
+        status = library.sim_define(run.machine, index, start, size, self._global_cell)
+        self._done(status, MachineError("the simulator refused a copy that was checked"))
+
+    # --- launches
+
+    def _launch(
+        self,
+        run: Running,
+        launch: Launch,
+        addresses: Mapping[str, int],
+        steps: int,
+        seconds: float,
+    ) -> str | None:
+        library = self._engine.library
+        if launch.kernel not in run.programs:
+            program = self._program(launch.kernel, addresses)
+            run.programs[launch.kernel] = (program, self._handle(program))
+        program, handle = run.programs[launch.kernel]
+        check_parameters(launch, program.param_bytes)
+        params = (ctypes.c_uint8 * max(len(launch.params), 1))(*launch.params)
+        status = library.sim_launch(
+            run.machine,
+            handle,
+            (ctypes.c_uint32 * 3)(*launch.grid),
+            (ctypes.c_uint32 * 3)(*launch.block),
+            launch.shared_bytes,
+            params,
+            len(launch.params),
+            steps,
+            max(seconds, 0.0),
+        )
+        if status == TOO_LARGE:
+            raise too_large(f"one block of {launch.kernel}", "registers and local memory")
+        if status not in _STOPS:
+            self._done(status, MachineError(f"the simulator refused to launch {launch.kernel}"))
+        scene = Scene(
+            program,
+            self._module.locations,
+            [r.name for r in run.regions],
+            launch.shared_bytes,
+        )
+        events = view(library.sim_event(run.machine), EVENT, library.sim_events(run.machine))
+        found = (finding(event, scene) for event in events)
+        run.findings += [each for each in found if each is not None]
+        library.sim_clear_events(run.machine)
+        return _STOPS[status]
+
+    def _handle(self, program: Program) -> int:
+        made, bad = ctypes.c_void_p(), ctypes.c_uint64()
+        status = self._engine.library.sim_program(
+            ctypes.byref(program.packed), ctypes.byref(made), ctypes.byref(bad)
+        )
+        source = program.sources[bad.value] if bad.value < program.length else None
+        self._done(
+            status,
+            MachineError("the simulator refused a program of its own making")
+            if source is None
+            else UnsupportedInstruction.form(source),
+        )
+        assert made.value is not None
+        return made.value
+
+    def _program(self, kernel: str, addresses: Mapping[str, int]) -> Program:
+        key = (kernel, tuple(sorted(addresses.items())))
+        if key not in self._programs:
+            builder = Builder(
+                self._module, addresses, self._engine, self._shared_cell, self._global_cell
+            )
+            self._programs[key] = builder.build(kernel)
+        return self._programs[key]
+
+    def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> Rejected:
+        note = instruction_note(self._module, "unsupported", str(error), error.instruction)
+        where = f" ({note.file}:{note.line})" if note.file else ""
+        tensor_cores = self.tensor_cores([plan])
+        return Rejected(Verdict.IE, f"{error}{where}; grade it on a GPU", (note, *tensor_cores))
+
+    def _counters(self, program: Program, handle: int) -> Counters:
+        library, n = self._engine.library, program.length
+        return Counters(
+            program,
+            view(library.sim_blocks(handle), FLOW, n),
+            view(library.sim_guarded(handle), FLOW, n),
+            view(library.sim_memory(handle), MEMORY, n),
+            view(library.sim_source(handle), MEMORY, n),
+        )

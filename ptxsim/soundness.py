@@ -1,0 +1,103 @@
+"""Whether the simulator can carry out a plan on this module.
+
+``record.check`` has looked at a plan before it comes here. It is looked at again because the
+engine works with what it says: every address and every length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grader.errors import Rejected
+from grader.model import Copy, Launch, Memset, Plan, SymbolWrite, Verdict
+from ptxsim.frontend import Module, Variable
+
+_ADDRESSES = 1 << 56  # what lies above names windows of shared and local memory
+_MOST_GRID = (2**31 - 1, 65535, 65535)
+_MOST_THREADS = 1024
+_MOST_SHARED = 1 << 20  # bytes, dynamic; engine.hpp has the same
+
+
+def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_bytes: int) -> None:
+    """Raises Rejected(RE) for a plan that no honest host code asks for, and Rejected(IE) for one
+    of more than ``most_bytes`` of memory."""
+    names = [a.symbol for a in plan.allocations if a.symbol is not None]
+    if len(names) != len(set(names)):
+        raise _refused("a __device__ variable is there twice")
+    known = {v.name: v for v in variables}
+    total = sum(max(v.size, 0) for v in variables)
+    sizes: list[int] = []
+    for allocation in plan.allocations:
+        variable = known.get(allocation.symbol or "")
+        size = allocation.size if variable is None else variable.size
+        if not (0 < allocation.address < _ADDRESSES and 0 <= size < _ADDRESSES):
+            raise _refused(f"{allocation.name[:80]} lies where there is no memory")
+        if variable is not None and allocation.size != variable.size:
+            raise _refused(f"{variable.name[:80]} has {variable.size} bytes in the PTX")
+        sizes.append(size)
+        total += size if variable is None else 0
+    if total > most_bytes:
+        raise Rejected(
+            Verdict.IE,
+            f"its allocations and __device__ variables are {total >> 20} MB together, and the "
+            f"simulator takes {most_bytes >> 20} MB; grade it on a GPU",
+        )
+    for operation in plan.operations:
+        if isinstance(operation, Launch):
+            _check_launch(operation, module)
+        elif isinstance(operation, SymbolWrite):
+            target = known.get(operation.symbol)
+            if target is None or not _inside(operation.delta, len(operation.data), target.size):
+                raise _refused(f"a copy to the symbol {operation.symbol[:80]} goes beyond it")
+        elif not _moves_within(operation, sizes):
+            raise _refused("a memset or a copy goes beyond its allocation")
+        elif isinstance(operation, Memset) and not 0 <= operation.value <= 255:
+            raise _refused("a memset writes no byte")
+
+
+def check_parameters(launch: Launch, param_bytes: int) -> None:
+    if len(launch.params) != param_bytes:
+        raise _refused(
+            f"the kernel {launch.kernel[:80]} is launched with {len(launch.params)} bytes of "
+            f"parameters and takes {param_bytes}"
+        )
+
+
+def _check_launch(launch: Launch, module: Module) -> None:
+    function = module.functions.get(launch.kernel)
+    if function is None or not function.entry:
+        raise _refused(f"there is no kernel {launch.kernel[:80]} in the PTX")
+    x, y, z = launch.block
+    if (
+        any(not 1 <= n <= most for n, most in zip(launch.grid, _MOST_GRID, strict=True))
+        or min(launch.block) < 1
+        or x * y * z > _MOST_THREADS
+        or not 0 <= launch.shared_bytes <= _MOST_SHARED
+    ):
+        raise _refused(f"the kernel {launch.kernel[:80]} is launched in a shape that CUDA lacks")
+
+
+def _moves_within(operation: Memset | Copy, sizes: Sequence[int]) -> bool:
+    if isinstance(operation, Memset):
+        places = [(operation.allocation, operation.delta)]
+    else:
+        places = [
+            (operation.source, operation.source_delta),
+            (operation.target, operation.target_delta),
+        ]
+    return all(
+        0 <= index < len(sizes) and _inside(delta, operation.size, sizes[index])
+        for index, delta in places
+    )
+
+
+def _inside(delta: int, size: int, whole: int) -> bool:
+    return delta >= 0 and size >= 0 and delta + size <= whole
+
+
+def _refused(why: str) -> Rejected:
+    return Rejected(Verdict.RE, f"the recorded launches are not those of an honest program: {why}")
+
+
+def overlapping() -> Rejected:
+    return _refused("two allocations overlap")
