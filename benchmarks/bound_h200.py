@@ -18,13 +18,13 @@ from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.plan_replay import Replay, load_module
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.backends.simulator.device import read_declarations
-from grader.compile.building import build
+from grader.compile.building import compile_submission
 from grader.errors import Rejected
 from grader.hardware import gpus
 from grader.model import Bound, Mnk, Plan, Record
-from grader.performance.explanation import explain
+from grader.performance.explanation import explain_speed
 from grader.problems.inputs import fresh_key
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
@@ -89,11 +89,13 @@ def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu) -> Ready | None:
     submission = load_submission(folder)
     size = Mnk(m=n, n=n, k=n)
     try:
-        built = build(submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192)
+        built = compile_submission(
+            submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192
+        )
     except Rejected:
         return None
     declared = read_declarations(built, str(folder), sandbox)
-    (plan,) = record(
+    (plan,) = record_plans(
         built,
         submission,
         [size],
@@ -105,7 +107,7 @@ def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu) -> Ready | None:
     )
     if not isinstance(plan, Plan):
         return None
-    why = explain(built, str(folder), plan, toolchain, sandbox, memory_mb=16384, gpu=card)
+    why = explain_speed(built, str(folder), plan, toolchain, sandbox, memory_mb=16384, gpu=card)
     if why is None or not why.bounds:
         return None
     return Ready(name=folder.name, cubin=str(built.cubin), plan=plan, bound=why.bounds[0])

@@ -22,18 +22,20 @@ from benchmarks.machine import machine, table
 from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.backends.simulator.device import read_declarations
-from grader.compile.building import build
+from grader.backends.simulator.engine_library import engine_library
+from grader.compile.building import compile_submission
 from grader.errors import Rejected
 from grader.model import KernelCounts, Launch, Mnk, Plan, Record
 from grader.performance.compare import Compared, compare, total
 from grader.performance.join import count
 from grader.performance.profiler import Profile, profile
 from grader.performance.sass import disassemble
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
-from ptxsim import Sampler
+from ptxsim.engine import load_engine
+from ptxsim.sampling import Sampler
 
 ROOT = Path(__file__).parents[1]
 WIDE = ROOT / "benchmarks" / "bank_patterns"  # loads of shared memory by all lanes
@@ -144,11 +146,13 @@ def counted(folder: Path, arch: str, n: int) -> Counted | Rejected:
     submission = load_submission(folder)
     size = Mnk(m=n, n=n, k=n)
     try:
-        built = build(submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192)
+        built = compile_submission(
+            submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192
+        )
     except Rejected as refusal:
         return refusal
     declared = read_declarations(built, str(folder), sandbox)
-    (plan,) = record(
+    (plan,) = record_plans(
         built,
         submission,
         [size],
@@ -161,7 +165,9 @@ def counted(folder: Path, arch: str, n: int) -> Counted | Rejected:
     if not isinstance(plan, Plan):
         return plan
     functions = {f.name: f for f in disassemble(built.cubin, toolchain, sandbox)}
-    sampler = Sampler(built.ptx.read_text(), submission.folder)
+    sampler = Sampler(
+        built.ptx.read_text(), submission.folder, load_engine(engine_library().compiled())
+    )
     counts = [count(functions[s.kernel], s, size) for s in sampler.sample(plan, SECONDS, EVERY)]
     kinds = {o.kernel for o in plan.operations if isinstance(o, Launch)}
     assert kinds == {each.name for each in counts}

@@ -32,7 +32,7 @@ from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Case, Lab, load_lab
 from grader.model import Build, Mnk, Plan, Result
 from grader.problems.inputs import fresh_key
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
@@ -177,7 +177,7 @@ def noise(bench: SharedBench, kernel: Kernel, times: int) -> None:
 def recorded(tools: Bench, built: Build) -> list[Plan]:
     """Of alice, at every size that is verified and at 8192."""
     sizes = [*(case.size for case in tools.lab.correctness), Mnk(m=8192, n=8192, k=8192)]
-    plans = record(
+    plans = record_plans(
         built, load_submission(ALICE), sizes, tools.toolchain, tools.sandbox,
         declared=read_declarations(built, str(ALICE), tools.sandbox), record_s=10, memory_mb=4096,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.machine import machine, table
-from grader.compile.building import build
+from grader.compile.building import compile_submission
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Case, load_lab
 from grader.ladder.rungs import find_rungs
@@ -90,7 +90,7 @@ def ratio(amount: float, of: float) -> str:
 def ffma_share(folder: Path, bench: Bench) -> float:
     """Of the instructions in the main loop; the best of the rung's kernels."""
     limits = bench.lab.limits
-    built = build(
+    built = compile_submission(
         load_submission(folder),
         bench.toolchain,
         bench.sandbox,

@@ -20,9 +20,9 @@ from grader.backends.gpu.plan_replay import load_module
 from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import PlannedCase
 from grader.backends.simulator.device import read_declarations
-from grader.compile.building import build
+from grader.compile.building import compile_submission
 from grader.model import Build, Mnk, Plan
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
@@ -36,9 +36,11 @@ FIXTURES = sorted((ROOT / "tests" / "fixtures" / "correct").glob("*point*"))
 
 def prepared(folder: Path, sizes: tuple[Mnk, ...], arch: str) -> tuple[Build, tuple[Plan, ...]]:
     toolchain, sandbox, submission = find_toolchain(), Sandbox.open("auto"), load_submission(folder)
-    built = build(submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192)
+    built = compile_submission(
+        submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192
+    )
     declared = read_declarations(built, str(folder), sandbox)
-    plans = record(
+    plans = record_plans(
         built, submission, sizes, toolchain, sandbox, declared=declared, record_s=20, memory_mb=4096
     )
     return built, tuple(plan for plan in plans if isinstance(plan, Plan))

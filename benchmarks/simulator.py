@@ -8,17 +8,19 @@ import numpy as np
 
 from benchmarks.machine import machine, table
 from grader.backends.simulator.device import read_declarations
-from grader.compile.building import build
+from grader.backends.simulator.engine_library import engine_library
+from grader.compile.building import compile_submission
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import load_lab
 from grader.model import Mnk, Plan
 from grader.problems import product as verify
 from grader.problems.inputs import make_inputs
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
-from ptxsim import SimLimits, Simulator
+from ptxsim.engine import load_engine
+from ptxsim.simulator import SimLimits, Simulator
 
 ROOT = Path(__file__).parents[1]
 CORRECT = ROOT / "tests" / "fixtures" / "correct"
@@ -38,7 +40,7 @@ def seconds(folder: Path, extent: int, bench: Bench) -> float:
     limits = bench.lab.limits
     submission = load_submission(folder)
     arch = f"sm_{bench.lab.architectures[0]}"
-    built = build(
+    built = compile_submission(
         submission,
         bench.toolchain,
         bench.sandbox,
@@ -46,7 +48,7 @@ def seconds(folder: Path, extent: int, bench: Bench) -> float:
         compile_s=limits.compile_s,
         memory_mb=limits.memory_mb,
     )
-    (plan,) = record(
+    (plan,) = record_plans(
         built,
         submission,
         [size],
@@ -58,7 +60,9 @@ def seconds(folder: Path, extent: int, bench: Bench) -> float:
     )
     if not isinstance(plan, Plan):
         raise plan
-    simulator = Simulator(built.ptx.read_text(), submission.folder)
+    simulator = Simulator(
+        built.ptx.read_text(), submission.folder, load_engine(engine_library().compiled())
+    )
     a, b = make_inputs(size)
     taken = []
     for _ in range(REPEATS):

@@ -18,7 +18,13 @@ submission in one way and ``judge`` can write it down in one way.
 from __future__ import annotations
 
 from grader.model import BuildInfo, Finding, Verdict
-from grader.submission.reading import one_line
+
+
+def one_line(name: object) -> str:
+    """A path or name as it can stand in any message: what is not printable is escaped (``\\n``)."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(name)
+    )
 
 
 class GraderError(Exception):

@@ -6,6 +6,7 @@ Layouts here mirror engine/engine.hpp and engine/api.cpp; ``load_engine`` checks
 from __future__ import annotations
 
 import ctypes
+import subprocess
 from ctypes import POINTER, c_char_p, c_double, c_int, c_uint8, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from functools import cache
@@ -13,10 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from grader.errors import MachineError
-from grader.toolchain.native import Native
+from ptxsim.errors import EngineError
 
-_FLAGS = (
+FLAGS = (
     "-std=c++20",
     "-O2",
     "-ftree-vectorize",
@@ -147,22 +147,31 @@ class Engine:
     shapes: dict[str, str]  # name → the operands it takes, as engine.hpp writes them
 
 
-def engine_library(flags: tuple[str, ...] = _FLAGS) -> Native:
-    """The interpreter, not compiled yet where nobody has used it."""
-    sources = sorted((Path(__file__).parent / "engine").glob("*.cpp"))
-    return Native(name="simulator", sources=tuple(sources), shared=True, flags=flags)
+def engine_sources() -> tuple[Path, ...]:
+    return tuple(sorted((Path(__file__).parent / "engine").glob("*.cpp")))
+
+
+def build_engine(target: Path, compiler: str = "g++") -> Path:
+    """Compile the interpreter to ``target``, which takes half a minute. Raises EngineError."""
+    command = [compiler, *FLAGS, "-fPIC", "-shared", "-o", str(target)]
+    done = subprocess.run(
+        [*command, *map(str, engine_sources())], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise EngineError(f"{compiler} cannot compile the simulator: {done.stderr.strip()[:500]}")
+    return target
 
 
 @cache
-def load_engine(path: Path | None = None) -> Engine:
-    """The interpreter at ``path``; without one compiled on first use. Raises ToolchainError."""
-    library = ctypes.CDLL(str(path or engine_library().compiled()))
+def load_engine(path: Path) -> Engine:
+    """The interpreter that was compiled to ``path``. Raises EngineError."""
+    library = ctypes.CDLL(str(path))
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     sizes = (library.sim_event_bytes(), library.sim_instruction_bytes())
     if sizes != (EVENT.itemsize, INSTRUCTION.itemsize):
-        raise MachineError("the simulator's library and its Python side disagree: reinstall")
+        raise EngineError("the simulator's library and its Python side disagree: reinstall")
     numbers = range(library.sim_operations())
     names = [library.sim_operation(k).decode() for k in numbers]
     shapes = [library.sim_operation_shape(k).decode() for k in numbers]
@@ -179,7 +188,3 @@ def view(address: int, dtype: np.dtype, count: int) -> np.ndarray:
         return np.empty(0, dtype)
     raw = ctypes.string_at(address, dtype.itemsize * count)
     return np.frombuffer(raw, dtype)
-
-
-if __name__ == "__main__":  # compile it beside other work
-    engine_library().compiled()

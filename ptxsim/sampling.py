@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from grader.model import Dim3, Launch, Plan, Record
 from ptxsim.findings.counts import Counters
 from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED, UnsupportedInstruction
 from ptxsim.mapping import ones
+from ptxsim.records import Dim3, Launch, Plan, Record
 from ptxsim.simulator import Running, Simulator
 from ptxsim.soundness import check_plan
 
@@ -77,7 +77,7 @@ class Sampler(Simulator):
         """Count at most ``blocks`` blocks of each kind of launch, with no other watch on them.
 
         A, B and what the plan allocates hold made-up values, so what depends on data is lost.
-        () for more kinds of launch than are looked at. Raises Rejected as ``run`` does.
+        () for more kinds of launch than are looked at. Raises RefusedProgram as ``run`` does.
         """
         kinds = _distinct_launches(plan)
         if not kinds:

@@ -11,17 +11,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.errors import MachineError, Rejected
-from grader.model import (
-    Copy,
-    Finding,
-    Launch,
-    LineCount,
-    Memset,
-    Plan,
-    SymbolWrite,
-    Verdict,
-)
 from ptxsim.engine import (
     DEADLOCK,
     EVENT,
@@ -33,9 +22,9 @@ from ptxsim.engine import (
     TOO_LARGE,
     TRAPPED,
     Engine,
-    load_engine,
     view,
 )
+from ptxsim.errors import EngineError, Reason, RefusedProgram
 from ptxsim.findings.counts import Counters, line_counts
 from ptxsim.findings.events import finding, instruction_note, merge
 from ptxsim.findings.sighting import Scene, plain_name
@@ -46,6 +35,7 @@ from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.lowering.program import Builder, Program
 from ptxsim.lowering.tensor_cores import tensor_core_notes
 from ptxsim.lowering.variables import cells, initial_bytes
+from ptxsim.records import Copy, Finding, Launch, LineCount, Memset, Plan, SymbolWrite
 from ptxsim.soundness import check_parameters, check_plan, overlapping
 
 Bytes = NDArray[np.uint8]
@@ -101,11 +91,11 @@ class Simulator:
     """Simulates the kernels of one PTX module.
 
     ``source_root`` is the folder that source paths in the PTX are made relative to. Raises
-    Rejected for PTX that cannot be read. ``run`` may be called from several threads.
+    RefusedProgram for PTX that cannot be read. ``run`` may be called from several threads.
     """
 
-    def __init__(self, ptx: str, source_root: Path, engine: Engine | None = None) -> None:
-        self._engine = engine or load_engine()
+    def __init__(self, ptx: str, source_root: Path, engine: Engine) -> None:
+        self._engine = engine
         self._module = read_module(ptx, source_root)
         self._shared_cell, self._global_cell = cells(self._module)
         self._variables = [v for v in self._module.variables if v.space in ("global", "const")]
@@ -126,7 +116,7 @@ class Simulator:
         """Execute ``plan``; arrays in ``buffers`` (by allocation index) are read and written.
 
         A and B (allocations 0 and 1) count as initialised, all else as uninitialised until
-        something is written. Raises Rejected for a kernel that cannot be simulated and for a
+        something is written. Raises RefusedProgram for a kernel that cannot be simulated and for a
         plan that is not sound, MemoryError where the process may not have what it takes.
         """
         started, working = time.monotonic(), time.thread_time()
@@ -258,7 +248,7 @@ class Simulator:
             run.regions[index].data[start : start + size] = np.frombuffer(operation.data, np.uint8)
         library = self._engine.library
         status = library.sim_define(run.machine, index, start, size, self._global_cell)
-        self._done(status, MachineError("the simulator refused a copy that was checked"))
+        self._done(status, EngineError("the simulator refused a copy that was checked"))
 
     # --- launches
 
@@ -291,7 +281,7 @@ class Simulator:
         if status == TOO_LARGE:
             raise too_large(f"one block of {launch.kernel}", "registers and local memory")
         if status not in _STOPS:
-            self._done(status, MachineError(f"the simulator refused to launch {launch.kernel}"))
+            self._done(status, EngineError(f"the simulator refused to launch {launch.kernel}"))
         scene = Scene(
             program,
             self._module.locations,
@@ -312,7 +302,7 @@ class Simulator:
         source = program.sources[bad.value] if bad.value < program.length else None
         self._done(
             status,
-            MachineError("the simulator refused a program of its own making")
+            EngineError("the simulator refused a program of its own making")
             if source is None
             else UnsupportedInstruction.form(source),
         )
@@ -328,11 +318,13 @@ class Simulator:
             self._programs[key] = builder.build(kernel)
         return self._programs[key]
 
-    def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> Rejected:
+    def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> RefusedProgram:
         note = instruction_note(self._module, "unsupported", str(error), error.instruction)
         where = f" ({note.file}:{note.line})" if note.file else ""
         tensor_cores = self.tensor_cores([plan])
-        return Rejected(Verdict.IE, f"{error}{where}; grade it on a GPU", (note, *tensor_cores))
+        return RefusedProgram(
+            Reason.UNSUPPORTED, f"{error}{where}; grade it on a GPU", (note, *tensor_cores)
+        )
 
     def _counters(self, program: Program, handle: int) -> Counters:
         library, n = self._engine.library, program.length

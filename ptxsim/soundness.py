@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.errors import Rejected
-from grader.model import Copy, Launch, Memset, Plan, SymbolWrite, Verdict
+from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import Module, Variable
+from ptxsim.records import Copy, Launch, Memset, Plan, SymbolWrite
 
 _ADDRESSES = 1 << 56  # what lies above names windows of shared and local memory
 _MOST_GRID = (2**31 - 1, 65535, 65535)
@@ -19,8 +19,8 @@ _MOST_SHARED = 1 << 20  # bytes, dynamic; engine.hpp has the same
 
 
 def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_bytes: int) -> None:
-    """Raises Rejected(RE) for a plan that no honest host code asks for, and Rejected(IE) for one
-    of more than ``most_bytes`` of memory."""
+    """Raises RefusedProgram: UNSOUND for a plan that no honest host code asks for, TOO_LARGE for
+    more than ``most_bytes`` of memory."""
     names = [a.symbol for a in plan.allocations if a.symbol is not None]
     if len(names) != len(set(names)):
         raise _refused("a __device__ variable is there twice")
@@ -37,8 +37,8 @@ def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_b
         sizes.append(size)
         total += size if variable is None else 0
     if total > most_bytes:
-        raise Rejected(
-            Verdict.IE,
+        raise RefusedProgram(
+            Reason.TOO_LARGE,
             f"its allocations and __device__ variables are {total >> 20} MB together, and the "
             f"simulator takes {most_bytes >> 20} MB; grade it on a GPU",
         )
@@ -95,9 +95,11 @@ def _inside(delta: int, size: int, whole: int) -> bool:
     return delta >= 0 and size >= 0 and delta + size <= whole
 
 
-def _refused(why: str) -> Rejected:
-    return Rejected(Verdict.RE, f"the recorded launches are not those of an honest program: {why}")
+def _refused(why: str) -> RefusedProgram:
+    return RefusedProgram(
+        Reason.UNSOUND, f"the recorded launches are not those of an honest program: {why}"
+    )
 
 
-def overlapping() -> Rejected:
+def overlapping() -> RefusedProgram:
     return _refused("two allocations overlap")

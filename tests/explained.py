@@ -6,16 +6,16 @@ from functools import cache
 from pathlib import Path
 
 from grader.backends.simulator.device import read_declarations
-from grader.compile.building import build
+from grader.compile.building import compile_submission
 from grader.model import Build, KernelCounts, Mnk, Plan
 from grader.performance.join import count
 from grader.performance.loop_steps import MainLoop, main_loop_steps
 from grader.performance.sass import Function, disassemble
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.submission.folder import load_submission
-from ptxsim import LaunchSample, Sampler
-from ptxsim.sampling import SOME
+from ptxsim.sampling import SOME, LaunchSample, Sampler
 from tests import test_fixtures
+from tests.kernels import engine
 
 ROOT = Path(__file__).parents[1]
 ALICE = ROOT / "submissions" / "alice"
@@ -30,7 +30,7 @@ def rung(idea: str) -> Path:
 @cache
 def built(folder: Path, arch: str) -> Build:
     shared = test_fixtures.bench()
-    return build(
+    return compile_submission(
         load_submission(folder),
         shared.toolchain,
         shared.sandbox,
@@ -53,7 +53,7 @@ def samples(
     """Of every kind of launch of an n³ product."""
     shared, made = test_fixtures.bench(), built(folder, arch)
     submission, size = load_submission(folder), Mnk(m=n, n=n, k=n)
-    (plan,) = record(
+    (plan,) = record_plans(
         made,
         submission,
         [size],
@@ -64,7 +64,7 @@ def samples(
         memory_mb=4096,
     )
     assert isinstance(plan, Plan), plan
-    return Sampler(made.ptx.read_text(), submission.folder).sample(plan, seconds, blocks)
+    return Sampler(made.ptx.read_text(), submission.folder, engine()).sample(plan, seconds, blocks)
 
 
 @cache

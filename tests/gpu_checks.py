@@ -20,13 +20,13 @@ from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import PlannedCase
 from grader.backends.simulator.device import read_declarations
 from grader.cli.scaffold import find_starter
-from grader.compile.building import build
+from grader.compile.building import compile_submission
 from grader.errors import MachineError
 from grader.judging import verdicts as judge
 from grader.labs.lab import Rules
 from grader.model import Mnk, Plan
 from grader.problems import inputs
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
@@ -39,9 +39,9 @@ def main() -> None:
     toolchain, sandbox, arch = find_toolchain(), Sandbox.open("auto"), first_gpu_arch()
     assert arch
     starter = load_submission(find_starter(Path(__file__).parents[1]))
-    built = build(starter, toolchain, sandbox, arch=arch, compile_s=60, memory_mb=4096)
+    built = compile_submission(starter, toolchain, sandbox, arch=arch, compile_s=60, memory_mb=4096)
     declared = read_declarations(built, str(starter.folder), sandbox)
-    (plan,) = record(
+    (plan,) = record_plans(
         built, starter, [SIZE], toolchain, sandbox, declared=declared, record_s=10, memory_mb=4096
     )
     assert isinstance(plan, Plan)

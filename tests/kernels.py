@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from grader.backends.simulator.engine_library import engine_library
 from grader.model import Allocation, Dim3, Launch, Mnk, Plan
 from grader.toolchain.discovery import find_toolchain
-from ptxsim import SimLimits, SimOutcome, Simulator
+from ptxsim.engine import Engine, load_engine
+from ptxsim.simulator import SimLimits, SimOutcome, Simulator
 
 FIRST_ADDRESS = 0x7F00_0000_0000
 SPACING = 1 << 32
@@ -34,6 +36,10 @@ def compiled(source: str, arch: str = "sm_80") -> tuple[str, Path]:
     command = [str(find_toolchain().nvcc), f"-arch={arch}", "-std=c++17", "-lineinfo", "-ptx"]
     subprocess.run([*command, "-o", str(target), str(file)], check=True, capture_output=True)
     return target.read_text(), folder
+
+
+def engine() -> Engine:
+    return load_engine(engine_library().compiled())
 
 
 def run(
@@ -68,7 +74,7 @@ def run_ptx(
     kernel: str | None = None,
 ) -> SimOutcome:
     """As ``run``, for PTX text."""
-    simulator = Simulator(ptx, folder)
+    simulator = Simulator(ptx, folder, engine())
     names = ["A", "B", "C", *(f"workspace {i}" for i in range(1, len(arrays)))]
     allocations = tuple(
         Allocation(name=name, address=FIRST_ADDRESS + i * SPACING, size=array.nbytes)

@@ -16,7 +16,7 @@ import pytest
 
 from grader.backends.simulator.device import read_declarations
 from grader.compile import build_cache
-from grader.compile.building import build, coloured
+from grader.compile.building import coloured, compile_submission
 from grader.compile.diagnostics import first_error, readable
 from grader.compile.elf import Damaged, Elf
 from grader.compile.entry import ENTRY, INCLUDE
@@ -24,12 +24,13 @@ from grader.compile.figures import kernels
 from grader.compile.steps import Workshop, link
 from grader.errors import Rejected, ToolchainError
 from grader.model import Build, KernelInfo, Mnk, Plan, Verdict
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.sandbox.running import Limits, Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain import discovery as toolchain
 from grader.toolchain import native
 from grader.toolchain.discovery import Toolchain, find_toolchain
+from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import read_module
 
 ROOT = Path(__file__).parent.parent
@@ -104,7 +105,7 @@ def compiled(tmp_path: Path) -> Compile:
         for name, text in {"sgemm.cu": source, **headers}.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
-        return build(
+        return compile_submission(
             load_submission(folder),
             tools or find_toolchain(),
             Sandbox.open(mode),  # type: ignore[arg-type]
@@ -219,7 +220,9 @@ def test_two_at_once(compiled: Compile, tmp_path: Path) -> None:
     options = {"arch": "sm_80", "compile_s": 60, "memory_mb": 4096}
 
     def run(_: int) -> Build:
-        return build(load_submission(folder), find_toolchain(), Sandbox.open(), **options)  # type: ignore[arg-type]
+        return compile_submission(
+            load_submission(folder), find_toolchain(), Sandbox.open(), **options
+        )  # type: ignore[arg-type]
 
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(run, range(2))
@@ -306,7 +309,7 @@ def test_wheels_alone_build_and_record(
     one = compiled(STARTER, wheels)
     assert str(wheels.nvcc) in one.command
     sizes = [Mnk(m=n, n=n, k=n) for n in (1, 17, 64)]
-    plans = record(
+    plans = record_plans(
         one,
         load_submission(tmp_path / "eve"),
         sizes,
@@ -494,9 +497,9 @@ def test_functions_of_cuda_keep_their_names(compiled: Compile) -> None:
     source = f"{STARTER}__global__ void k() {{ {asm} }}"
     refused(compiled, Verdict.CE, "inline assembly declares vprintf", source)
     own = ".version 9.0\n.target sm_80\n.address_size 64\n.func vprintf() { trap; trap; ret; }"
-    with pytest.raises(Rejected, match="vprintf is a function of CUDA's") as caught:
+    with pytest.raises(RefusedProgram, match="vprintf is a function of CUDA's") as caught:
         read_module(own, Path("/nowhere"))
-    assert caught.value.verdict is Verdict.CE
+    assert caught.value.reason is Reason.ASSEMBLY
 
 
 def test_options_in_sections_mean_nothing_to_the_linker(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from grader.backends.process import Cage, WorkerProcess, for_a_gpu
 from grader.backends.simulator.device import CpuDevice
+from grader.backends.simulator.engine_library import engine_library
 from grader.errors import MachineError
 from grader.labs.lab import load_lab
 from grader.model import Build, Launch, Verdict
@@ -22,7 +23,6 @@ from grader.performance import sampling_worker as explaining
 from grader.sandbox import bubblewrap
 from grader.sandbox.running import Limits, Sandbox
 from grader.toolchain.native import cache_folder
-from ptxsim.engine import engine_library
 from tests.kernels import compiled
 from tests.test_devices import build, lab, misbehaving, planned, run
 

@@ -30,7 +30,7 @@ from grader.backends.simulator import simulation_worker as worker
 from grader.errors import Rejected, ToolchainError
 from grader.model import Verdict
 from ptxsim.frontend.interface import Interface
-from ptxsim import SimOutcome
+from ptxsim.simulator import SimOutcome
 
 class Fake:
     declared = Interface(entries={{}}, symbols={{}})

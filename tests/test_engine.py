@@ -12,13 +12,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from grader.errors import Rejected
-from grader.model import Allocation, Copy, Launch, Memset, Mnk, Plan, SymbolWrite, Verdict
-from ptxsim import SimLimits, SimOutcome, Simulator
-from ptxsim.engine import REFUSED, load_engine
+from grader.model import Allocation, Copy, Launch, Memset, Mnk, Plan, SymbolWrite
+from ptxsim.engine import REFUSED
+from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import read_module
 from ptxsim.lowering.program import Builder
-from tests.kernels import FIRST_ADDRESS, SPACING, run, run_ptx
+from ptxsim.simulator import SimLimits, SimOutcome, Simulator
+from tests.kernels import FIRST_ADDRESS, SPACING, engine, run, run_ptx
 
 MODULE = """
 .version 8.0
@@ -98,9 +98,9 @@ def run_body(body: str) -> tuple[SimOutcome, np.ndarray]:
 )
 def test_an_operand_that_its_instruction_does_not_take_is_refused(body: str):
     opcode = body.split()[1 if body[0] == "@" else 0].rstrip(";").split(".")[0]
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(RefusedProgram) as refused:
         run_body(body)
-    assert refused.value.verdict is Verdict.IE
+    assert refused.value.reason in (Reason.UNSUPPORTED, Reason.UNREADABLE)
     # The reader names the line, the rules of the simulator name the instruction.
     assert re.search(rf"{opcode}|barrier|line \d+ of the PTX", str(refused.value))
 
@@ -201,7 +201,7 @@ def test_loops_nested_deep_need_no_stack():
 
 
 def test_loops_nested_without_reason_are_refused():
-    with pytest.raises(Rejected, match="loops in loops"):
+    with pytest.raises(RefusedProgram, match="loops in loops"):
         run_body(nested(100))
 
 
@@ -308,7 +308,7 @@ def memory(*symbols: tuple[str, int, int]) -> dict[str, Any]:
 
 def carry_out(plan: Plan) -> SimOutcome:
     text = MODULE.format(body="st.global.u32 [%rd4], %r1;")
-    return Simulator(text, Path("/nowhere")).run(plan, {}, SimLimits(bytes=1 << 30))
+    return Simulator(text, Path("/nowhere"), engine()).run(plan, {}, SimLimits(bytes=1 << 30))
 
 
 FORGED = {
@@ -357,9 +357,9 @@ FORGED = {
 
 @pytest.mark.parametrize("changes", FORGED.values(), ids=FORGED.keys())
 def test_a_forged_plan_is_refused(changes: dict[str, Any]):
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(RefusedProgram) as refused:
         carry_out(a_plan(**dict(changes)))
-    assert refused.value.verdict is Verdict.RE
+    assert refused.value.reason is Reason.UNSOUND
 
 
 def test_the_plan_they_are_forged_from_is_carried_out():
@@ -371,7 +371,7 @@ def test_the_plan_they_are_forged_from_is_carried_out():
 
 def test_more_memory_than_there_may_be_is_refused_before_it_is_taken():
     vast = Allocation(name="w", address=0x10_0000_0000, size=1 << 45)
-    with pytest.raises(Rejected, match="the simulator takes 1024 MB"):
+    with pytest.raises(RefusedProgram, match="the simulator takes 1024 MB"):
         carry_out(a_plan(allocations=(vast, *a_plan().allocations)))
 
 
@@ -401,17 +401,16 @@ def test_more_memory_than_there_may_be_is_refused_before_it_is_taken():
 )
 def test_the_engine_itself_refuses_a_malformed_program(name: str, field: str, value: int):
     """Whatever Python's side let pass: the engine trusts nobody who packed a program."""
-    engine = load_engine()
     module = read_module(MODULE.format(body="st.global.u32 [%rd4], %r1;"), Path("/nowhere"))
-    program = Builder(module, {"kept": 1 << 40}, engine, 4, 4).build("k")
+    program = Builder(module, {"kept": 1 << 40}, engine(), 4, 4).build("k")
     code = program.keep[0]
-    at = next(k for k, row in enumerate(code) if row["operation"] == engine.operations[name])
+    at = next(k for k, row in enumerate(code) if row["operation"] == engine().operations[name])
     if field == "o":
         code[at]["o"][0] = value
     else:
         code[at][field] = value
     made, bad = ctypes.c_void_p(), ctypes.c_uint64()
-    status = engine.library.sim_program(
+    status = engine().library.sim_program(
         ctypes.byref(program.packed), ctypes.byref(made), ctypes.byref(bad)
     )
     assert (status, made.value) == (REFUSED, None)

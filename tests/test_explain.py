@@ -21,10 +21,10 @@ from grader.grading.pipeline import grade
 from grader.hardware import gpus
 from grader.labs.lab import Lab
 from grader.model import Build, Explanation, Mnk, Plan, Verdict
-from grader.performance.explanation import explain
+from grader.performance.explanation import explain_speed
 from grader.performance.sass import main_loop_code
 from grader.performance.structure import ffma_while_loading, waits_to_store
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.submission.folder import load_submission
 from tests import test_fixtures
 from tests.explained import ALICE, FIXTURES, ROOT, built, functions, rung
@@ -40,12 +40,12 @@ def explained(folder: Path, arch: str = "sm_90") -> Explanation:
     tools = (shared.toolchain, shared.sandbox)
     submission = load_submission(folder)
     declared = read_declarations(made, str(folder), shared.sandbox)
-    (plan,) = record(
+    (plan,) = record_plans(
         made, submission, [LARGE], *tools, declared=declared, record_s=20, memory_mb=4096
     )
     assert isinstance(plan, Plan)
     card = gpus.find("H200" if arch == "sm_90" else "A100")
-    found = explain(made, str(folder), plan, *tools, memory_mb=4096, gpu=card)
+    found = explain_speed(made, str(folder), plan, *tools, memory_mb=4096, gpu=card)
     assert found is not None and found.missing is None
     return found
 
@@ -117,7 +117,7 @@ def test_what_needs_ampere_is_not_advised_for_turing() -> None:
     shared, made = test_fixtures.bench(), built(folder, "sm_75")
     tools = (shared.toolchain, shared.sandbox)
     declared = read_declarations(made, str(folder), shared.sandbox)
-    (plan,) = record(
+    (plan,) = record_plans(
         made,
         load_submission(folder),
         [LARGE],
@@ -127,7 +127,9 @@ def test_what_needs_ampere_is_not_advised_for_turing() -> None:
         memory_mb=4096,
     )
     assert isinstance(plan, Plan)
-    found = explain(made, str(folder), plan, *tools, memory_mb=4096, gpu=gpus.find("RTX 2080 Ti"))
+    found = explain_speed(
+        made, str(folder), plan, *tools, memory_mb=4096, gpu=gpus.find("RTX 2080 Ti")
+    )
 
     assert found is not None
     assert "multistage" not in [each.idea for each in found.advice]
@@ -183,7 +185,7 @@ def test_what_is_right_but_too_slow_is_advised(monkeypatch: pytest.MonkeyPatch) 
 def test_what_cannot_be_explained_costs_a_line_and_no_verdict(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    plans = iter([record])
+    plans = iter([record_plans])
 
     def dies_the_second_time(*given: Any, **named: Any) -> Any:
         if alive := next(plans, None):

@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import pytest
 
+from grader.backends.simulator.engine_library import engine_library
 from grader.model import Verdict
 from grader.record.recording import prepare_recorder
 from grader.results import store
@@ -137,7 +138,7 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> None:
 def warm_cache(place: Path) -> Path:
     """A cache of its own, which holds the grader's own programs and no build."""
     prepare_recorder(find_toolchain())
-    load_engine()
+    load_engine(engine_library().compiled())
     cache = place / "cache"
     shutil.copytree(cache_folder() / "native", cache / "native")
     return cache

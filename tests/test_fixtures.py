@@ -17,7 +17,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from grader.compile.building import build
+from grader.compile.building import compile_submission
 from grader.grading.pipeline import Bench, Graded, grade
 from grader.labs.lab import load_lab
 from grader.model import Finding, Record, Result, Severity, Verdict
@@ -139,7 +139,7 @@ def tensor_cores(folder: Path) -> tuple[Finding, ...]:
     if shared.toolchain.nvdisasm is None:
         return ()
     limits = shared.lab.limits
-    built = build(
+    built = compile_submission(
         load_submission(folder),
         shared.toolchain,
         shared.sandbox,

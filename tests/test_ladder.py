@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.ladder.variants import parse
 from benchmarks.ladder_counts import formula_bytes, tile
-from grader.compile.building import build
+from grader.compile.building import compile_submission
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Case
 from grader.ladder.host import run_host
@@ -137,7 +137,7 @@ def test_with_bulk_copies(name: str) -> None:
 def machine_code(rung: Path, arch: str) -> list[KernelSass]:
     """The kernels of a rung that multiply."""
     tools, lab = bench(), bench().lab
-    built = build(
+    built = compile_submission(
         load_submission(rung),
         tools.toolchain,
         tools.sandbox,

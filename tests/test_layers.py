@@ -10,11 +10,12 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "grader"
 ORDER = (
-    *("ptxsim", "errors", "model", "hardware", "labs", "submission", "sandbox", "toolchain"),
+    *("ptxsim", "model", "errors", "hardware", "labs", "submission", "sandbox", "toolchain"),
     *("problems", "compile", "record", "backends", "judging", "performance", "results"),
     *("report", "ladder", "grading", "course", "cli"),
 )
 MODULES = sorted(PACKAGE.rglob("*.py"))
+SIMULATOR = sorted((PACKAGE.parent / "ptxsim").rglob("*.py"))
 
 
 def stage(path: Path) -> str:
@@ -36,6 +37,8 @@ def imported(path: Path) -> Iterator[str]:
             continue
         for name in names:
             parts = name.split(".")
+            if parts[0] == "ptxsim":
+                yield "ptxsim"
             if parts[0] == "grader" and len(parts) > 1 and parts[1] != "__version__":
                 yield parts[1]
 
@@ -48,6 +51,18 @@ def test_stages_import_upwards_only(path: Path) -> None:
     assert own in ORDER, f"{own} has no place in the order of stages"
     for other in imported(path):
         assert ORDER.index(other) <= ORDER.index(own), f"{own} imports {other}"
+
+
+@pytest.mark.parametrize("path", SIMULATOR, ids=lambda path: path.name)
+def test_the_simulator_knows_nothing_of_grading(path: Path) -> None:
+    assert set(imported(path)) <= {"ptxsim"}
+
+
+def test_the_rooms_are_those_of_the_documents() -> None:
+    """docs/developing.md lists every room, in the order of the imports."""
+    text = (PACKAGE.parent / "docs" / "developing.md").read_text()
+    places = [text.index(f"\n{room}/") for room in ORDER if room != "errors"]
+    assert places == sorted(places)
 
 
 def test_only_the_gpu_device_imports_cupy() -> None:
@@ -63,4 +78,4 @@ def test_only_the_gpu_device_imports_cupy() -> None:
             )
         }
         if names & {"cupy", "cupy_backends"}:
-            assert path.parent == PACKAGE / "devices" / "gpu"
+            assert path.parent == PACKAGE / "backends" / "gpu"

@@ -24,7 +24,7 @@ from grader.errors import MachineError, Rejected
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Case, load_lab
 from grader.model import Mnk, Plan, Verdict
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.sandbox.running import Completed, Limits, Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
@@ -117,7 +117,7 @@ def compiled(text: str, place: Path, compile_s: float = 20) -> building.Build:
     folder = place / "eve"
     folder.mkdir(exist_ok=True)
     (folder / "sgemm.cu").write_text(text)
-    return building.build(
+    return building.compile_submission(
         load_submission(folder),
         find_toolchain(),
         Sandbox.open(),
@@ -156,7 +156,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     declared = read_declarations(built, str(place / "eve"), sandbox)
 
     def recorded(kind: int, record_s: float) -> Plan | Rejected:
-        (outcome,) = record(
+        (outcome,) = record_plans(
             built,
             load_submission(place / "eve"),
             [Mnk(m=kind, n=8, k=8)],

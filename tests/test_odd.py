@@ -17,12 +17,12 @@ import pytest
 from grader.course.leaderboard import board_render as render
 from grader.course.leaderboard.ranking import make_boards, read_entries
 from grader.course.roster import read_roster
-from grader.errors import MachineError, StoreError, ToolchainError, UsageError
+from grader.errors import MachineError, StoreError, ToolchainError, UsageError, one_line
 from grader.grading.document import slurm_job
 from grader.model import Result, Verdict
 from grader.report.text import clean
 from grader.results import store
-from grader.submission.reading import NotAFileError, one_line, read
+from grader.submission.reading import NotAFileError, read
 from grader.toolchain import native
 from grader.toolchain.native import cache_folder, lock_folder, locked
 from tests.results import make_result

@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from grader.errors import Rejected
 from grader.model import Allocation, Dim3, Launch, Mnk, Plan
 from grader.toolchain.discovery import find_toolchain
-from ptxsim import SimLimits, SimOutcome, Simulator
+from ptxsim.errors import RefusedProgram
+from ptxsim.simulator import SimLimits, SimOutcome, Simulator
 from tests.fragments.generate import COUNT, VARIABLES, program
+from tests.kernels import engine
 
 FRAGMENTS = Path(__file__).parent / "fragments"
 NEAREST, DIRECTED = range(60), range(100, 120)  # seeds
@@ -79,7 +80,7 @@ def simulator(folder: Path, name: str, source: str, *flags: str) -> Simulator:
     target = folder / f"{name}.ptx"
     nvcc = [str(find_toolchain().nvcc), "-arch=sm_80", "-std=c++17", "-lineinfo", "-ptx", "-w"]
     subprocess.run([*nvcc, *flags, "-o", target, folder / f"{name}.cu"], check=True)
-    return Simulator(target.read_text(), folder)
+    return Simulator(target.read_text(), folder, engine())
 
 
 def launch(
@@ -234,7 +235,7 @@ def disagreement(fragments: Fragments, seed: int) -> str:
             grid=(-(-rows // 96), 1, 1),
             block=(96, 1, 1),
         )
-    except Rejected as refusal:
+    except RefusedProgram as refusal:
         return f"fragment {seed}: {refusal}"
     pointer = ctypes.c_void_p
     fragments.host[f"host_{seed}"](

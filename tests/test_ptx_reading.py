@@ -17,13 +17,14 @@ import numpy as np
 import pytest
 
 from grader.backends.probe import first_gpu_arch
-from grader.errors import Rejected
-from grader.model import Allocation, Launch, Mnk, Plan, Verdict
+from grader.model import Allocation, Launch, Mnk, Plan
 from grader.toolchain.discovery import find_toolchain
-from ptxsim import SimLimits, Simulator
+from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import PtxError, parse
 from ptxsim.frontend.interface import read_interface
 from ptxsim.lowering.variables import initial_bytes
+from ptxsim.simulator import SimLimits, Simulator
+from tests.kernels import engine
 from tests.ptx_oddities import ODDITIES, Odd
 
 NOWHERE = Path("/nowhere")
@@ -119,7 +120,7 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def simulator() -> Simulator:
-    return Simulator(module(), NOWHERE)
+    return Simulator(module(), NOWHERE, engine())
 
 
 @pytest.mark.parametrize("odd", READ, ids=lambda odd: odd.name)
@@ -282,20 +283,20 @@ def test_bounds_are_named() -> None:
     ids=["blocks", "loops"],
 )
 def test_kernels_too_large_to_simulate_are_refused_with_the_bound(body: str, words: str) -> None:
-    simulator = Simulator(HEADER + KERNEL + body + END, NOWHERE)
+    simulator = Simulator(HEADER + KERNEL + body + END, NOWHERE, engine())
     launch = Launch(
         kernel="k", grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, params=bytes(8), pointers=()
     )
     plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=(), operations=(launch,))
-    with pytest.raises(Rejected, match=words):
+    with pytest.raises(RefusedProgram, match=words):
         simulator.run(plan, {}, SimLimits(seconds=20))
 
 
 # --- who is to blame, and what the host may know
 
 
-def refusal(text: str) -> Rejected:
-    with pytest.raises(Rejected) as caught:
+def refusal(text: str) -> RefusedProgram:
+    with pytest.raises(RefusedProgram) as caught:
         read_interface(text, NOWHERE)
     return caught.value
 
@@ -303,13 +304,13 @@ def refusal(text: str) -> Rejected:
 def test_assembly_that_cannot_be_read_is_a_compile_error_at_its_line() -> None:
     text = KERNEL + ".loc 1 12 3\n// begin inline asm\n.loc 1 1;\n// end inline asm\n" + END
     error = refusal(text + '.file 1 "sgemm.cu"\n')
-    assert error.verdict is Verdict.CE
+    assert error.reason is Reason.ASSEMBLY
     assert str(error).startswith("sgemm.cu:12: the grader cannot read the PTX")
     assert [(f.file, f.line) for f in error.findings] == [("sgemm.cu", 12)]
 
 
 def test_what_nvcc_wrote_and_cannot_be_read_is_no_fault_of_the_submission() -> None:
-    assert refusal(KERNEL + ".novelty;" + END).verdict is Verdict.IE
+    assert refusal(KERNEL + ".novelty;" + END).reason is Reason.UNREADABLE
 
 
 def test_the_interface_of_a_module() -> None:

@@ -26,7 +26,7 @@ from grader.model import (
     SymbolWrite,
     Verdict,
 )
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
@@ -46,7 +46,7 @@ def submission() -> Submission:
 
 @pytest.fixture(scope="session")
 def built(submission: Submission) -> Build:
-    return building.build(
+    return building.compile_submission(
         submission,
         find_toolchain(),
         Sandbox.open(),
@@ -65,7 +65,7 @@ def recorded(built: Build, submission: Submission) -> Recorder:
     ) -> tuple[Plan | Rejected, ...]:
         sizes = [Mnk(m=scenario, n=N, k=K) for scenario in scenarios]
         sandbox = Sandbox.open(mode)  # type: ignore[arg-type]
-        return record(
+        return record_plans(
             built,
             submission,
             sizes,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.errors import Rejected
 from grader.model import Severity
-from ptxsim import SimOutcome
+from ptxsim.errors import RefusedProgram
+from ptxsim.simulator import SimOutcome
 from tests.kernels import run
 
 
@@ -620,7 +620,7 @@ extern "C" __global__ void k(float* a, float* b) {
 }
 """
     with pytest.raises(
-        Rejected, match=rf"vadd\.s32\.s32\.s32.*sgemm\.cu:{line_of(source, 'HERE')}"
+        RefusedProgram, match=rf"vadd\.s32\.s32\.s32.*sgemm\.cu:{line_of(source, 'HERE')}"
     ):
         run(source, [floats(1), floats(1)])
 
@@ -714,5 +714,5 @@ extern "C" __global__ void k(float* a, float* b, int n) {{
   {body}
 }}
 """
-    with pytest.raises(Rejected, match=rf"{says}.*sgemm\.cu:4"):
+    with pytest.raises(RefusedProgram, match=rf"{says}.*sgemm\.cu:4"):
         run(source, [floats(1), floats(1)], [1])

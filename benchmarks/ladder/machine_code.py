@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.ladder.variants import parse
 from benchmarks.machine import machine, table
-from grader.compile.building import build
+from grader.compile.building import compile_submission
 from grader.errors import Rejected
 from grader.performance.sass import disassemble, summarise
 from grader.sandbox.running import Sandbox
@@ -30,7 +30,7 @@ def rows(folder: Path, arch: str) -> list[list[str]]:
     """One for every kernel with a main loop."""
     toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
     try:
-        built = build(
+        built = compile_submission(
             load_submission(folder), toolchain, sandbox, arch=arch, compile_s=120, memory_mb=4096
         )
     except Rejected as error:

@@ -24,7 +24,7 @@ from grader.sandbox.children import started
 from grader.sandbox.meter import Meter
 from grader.sandbox.running import Limits, Sandbox
 
-_PACKAGES = tuple(Path(package.__file__).parent for package in (grader, ptxsim))
+_PACKAGES = tuple(Path(package.__path__[0]) for package in (grader, ptxsim))
 _IMPORTED = ("numpy", "msgspec", "yaml")  # by what runs in a cage, beside the standard library
 _MOST_BYTES = 64 << 20  # of answers, from one process
 _MOST_WORDS = 200  # characters of a worker's log that are shown

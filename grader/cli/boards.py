@@ -13,9 +13,8 @@ from rich.text import Text
 
 from grader.course.leaderboard.ranking import Board, make_boards, read_entries
 from grader.course.roster import Roster, moment, read_roster
-from grader.errors import StoreError, UsageError
+from grader.errors import StoreError, UsageError, one_line
 from grader.ladder.document import Ladder, shipped_ladders, stored_ladders
-from grader.submission.reading import one_line
 
 REFERENCE = Path("reference")
 

@@ -21,9 +21,9 @@ from grader.course.class_run.pool import lanes
 from grader.course.class_run.roll import call_roll
 from grader.course.leaderboard import board_render as render
 from grader.course.leaderboard.ranking import make_boards, read_entries
+from grader.errors import one_line
 from grader.labs.lab import Lab
 from grader.model import Verdict
-from grader.submission.reading import one_line
 
 _SKIPPED, _FAULT = 2, 3  # exit status
 

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.backends.probe import first_gpu_arch, gpu_names
+from grader.backends.simulator.engine_library import engine_library
 from grader.cli.scaffold import find_starter
 from grader.errors import GraderError
 from grader.grading.pipeline import Bench, grade
@@ -160,7 +161,7 @@ def _recorder() -> str:
 
 
 def _simulator() -> str:
-    load_engine()
+    load_engine(engine_library().compiled())
     return "compiled"
 
 

@@ -42,6 +42,7 @@ from grader.errors import (
     Rejected,
     StoreError,
     SubmissionError,
+    one_line,
 )
 from grader.grading.pipeline import Bench, grade, read_sources
 from grader.labs.lab import load_lab
@@ -51,7 +52,6 @@ from grader.report.text import clean
 from grader.results import store
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission, student_of
-from grader.submission.reading import one_line
 from grader.toolchain.discovery import find_toolchain
 
 _EPILOG = """\

@@ -11,7 +11,7 @@ from rich.text import Text
 from grader.cli import boards
 from grader.course.leaderboard import board_render as render
 from grader.course.leaderboard.pseudonyms import load_key, pseudonym
-from grader.submission.reading import one_line
+from grader.errors import one_line
 
 
 def run(arguments: list[str], console: Console) -> int:

@@ -14,15 +14,15 @@ from rich.text import Text
 from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.backends.simulator.device import read_declarations
-from grader.compile.building import build
+from grader.compile.building import compile_submission
 from grader.errors import MachineError, UsageError
 from grader.hardware import gpus
 from grader.labs.lab import load_lab
 from grader.model import Explanation, KernelCounts, Mnk, Plan
 from grader.performance.compare import compare, total
-from grader.performance.explanation import explain
+from grader.performance.explanation import explain_speed
 from grader.performance.profiler import Profile, find_ncu, profile
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.report.text import clean, kernel_name
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
@@ -43,7 +43,7 @@ def run(arguments: list[str], console: Console) -> int:
     toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
     submission = load_submission(options.submission)
     memory = lab.limits.memory_mb
-    built = build(
+    built = compile_submission(
         submission,
         toolchain,
         sandbox,
@@ -54,7 +54,7 @@ def run(arguments: list[str], console: Console) -> int:
     folder = str(submission.folder)
     declared = read_declarations(built, folder, sandbox, lab.limits)
     size = Mnk(m=options.size, n=options.size, k=options.size)
-    (plan,) = record(
+    (plan,) = record_plans(
         built,
         submission,
         [size],
@@ -67,7 +67,7 @@ def run(arguments: list[str], console: Console) -> int:
     if not isinstance(plan, Plan):
         raise plan
     card = gpus.find(gpu_names()[0])
-    why = explain(built, folder, plan, toolchain, sandbox, memory_mb=memory, gpu=card)
+    why = explain_speed(built, folder, plan, toolchain, sandbox, memory_mb=memory, gpu=card)
     if why is None or why.missing:
         missing = why.missing if why else "no nvdisasm; grade doctor says how to get it"
         raise MachineError(f"nothing to compare with: {missing}")

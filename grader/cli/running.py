@@ -17,13 +17,12 @@ from grader.course.class_run.class_worker import Kind, Report, Setup, Task
 from grader.course.class_run.pool import grade_all
 from grader.course.class_run.roll import Entrant
 from grader.course.leaderboard.ranking import Entry
-from grader.errors import Rejected, StoreError, SubmissionError, UsageError
+from grader.errors import Rejected, StoreError, SubmissionError, UsageError, one_line
 from grader.labs.lab import Lab
 from grader.report.terminal import verdict_text
 from grader.report.text import clean
 from grader.results import store
 from grader.submission.folder import load_listed
-from grader.submission.reading import one_line
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from rich.console import Console
 
 from grader.backends.probe import first_gpu_arch, gpu_names
-from grader.compile.building import build
+from grader.compile.building import compile_submission
 from grader.grading.pipeline import read_sources
 from grader.labs.lab import load_lab
 from grader.performance.sass import disassemble, summarise
@@ -28,7 +28,7 @@ def run(arguments: list[str], console: Console) -> int:
     lab = load_lab(options.lab)
     toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
     submission = load_submission(options.submission)
-    built = build(
+    built = compile_submission(
         submission,
         toolchain,
         sandbox,

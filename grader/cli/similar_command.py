@@ -13,11 +13,11 @@ from grader.cli.boards import skipped
 from grader.course.class_run.roll import Entrant, call_roll
 from grader.course.similar.comparison import TOO_LONG, Work, comparable, find_pairs
 from grader.course.similar.similar_render import html, terminal
-from grader.errors import Rejected, SubmissionError, UsageError
+from grader.errors import Rejected, SubmissionError, UsageError, one_line
 from grader.grading.pipeline import read_sources
 from grader.results import store
 from grader.submission.folder import load_listed
-from grader.submission.reading import one_line, read
+from grader.submission.reading import read
 
 _PRIVATE = 0o600  # names beside sources: for the instructor's eyes only
 _GIVEN = ("starter", "reference")  # what every student may use

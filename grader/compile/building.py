@@ -40,7 +40,7 @@ from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import cache_folder, cache_limit
 from ptxsim.frontend import LIBRARY_CALLS
 
-__all__ = ["build", "coloured"]
+__all__ = ["coloured", "compile_submission"]
 
 _MANGLED_INTERFACE = "_Z10run_customIfE"
 _MAX_KERNELS = 1000
@@ -56,7 +56,7 @@ class _Card(Record):
     seconds: float
 
 
-def build(
+def compile_submission(
     submission: Submission,
     toolchain: Toolchain,
     sandbox: Sandbox,

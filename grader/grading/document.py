@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from grader.backends.protocol import PlannedCase
-from grader.errors import MachineError
+from grader.errors import MachineError, one_line
 from grader.model import (
     Build,
     BuildInfo,
@@ -16,7 +16,6 @@ from grader.model import (
     Launch,
     SlurmInfo,
 )
-from grader.submission.reading import one_line
 
 
 def build_info(built: Build) -> BuildInfo:

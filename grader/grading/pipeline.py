@@ -16,7 +16,7 @@ import msgspec
 import grader
 from grader.backends.protocol import Progress
 from grader.backends.simulator.device import CpuDevice
-from grader.errors import MachineError, OutOfTime, Rejected
+from grader.errors import MachineError, OutOfTime, Rejected, one_line
 from grader.grading.document import slurm_job
 from grader.grading.stages import Bench, Ran, run, run_on_gpu
 from grader.ladder.standing import standing
@@ -33,7 +33,6 @@ from grader.model import (
     Verdict,
 )
 from grader.submission.folder import load_listed, load_submission, student_of
-from grader.submission.reading import one_line
 
 __all__ = ["Bench", "Graded", "grade", "read_sources"]
 

@@ -12,7 +12,7 @@ import msgspec
 from grader.backends.gpu.device import GpuDevice
 from grader.backends.protocol import CaseOutcome, PlannedCase, Progress, refused
 from grader.backends.simulator.device import CpuDevice
-from grader.compile.building import build
+from grader.compile.building import compile_submission
 from grader.errors import GraderError, MachineError, OutOfTime, Rejected
 from grader.grading.document import build_info, launches_of
 from grader.hardware import gpus
@@ -37,8 +37,8 @@ from grader.model import (
     Verdict,
 )
 from grader.performance import sass
-from grader.performance.explanation import explain
-from grader.record.recording import record
+from grader.performance.explanation import explain_speed
+from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import Toolchain
 from ptxsim.frontend.interface import Interface
@@ -74,7 +74,7 @@ class Ran(Record):
 def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progress) -> Ran:
     lab = bench.lab
     progress("compiling", "")
-    built = build(
+    built = compile_submission(
         submission,
         bench.toolchain,
         bench.sandbox,
@@ -115,7 +115,7 @@ def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress
         reader = ending.enter_context(CpuDevice(bench.sandbox, lab.limits))
         simulated = pool.submit(_simulated, submission, bench, device)
         progress("compiling", "")
-        built = build(
+        built = compile_submission(
             submission,
             bench.toolchain,
             bench.sandbox,
@@ -195,7 +195,7 @@ def _explained(
         _, planned = _record(built, declared, submission, [largest], bench)
         if not planned:
             return None
-        return explain(
+        return explain_speed(
             built,
             str(submission.folder),
             planned[0].plan,
@@ -223,7 +223,7 @@ def _record(
     bench: Bench,
 ) -> tuple[list[CaseOutcome], list[PlannedCase]]:
     """The cases that recording refused, and the others with their plans."""
-    plans = record(
+    plans = record_plans(
         built,
         submission,
         [case.size for case in cases],

@@ -8,13 +8,7 @@ not apply.
 
 from __future__ import annotations
 
-from grader.model.base import (
-    Dim3,
-    Mnk,
-    Record,
-    Severity,
-    Verdict,
-)
+from grader.model.base import Verdict
 from grader.model.explanation import (
     Advice,
     Bound,
@@ -29,20 +23,6 @@ from grader.model.explanation import (
     Tile,
     Traffic,
     Waiting,
-)
-from grader.model.findings import (
-    Finding,
-    LineCount,
-    Thread,
-)
-from grader.model.plan import (
-    Allocation,
-    Copy,
-    Launch,
-    Memset,
-    Plan,
-    PointerSlot,
-    SymbolWrite,
 )
 from grader.model.result import (
     SCHEMA,
@@ -68,12 +48,23 @@ from grader.model.result import (
     Timing,
     Watched,
 )
-from grader.model.work import (
-    Build,
-    KernelInfo,
+from grader.model.work import Build, KernelInfo, SourceFile, Submission
+from ptxsim.records import (
+    Allocation,
+    Copy,
+    Dim3,
+    Finding,
     KernelParam,
-    SourceFile,
-    Submission,
+    Launch,
+    LineCount,
+    Memset,
+    Mnk,
+    Plan,
+    PointerSlot,
+    Record,
+    Severity,
+    SymbolWrite,
+    Thread,
 )
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.model.base import Dim3, Mnk, Record
+from ptxsim.records import Dim3, Mnk, Record
 
 
 class OpcodeCount(Record):

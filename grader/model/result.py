@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from grader.model.base import Dim3, Record, Verdict
+from grader.model.base import Verdict
 from grader.model.explanation import Explanation
-from grader.model.findings import Finding, LineCount
 from grader.model.work import KernelInfo, SourceFile
+from ptxsim.records import Dim3, Finding, LineCount, Record
 
 SCHEMA = "sgemm-grader/result"
 SCHEMA_VERSION = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from grader.model.base import Record
+from ptxsim.records import Record
 
 
 class SourceFile(Record):
@@ -22,11 +22,6 @@ class Submission(Record):
     files: tuple[SourceFile, ...]  # sorted by name; what the build may see
     contents: Mapping[str, bytes]  # of ``files`` by name: what is compiled, hashed and shown
     sha256: str  # over names and contents of ``files``
-
-
-class KernelParam(Record):
-    offset: int  # bytes from the start of the parameter block
-    size: int  # bytes
 
 
 class KernelInfo(Record):

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from grader.backends.process import Cage, WorkerProcess
+from grader.backends.simulator.engine_library import engine_library
 from grader.errors import GraderError, MachineError
 from grader.hardware import gpus
 from grader.hardware.gpus import Gpu
@@ -38,11 +39,10 @@ from grader.performance.sass import Function, disassemble, main_loop_code, summa
 from grader.sandbox.meter import Starved, TookTooLong
 from grader.sandbox.running import Limits, Sandbox
 from grader.toolchain.discovery import Toolchain
-from ptxsim import LaunchSample
-from ptxsim.engine import engine_library
 from ptxsim.frontend import ptx_text
+from ptxsim.sampling import LaunchSample
 
-__all__ = ["explain"]
+__all__ = ["explain_speed"]
 
 _WORKER = (sys.executable, "-m", "grader.performance.sampling_worker")
 _SAMPLE_SECONDS = 1.0
@@ -53,7 +53,7 @@ _THREADS = 8
 _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 
 
-def explain(
+def explain_speed(
     build: Build,
     source_root: str,
     plan: Plan,

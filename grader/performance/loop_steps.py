@@ -13,7 +13,7 @@ from grader.performance.join import executions, scale
 from grader.performance.route import round_trip
 from grader.performance.sass import Function, Instruction, ffma_reads
 from grader.performance.serial import LATENCY, OTHER_LATENCY
-from ptxsim import LaunchSample
+from ptxsim.sampling import LaunchSample
 
 _SECTOR = 32  # bytes
 # A load of 16 bytes a lane in two wavefronts takes 26 cycles on an H200, where 4 bytes take 23:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.model import Plan, Record
-from ptxsim import LaunchSample
+from ptxsim.sampling import LaunchSample
 
 
 class Question(Record):

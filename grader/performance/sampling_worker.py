@@ -18,8 +18,9 @@ from grader.backends.simulator.simulation_worker import listen
 from grader.errors import GraderError
 from grader.performance.sampling_messages import Answer, NoAnswer, Question, Reply
 from grader.sandbox import seccomp
-from ptxsim import Sampler
 from ptxsim.engine import Engine, load_engine
+from ptxsim.errors import EngineError, RefusedProgram
+from ptxsim.sampling import Sampler
 
 
 def main() -> None:
@@ -41,7 +42,7 @@ def _answer(question: Question, engine: Engine) -> Reply:
         return Answer(samples=sampler.sample(question.plan, question.seconds))
     except MemoryError:
         return NoAnswer(message="A, B and C of this size need more memory than the lab allows")
-    except GraderError as error:
+    except (GraderError, EngineError, RefusedProgram) as error:
         return NoAnswer(message=str(error))
 
 

@@ -3,7 +3,7 @@
 Each matrix of each launch gets a key of 256 bits from the operating system, drawn when the launch
 before has ended. Word i of the key stream makes element i. The stream is that of RFC 8439 with
 nonce 0, the counter from 0 and 12 rounds for its 20: no attack is known on more than 7, and a GPU
-makes inputs in every repetition. ``devices/gpu/checks.cu`` computes the same bits there.
+makes inputs in every repetition. ``backends/gpu/checks.cu`` computes the same bits there.
 
 A kernel sees its inputs, which show 23 of the 32 bits of each word, and at worst the keys of
 matrices that exist already. Neither says anything about a key that has not been drawn yet.

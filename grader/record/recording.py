@@ -38,7 +38,7 @@ from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import compile_native
 from ptxsim.frontend.interface import Interface
 
-__all__ = ["Target", "prepare_recorder", "record", "target_for"]
+__all__ = ["Target", "prepare_recorder", "record_plans", "target_for"]
 
 _SOURCES = Path(__file__).parent / "cudart"
 _HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
@@ -86,7 +86,7 @@ def prepare_recorder(toolchain: Toolchain) -> Path:
     return compile_native("recorder", sorted(_SOURCES.glob("*.cpp")), shared=False, flags=flags)
 
 
-def record(
+def record_plans(
     build: Build,
     submission: Submission,
     sizes: Sequence[Mnk],

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
+from grader.errors import one_line
 from grader.model import Advice, CaseResult, Finding, LineCount, Record, Result, Severity, Verdict
 from grader.report import charts, text
 from grader.report.groups import neighbours
@@ -14,7 +15,6 @@ from grader.report.measurement import measurements
 from grader.report.page import page
 from grader.report.source import Highlighter, Line
 from grader.report.why import advice_sentence, answers
-from grader.submission.reading import one_line
 
 _MAX_BYTES = 500_000
 _NAME = 200  # characters of names a student chose

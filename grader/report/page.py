@@ -7,8 +7,8 @@ from functools import cache
 import jinja2
 from markupsafe import Markup
 
+from grader.errors import one_line
 from grader.report.text import clean
-from grader.submission.reading import one_line
 
 
 @cache

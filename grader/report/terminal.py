@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.compile.building import coloured
+from grader.errors import one_line
 from grader.model import CaseResult, Finding, Result, Severity, Verdict
 from grader.report import text
 from grader.report.groups import CONTEXT, neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
 from grader.report.why import advice_sentence, limit
-from grader.submission.reading import one_line
 
 _MISMATCHES = 3  # sizes whose first wrong element is told; the document has the others
 _PICTURES = 1  # tile maps shown, of the largest C; more say nothing new

@@ -16,9 +16,9 @@ from typing import TypeVar
 
 import msgspec
 
-from grader.errors import StoreError
+from grader.errors import StoreError, one_line
 from grader.model import SCHEMA, SCHEMA_VERSION, Record, Result
-from grader.submission.reading import one_line, read
+from grader.submission.reading import read
 
 _Document = TypeVar("_Document")
 _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8

@@ -2,7 +2,7 @@
 
 Compilers need processes and files, nothing else: no network beyond local sockets, no other
 namespace, no look into another process, none of the doors into the kernel. The recorder's children,
-which run the students' host code, close more behind themselves (record/recorder/child.cpp). The
+which run the students' host code, close more behind themselves (record/cudart/child.cpp). The
 processes that interpret device code have everything they need before they see any of it:
 ``lock_down`` leaves them memory, threads, clocks and the pipes that they have.
 """

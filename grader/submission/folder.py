@@ -14,9 +14,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from grader.errors import Rejected, SubmissionError
+from grader.errors import Rejected, SubmissionError, one_line
 from grader.model import SourceFile, Submission, Verdict
-from grader.submission.reading import NotAFileError, one_line, open_folder, read
+from grader.submission.reading import NotAFileError, open_folder, read
 
 MAIN = "sgemm.cu"
 _SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl")

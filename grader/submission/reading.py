@@ -30,13 +30,6 @@ class NotAFileError(OSError):
         super().__init__(0, why)
 
 
-def one_line(name: object) -> str:
-    """A path or name as it can stand in any message: what is not printable is escaped (``\\n``)."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(name)
-    )
-
-
 def open_folder(name: str | Path, parent: int | None = None) -> int:
     """A descriptor of a folder that is no link. Raises NotAFileError or another OSError."""
     try:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from grader.model import Finding, Severity
 from ptxsim.findings.sighting import Scene, Sighting
 from ptxsim.frontend import Instruction, Module
+from ptxsim.records import Finding, Severity
 
 # As engine.hpp's EventKind numbers them.
 (

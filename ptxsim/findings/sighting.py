@@ -9,10 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
-from grader.model import Dim3
 from ptxsim.frontend import Location
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
 from ptxsim.lowering.program import Program
+from ptxsim.records import Dim3
 
 _SPACES = {
     GLOBAL: "global",

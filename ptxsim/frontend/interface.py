@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.model import KernelParam, Record
 from ptxsim.frontend import Function, Module, read_module
+from ptxsim.records import KernelParam, Record
 
 _MAX_THREADS = 1024
 
@@ -36,7 +36,7 @@ class Interface(Record):
 
 
 def read_interface(ptx: str, source_root: Path) -> Interface:
-    """Raises Rejected for PTX that cannot be read."""
+    """Raises RefusedProgram for PTX that cannot be read."""
     return interface(read_module(ptx, source_root))
 
 

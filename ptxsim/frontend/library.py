@@ -3,13 +3,13 @@
 The driver formats what a kernel prints in the host process, from a format that the student wrote:
 on an H200 (driver 580.159.04, 2026-11-21) a wild format killed the process that measures. So a
 build defines these functions itself, and on a GPU they print nothing. The simulator has its own
-(``sim/engine/print.cpp``) and takes calls of these names for calls of those.
+(``ptxsim/engine/print.cpp``) and takes calls of these names for calls of those.
 """
 
 from __future__ import annotations
 
-from grader.model import Record
 from ptxsim.frontend.records import Function, Instruction, Module
+from ptxsim.records import Record
 
 
 class _Stub(Record):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.errors import Rejected
-from grader.model import Finding, Severity, Verdict
+from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend.library import taken_names
 from ptxsim.frontend.reader import parse
 from ptxsim.frontend.records import Module, PtxError
+from ptxsim.records import Finding, Severity
 
 _ASSEMBLY = "// begin inline asm"  # nvcc writes it before what asm() holds
 
@@ -22,8 +22,8 @@ def ptx_text(path: Path) -> str:
 def read_module(ptx: str, source_root: Path) -> Module:
     """The module, in which source paths are relative to ``source_root``.
 
-    Raises Rejected: with CE where inline assembly must be the cause, else with IE, for then nvcc
-    wrote something that this grader does not know yet.
+    Raises RefusedProgram: ASSEMBLY where inline assembly must be the cause, else UNREADABLE, for
+    then nvcc wrote something that is not known here yet.
     """
     try:
         module = parse(ptx, source_root)
@@ -32,16 +32,16 @@ def read_module(ptx: str, source_root: Path) -> Module:
     taken = taken_names(module)
     if taken:
         message = f"{taken[0]} is a function of CUDA's; give yours another name"
-        raise Rejected(Verdict.CE, message)
+        raise RefusedProgram(Reason.ASSEMBLY, message)
     return module
 
 
-def _refusal(error: PtxError, assembly: bool) -> Rejected:
+def _refusal(error: PtxError, assembly: bool) -> RefusedProgram:
     place = error.location if error.location is not None and error.location.inside else None
     where = f"{place.file}:{place.line}: " if place else ""
     if not assembly:
-        return Rejected(
-            Verdict.IE, f"{where}the grader cannot read what nvcc made of this: {error}"
+        return RefusedProgram(
+            Reason.UNREADABLE, f"{where}the grader cannot read what nvcc made of this: {error}"
         )
     message = (
         f"the grader cannot read the PTX that inline assembly makes here ({error}); "
@@ -54,4 +54,4 @@ def _refusal(error: PtxError, assembly: bool) -> Rejected:
         file=place.file if place else None,
         line=place.line if place else None,
     )
-    return Rejected(Verdict.CE, where + message, (finding,))
+    return RefusedProgram(Reason.ASSEMBLY, where + message, (finding,))

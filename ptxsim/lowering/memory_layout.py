@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from grader.errors import Rejected
-from grader.model import Verdict
+from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import LIBRARY_CALLS, Function, Instruction, Module, Variable
 from ptxsim.lowering.operation import Constant, UnsupportedInstruction
 
@@ -40,8 +39,10 @@ def align_up(value: int, to: int) -> int:
     return (value + to - 1) // to * to
 
 
-def too_large(what: str, of: str) -> Rejected:
-    return Rejected(Verdict.IE, f"{what} has more {of} than the simulator takes; grade it on a GPU")
+def too_large(what: str, of: str) -> RefusedProgram:
+    return RefusedProgram(
+        Reason.TOO_LARGE, f"{what} has more {of} than the simulator takes; grade it on a GPU"
+    )
 
 
 def callees(function: Function) -> list[str]:
@@ -130,8 +131,8 @@ class Layout:
         for variable in function.variables:
             if variable.space == "local":
                 if variable.size > _MOST_LOCAL:
-                    raise Rejected(
-                        Verdict.RE,
+                    raise RefusedProgram(
+                        Reason.UNSOUND,
                         f"{function.name} has {variable.size} bytes of local memory per thread in "
                         f"one array; CUDA allows {_MOST_LOCAL}",
                     )
@@ -186,8 +187,8 @@ def _check_alignment(variables: list[Variable]) -> None:
     for variable in variables:
         align = variable.align
         if variable.size < 0 or not 0 < align <= _MOST_ALIGN or align & (align - 1):
-            raise Rejected(
-                Verdict.IE,
+            raise RefusedProgram(
+                Reason.UNREADABLE,
                 f"the simulator cannot read the PTX: {variable.name} is aligned to {align} bytes, "
                 f"which is no power of two up to {_MOST_ALIGN}",
             )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from grader.model import Finding, Launch, Plan
 from ptxsim.findings.events import instruction_note
 from ptxsim.frontend import Instruction, Module
 from ptxsim.lowering.program import reachable_functions
+from ptxsim.records import Finding, Launch, Plan
 
 _TENSOR_CORE = ("mma.", "wmma.", "wgmma.", "tcgen05.")
 

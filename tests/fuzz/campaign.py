@@ -13,8 +13,9 @@ from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
 
+from grader.backends.simulator.engine_library import engine_library
 from grader.toolchain.discovery import find_host_compiler
-from ptxsim.engine import engine_library, load_engine
+from ptxsim.engine import load_engine
 from tests.fuzz.cases import make_case, run_case
 from tests.fuzz.worker import SANITISED
 
@@ -59,7 +60,7 @@ def run_campaign(seed: int, minutes: float, processes: int = 2) -> Campaign:
 
 def repeat(seed: int, number: int) -> str:
     """One case, with the engine that grades; for a debugger."""
-    return run_case(make_case(seed, number), load_engine())
+    return run_case(make_case(seed, number), load_engine(engine_library().compiled()))
 
 
 def _keep_at_it(campaign: Campaign, seed: int, first: int, step: int, until: float) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from grader.errors import Rejected
 from grader.model import Plan
-from ptxsim import SimLimits, Simulator
 from ptxsim.engine import Engine
+from ptxsim.errors import RefusedProgram
+from ptxsim.simulator import SimLimits, Simulator
 from tests.fuzz.mutate import mutate_plan, mutate_ptx
 
 SEEDS = Path(__file__).parent / "seeds"
@@ -63,8 +63,8 @@ def run_case(case: Case, engine: Engine) -> str:
     try:
         simulator = Simulator(case.ptx, Path("/nowhere"), engine)
         outcome = simulator.run(plan, _buffers(plan), _LIMITS)
-    except Rejected as refusal:
-        return f"refused {refusal.verdict.name}"
+    except RefusedProgram as refusal:
+        return f"refused {refusal.reason.name}"
     except MemoryError:
         return "out of memory"
     outcome.printed.encode()

@@ -9,7 +9,7 @@ import msgspec
 
 from grader.errors import Rejected
 from grader.model import Mnk
-from grader.record.recording import record
+from grader.record.recording import record_plans
 from grader.submission.folder import load_submission
 from tests import test_fixtures
 from tests.explained import built
@@ -48,7 +48,7 @@ def main() -> None:
     bench = test_fixtures.bench()
     for folder in _FOLDERS:
         build = built(folder, "sm_90")
-        plan = record(
+        plan = record_plans(
             build,
             load_submission(folder),
             [_SIZE],

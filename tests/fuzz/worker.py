@@ -11,7 +11,8 @@ import sys
 import time
 import traceback
 
-from ptxsim.engine import engine_library, load_engine
+from grader.backends.simulator.engine_library import engine_library
+from ptxsim.engine import load_engine
 from tests.fuzz.cases import make_case, run_case
 
 SANITISED = (

@@ -20,6 +20,7 @@ import msgspec
 import grader
 from grader.backends.process import Cage, WorkerProcess
 from grader.backends.protocol import CaseOutcome, PlannedCase, Progress, refused
+from grader.backends.simulator.engine_library import engine_library
 from grader.backends.simulator.simulation_messages import (
     Declared,
     Done,
@@ -40,12 +41,11 @@ from grader.model import Build, Finding, Plan, Verdict
 from grader.sandbox.children import started
 from grader.sandbox.meter import FellAsleep, Starved, TookTooLong
 from grader.sandbox.running import Limits, Sandbox
-from ptxsim.engine import engine_library
 from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
 
 _WORKER = (sys.executable, "-m", "grader.backends.simulator.simulation_worker")
-_COMPILE_ENGINE = (sys.executable, "-m", "ptxsim.engine")
+_COMPILE_ENGINE = (sys.executable, "-m", "grader.backends.simulator.engine_library")
 _READ_SECONDS = 20.0  # CPU; a module as large as a compiler makes takes less than one
 _GRACE_SECONDS = 60.0  # CPU, beyond the lab's own limits: inputs and verification
 _THREADS = 32  # a worker's, and those of a library that it did not ask for

@@ -1,4 +1,4 @@
-"""The process that simulates: ``python -m grader.backends.simulator.simulation_worker ENGINE``, one per grade.
+"""The process that simulates: one per grade, ``python -m`` this module with the engine's path.
 
 It reads requests (messages.py), a line of JSON each, on stdin and answers on what was its stdout.
 stdin stays open until the grader is satisfied: when it closes, so does this process.
@@ -25,6 +25,7 @@ import numpy.random  # now: later no file can be opened
 from numpy.typing import NDArray
 
 from grader.backends.protocol import CaseOutcome, PlannedCase, refused
+from grader.backends.simulator.refusals import rejected
 from grader.backends.simulator.simulation_messages import (
     Declared,
     Done,
@@ -43,9 +44,10 @@ from grader.model import Finding, Mnk, Plan, Severity, Verdict
 from grader.problems import product as verify
 from grader.problems.inputs import Floats, make_inputs
 from grader.sandbox import seccomp
-from ptxsim import SimLimits, SimOutcome, Simulator
 from ptxsim.engine import Engine, load_engine
+from ptxsim.errors import EngineError, RefusedProgram
 from ptxsim.frontend.interface import Interface
+from ptxsim.simulator import SimLimits, SimOutcome, Simulator
 
 _PRINTED_CHARACTERS = 2000
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
@@ -87,7 +89,7 @@ def main(
         replies = _Replies(stream)
         try:
             engine = prepare()
-        except GraderError as error:
+        except (GraderError, EngineError) as error:
             replies.send(Failed(message=str(error)))
             return
         seccomp.lock_down()
@@ -107,9 +109,9 @@ def main(
                     case Job():
                         assert simulator
                         _serve(request, simulator, replies)
-            except Rejected as refusal:
-                replies.send(Refused.of(refusal))
-            except GraderError as error:
+            except RefusedProgram as refusal:
+                replies.send(Refused.of(rejected(refusal)))
+            except (GraderError, EngineError) as error:
                 replies.send(Failed(message=str(error)))
             except MemoryError:
                 replies.send(_too_large(request))
@@ -177,8 +179,8 @@ def run_case(simulator: Runs, case: PlannedCase, seconds: float, memory: int) ->
     buffers = {0: _bytes(given["A"][1]), 1: _bytes(given["B"][1]), 2: _bytes(c)}
     try:
         seen = simulator.run(case.plan, buffers, SimLimits(seconds=seconds))
-    except Rejected as refusal:
-        return refused(case.id, size, refusal)
+    except RefusedProgram as refusal:
+        return refused(case.id, size, rejected(refusal))
     except MemoryError:
         if _PER_BYTE * (a.nbytes + b.nbytes + c.nbytes) + _INTERPRETER > memory:
             raise

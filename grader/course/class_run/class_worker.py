@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Literal
 
-from grader.compile.building import build
+from grader.compile.building import compile_submission
 from grader.errors import GraderError, Rejected
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import load_lab
@@ -131,7 +131,7 @@ def _compile(task: Task, bench: Bench) -> None:
     with contextlib.suppress(Rejected):  # the grading will say so
         submission = load_listed(task.source, task.student)
         for arch in dict.fromkeys((bench.gpu_arch or simulated, simulated)):
-            build(
+            compile_submission(
                 submission,
                 bench.toolchain,
                 bench.sandbox,

@@ -16,10 +16,10 @@ from typing import Any
 import yaml
 
 from grader.course.roster import moment
-from grader.errors import UsageError
+from grader.errors import UsageError, one_line
 from grader.model import Record
 from grader.submission.folder import MAIN
-from grader.submission.reading import one_line, read
+from grader.submission.reading import read
 
 METADATA = "submission_metadata.yml"
 _CREATED = re.compile(

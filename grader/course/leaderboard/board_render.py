@@ -14,9 +14,9 @@ from rich.text import Text
 
 from grader.course.leaderboard.ranking import Board, Row, order
 from grader.course.roster import Roster
+from grader.errors import one_line
 from grader.report.charts import sparkline
 from grader.report.page import page
-from grader.submission.reading import one_line
 
 _SPARKS = "▁▂▃▄▅▆▇█"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")

@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.course.similar.comparison import Pair, Side, Work
+from grader.errors import one_line
 from grader.model import Record
 from grader.report.page import page
 from grader.report.source import Highlighter, Line
-from grader.submission.reading import one_line
 
 CAUTION = (
     "Similarity is no proof: read both before you judge. It does not say who had it first, and "

@@ -41,7 +41,7 @@ std::string triple(dim3 d) {
   return "[" + number(d.x) + "," + number(d.y) + "," + number(d.z) + "]";
 }
 
-// Bounds are named in grader/record/bounds.py, which hands them to the compiler.
+// Bounds are named in grader/record/plan_bounds.py, which hands them to the compiler.
 void bounded(size_t count, size_t most, const std::string& before, const std::string& after) {
   if (count > most) refuse("RE", "run_custom " + before + " " + number(most) + " " + after + " in one call");
 }

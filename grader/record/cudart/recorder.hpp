@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-// The device that the submission is graded for; see grader/record/targets.py for the units.
+// The device that the submission is graded for; see grader/hardware/targets.py for the units.
 struct Target {
   std::string name;
   int major, minor, multiprocessors, threads_per_multiprocessor, blocks_per_multiprocessor;

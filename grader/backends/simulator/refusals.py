@@ -1,0 +1,19 @@
+"""What the simulator refuses → the verdict that a student gets."""
+
+from __future__ import annotations
+
+from grader.errors import Rejected
+from grader.model import Verdict
+from ptxsim.errors import Reason, RefusedProgram
+
+_VERDICTS = {
+    Reason.UNREADABLE: Verdict.IE,
+    Reason.ASSEMBLY: Verdict.CE,
+    Reason.UNSUPPORTED: Verdict.IE,
+    Reason.TOO_LARGE: Verdict.IE,
+    Reason.UNSOUND: Verdict.RE,
+}
+
+
+def rejected(refusal: RefusedProgram) -> Rejected:
+    return Rejected(_VERDICTS[refusal.reason], str(refusal), refusal.findings)

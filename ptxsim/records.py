@@ -1,0 +1,159 @@
+"""What goes into the simulator and what comes out: launch plans, findings, counts.
+
+Every record is immutable, keyword-only and strict about unknown fields.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:  # Python 3.10 has none, and at run time it does nothing
+
+    def dataclass_transform(**_options):
+        return lambda cls: cls
+
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of every record: immutable, keyword-only, strict about unknown fields."""
+
+
+class Severity(str, Enum):
+    ERROR = "error"  # the program is wrong, whatever the values came out as
+    WARNING = "warning"  # legal, but likely not meant
+    NOTE = "note"  # for the instructor; never changes a score
+
+
+class Mnk(Record, array_like=True):
+    """One problem size."""
+
+    m: int
+    n: int
+    k: int
+
+    def __str__(self) -> str:
+        return f"{self.m}×{self.n}×{self.k}"
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of one product: 2·M·N·K."""
+        return 2 * self.m * self.n * self.k
+
+
+class KernelParam(Record):
+    offset: int  # bytes from the start of the parameter block
+    size: int  # bytes
+
+
+class Allocation(Record):
+    """A device allocation, at the address that the recorder gave it. A GPU maps its memory there,
+    except for symbols, which lie where the driver loads them."""
+
+    name: str  # "A", "B", "C", "workspace 1", …, or the symbol
+    address: int
+    size: int  # bytes
+    symbol: str | None = None  # mangled name when this is a __device__ variable, not an allocation
+
+
+class PointerSlot(Record):
+    """A device pointer in what a launch or a symbol write passes. Any eight bytes may hold one."""
+
+    offset: int  # bytes into Launch.params or SymbolWrite.data
+    allocation: int  # index into Plan.allocations
+    delta: int  # bytes from the allocation's start; may be negative or past its end
+
+
+class Launch(Record, tag="launch"):
+    kernel: str  # mangled name
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int  # dynamic
+    params: bytes  # raw parameter block, laid out as the PTX .entry says
+    pointers: tuple[PointerSlot, ...]
+    carveout: int = -1  # preferred shared-memory carve-out in percent; -1 is the driver's choice
+
+
+class Memset(Record, tag="memset"):
+    allocation: int
+    delta: int
+    value: int  # byte
+    size: int  # bytes
+
+
+class Copy(Record, tag="copy"):
+    """Device to device."""
+
+    source: int
+    source_delta: int
+    target: int
+    target_delta: int
+    size: int
+
+
+class SymbolWrite(Record, tag="symbol"):
+    """cudaMemcpyToSymbol: bytes written into a __device__ or __constant__ variable."""
+
+    symbol: str  # mangled name
+    delta: int
+    data: bytes
+    pointers: tuple[PointerSlot, ...] = ()
+
+
+class Plan(Record):
+    """Everything one call of run_custom asked the device to do, in order.
+
+    ``allocations`` begins with A, B, C. Streams are serialised: order is program order.
+    """
+
+    size: Mnk
+    allocations: tuple[Allocation, ...]
+    operations: tuple[Launch | Memset | Copy | SymbolWrite, ...]
+
+
+class Thread(Record):
+    """A place in the launch grid."""
+
+    block: Dim3
+    thread: Dim3
+
+
+class Finding(Record):
+    """One thing worth saying about the student's code, with the place it points at.
+
+    kind is one of: out-of-bounds, misaligned, race, uninitialized-read, barrier-divergence,
+    endless-loop, bank-conflict, uncoalesced, spill, tensor-core, input-modified, canary,
+    bad-launch, impossible-time, untimed-work, forbidden-call, host-crash, unsupported,
+    relocated.
+    """
+
+    kind: str
+    severity: Severity
+    message: str  # one sentence a student understands
+    file: str | None = None  # inside the submission where possible
+    line: int | None = None
+    block: Dim3 | None = None
+    thread: Dim3 | None = None
+    count: int = 1  # how many times it happened
+
+
+class LineCount(Record):
+    """What one source line did in one run of the simulator, summed over all threads."""
+
+    file: str
+    line: int
+    instructions: int  # warp instructions issued
+    flops: int  # thread-level floating-point operations, FMA = 2
+    global_requests: int  # warp-level global loads and stores
+    global_sectors: int  # 32-byte sectors those requests touched
+    global_bytes: int  # bytes the active threads asked for
+    shared_requests: int
+    shared_wavefronts: int  # PTX level: ptxas may merge requests
+    shared_bytes: int
