@@ -193,7 +193,7 @@ def test_what_cannot_be_explained_costs_a_line_and_no_verdict(
         raise MachineError("the recorder does not run to its end: status None")
 
     bench = msgspec.structs.replace(test_fixtures.bench(), explain=True)
-    monkeypatch.setattr(stages, "record", dies_the_second_time)
+    monkeypatch.setattr(stages, "record_plans", dies_the_second_time)
     said: list[str] = []
     result = grade(ALICE, bench, lambda stage, detail: said.append(f"{stage} {detail}")).result
 
