@@ -1,6 +1,6 @@
 """Everything the grader raises on purpose.
 
-    GraderError                 caught once, in cli.main
+    GraderError                 caught once, in cli/entry.py
     ├── UsageError              exit 2: the command line or a path is wrong
     │   ├── LabError            exit 2: lab.yaml is wrong; names file and field
     │   └── SubmissionError     exit 2: there is no folder to grade

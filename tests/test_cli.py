@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.cli import main
 from grader.model import Verdict
 from grader.results import store
 from tests.results import RACE, WRONG, make_result
@@ -272,6 +274,52 @@ def test_help_and_version(place: Path) -> None:
 
 
 # --- the other commands ------------------------------------------------------------------------
+
+
+COMMANDS = sorted(
+    path.name.removesuffix("_command.py") for path in (ROOT / "grader/cli").glob("*_command.py")
+)
+
+
+def test_help_lists_every_command(place: Path) -> None:
+    done = run("--help", cwd=place)
+    listed = re.findall(r"^    ([a-z]+)  ", done.stdout, re.MULTILINE)
+    assert sorted([*listed, "grade"]) == COMMANDS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [] if name == "grade" else [name]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--help"])
+    told = capsys.readouterr()
+    assert ended.value.code == 0
+    assert told.out.startswith(" ".join(["usage: grade", *words, "[-h]"]))
+    usage, description, _options = told.out.split("\n\n", 2)
+    assert description.strip() and "None" not in usage + description
+
+
+def test_a_wrong_option_shows_the_usage_of_its_command(place: Path) -> None:
+    done = run("sass", "x", "--colour", cwd=place)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: grade sass")
+    assert "grade sass: error: unrecognized arguments: --colour" in done.stderr
+
+
+def test_a_command_loads_only_what_it_needs(place: Path) -> None:
+    look = (
+        "import sys; from grader.cli import main; main(['new', 'x']); print('numpy' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", look],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "False\n"
 
 
 def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:

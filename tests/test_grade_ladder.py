@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from grader.cli import main as cli
+from grader.cli import entry as cli
 from grader.cli.boards import known_ladders
 from grader.course.leaderboard.ranking import read_entries
 from grader.errors import MachineError, StoreError, UsageError

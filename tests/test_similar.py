@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli import main as cli
+from grader.cli import entry as cli
 from grader.course.similar.comparison import Work, find_pairs
 from grader.course.similar.similar_render import html
 from grader.errors import MachineError

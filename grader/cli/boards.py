@@ -4,52 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.text import Text
 
+from grader.cli.notices import say, skipped
 from grader.course.leaderboard.ranking import Board, make_boards, read_entries
-from grader.course.roster import Roster, moment, read_roster
-from grader.errors import StoreError, UsageError, one_line
+from grader.course.roster import Roster, read_roster
+from grader.errors import StoreError, UsageError
 from grader.ladder.document import Ladder, shipped_ladders, stored_ladders
 
 REFERENCE = Path("reference")
-
-
-def add_selection(parser: argparse.ArgumentParser) -> None:
-    """The options that say which results count."""
-    add = parser.add_argument
-    add(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        default=Path("results"),
-        help="where the results are (default: results/)",
-    )
-    add("--lab", metavar="ID", help="only this lab's results")
-    add("--device", choices=("gpu", "cpu"), help="only results of this device")
-    add("--gpu", metavar="MODEL", help="only GPUs whose model name holds this text")
-    add(
-        "--choose",
-        choices=("best", "latest"),
-        default="best",
-        help="which of a student's results counts (default: best)",
-    )
-    add("--no-ladder", action="store_true", help="leave out what grade ladder measured")
-    add("--roster", metavar="FILE", type=Path, help="CSV of the course; docs/instructor.md")
-    add("--due", metavar="TIME", type=_moment, help="mark later work, e.g. 2026-01-31T23:59+01:00")
-
-
-def _moment(value: str) -> datetime:
-    try:
-        return moment(value)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected a time such as 2026-01-31T23:59+01:00, got {value!r}"
-        ) from None
 
 
 def select(
@@ -68,12 +34,6 @@ def select(
         ladders=() if options.no_ladder else known_ladders(options.out, console),
     )
     return tuple(board for board in boards if _wanted(board, options)), roster
-
-
-def skipped(complaints: Iterable[str], console: Console) -> None:
-    """Say what the command leaves out, a line for each."""
-    for complaint in complaints:
-        console.print(Text(f"skipped: {one_line(complaint)}", style="yellow"), soft_wrap=True)
 
 
 def _wanted(board: Board, options: argparse.Namespace) -> bool:
@@ -119,4 +79,4 @@ def write(text: str, target: Path, console: Console) -> None:
             file.write(text)
     except OSError as error:
         raise StoreError(f"{target}: cannot be written: {error.strerror}") from None
-    console.print(Text(f"written: {target}", style="dim"), soft_wrap=True)
+    say(console, f"written: {target}")

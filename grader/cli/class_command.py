@@ -12,9 +12,10 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from grader.cli import running
-from grader.cli.boards import known_ladders, reference_names, skipped
+from grader.cli import exit_status, options, running
+from grader.cli.boards import known_ladders, reference_names
 from grader.cli.device import choose_device
+from grader.cli.notices import skipped
 from grader.course.class_run.class_worker import Report, Setup, Task
 from grader.course.class_run.manifest import read_manifest, read_part, write_manifest
 from grader.course.class_run.pool import lanes
@@ -25,24 +26,40 @@ from grader.errors import one_line
 from grader.labs.lab import Lab
 from grader.model import Verdict
 
-_SKIPPED, _FAULT = 2, 3  # exit status
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Grade every submission in DIR: folders, files alice.cu, or an export of "
+        "Gradescope's. What has a result already is not graded again."
+    )
+    parser.epilog = (
+        "exit status: 0 all graded; 2 wrong usage, or an entry of DIR cannot be told from "
+        "another; 3 a submission met a fault of the "
+        "grader or the machine, and the same command tries it again"
+    )
+    parser.add_argument("folder", metavar="DIR", type=Path, help="holds the submissions")
+    options.batch(parser)
+    add = parser.add_argument_group("for batch systems (slurm/class.sh uses them)").add_argument
+    add("--plan", metavar="FILE", type=Path, help="grade nothing: write down what is left")
+    add("--manifest", metavar="FILE", type=Path, help="grade a part of what --plan wrote")
+    add("--part", metavar="I/N", default="0/1", help="which part: 0/10 is the first of ten")
+    add("--compile", metavar="ARCH", type=_arch, help="grade nothing: only compile, for sm_80, say")
 
 
-def run(arguments: list[str], console: Console) -> int:
-    options = _parser().parse_args(arguments)
-    roll, complaints = call_roll(options.folder)
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    roll, complaints = call_roll(chosen.folder)
     skipped(complaints, console)
-    entrants = running.chosen(roll, options.only)
-    if options.manifest:
-        names = set(read_manifest(options.manifest).part(*read_part(options.part)))
+    entrants = running.chosen(roll, chosen.only)
+    if chosen.manifest:
+        names = set(read_manifest(chosen.manifest).part(*read_part(chosen.part)))
         entrants = [entrant for entrant in entrants if entrant.student in names]
     setup = Setup(
-        lab=options.lab,
-        sandbox=options.sandbox,
-        gpu_arch=_architecture(options, console),
-        out=options.out,
-        report=not options.no_report,
-        ladders=known_ladders(options.out, console),
+        lab=chosen.lab,
+        sandbox=chosen.sandbox,
+        gpu_arch=_architecture(chosen, console),
+        out=chosen.out,
+        report=not chosen.no_report,
+        ladders=known_ladders(chosen.out, console),
     )
     lab = setup.bench().lab  # what is wrong with the lab or the machine is said once, here
     tasks = [
@@ -54,44 +71,26 @@ def run(arguments: list[str], console: Console) -> int:
         )
         for entrant in entrants
     ]
-    waiting = running.left_over(tasks, lab, setup, console, force=options.force)
-    if options.plan:
-        write_manifest(options.plan, [task.student for task in waiting])
+    waiting = running.left_over(tasks, lab, setup, console, force=chosen.force)
+    if chosen.plan:
+        write_manifest(chosen.plan, [task.student for task in waiting])
         print(len(waiting))
-        return 0
-    if options.compile:
-        return _compile(waiting, setup, options.jobs, console)
-    reports = running.grade_tasks(waiting, lanes(setup.device, options.jobs), setup, console)
-    _summary(reports, lab, setup, console, board=options.manifest is None)
+        return exit_status.DONE
+    if chosen.compile:
+        return _compile(waiting, setup, chosen.jobs, console)
+    reports = running.grade_tasks(waiting, lanes(setup.device, chosen.jobs), setup, console)
+    _summary(reports, lab, setup, console, board=chosen.manifest is None)
     if any(report.verdict is Verdict.IE for report in reports):
-        return _FAULT
-    return _SKIPPED if complaints and options.manifest is None else 0
+        return exit_status.FAULT
+    left_out = complaints and chosen.manifest is None
+    return exit_status.WRONG_USAGE if left_out else exit_status.DONE
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="grade class",
-        description="Grade every submission in DIR: folders, files alice.cu, or an export of "
-        "Gradescope's. What has a result already is not graded again.",
-        epilog="exit status: 0 all graded; 2 wrong usage, or an entry of DIR cannot be told from "
-        "another; 3 a submission met a fault of the "
-        "grader or the machine, and the same command tries it again",
-    )
-    parser.add_argument("folder", metavar="DIR", type=Path)
-    running.add_options(parser)
-    add = parser.add_argument_group("for batch systems (slurm/class.sh uses them)").add_argument
-    add("--plan", metavar="FILE", type=Path, help="grade nothing: write down what is left")
-    add("--manifest", metavar="FILE", type=Path, help="grade a part of what --plan wrote")
-    add("--part", metavar="I/N", default="0/1", help="which part: 0/10 is the first of ten")
-    add("--compile", metavar="ARCH", type=_arch, help="grade nothing: only compile, for sm_80, say")
-    return parser
-
-
-def _architecture(options: argparse.Namespace, console: Console) -> str | None:
+def _architecture(chosen: argparse.Namespace, console: Console) -> str | None:
     """What the kernels run on. Planning and compiling need no GPU to be here."""
-    if options.compile or (options.plan and options.device == "gpu"):
-        return options.compile or "sm_80"
-    return choose_device(options.device, console)
+    if chosen.compile or (chosen.plan and chosen.device == "gpu"):
+        return chosen.compile or "sm_80"
+    return choose_device(chosen.device, console)
 
 
 def _show_board(lab: Lab, setup: Setup, console: Console) -> None:
@@ -113,7 +112,7 @@ def _compile(tasks: Sequence[Task], setup: Setup, jobs: int, console: Console) -
     """Fill the cache of builds for the GPUs that will measure."""
     compiling = [msgspec.structs.replace(task, kind="compile") for task in tasks]
     running.grade_tasks(compiling, lanes("cpu", jobs), setup, console)
-    return 0
+    return exit_status.DONE
 
 
 # --- at the end -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""``grade doctor``: what this machine can do, and the command that mends what it can't.
+"""``grade doctor``: what this machine can do, and the command that fixes what it can't.
 
 Looking warms the caches: the grader's own C++ is compiled here if it was not yet.
 """
@@ -74,8 +74,8 @@ def _checks() -> Iterator[Check]:
         lambda: f"{cache_folder()}, {cache_limit() / 1e9:g} GB of builds at most",
         "set SGEMM_GRADER_CACHE",
     )
-    yield _attempt("recorder", _recorder, "mend what is missing above, then: grade doctor")
-    yield _attempt("simulator", _simulator, "mend what is missing above, then: grade doctor")
+    yield _attempt("recorder", _recorder, "fix what is missing above, then: grade doctor")
+    yield _attempt("simulator", _simulator, "fix what is missing above, then: grade doctor")
     yield _sandbox()
     yield _optional("nvdisasm", _nvdisasm(), f"pip install -e . {_HERE}")
     yield _optional("CuTe headers", _cute(), f"pip install -e '.[cutlass]' {_HERE}")

@@ -8,17 +8,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.cli import boards
+from grader.cli import boards, exit_status, options
 from grader.course import export
 from grader.course.leaderboard import board_render as render
 from grader.errors import UsageError
 from grader.results import store
 
 
-def run(arguments: list[str], console: Console) -> int:
-    parser = argparse.ArgumentParser(
-        prog="grade export", description="Results for other systems; - as FILE is stdout."
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Results for other systems; - as FILE is stdout."
     formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True)
     scope = formats.add_parser("gradescope", help="results.json for one result document")
     scope.add_argument("result", metavar="RESULT", type=Path, help="a stored result document")
@@ -39,33 +37,35 @@ def run(arguments: list[str], console: Console) -> int:
     table = formats.add_parser("csv", help="one row for each student and board")
     document = formats.add_parser("json", help="the same, with everything a board knows")
     for one in (canvas, table, document):
-        boards.add_selection(one)
+        options.selection(one)
     for one in (scope, canvas, table, document):
         one.add_argument(
             "--to", metavar="FILE", type=Path, default=Path("-"), help="default: stdout"
         )
-    options = parser.parse_args(arguments)
-    boards.write(_FORMATS[options.format](options, console), options.to, console)
-    return 0
 
 
-def _gradescope(options: argparse.Namespace, console: Console) -> str:
-    return export.gradescope(store.load(options.result), options.visibility)
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    boards.write(_FORMATS[chosen.format](chosen, console), chosen.to, console)
+    return exit_status.DONE
 
 
-def _canvas(options: argparse.Namespace, console: Console) -> str:
-    found, roster = boards.select(options, console)
+def _gradescope(chosen: argparse.Namespace, console: Console) -> str:
+    return export.gradescope(store.load(chosen.result), chosen.visibility)
+
+
+def _canvas(chosen: argparse.Namespace, console: Console) -> str:
+    found, roster = boards.select(chosen, console)
     if roster is None:
         raise UsageError("canvas: give the gradebook exported from Canvas with --roster")
-    return export.canvas(boards.only(found), roster, options.assignment, options.points)
+    return export.canvas(boards.only(found), roster, chosen.assignment, chosen.points)
 
 
-def _csv(options: argparse.Namespace, console: Console) -> str:
-    return render.table_csv(*boards.select(options, console))
+def _csv(chosen: argparse.Namespace, console: Console) -> str:
+    return render.table_csv(*boards.select(chosen, console))
 
 
-def _json(options: argparse.Namespace, console: Console) -> str:
-    return export.board_json(boards.select(options, console)[0])
+def _json(chosen: argparse.Namespace, console: Console) -> str:
+    return export.board_json(boards.select(chosen, console)[0])
 
 
 _FORMATS: dict[str, Callable[[argparse.Namespace, Console], str]] = {

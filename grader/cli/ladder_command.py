@@ -10,8 +10,9 @@ from rich.console import Console
 
 import grader
 from grader.backends.probe import gpu_names
-from grader.cli import running
+from grader.cli import exit_status, options, running
 from grader.cli.device import choose_device
+from grader.cli.notices import say
 from grader.course.class_run.class_worker import Setup, Task
 from grader.course.class_run.pool import lanes
 from grader.course.class_run.roll import Entrant
@@ -24,58 +25,15 @@ from grader.model import LabRef, Result, Verdict
 from grader.results import store
 from grader.submission.folder import load_listed
 
-_FAULT = 3  # exit status
 
-
-def run(arguments: list[str], console: Console) -> int:
-    options = _parser().parse_args(arguments)
-    reference = find_reference(options.folder)
-    rungs = find_rungs(reference)
-    entrants = [Entrant(student=rung.name, source=reference / rung.name) for rung in rungs]
-    chosen = {entrant.student for entrant in running.chosen(entrants, options.only)}
-    arch = choose_device(options.device, console)
-    gpu = gpu_names()[0] if arch else None
-    setup = Setup(
-        lab=options.lab or LADDER_LAB,
-        sandbox=options.sandbox,
-        gpu_arch=arch,
-        out=folder(options.out, gpu),
-        report=not options.no_report,
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Grade the reference rungs; table, page and document of the GPU at hand. What has a "
+        "result already is not graded again."
     )
-    lab = setup.bench().lab
-    host = run_host(reference)
-    tasks = [
-        Task(kind="grade", student=entrant.student, source=entrant.source) for entrant in entrants
-    ]
-    waiting = running.left_over(
-        [task for task in tasks if task.student in chosen],
-        lab,
-        setup,
-        console,
-        force=options.force,
-    )
-    reports = running.grade_tasks(waiting, lanes(setup.device, options.jobs), setup, console)
-    this_lab = LabRef(id=lab.id, sha256=lab.sha256)
-    results = {result.submission.student: result for result in _stored(tasks, this_lab, setup)}
-    ladder = make_ladder(rungs, results, this_lab, grader=grader.__version__, host=host)
-    console.print("", terminal(ladder), "")
-    path = document_path(options.out, gpu)
-    store.write_document(path, ladder)
-    running.say(console, f"result: {path}")
-    if setup.report:
-        page = path.with_suffix(".html")
-        store.write(page, html(ladder).encode())
-        running.say(console, f"page: {page}")
-    return _FAULT if any(report.verdict is Verdict.IE for report in reports) else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="grade ladder",
-        description="Grade the reference rungs; table, page and document of the GPU at hand. What "
-        "has a result already is not graded again.",
-        epilog="exit status: 0 all graded; 2 wrong usage; 3 a rung met a fault of the grader or "
-        "the machine, and the same command tries it again",
+    parser.epilog = (
+        "exit status: 0 all graded; 2 wrong usage; 3 a rung met a fault of the grader or "
+        "the machine, and the same command tries it again"
     )
     parser.add_argument(
         "folder",
@@ -84,8 +42,49 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="holds the rungs (default: reference/ here, else in the checkout)",
     )
-    running.add_options(parser)
-    return parser
+    options.batch(parser, default_lab="the ladder's own")
+
+
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    reference = find_reference(chosen.folder)
+    rungs = find_rungs(reference)
+    entrants = [Entrant(student=rung.name, source=reference / rung.name) for rung in rungs]
+    wanted = {entrant.student for entrant in running.chosen(entrants, chosen.only)}
+    arch = choose_device(chosen.device, console)
+    gpu = gpu_names()[0] if arch else None
+    setup = Setup(
+        lab=chosen.lab or LADDER_LAB,
+        sandbox=chosen.sandbox,
+        gpu_arch=arch,
+        out=folder(chosen.out, gpu),
+        report=not chosen.no_report,
+    )
+    lab = setup.bench().lab
+    host = run_host(reference)
+    tasks = [
+        Task(kind="grade", student=entrant.student, source=entrant.source) for entrant in entrants
+    ]
+    waiting = running.left_over(
+        [task for task in tasks if task.student in wanted],
+        lab,
+        setup,
+        console,
+        force=chosen.force,
+    )
+    reports = running.grade_tasks(waiting, lanes(setup.device, chosen.jobs), setup, console)
+    this_lab = LabRef(id=lab.id, sha256=lab.sha256)
+    results = {result.submission.student: result for result in _stored(tasks, this_lab, setup)}
+    ladder = make_ladder(rungs, results, this_lab, grader=grader.__version__, host=host)
+    console.print("", terminal(ladder), "")
+    path = document_path(chosen.out, gpu)
+    store.write_document(path, ladder)
+    say(console, f"result: {path}")
+    if setup.report:
+        page = path.with_suffix(".html")
+        store.write(page, html(ladder).encode())
+        say(console, f"page: {page}")
+    failed = any(report.verdict is Verdict.IE for report in reports)
+    return exit_status.FAULT if failed else exit_status.DONE
 
 
 def _stored(tasks: list[Task], lab: LabRef, setup: Setup) -> Iterator[Result]:

@@ -1,10 +1,9 @@
-"""grade profile: Nsight Compute's counters of a submission beside the model's."""
+"""``grade profile``: Nsight Compute's counters of a submission beside the model's."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich import box
 from rich.console import Console
@@ -14,6 +13,7 @@ from rich.text import Text
 from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.backends.simulator.device import read_declarations
+from grader.cli import exit_status, options
 from grader.compile.building import compile_submission
 from grader.errors import MachineError, UsageError
 from grader.hardware import gpus
@@ -33,15 +33,30 @@ _SIZE = 2048
 _ISSUE = "smsp__issue_active.avg.pct_of_peak_sustained_active"
 
 
-def run(arguments: list[str], console: Console) -> int:
-    options = _parser().parse_args(arguments)
-    lab = load_lab(options.lab)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Nsight Compute's counters of a submission beside the model's. Needs a GPU, "
+        "ncu and the right to read the counters."
+    )
+    options.submission(parser)
+    parser.add_argument(
+        "--size",
+        metavar="N",
+        type=_size,
+        default=_SIZE,
+        help=f"M = N = K (default: {_SIZE}); the profiler runs a kernel several times",
+    )
+    options.lab(parser)
+
+
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    lab = load_lab(chosen.lab)
     arch = first_gpu_arch()
     if arch is None:
         raise MachineError("no NVIDIA GPU here to profile on; grade sass needs none")
     find_ncu()
     toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
-    submission = load_submission(options.submission)
+    submission = load_submission(chosen.submission)
     memory = lab.limits.memory_mb
     built = compile_submission(
         submission,
@@ -53,7 +68,7 @@ def run(arguments: list[str], console: Console) -> int:
     )
     folder = str(submission.folder)
     declared = read_declarations(built, folder, sandbox, lab.limits)
-    size = Mnk(m=options.size, n=options.size, k=options.size)
+    size = Mnk(m=chosen.size, n=chosen.size, k=chosen.size)
     (plan,) = record_plans(
         built,
         submission,
@@ -76,7 +91,7 @@ def run(arguments: list[str], console: Console) -> int:
     for counts in why.counts:
         own = [each for each in seen if each.kernel == counts.name]
         _show(counts, own, why, console)
-    return 0
+    return exit_status.DONE
 
 
 def _show(counts: KernelCounts, own: Sequence[Profile], why: Explanation, console: Console) -> None:
@@ -124,22 +139,3 @@ def _size(value: str) -> int:
     if not 1 <= size <= 16384:
         raise UsageError(f"--size {value}: a number from 1 to 16384")
     return size
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="grade profile",
-        description="Nsight Compute's counters of a submission beside the model's. Needs a GPU, "
-        "ncu and the right to read the counters.",
-    )
-    add = parser.add_argument
-    add("submission", metavar="SUBMISSION", type=Path, help="folder with sgemm.cu")
-    add(
-        "--size",
-        metavar="N",
-        type=_size,
-        default=_SIZE,
-        help=f"M = N = K (default: {_SIZE}); the profiler runs a kernel several times",
-    )
-    add("--lab", metavar="FILE", type=Path, help="lab file (default: the SGEMM lab)")
-    return parser

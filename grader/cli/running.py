@@ -1,18 +1,16 @@
-"""What the commands that grade share: options, what is left to grade, the bar meanwhile."""
+"""What the commands that grade many submissions share: what is left to grade, and the bar."""
 
 from __future__ import annotations
 
-import argparse
-import os
 import time
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
+from grader.cli.notices import say
 from grader.course.class_run.class_worker import Kind, Report, Setup, Task
 from grader.course.class_run.pool import grade_all
 from grader.course.class_run.roll import Entrant
@@ -23,47 +21,6 @@ from grader.report.terminal import verdict_text
 from grader.report.text import clean
 from grader.results import store
 from grader.submission.folder import load_listed
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of a command that grades many submissions."""
-    add = parser.add_argument
-    add("--lab", metavar="FILE", type=Path, help="lab file (default: the SGEMM lab)")
-    add(
-        "--device",
-        choices=("auto", "gpu", "cpu"),
-        default="auto",
-        help="as for grade; on a GPU one submission is timed at a time (default: auto)",
-    )
-    add(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        default=Path("results"),
-        help="where results are written (default: results/)",
-    )
-    add("--force", action="store_true", help="grade again what has a result")
-    add(
-        "--only",
-        metavar="NAME",
-        action="append",
-        help="only this one; * and ? stand for any letters; may be repeated",
-    )
-    add(
-        "--jobs",
-        metavar="N",
-        type=_positive,
-        default=len(os.sched_getaffinity(0)),
-        help="submissions at a time, or compiled ahead of the GPU (default: one per core)",
-    )
-    add("--no-report", action="store_true", help="write no HTML reports")
-    add("--sandbox", choices=("require", "auto", "off"), default="auto", help="as for grade")
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number ≥ 1, got {text!r}")
-    return int(text)
 
 
 def chosen(entrants: Sequence[Entrant], patterns: Sequence[str] | None) -> list[Entrant]:
@@ -153,7 +110,3 @@ def _left(seconds: float) -> str:
     if seconds < 90:
         return f"about {seconds:.0f} s left"
     return f"about {seconds / 60:.0f} min left"
-
-
-def say(console: Console, text: str) -> None:
-    console.print(Text(clean(text), style="dim"), soft_wrap=True)

@@ -1,16 +1,16 @@
-"""grade sass: the machine code of a submission's kernels, without a GPU."""
+"""``grade sass``: the machine code of a submission's kernels, without a GPU."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from pathlib import Path
 
 import msgspec
 from rich.console import Console
 
 from grader.backends.probe import first_gpu_arch, gpu_names
+from grader.cli import exit_status, options
 from grader.compile.building import compile_submission
 from grader.grading.pipeline import read_sources
 from grader.labs.lab import load_lab
@@ -23,27 +23,44 @@ from grader.toolchain.discovery import find_toolchain
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 
 
-def run(arguments: list[str], console: Console) -> int:
-    options = _parser().parse_args(arguments)
-    lab = load_lab(options.lab)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "What ptxas made of a submission's kernels: the main loop's instructions, by "
+        "opcode and by source line. Needs no GPU."
+    )
+    options.submission(parser)
+    add = parser.add_argument
+    add(
+        "--arch",
+        metavar="sm_NN",
+        type=_architecture,
+        help="compile for this architecture (default: the GPU here, else the lab's lowest)",
+    )
+    options.lab(parser)
+    add("--listing", action="store_true", help="show the main loop instruction by instruction")
+    options.json(parser, "print the records on stdout, and nothing else")
+
+
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    lab = load_lab(chosen.lab)
     toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
-    submission = load_submission(options.submission)
+    submission = load_submission(chosen.submission)
     built = compile_submission(
         submission,
         toolchain,
         sandbox,
-        arch=options.arch or _at_hand() or f"sm_{lab.architectures[0]}",
+        arch=chosen.arch or _at_hand() or f"sm_{lab.architectures[0]}",
         compile_s=lab.limits.compile_s,
         memory_mb=lab.limits.memory_mb,
     )
     functions = disassemble(built.cubin, toolchain, sandbox)
     kernels = [summarise(function) for function in functions]
-    if options.json:
+    if chosen.json:
         sys.stdout.write(msgspec.json.encode(kernels).decode() + "\n")
-        return 0
-    listed = functions if options.listing else ()
+        return exit_status.DONE
+    listed = functions if chosen.listing else ()
     console.print(machine.render(kernels, read_sources(submission), listed))
-    return 0
+    return exit_status.DONE
 
 
 def _at_hand() -> str | None:
@@ -54,23 +71,3 @@ def _architecture(value: str) -> str:
     if not _ARCH.fullmatch(value):
         raise argparse.ArgumentTypeError(f"expected an architecture such as sm_90, got {value!r}")
     return value
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="grade sass",
-        description="What ptxas made of a submission's kernels: the main loop's instructions, by "
-        "opcode and by source line. Needs no GPU.",
-    )
-    add = parser.add_argument
-    add("submission", metavar="SUBMISSION", type=Path, help="folder with sgemm.cu")
-    add(
-        "--arch",
-        metavar="sm_NN",
-        type=_architecture,
-        help="compile for this architecture (default: the GPU here, else the lab's lowest)",
-    )
-    add("--lab", metavar="FILE", type=Path, help="lab file (default: the SGEMM lab)")
-    add("--listing", action="store_true", help="show the main loop instruction by instruction")
-    add("--json", action="store_true", help="print the records on stdout, and nothing else")
-    return parser

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from rich.console import Console
-from rich.text import Text
 
 import grader
-from grader.cli.boards import skipped
+from grader.cli import exit_status, options
+from grader.cli.notices import say, skipped
 from grader.course.class_run.roll import Entrant, call_roll
 from grader.course.similar.comparison import TOO_LONG, Work, comparable, find_pairs
 from grader.course.similar.similar_render import html, terminal
@@ -23,29 +23,11 @@ _PRIVATE = 0o600  # names beside sources: for the instructor's eyes only
 _GIVEN = ("starter", "reference")  # what every student may use
 
 
-def run(arguments: list[str], console: Console) -> int:
-    options = _parser().parse_args(arguments)
-    entrants, complaints = call_roll(options.folder)
-    skipped(complaints, console)
-    known = _known(options.known)
-    found = [_work(entrant, console) for entrant in entrants]
-    works = [work for work in found if work is not None]
-    works, too_long = comparable(works)
-    skipped([f"{one_line(student)}: {TOO_LONG}" for student in too_long], console)
-    pairs = find_pairs(works, known, options.threshold / 100)
-    console.print(terminal(pairs, len(works)))
-    page = options.html or options.out / "similar.html"
-    store.write(page, html(pairs, works).encode(), mode=_PRIVATE)
-    console.print(Text(f"page: {page}", style="dim"), soft_wrap=True)
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="grade similar",
-        description="Suspiciously similar pairs among the submissions in DIR, for the instructor "
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Suspiciously similar pairs among the submissions in DIR, for the instructor "
         "only. Names, comments, white space and order do not hide a copy; code of starter/ and "
-        "reference/ does not count.",
+        "reference/ does not count."
     )
     add = parser.add_argument
     add("folder", metavar="DIR", type=Path, help="as for grade class")
@@ -65,8 +47,23 @@ def _parser() -> argparse.ArgumentParser:
         help="more code that everybody was given; may be repeated",
     )
     add("--html", metavar="FILE", type=Path, help="the page (default: OUT/similar.html)")
-    add("--out", metavar="DIR", type=Path, default=Path("results"), help="default: results/")
-    return parser
+    options.out(parser, "where the page goes")
+
+
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    entrants, complaints = call_roll(chosen.folder)
+    skipped(complaints, console)
+    known = _known(chosen.known)
+    found = [_work(entrant, console) for entrant in entrants]
+    works = [work for work in found if work is not None]
+    works, too_long = comparable(works)
+    skipped([f"{one_line(student)}: {TOO_LONG}" for student in too_long], console)
+    pairs = find_pairs(works, known, chosen.threshold / 100)
+    console.print(terminal(pairs, len(works)))
+    page = chosen.html or chosen.out / "similar.html"
+    store.write(page, html(pairs, works).encode(), mode=_PRIVATE)
+    say(console, f"page: {page}")
+    return exit_status.DONE
 
 
 def _percent(text: str) -> float:

@@ -1,0 +1,21 @@
+"""``grade doctor``: what this machine can do; ``doctor.py`` holds the checks."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.console import Console
+
+from grader.cli import exit_status
+from grader.cli.doctor import examine, render
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = "What this machine can do, and the command that fixes what it can't."
+
+
+def run(_chosen: argparse.Namespace, console: Console) -> int:
+    checks = examine()
+    console.print(render(checks))
+    unable = any(check.needed and not check.ok for check in checks)
+    return exit_status.FAULT if unable else exit_status.DONE

@@ -1,0 +1,17 @@
+"""What ``grade`` exits with. Errors carry their own status: ``errors.py``."""
+
+from __future__ import annotations
+
+from grader.model import Result, Verdict
+
+DONE = 0
+NOT_ACCEPTED = 1
+WRONG_USAGE = 2
+FAULT = 3  # of the grader or the machine; no score is recorded
+INTERRUPTED = 130  # Ctrl-C
+TERMINATED = 143  # SIGTERM
+
+
+def of(result: Result) -> int:
+    """The status of a grading with this result."""
+    return {Verdict.AC: DONE, Verdict.IE: FAULT}.get(result.verdict, NOT_ACCEPTED)

@@ -1,0 +1,124 @@
+"""Options that several commands take, each defined once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from datetime import datetime
+from pathlib import Path
+
+from grader.course.roster import moment
+
+
+def submission(parser: argparse.ArgumentParser) -> None:
+    """The one folder of a command that looks at one submission."""
+    parser.add_argument("submission", metavar="SUBMISSION", type=Path, help="folder with sgemm.cu")
+
+
+def lab(parser: argparse.ArgumentParser, default: str = "the SGEMM lab") -> None:
+    parser.add_argument("--lab", metavar="FILE", type=Path, help=f"lab file (default: {default})")
+
+
+def device(
+    parser: argparse.ArgumentParser,
+    meaning: str = "where kernels run; cpu is the simulator",
+) -> None:
+    parser.add_argument(
+        "--device",
+        choices=("auto", "gpu", "cpu"),
+        default="auto",
+        help=f"{meaning} (default: auto)",
+    )
+
+
+def out(parser: argparse.ArgumentParser, meaning: str = "where results are written") -> None:
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        default=Path("results"),
+        help=f"{meaning} (default: results/)",
+    )
+
+
+def sandbox(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--sandbox",
+        choices=("require", "auto", "off"),
+        default="auto",
+        help="bubblewrap: demand it, use it where it works, or go without (default: auto)",
+    )
+
+
+def no_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-report", action="store_true", help="write no HTML report")
+
+
+def json(parser: argparse.ArgumentParser, meaning: str) -> None:
+    parser.add_argument("--json", action="store_true", help=meaning)
+
+
+# --- of commands that grade many submissions --------------------------------------------------
+
+
+def batch(parser: argparse.ArgumentParser, *, default_lab: str = "the SGEMM lab") -> None:
+    """What to grade, where and how many at a time."""
+    lab(parser, default_lab)
+    device(
+        parser,
+        "where kernels run; cpu is the simulator; on a GPU one submission is timed at a time",
+    )
+    out(parser)
+    add = parser.add_argument
+    add("--force", action="store_true", help="grade again what has a result")
+    add(
+        "--only",
+        metavar="NAME",
+        action="append",
+        help="only this one; * and ? stand for any letters; may be repeated",
+    )
+    add(
+        "--jobs",
+        metavar="N",
+        type=_positive,
+        default=len(os.sched_getaffinity(0)),
+        help="submissions at a time, or compiled ahead of the GPU (default: one per core)",
+    )
+    no_report(parser)
+    sandbox(parser)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number ≥ 1, got {text!r}")
+    return int(text)
+
+
+# --- of commands that read stored results -----------------------------------------------------
+
+
+def selection(parser: argparse.ArgumentParser) -> None:
+    """Which results count, and how."""
+    out(parser, "where the results are")
+    add = parser.add_argument
+    add("--lab", metavar="ID", help="only this lab's results")
+    add("--device", choices=("gpu", "cpu"), help="only results of this device")
+    add("--gpu", metavar="MODEL", help="only GPUs whose model name holds this text")
+    add(
+        "--choose",
+        choices=("best", "latest"),
+        default="best",
+        help="which of a student's results counts (default: best)",
+    )
+    add("--no-ladder", action="store_true", help="leave out what grade ladder measured")
+    add("--roster", metavar="FILE", type=Path, help="CSV of the course; docs/instructor.md")
+    add("--due", metavar="TIME", type=_moment, help="mark later work, e.g. 2026-01-31T23:59+01:00")
+
+
+def _moment(value: str) -> datetime:
+    try:
+        return moment(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected a time such as 2026-01-31T23:59+01:00, got {value!r}"
+        ) from None

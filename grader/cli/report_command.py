@@ -1,0 +1,46 @@
+"""``grade report FILE``: a stored result shown again, and its page written again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+
+from grader.cli import exit_status
+from grader.cli.notices import say
+from grader.errors import Rejected, SubmissionError
+from grader.grading.pipeline import read_sources
+from grader.model import Result, SubmissionRef
+from grader.report import html, terminal
+from grader.results import store
+from grader.submission.folder import load_submission
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Show a stored result again and write its page."
+    parser.add_argument("file", metavar="FILE", type=Path, help="a stored result document")
+
+
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    result = store.load(chosen.file)
+    sources = _sources_of(result.submission)
+    console.print(terminal.render(result, sources))
+    write_page(chosen.file, result, sources, console)
+    return exit_status.DONE
+
+
+def write_page(document: Path, result: Result, sources: dict[str, str], console: Console) -> None:
+    """The student's page, beside the result document. Raises StoreError."""
+    page = document.with_suffix(".html")
+    store.write(page, html.render(result, sources).encode())
+    say(console, f"report: {page}")
+
+
+def _sources_of(reference: SubmissionRef) -> dict[str, str]:
+    """The texts a stored result speaks of, if submissions/ still holds exactly those."""
+    try:
+        submission = load_submission(Path("submissions") / reference.student)
+    except (SubmissionError, Rejected, OSError):
+        return {}
+    return read_sources(submission) if submission.sha256 == reference.sha256 else {}
