@@ -17,10 +17,11 @@ from benchmarks.machine import machine, table
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.plan_replay import Replay, load_module
 from grader.backends.probe import first_gpu_arch, gpu_names
-from grader.backends.simulator.device import read_declarations
+from grader.backends.simulator.device import CpuDevice, read_declarations
 from grader.compile.building import compile_submission
 from grader.errors import Rejected
 from grader.hardware import gpus
+from grader.labs.lab import Limits
 from grader.model import Bound, Mnk, Plan, Record
 from grader.performance.explanation import explain_speed
 from grader.problems.inputs import fresh_key
@@ -107,7 +108,8 @@ def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu) -> Ready | None:
     )
     if not isinstance(plan, Plan):
         return None
-    why = explain_speed(built, str(folder), plan, toolchain, sandbox, memory_mb=16384, gpu=card)
+    with CpuDevice(sandbox, Limits(memory_mb=16384)) as simulator:
+        why = explain_speed(built, str(folder), plan, toolchain, sandbox, simulator, gpu=card)
     if why is None or not why.bounds:
         return None
     return Ready(name=folder.name, cubin=str(built.cubin), plan=plan, bound=why.bounds[0])

@@ -1,12 +1,14 @@
 """The interpreter library through ctypes: its operations, its records, its calls.
 
-Layouts here mirror engine/engine.hpp and engine/api.cpp; ``load_engine`` checks the sizes.
+Layouts here mirror engine/engine.hpp and engine/program.hpp; ``load_engine`` compares every field
+and constant with what the library says of itself (engine/layout.cpp).
 """
 
 from __future__ import annotations
 
 import ctypes
 import subprocess
+from collections.abc import Iterator
 from ctypes import POINTER, c_char_p, c_double, c_int, c_uint8, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from ptxsim.errors import EngineError
+from ptxsim.lowering.operation import FLAG_BITS, SPACES, SPECIAL_REGISTERS
+from ptxsim.records import Event
 
 FLAGS = (
     "-std=c++20",
@@ -101,9 +105,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "sim_operations": (c_int, []),
     "sim_operation": (c_char_p, [c_int]),
     "sim_operation_shape": (c_char_p, [c_int]),
-    "sim_special_registers": (c_int, []),
-    "sim_event_bytes": (c_uint64, []),
-    "sim_instruction_bytes": (c_uint64, []),
+    "sim_layout": (c_char_p, []),
     "sim_program": (c_int, [POINTER(PackedProgram), POINTER(c_void_p), POINTER(c_uint64)]),
     "sim_program_free": (None, [c_void_p]),
     "sim_machine": (c_void_p, []),
@@ -136,8 +138,17 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 }
 
 
-# What a call of the engine came to, as api.cpp numbers it.
-RAN, OUT_OF_TIME, DEADLOCK, TRAPPED, NO_MEMORY, TOO_LARGE, REFUSED = range(7)
+# What a call of the engine came to.
+_STATUS = ("RAN", "OUT_OF_TIME", "DEADLOCKED", "TRAPPED", "NO_MEMORY", "TOO_LARGE", "REFUSED")
+RAN, OUT_OF_TIME, DEADLOCK, TRAPPED, NO_MEMORY, TOO_LARGE, REFUSED = range(len(_STATUS))
+_RECORDS = {
+    "PackedIns": INSTRUCTION,
+    "Preset": PRESET,
+    "SharedArray": ARRAY,
+    "FlowCount": FLOW,
+    "MemoryCount": MEMORY,
+    "Event": EVENT,
+}
 
 
 @dataclass(frozen=True)
@@ -169,9 +180,7 @@ def load_engine(path: Path) -> Engine:
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
-    sizes = (library.sim_event_bytes(), library.sim_instruction_bytes())
-    if sizes != (EVENT.itemsize, INSTRUCTION.itemsize):
-        raise EngineError("the simulator's library and its Python side disagree: reinstall")
+    check_layout(library.sim_layout().decode())
     numbers = range(library.sim_operations())
     names = [library.sim_operation(k).decode() for k in numbers]
     shapes = [library.sim_operation_shape(k).decode() for k in numbers]
@@ -180,6 +189,38 @@ def load_engine(path: Path) -> Engine:
         dict(zip(names, numbers, strict=True)),
         dict(zip(names, shapes, strict=True)),
     )
+
+
+def layout() -> Iterator[str]:
+    """Every field and constant that the engine shares with us, as layout.cpp writes them."""
+    for name, dtype in _RECORDS.items():
+        yield f"{name} {dtype.itemsize}"
+        for field, (kind, offset, *_) in (dtype.fields or {}).items():
+            yield f"{name}.{field} {offset} {kind.itemsize}"
+    yield f"PackedProgram {ctypes.sizeof(PackedProgram)}"
+    for field, _ in PackedProgram._fields_:
+        place = getattr(PackedProgram, field)
+        yield f"PackedProgram.{field} {place.offset} {place.size}"
+    yield from (f"Flag.{name} {value}" for name, value in FLAG_BITS.items())
+    registers = (name[1:].replace(".", "_").upper() for name in SPECIAL_REGISTERS)
+    groups = {
+        "Space": SPACES,
+        "EventKind": Event.__members__,
+        "Status": _STATUS,
+        "SpecialRegister": registers,
+    }
+    for group, names in groups.items():
+        yield from (f"{group}.{name} {value}" for value, name in enumerate(names))
+
+
+def check_layout(described: str) -> None:
+    """Raises EngineError, which names what differs."""
+    own, theirs = list(layout()), described.splitlines()
+    wrong = sorted(set(own) ^ set(theirs))
+    if wrong or len(own) != len(theirs):
+        what = ", ".join(wrong[:4]) or "a name is there twice"
+        words = f"the simulator's library and its Python side disagree ({what}): reinstall"
+        raise EngineError(words)
 
 
 def view(address: int, dtype: np.dtype, count: int) -> np.ndarray:

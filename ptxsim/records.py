@@ -5,7 +5,7 @@ Every record is immutable, keyword-only and strict about unknown fields.
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -123,6 +123,26 @@ class Thread(Record):
 
     block: Dim3
     thread: Dim3
+
+
+class Event(IntEnum):
+    """What the engine saw, numbered as engine.hpp's EventKind."""
+
+    OUT_OF_BOUNDS = 0
+    MISALIGNED = 1
+    RACE = 2
+    ASYNC_RACE = 3  # with a cp.async that nobody waited for
+    UNDEFINED_STORE = 4
+    UNDEFINED_ADDRESS = 5
+    UNDEFINED_BRANCH = 6
+    DIVERGENT_BARRIER = 7
+    DIVERGENT_WARP_OP = 8
+    DEADLOCK = 9
+    ENDLESS = 10
+    TRAP = 11
+    ASSERTION = 12
+    BARRIER_UNINITIALISED = 13
+    BARRIERS_MIXED = 14
 
 
 class Finding(Record):

@@ -13,13 +13,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import grader
+import ptxsim
 from grader.backends.process import Cage, WorkerProcess, for_a_gpu
+from grader.backends.simulator import simulation_worker
 from grader.backends.simulator.device import CpuDevice
 from grader.backends.simulator.engine_library import engine_library
 from grader.errors import MachineError
 from grader.labs.lab import load_lab
 from grader.model import Build, Launch, Verdict
-from grader.performance import sampling_worker as explaining
 from grader.sandbox import bubblewrap
 from grader.sandbox.running import Limits, Sandbox
 from grader.toolchain.native import cache_folder
@@ -64,16 +66,15 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    "module", ["grader.backends.simulator.simulation_worker", explaining.__name__]
-)
 def test_a_worker_has_no_environment_and_no_way_out(
-    module: str, mode: str, monkeypatch: pytest.MonkeyPatch
+    mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_SECRET", "x")
     sandbox, engine = Sandbox.open(mode), engine_library().compiled()  # type: ignore[arg-type]
     cage = Cage(sandbox=sandbox, limits=Limits(cpu_s=60), readable=(engine,))
-    with WorkerProcess((sys.executable, "-m", module, str(engine)), cage) as worker:
+    with WorkerProcess(
+        (sys.executable, "-m", simulation_worker.__name__, str(engine)), cage
+    ) as worker:
         inside = innermost(worker.pid, filters=2 if mode == "require" else 1)
         seen = status(inside)
         assert (seen["Seccomp"], seen["NoNewPrivs"]) == ("2", "1")
@@ -87,8 +88,8 @@ def test_a_worker_has_no_environment_and_no_way_out(
 
 def assert_only_what_is_needed(inside: Path, engine: Path) -> None:
     """Python, the grader's package and the engine, and none of it can be written."""
-    package = Path(explaining.__file__).parents[1]
-    simulator = package.with_name("ptxsim")
+    package = Path(grader.__file__).parent
+    simulator = Path(ptxsim.__file__).parent
     own = {*map(Path, (sys.prefix, sys.base_prefix)), package, simulator, engine}
     own |= {place.resolve() for place in own}
     for line in (inside / "mountinfo").read_text().splitlines():

@@ -27,8 +27,9 @@ import os, sys, threading, time
 from pathlib import Path
 import numpy as np
 from grader.backends.simulator import simulation_worker as worker
-from grader.errors import Rejected, ToolchainError
+from grader.errors import ToolchainError
 from grader.model import Verdict
+from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend.interface import Interface
 from ptxsim.simulator import SimOutcome
 
@@ -162,7 +163,7 @@ def test_the_time_for_all_cases_is_shared(build: Build) -> None:
 
 
 def test_a_refusal_is_the_cases_outcome(build: Build) -> None:
-    body = "raise Rejected(Verdict.RE, 'no such kernel')"
+    body = "raise RefusedProgram(Reason.UNSOUND, 'no such kernel')"
     (outcome,) = run(misbehaving(body), build, [planned(0)])
     assert (outcome.refused, outcome.message) == (Verdict.RE, "no such kernel")
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from grader.model import Allocation, Copy, Launch, Memset, Mnk, Plan, SymbolWrite
-from ptxsim.engine import REFUSED
-from ptxsim.errors import Reason, RefusedProgram
+from ptxsim.engine import REFUSED, check_layout
+from ptxsim.errors import EngineError, Reason, RefusedProgram
 from ptxsim.frontend import read_module
 from ptxsim.lowering.program import Builder
 from ptxsim.simulator import SimLimits, SimOutcome, Simulator
@@ -48,6 +48,22 @@ MODULE = """
 def run_body(body: str) -> tuple[SimOutcome, np.ndarray]:
     a, b = np.arange(64, dtype=np.int32), np.full(64, -1, np.int32)
     return run_ptx(MODULE.format(body=body), [a, b]), b
+
+
+# --- what Python and C++ share
+
+
+def test_every_shared_field_and_constant_is_compared() -> None:
+    described = engine().library.sim_layout().decode()
+    check_layout(described)
+    lines = described.splitlines()
+    assert len(lines) > 120
+    for index, line in enumerate(lines):
+        name, number, *rest = line.split()
+        changed = " ".join([name, str(int(number) + 1), *rest])
+        for wrong in ([changed], [], [line, line]):
+            with pytest.raises(EngineError, match="disagree"):
+                check_layout("\n".join([*lines[:index], *wrong, *lines[index + 1 :]]))
 
 
 # --- operands

@@ -19,7 +19,7 @@ from grader.grading import pipeline as grading
 from grader.grading import stages
 from grader.grading.pipeline import grade
 from grader.hardware import gpus
-from grader.labs.lab import Lab
+from grader.labs.lab import Lab, Limits
 from grader.model import Build, Explanation, Mnk, Plan, Verdict
 from grader.performance.explanation import explain_speed
 from grader.performance.sass import main_loop_code
@@ -29,6 +29,7 @@ from grader.submission.folder import load_submission
 from tests import test_fixtures
 from tests.explained import ALICE, FIXTURES, ROOT, built, functions, rung
 
+LIMITS = Limits(memory_mb=4096)
 LARGE = Mnk(m=8192, n=8192, k=8192)
 RUNGS = sorted(file.parent for file in ROOT.glob("reference/[0-9]*/sgemm.cu"))
 LAST_WITH_ADVICE = "multistage"  # above it the evidence is in what the model leaves out
@@ -45,7 +46,8 @@ def explained(folder: Path, arch: str = "sm_90") -> Explanation:
     )
     assert isinstance(plan, Plan)
     card = gpus.find("H200" if arch == "sm_90" else "A100")
-    found = explain_speed(made, str(folder), plan, *tools, memory_mb=4096, gpu=card)
+    with CpuDevice(shared.sandbox, LIMITS) as simulator:
+        found = explain_speed(made, str(folder), plan, *tools, simulator, gpu=card)
     assert found is not None and found.missing is None
     return found
 
@@ -127,9 +129,10 @@ def test_what_needs_ampere_is_not_advised_for_turing() -> None:
         memory_mb=4096,
     )
     assert isinstance(plan, Plan)
-    found = explain_speed(
-        made, str(folder), plan, *tools, memory_mb=4096, gpu=gpus.find("RTX 2080 Ti")
-    )
+    with CpuDevice(shared.sandbox, LIMITS) as simulator:
+        found = explain_speed(
+            made, str(folder), plan, *tools, simulator, gpu=gpus.find("RTX 2080 Ti")
+        )
 
     assert found is not None
     assert "multistage" not in [each.idea for each in found.advice]
@@ -185,20 +188,16 @@ def test_what_is_right_but_too_slow_is_advised(monkeypatch: pytest.MonkeyPatch) 
 def test_what_cannot_be_explained_costs_a_line_and_no_verdict(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    plans = iter([record_plans])
-
-    def dies_the_second_time(*given: Any, **named: Any) -> Any:
-        if alive := next(plans, None):
-            return alive(*given, **named)
-        raise MachineError("the recorder does not run to its end: status None")
+    def dies(*_given: Any, **_named: Any) -> Any:
+        raise MachineError("the issue model does not run to its end: status None")
 
     bench = msgspec.structs.replace(test_fixtures.bench(), explain=True)
-    monkeypatch.setattr(stages, "record_plans", dies_the_second_time)
+    monkeypatch.setattr(stages, "explain_speed", dies)
     said: list[str] = []
     result = grade(ALICE, bench, lambda stage, detail: said.append(f"{stage} {detail}")).result
 
     assert result.verdict is Verdict.AC and result.explanation is None
-    assert said[-1] == "not explained: the recorder does not run to its end: status None"
+    assert said[-1] == "not explained: the issue model does not run to its end: status None"
     assert "Traceback" not in capfd.readouterr().err
 
 

@@ -235,7 +235,7 @@ def test_limits_of_the_shell_below_ours_hold_instead(tmp_path: Path) -> None:
 
 
 def test_no_limit_is_raised_beyond_the_hard_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grader import sandbox
+    from grader.sandbox import running as sandbox
 
     monkeypatch.setattr(resource, "getrlimit", lambda _kind: (100, 100))
     asked = sandbox._rlimits(Limits(cpu_s=600))

@@ -15,6 +15,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
 
 import grader
 import ptxsim
@@ -24,9 +27,12 @@ from grader.sandbox.children import started
 from grader.sandbox.meter import Meter
 from grader.sandbox.running import Limits, Sandbox
 
+_T = TypeVar("_T")
 _PACKAGES = tuple(Path(package.__path__[0]) for package in (grader, ptxsim))
 _IMPORTED = ("numpy", "msgspec", "yaml")  # by what runs in a cage, beside the standard library
 _MOST_BYTES = 64 << 20  # of answers, from one process
+_MOST_TEXT = 1 << 16  # characters of one text in an answer
+_MOST_NUMBER = 1 << 62
 _MOST_WORDS = 200  # characters of a worker's log that are shown
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _PATH = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)*(?=[\w.+-])")
@@ -159,6 +165,11 @@ class WorkerProcess:
                 self._lines.append(b"".join(self._pending))
                 self._pending = [piece]
 
+    def ended(self, who: str, when: str = "") -> MachineError:
+        """What to raise when it closed its pipe too early."""
+        how, last = self.last_words()
+        return MachineError(f"{who} ended unexpectedly ({how}){when}{last}")
+
     def last_words(self) -> tuple[str, str]:
         """How it ended, and the last line it logged: ("SIGKILL", ""), ("exit status 1", ": …").
 
@@ -176,6 +187,29 @@ class WorkerProcess:
         words = _PATH.sub("", _ADDRESS.sub("0x…", lines[-1]))
         printable = "".join(c if c.isprintable() else "?" for c in words)
         return how, f": {printable[:_MOST_WORDS]}"
+
+
+def decoded(who: str, lines: Iterator[bytes], decoder: msgspec.json.Decoder[_T]) -> Iterator[_T]:
+    """A worker's answers. Raises MachineError for one that cannot be read or is out of bounds."""
+    for line in lines:
+        try:
+            reply = decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise MachineError(f"{who}'s answer cannot be read: {error}") from None
+        if not _is_bounded(msgspec.to_builtins(reply)):
+            raise MachineError(f"{who}'s answer cannot be read: it is out of all bounds")
+        yield reply
+
+
+def _is_bounded(value: Any) -> bool:
+    """Whether the texts and numbers of an answer are of a size that one meets."""
+    if isinstance(value, str):
+        return len(value) <= _MOST_TEXT
+    if isinstance(value, int):
+        return abs(value) <= _MOST_NUMBER
+    if isinstance(value, dict):
+        return all(map(_is_bounded, value)) and all(map(_is_bounded, value.values()))
+    return not isinstance(value, list | tuple) or all(map(_is_bounded, value))
 
 
 def for_a_gpu(environment: Mapping[str, str]) -> dict[str, str]:

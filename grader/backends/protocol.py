@@ -1,7 +1,7 @@
 """Where launch plans run: what a device is given and what it tells the judge.
 
-``cpu.CpuDevice`` and ``gpu.GpuDevice`` run plans with fresh inputs and verify what came out. Each
-is a context manager: leaving it ends every process that it started.
+``simulator.device.CpuDevice`` and ``gpu.device.GpuDevice`` run plans with fresh inputs and verify
+what came out. Each is a context manager: leaving it ends every process that it started.
 """
 
 from __future__ import annotations
@@ -36,6 +36,22 @@ class CaseOutcome(Record):
     printed: str  # by device printf, cut to a readable length
     timing: Timing | None = None  # of the cases that are timed
     untimed_ms: float | None = None  # on a GPU: the launch that was verified, or warmed up, only
+
+
+class Finished(Record, tag="finished"):
+    """A worker's reply about one case."""
+
+    outcome: CaseOutcome
+
+
+class Failed(Record, tag="failed"):
+    """A worker's reply: the grader's fault or the machine's, in one line."""
+
+    message: str
+
+
+class Done(Record, tag="done"):
+    """A worker's last reply to a job: every case was answered, or left out on purpose."""
 
 
 def refused(case_id: str, size: Mnk, refusal: Rejected) -> CaseOutcome:

@@ -14,8 +14,7 @@ from grader.course.leaderboard.ranking import Board, make_boards, read_entries
 from grader.course.roster import Roster, read_roster
 from grader.errors import StoreError, UsageError
 from grader.ladder.document import Ladder, shipped_ladders, stored_ladders
-
-REFERENCE = Path("reference")
+from grader.submission.provided import provided
 
 
 def select(
@@ -56,7 +55,9 @@ def known_ladders(out: Path, console: Console) -> tuple[Ladder, ...]:
 
 def reference_names() -> frozenset[str]:
     """Names of the reference rungs, whose results are there to compare with."""
-    return frozenset(path.parent.name for path in REFERENCE.glob("*/sgemm.cu"))
+    return frozenset(
+        path.parent.name for place in provided("reference") for path in place.glob("*/sgemm.cu")
+    )
 
 
 def only(boards: Sequence[Board]) -> Board:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.probe import first_gpu_arch, gpu_names
-from grader.backends.simulator.device import read_declarations
+from grader.backends.simulator.device import CpuDevice, read_declarations
 from grader.cli import exit_status, options
 from grader.compile.building import compile_submission
 from grader.errors import MachineError, UsageError
@@ -82,7 +82,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if not isinstance(plan, Plan):
         raise plan
     card = gpus.find(gpu_names()[0])
-    why = explain_speed(built, folder, plan, toolchain, sandbox, memory_mb=memory, gpu=card)
+    with CpuDevice(sandbox, lab.limits) as simulator:
+        why = explain_speed(built, folder, plan, toolchain, sandbox, simulator, gpu=card)
     if why is None or why.missing:
         missing = why.missing if why else "no nvdisasm; grade doctor says how to get it"
         raise MachineError(f"nothing to compare with: {missing}")

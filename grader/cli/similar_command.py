@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-import grader
 from grader.cli import exit_status, options
 from grader.cli.notices import say, skipped
 from grader.course.class_run.roll import Entrant, call_roll
@@ -17,6 +16,7 @@ from grader.errors import Rejected, SubmissionError, UsageError, one_line
 from grader.grading.pipeline import read_sources
 from grader.results import store
 from grader.submission.folder import load_listed
+from grader.submission.provided import provided
 from grader.submission.reading import read
 
 _PRIVATE = 0o600  # names beside sources: for the instructor's eyes only
@@ -78,8 +78,7 @@ def _percent(text: str) -> float:
 
 def _known(named: list[Path]) -> list[str]:
     """Texts that do not count: of the checkout, and of the folders named."""
-    checkout = Path(grader.__file__).parents[1]
-    texts = [_texts(place) for name in _GIVEN for place in {Path(name).resolve(), checkout / name}]
+    texts = [_texts(place) for name in _GIVEN for place in provided(name)]
     for folder in named:
         found = _texts(folder)
         if not found:

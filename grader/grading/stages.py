@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -30,6 +30,7 @@ from grader.model import (
     KernelLaunch,
     Launch,
     LineCount,
+    Mnk,
     Plan,
     Record,
     Score,
@@ -84,8 +85,13 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
     )
     declared = device.read(built, str(submission.folder), progress)
     cases = sorted(lab.cpu, key=lambda case: case.size.flops)
+    largest = _largest(lab).size
+    sizes = [case.size for case in cases]
     progress("recording the launches", f"for {len(cases)} sizes")
-    outcomes, planned = _record(built, declared, submission, cases, bench)
+    plans = _recorded(
+        built, declared, submission, [*sizes, largest] if bench.explain else sizes, bench
+    )
+    outcomes, planned = _told_apart(cases, plans)
     if planned:
         outcomes += device.run(built, str(submission.folder), planned, lab, progress)
     results = judge.judge_cases(cases, outcomes, lab.rules)
@@ -100,19 +106,27 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
         lines=judge.line_counts(outcomes),
         printed=next((outcome.printed for outcome in outcomes if outcome.printed), ""),
         launches=launches_of(planned),
-        explanation=_explained(built, declared, submission, bench, progress) if worth else None,
+        explanation=_explained(built, _plan_of(largest, plans), submission, bench, device, progress)
+        if worth
+        else None,
     )
 
 
 def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress: Progress) -> Ran:
     """The real grade; ``device`` is the simulator, which runs beside the GPU."""
+    # The GPU's build is another than the simulator's; somebody else has to read it.
+    with CpuDevice(bench.sandbox, bench.lab.limits) as reader:
+        return _run_on_gpu(submission, bench, device, reader, progress)
+
+
+def _run_on_gpu(
+    submission: Submission, bench: Bench, device: CpuDevice, reader: CpuDevice, progress: Progress
+) -> Ran:
     assert bench.gpu_arch is not None
     lab = bench.lab
     with ThreadPoolExecutor(max_workers=1) as pool, ExitStack() as ending, GpuDevice() as gpu:
         # Whatever ends this early must not wait for the simulator.
         ending.callback(device.__exit__, None, None, None)
-        # The GPU's build is another than the simulator's; somebody else has to read it.
-        reader = ending.enter_context(CpuDevice(bench.sandbox, lab.limits))
         simulated = pool.submit(_simulated, submission, bench, device)
         progress("compiling", "")
         built = compile_submission(
@@ -127,10 +141,10 @@ def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress
         # By growing size: one that takes too long costs the sizes above it only.
         cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
         progress("recording the launches", f"for {len(cases)} sizes")
-        outcomes, planned = _record(built, declared, submission, cases, bench)
+        recorded = _recorded(built, declared, submission, [case.size for case in cases], bench)
+        outcomes, planned = _told_apart(cases, recorded)
         plans = [case.plan for case in planned]
         notes = reader.tensor_cores(plans)
-        reader.__exit__()
         notes = notes or sass.find_tensor_cores(_launched(_machine_code(built, bench), plans))
         if notes and lab.rules.tensor_cores == "forbid":
             place = f" at {notes[0].file}:{notes[0].line}" if notes[0].file else ""
@@ -158,7 +172,9 @@ def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress
         gpu=gpu.gpu,
         launches=launches_of(planned),
         score=scoring.score(lab.performance, results, lab.scoring),
-        explanation=_explained(built, declared, submission, bench, progress, card)
+        explanation=_explained(
+            built, _plan_of(_largest(lab).size, plans), submission, bench, reader, progress, card
+        )
         if card
         else None,
     )
@@ -179,30 +195,21 @@ def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
 
 def _explained(
     built: Build,
-    declared: Interface,
+    plan: Plan | None,
     submission: Submission,
     bench: Bench,
+    simulator: CpuDevice,
     progress: Progress,
     card: gpus.Gpu | None = None,
 ) -> Explanation | None:
-    """Why it is as fast as it is, at the largest size that the lab times. card: graded on."""
-    if not bench.explain:
+    """Why it is as fast as it is, at the size of ``plan``. card: graded on."""
+    if not bench.explain or plan is None:
         return None
     progress("explaining", "")
-    limits = bench.lab.limits
-    largest = max(bench.lab.performance, key=lambda case: case.size.flops)
+    folder = str(submission.folder)
     try:
-        _, planned = _record(built, declared, submission, [largest], bench)
-        if not planned:
-            return None
         return explain_speed(
-            built,
-            str(submission.folder),
-            planned[0].plan,
-            bench.toolchain,
-            bench.sandbox,
-            memory_mb=limits.memory_mb,
-            gpu=card,
+            built, folder, plan, bench.toolchain, bench.sandbox, simulator, gpu=card
         )
     except OutOfTime:
         raise
@@ -215,27 +222,43 @@ def _explained(
     return None
 
 
-def _record(
+def _largest(lab: Lab) -> Case:
+    """Of the timed sizes: the one to explain."""
+    return max(lab.performance, key=lambda case: case.size.flops)
+
+
+def _plan_of(size: Mnk, plans: Iterable[Plan | Rejected]) -> Plan | None:
+    found = (plan for plan in plans if isinstance(plan, Plan))
+    return next((plan for plan in found if plan.size == size), None)
+
+
+def _recorded(
     built: Build,
     declared: Interface,
     submission: Submission,
-    cases: list[Case],
+    sizes: Sequence[Mnk],
     bench: Bench,
-) -> tuple[list[CaseOutcome], list[PlannedCase]]:
-    """The cases that recording refused, and the others with their plans."""
-    plans = record_plans(
+) -> tuple[Plan | Rejected, ...]:
+    return record_plans(
         built,
         submission,
-        [case.size for case in cases],
+        sizes,
         bench.toolchain,
         bench.sandbox,
         declared=declared,
         record_s=bench.lab.limits.record_s,
         memory_mb=bench.lab.limits.memory_mb,
     )
+
+
+def _told_apart(
+    cases: Sequence[Case], plans: Sequence[Plan | Rejected]
+) -> tuple[list[CaseOutcome], list[PlannedCase]]:
+    """The cases that recording refused, and the others with their plans."""
     outcomes: list[CaseOutcome] = []
     planned: list[PlannedCase] = []
-    for case, plan in zip(cases, plans, strict=False):  # shorter after an endless host loop
+    # Fewer plans after an endless host loop; one more where a larger size is explained.
+    for case, plan in zip(cases, plans, strict=False):
         if isinstance(plan, Plan):
             planned.append(PlannedCase(id=case.id, plan=plan))
         else:

@@ -9,11 +9,9 @@ the narrowest, the gain is None.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
-import grader
 from grader.hardware import gpus
 from grader.model import (
     Advice,
@@ -22,12 +20,12 @@ from grader.model import (
 from grader.performance.facts import Facts
 from grader.performance.loop_steps import Step, Unit
 from grader.performance.structure import ffma_while_loading, waits_to_store
+from grader.submission.provided import provided
 
 _WORTH = 0.9  # loads left, below which more elements for each thread are advised
 _BANKS_NOTICED = 0.08  # of the cycles; the rungs that order their FFMA lose half of it
 _MOST = 3  # pieces of advice; a student does one thing at a time
 _BLOCKED = 16  # elements for each thread from which loads of tiles are worth a thought
-_REFERENCE = Path(grader.__file__).parents[1] / "reference"
 
 
 def advise(facts: Facts) -> tuple[Advice, ...]:
@@ -48,7 +46,8 @@ def _distinct(found: Iterator[Advice]) -> Iterator[Advice]:
 def _advice(
     facts: Facts, idea: str, message: str, *bases: str, gain: float | None = None
 ) -> Advice:
-    rung = next((path.name for path in sorted(_REFERENCE.glob(f"[0-9]*_{idea}"))), None)
+    found = (path.name for at in provided("reference") for path in at.glob(f"[0-9]*_{idea}"))
+    rung = next(found, None)
     file, line = facts.where(*bases)
     return Advice(idea=idea, rung=rung, message=message, file=file, line=line, gain=gain)
 

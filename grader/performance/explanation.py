@@ -1,21 +1,17 @@
 """Why a kernel is as fast as it is: counts, bounds, advice. Needs no GPU.
 
-``explain`` disassembles the build, has a process of its own count a few blocks of the largest timed
-size (sim/sampling.py), joins the two (join.py), bounds the speed on a GPU (bound.py), which takes a
-replay of the main loop (waiting.py, replay.py), and looks for the next idea (advice.py).
+``explain_speed`` disassembles the build, has the simulator count a few blocks of the largest timed
+size (ptxsim/sampling.py) and joins the two (join.py). It bounds the speed on a GPU (bound.py), for
+which an issue model runs the main loop (waiting.py), and looks for the next idea (advice.py).
 docs/explain.md says what is modelled and what is not.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-import msgspec
-
-from grader.backends.process import Cage, WorkerProcess
-from grader.backends.simulator.engine_library import engine_library
+from grader.backends.simulator.device import CpuDevice
 from grader.errors import GraderError, MachineError
 from grader.hardware import gpus
 from grader.hardware.gpus import Gpu
@@ -34,23 +30,11 @@ from grader.performance.bound import bound
 from grader.performance.facts import Facts
 from grader.performance.join import count
 from grader.performance.loop_steps import MainLoop, main_loop_steps
-from grader.performance.sampling_messages import Answer, NoAnswer, Question, Reply
 from grader.performance.sass import Function, disassemble, main_loop_code, summarise
-from grader.sandbox.meter import Starved, TookTooLong
-from grader.sandbox.running import Limits, Sandbox
+from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import Toolchain
-from ptxsim.frontend import ptx_text
-from ptxsim.sampling import LaunchSample
 
 __all__ = ["explain_speed"]
-
-_WORKER = (sys.executable, "-m", "grader.performance.sampling_worker")
-_SAMPLE_SECONDS = 1.0
-_GRACE_SECONDS = 30.0  # CPU, to start and to read the PTX
-_FILE_MB = 8  # its log, and a piece of memory that it maps many times
-_ABSURD = 1 << 53
-_THREADS = 8
-_DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 
 
 def explain_speed(
@@ -59,8 +43,8 @@ def explain_speed(
     plan: Plan,
     toolchain: Toolchain,
     sandbox: Sandbox,
+    simulator: CpuDevice,
     *,
-    memory_mb: int,
     gpu: Gpu | None = None,
 ) -> Explanation | None:
     """plan: of the size to explain. gpu: graded on; None for a few known ones.
@@ -71,7 +55,9 @@ def explain_speed(
     loops: tuple[MainLoop | None, ...] = ()
     missing = None
     with ThreadPoolExecutor(max_workers=1) as pool:
-        sampled = pool.submit(_sampled, build, source_root, plan, sandbox, memory_mb)
+        sampled = pool.submit(
+            simulator.sample, build, source_root, plan, lambda _stage, _detail: None
+        )
         try:
             functions = disassemble(build.cubin, toolchain, sandbox)
         except GraderError:
@@ -101,41 +87,6 @@ def _named(functions: Sequence[Function], kernel: str) -> Function:
     if found is None:
         raise MachineError(f"the machine code lacks {kernel}")
     return found
-
-
-def _sampled(
-    build: Build, source_root: str, plan: Plan, sandbox: Sandbox, memory_mb: int
-) -> tuple[LaunchSample, ...]:
-    """Raises GraderError with the reason when there is nothing."""
-    question = Question(
-        ptx=ptx_text(build.ptx), source_root=source_root, plan=plan, seconds=_SAMPLE_SECONDS
-    )
-    engine = engine_library().compiled()
-    limits = Limits(cpu_s=_GRACE_SECONDS, memory_mb=memory_mb, file_mb=_FILE_MB, processes=_THREADS)
-    cage = Cage(sandbox=sandbox, limits=limits, readable=(engine,))
-    with WorkerProcess((*_WORKER, str(engine)), cage) as worker:
-        try:
-            line = next(worker.work(msgspec.json.encode(question), _GRACE_SECONDS), None)
-        except (Starved, TookTooLong):
-            raise MachineError("counting took too long") from None
-        if line is None:
-            how, last = worker.last_words()
-            raise MachineError(f"the counting process ended ({how}){last}")
-    try:
-        reply = _DECODER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise MachineError(f"the counts cannot be read: {error}") from None
-    if isinstance(reply, Answer) and all(map(_plausible, reply.samples)):
-        return reply.samples
-    raise MachineError(reply.message if isinstance(reply, NoAnswer) else "the counts are absurd")
-
-
-def _plausible(sample: LaunchSample) -> bool:
-    """Whether an untrusted process may have counted this: no number is negative or boundless."""
-    numbers = [*sample.grid, *sample.block, sample.times, sample.blocks, sample.shared_bytes]
-    for row in sample.rows:
-        numbers += [each for each in msgspec.structs.astuple(row) if isinstance(each, int)]
-    return all(0 <= number < _ABSURD for number in numbers)
 
 
 def _bounds(

@@ -9,9 +9,7 @@ using namespace sim;
 
 namespace {
 
-// What a call came to; engine.py has the same numbers. No exception leaves this library.
-enum Status : int { RAN, OUT_OF_TIME, DEADLOCKED, TRAPPED, NO_MEMORY, TOO_LARGE, REFUSED };
-
+// No exception leaves this library.
 template <class F> int guarded(F f) {
   try {
     return f();
@@ -32,9 +30,6 @@ extern "C" {
 int sim_operations() { return int(operations().size()); }
 const char* sim_operation(int k) { return operations()[k].name; }
 const char* sim_operation_shape(int k) { return operations()[k].shape.c_str(); }
-int sim_special_registers() { return SPECIALS; }
-u64 sim_event_bytes() { return sizeof(Event); }
-u64 sim_instruction_bytes() { return sizeof(PackedIns); }
 
 // Makes a program; `bad` becomes the index of an instruction that is refused (see program.hpp).
 int sim_program(const PackedProgram* packed, Program** made, u64* bad) {

@@ -1,4 +1,4 @@
-// Programs as Python packs them (engine.py mirrors the layouts), and how they become the engine's.
+// Programs as Python packs them (layout.cpp tells engine.py of the layouts), and how they become the engine's.
 #pragma once
 
 #include "engine.hpp"
@@ -30,6 +30,9 @@ struct PackedProgram {
   u64 ranks;
   u32 slots, predicates, entry, local_bytes, shared_bytes, shared_cell, global_cell;
 };
+
+// What a call came to.
+enum Status : int { RAN, OUT_OF_TIME, DEADLOCKED, TRAPPED, NO_MEMORY, TOO_LARGE, REFUSED };
 
 constexpr u64 SOUND = ~u64{0};
 

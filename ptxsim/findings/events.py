@@ -10,9 +10,8 @@ import numpy as np
 
 from ptxsim.findings.sighting import Scene, Sighting
 from ptxsim.frontend import Instruction, Module
-from ptxsim.records import Finding, Severity
+from ptxsim.records import Event, Finding, Severity
 
-# As engine.hpp's EventKind numbers them.
 (
     OUT_OF_BOUNDS,
     MISALIGNED,
@@ -29,7 +28,7 @@ from ptxsim.records import Finding, Severity
     ASSERTION,
     BARRIER_UNINITIALISED,
     BARRIERS_MIXED,
-) = range(15)
+) = Event
 
 
 def finding(event: np.void, scene: Scene) -> Finding | None:
@@ -37,7 +36,7 @@ def finding(event: np.void, scene: Scene) -> Finding | None:
     seen = Sighting(event, scene)
     if seen.kind == BARRIERS_MIXED and scene.place(seen.pc) == scene.place(seen.other_pc):
         return None
-    rule = _RULES[seen.kind]
+    rule = _RULES[Event(seen.kind)]
     place = scene.place(seen.pc)
     if rule.kind == "uninitialized-read":  # the read is to be mended, not where it did harm
         place = scene.place(seen.other_pc) or place

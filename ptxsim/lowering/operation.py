@@ -7,9 +7,18 @@ from typing import NamedTuple, TypeAlias
 
 from ptxsim.frontend import Instruction
 
-# Spaces and flags as engine.hpp numbers them.
-GLOBAL, SHARED, LOCAL, PARAM, CONST, GENERIC = range(6)
-SIGNED, SYNCHRONISES, CROSS_LANE, OWN_TAINT, SELECTS, DECIDES = 1, 2, 4, 8, 16, 32
+# Spaces and flags as engine.hpp numbers them; load_engine compares them.
+SPACES = ("GLOBAL", "SHARED", "LOCAL", "PARAM", "CONST", "GENERIC")
+GLOBAL, SHARED, LOCAL, PARAM, CONST, GENERIC = range(len(SPACES))
+FLAG_BITS = {
+    "SIGNED": 1,
+    "SYNCHRONISES": 2,
+    "CROSS_LANE": 4,
+    "OWN_TAINT": 8,
+    "SELECTS": 16,
+    "DECIDES": 32,
+}
+SIGNED, SYNCHRONISES, CROSS_LANE, OWN_TAINT, SELECTS, DECIDES = FLAG_BITS.values()
 
 # In the order of engine.hpp's SpecialRegister.
 SPECIAL_REGISTERS = (

@@ -12,9 +12,6 @@ import msgspec
 from grader.backends.gpu.gpu_messages import (
     Beat,
     Broken,
-    Done,
-    Failed,
-    Finished,
     GpuJob,
     Ready,
     Reply,
@@ -22,8 +19,15 @@ from grader.backends.gpu.gpu_messages import (
 )
 from grader.backends.gpu.untimed import hold_to_pace
 from grader.backends.probe import first_gpu_uuid
-from grader.backends.process import Silence, WorkerProcess
-from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
+from grader.backends.process import Silence, WorkerProcess, decoded
+from grader.backends.protocol import (
+    CaseOutcome,
+    Done,
+    Failed,
+    Finished,
+    PlannedCase,
+    Progress,
+)
 from grader.errors import MachineError
 from grader.labs.lab import Lab
 from grader.model import Build, Finding, GpuInfo, Verdict
@@ -105,8 +109,7 @@ class GpuDevice:
                 raise MachineError("the GPU worker did not start; try: grade doctor") from None
             words = f"a launch did not end within {lab.limits.launch_s:g} s"
             return (*outcomes, _ended(running, Verdict.TLE, words))
-        how, last = self._worker.last_words()
-        raise MachineError(f"the GPU worker ended unexpectedly ({how}){last}")
+        raise self._worker.ended("the GPU worker")
 
     def _ask(self, job: GpuJob, lab: Lab) -> Iterator[Reply]:
         lines = self._worker.ask(
@@ -114,10 +117,7 @@ class GpuDevice:
             seconds=lab.limits.total_s + _STARTING_S,
             patience=lambda: lab.limits.launch_s + (_CHECKING_S if self.gpu else _STARTING_S),
         )
-        try:
-            yield from map(_DECODER.decode, lines)
-        except msgspec.MsgspecError as error:
-            raise MachineError(f"the GPU worker's answer cannot be read: {error}") from None
+        return decoded("the GPU worker", lines, _DECODER)
 
 
 def _lock_of_the_gpu() -> Path:

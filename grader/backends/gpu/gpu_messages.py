@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.backends.protocol import CaseOutcome, PlannedCase
+from grader.backends.protocol import Done, Failed, Finished, PlannedCase
 from grader.model import Finding, GpuInfo, Plan, Record
 
 
@@ -31,26 +31,12 @@ class Beat(Record, tag="beat"):
     case: str
 
 
-class Finished(Record, tag="finished"):
-    outcome: CaseOutcome
-
-
 class Broken(Record, tag="broken"):
     """The submission's kernel destroyed the context; the worker ends."""
 
     case: str
     message: str  # "cudaErrorIllegalAddress: …"
     findings: tuple[Finding, ...] = ()
-
-
-class Failed(Record, tag="failed"):
-    """The grader's fault or the machine's."""
-
-    message: str
-
-
-class Done(Record, tag="done"):
-    """Every case was answered."""
 
 
 Reply = Ready | Beat | Finished | Broken | Failed | Done

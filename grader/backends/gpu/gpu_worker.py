@@ -1,17 +1,15 @@
 """The process that owns the GPU: ``python -m grader.backends.gpu.gpu_worker``, disposable.
 
-It never sees the student's host code: only the cubin and the plans. One job on stdin, replies on
-what was its stdout. A hang or a broken context costs this process, not the grader.
+It never sees the student's host code: only the cubin and the plans. It does one job. A hang or a
+broken context costs this process, not the grader.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-import threading
 import traceback
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import cupy
 import msgspec
@@ -22,33 +20,22 @@ from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import (
     Beat,
     Broken,
-    Done,
-    Failed,
-    Finished,
     GpuJob,
     Ready,
-    Reply,
     TimedCase,
 )
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.backends.gpu.plan_replay import load_module
-from grader.backends.protocol import CaseOutcome, refused
+from grader.backends.protocol import CaseOutcome, Done, Failed, Finished, refused
+from grader.backends.serving import Replies, replying, requests
 from grader.errors import GraderError, Rejected
 from grader.model import Finding, Verdict
 
+_DECODER: msgspec.json.Decoder[GpuJob] = msgspec.json.Decoder(GpuJob)
 _ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
 
 
-class _Replies:
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def send(self, reply: Reply) -> None:
-        self._stream.write(msgspec.json.encode(reply) + b"\n")
-        self._stream.flush()
-
-
-def _run(job: GpuJob, replies: _Replies) -> None:
+def _run(job: GpuJob, replies: Replies) -> None:
     bench = SharedBench()
     replies.send(Ready(gpu=bench.gpu))
     module = load_module(Path(job.cubin).read_bytes())
@@ -62,7 +49,7 @@ def _run(job: GpuJob, replies: _Replies) -> None:
 
 
 def _one(
-    bench: SharedBench, module: Any, each: TimedCase, job: GpuJob, replies: _Replies
+    bench: SharedBench, module: Any, each: TimedCase, job: GpuJob, replies: Replies
 ) -> Finished | Broken:
     planned = each.case
     # Nothing of the case before lies about, and the card need hold one case only.
@@ -87,7 +74,7 @@ def _one(
 
 
 def _outcome(
-    bench: SharedBench, case: MeasuredCase, each: TimedCase, job: GpuJob, replies: _Replies
+    bench: SharedBench, case: MeasuredCase, each: TimedCase, job: GpuJob, replies: Replies
 ) -> CaseOutcome:
     if each.timed:
         return time_case(bench, case, job, lambda: replies.send(Beat(case=each.case.id)))
@@ -95,15 +82,10 @@ def _outcome(
 
 
 def main() -> None:
-    with os.fdopen(os.dup(1), "wb") as stream:
-        os.dup2(2, 1)
-        replies = _Replies(stream)
-        line = sys.stdin.buffer.readline()
-        if not line:
-            return
-        threading.Thread(target=_die_with_the_grader, daemon=True).start()
+    with replying() as replies:
+        job = next(requests(_DECODER))
         try:
-            _run(msgspec.json.decode(line, type=GpuJob), replies)
+            _run(job, replies)
         except GraderError as error:
             replies.send(Failed(message=str(error)))
         except (MemoryError, *_ERRORS) as error:
@@ -112,11 +94,6 @@ def main() -> None:
             traceback.print_exc()
             replies.send(Failed(message=f"the GPU worker failed: {error!r}"))
     os._exit(0)  # a broken context makes CuPy's own clean-up hang or shout
-
-
-def _die_with_the_grader() -> None:
-    sys.stdin.buffer.read()
-    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """The simulator as a device: one worker process per grade, caged and watched from here.
 
 Whatever reads a submission's PTX does so in the worker: kernels and variables it declares
-(``read``), tensor-core instructions in it (``tensor_cores``), and the simulation (``run``). Its
-answers are data of an untrusted process: bounded, decoded strictly, looked through.
+(``read``), tensor-core instructions in it (``tensor_cores``), the simulation (``run``), and the
+counts of a few blocks of a large product (``sample``). Its answers are data of an untrusted
+process: bounded, decoded strictly, looked through.
 """
 
 from __future__ import annotations
@@ -13,19 +14,23 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 import grader
-from grader.backends.process import Cage, WorkerProcess
-from grader.backends.protocol import CaseOutcome, PlannedCase, Progress, refused
-from grader.backends.simulator.engine_library import engine_library
-from grader.backends.simulator.simulation_messages import (
-    Declared,
+from grader.backends.process import Cage, WorkerProcess, decoded
+from grader.backends.protocol import (
+    CaseOutcome,
     Done,
     Failed,
     Finished,
+    PlannedCase,
+    Progress,
+    refused,
+)
+from grader.backends.simulator.engine_library import engine_library
+from grader.backends.simulator.simulation_messages import (
+    Declared,
     Inspect,
     Job,
     Notes,
@@ -33,6 +38,8 @@ from grader.backends.simulator.simulation_messages import (
     Refused,
     Reply,
     Request,
+    Sample,
+    Sampled,
 )
 from grader.errors import MachineError, Rejected
 from grader.labs.lab import Lab
@@ -43,18 +50,20 @@ from grader.sandbox.meter import FellAsleep, Starved, TookTooLong
 from grader.sandbox.running import Limits, Sandbox
 from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
+from ptxsim.sampling import LaunchSample
 
 _WORKER = (sys.executable, "-m", "grader.backends.simulator.simulation_worker")
 _COMPILE_ENGINE = (sys.executable, "-m", "grader.backends.simulator.engine_library")
 _READ_SECONDS = 20.0  # CPU; a module as large as a compiler makes takes less than one
 _GRACE_SECONDS = 60.0  # CPU, beyond the lab's own limits: inputs and verification
+_SAMPLE_SECONDS = 1.0  # CPU, of the launches
+_SAMPLE_GRACE_SECONDS = 30.0  # CPU, what prepares them included
 _THREADS = 32  # a worker's, and those of a library that it did not ask for
-_FILE_MB = 1  # of its log
+_FILE_MB = 8  # its log, and a piece of memory that it maps many times
+_ABSURD = 1 << 53
 _DEFAULT = LabLimits()
 _VERDICTS = (Verdict.CE, Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.RF)
 _STOPS = (None, "time", "deadlock")
-_MOST_TEXT = 1 << 16  # characters of one text in an answer
-_MOST_NUMBER = 1 << 62
 _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 
 
@@ -99,7 +108,7 @@ class CpuDevice:
 
     def _start(self, engine: Path) -> WorkerProcess:
         limits = Limits(
-            cpu_s=self._limits.total_s + _GRACE_SECONDS,
+            cpu_s=self._limits.total_s + _GRACE_SECONDS + _SAMPLE_GRACE_SECONDS,
             memory_mb=self._limits.memory_mb,
             file_mb=_FILE_MB,
             processes=_THREADS,
@@ -131,7 +140,7 @@ class CpuDevice:
         except TookTooLong:
             words = f"reading its PTX took more than {_READ_SECONDS:g} s of CPU time"
             raise Rejected(Verdict.TLE, words) from None
-        raise self._ended("while it read the PTX")
+        raise self._ended(" while it read the PTX")
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:
         """A note for every tensor-core instruction of the kernels that ``plans`` launch."""
@@ -143,7 +152,27 @@ class CpuDevice:
         except TookTooLong:
             words = f"looking through its PTX took more than {_READ_SECONDS:g} s of CPU time"
             raise Rejected(Verdict.TLE, words) from None
-        raise self._ended("while it looked for tensor cores")
+        raise self._ended(" while it looked for tensor cores")
+
+    def sample(
+        self, build: Build, source_root: str, plan: Plan, progress: Progress
+    ) -> tuple[LaunchSample, ...]:
+        """Counts of a few blocks of each kind of launch; () for too many kinds.
+
+        Raises GraderError with the reason when there is nothing.
+        """
+        self.read(build, source_root, progress)
+        request = Sample(plan=plan, seconds=_SAMPLE_SECONDS)
+        try:
+            for reply in self._ask(request, _SAMPLE_GRACE_SECONDS):
+                if not isinstance(reply, Sampled):
+                    raise _unexpected(reply)
+                if not all(map(_plausible, reply.samples)):
+                    raise MachineError("the counts are absurd")
+                return reply.samples
+        except TookTooLong:
+            raise MachineError("counting took too long") from None
+        raise self._ended(" while it counted")
 
     def run(
         self,
@@ -187,27 +216,36 @@ class CpuDevice:
             words = f"the simulator worked for more than {seconds:g} s of CPU time"
             outcomes[late.id] = refused(late.id, late.plan.size, Rejected(Verdict.TLE, words))
             return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
-        raise self._ended(f"at case {next(iter(left), 'the end')}")
+        raise self._ended(f" at case {next(iter(left), 'the end')}")
 
     def _ask(
         self, request: Request, cpu_s: float, progress: Progress = lambda _stage, _detail: None
     ) -> Iterator[Reply]:
-        """Raises TookTooLong, which is the program's fault."""
+        """Raises TookTooLong, which is the program's fault. The next request gets a new worker."""
         worker = self._started(progress)
         try:
-            for line in worker.work(msgspec.json.encode(request), cpu_s):
-                yield _decode(line)
+            yield from decoded(
+                "the simulator", worker.work(msgspec.json.encode(request), cpu_s), _DECODER
+            )
         except FellAsleep:  # no program makes it do that
+            self._give_up(worker)
             raise MachineError(f"the simulator gave no answer within {cpu_s:g} s") from None
+        except TookTooLong:
+            self._give_up(worker)
+            raise
         except Starved:
+            self._give_up(worker)
             words = f"the machine was too busy to give the simulator its {cpu_s:g} s of CPU time"
             raise MachineError(words) from None
+
+    def _give_up(self, worker: WorkerProcess) -> None:
+        worker.__exit__()
+        self._worker = self._read = None
 
     def _ended(self, when: str) -> MachineError:
         """No program should be able to end the interpreter: whatever did, it is a fault of ours."""
         assert self._worker
-        how, last = self._worker.last_words()
-        return MachineError(f"the simulator process ended unexpectedly ({how}) {when}{last}")
+        return self._worker.ended("the simulator process", when)
 
 
 def read_declarations(
@@ -218,25 +256,12 @@ def read_declarations(
         return device.read(build, source_root, lambda _stage, _detail: None)
 
 
-def _decode(line: bytes) -> Reply:
-    try:
-        reply = _DECODER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise MachineError(f"the simulator's answer cannot be read: {error}") from None
-    if not _is_bounded(msgspec.to_builtins(reply)):
-        raise MachineError("the simulator's answer cannot be read: it is out of all bounds")
-    return reply
-
-
-def _is_bounded(value: Any) -> bool:
-    """Whether the texts and numbers of an answer are of a size that one meets."""
-    if isinstance(value, str):
-        return len(value) <= _MOST_TEXT
-    if isinstance(value, int):
-        return abs(value) <= _MOST_NUMBER
-    if isinstance(value, dict):
-        return all(map(_is_bounded, value)) and all(map(_is_bounded, value.values()))
-    return not isinstance(value, list | tuple) or all(map(_is_bounded, value))
+def _plausible(sample: LaunchSample) -> bool:
+    """Whether an untrusted process may have counted this: no number is negative or boundless."""
+    numbers = [*sample.grid, *sample.block, sample.times, sample.blocks, sample.shared_bytes]
+    for row in sample.rows:
+        numbers += [each for each in msgspec.structs.astuple(row) if isinstance(each, int)]
+    return all(0 <= number < _ABSURD for number in numbers)
 
 
 def _is_of(outcome: CaseOutcome, case: PlannedCase | None) -> bool:

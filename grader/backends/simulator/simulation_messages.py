@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from grader.backends.protocol import CaseOutcome, PlannedCase
+from grader.backends.protocol import Done, Failed, Finished, PlannedCase
 from grader.errors import Rejected
 from grader.model import Finding, Plan, Record, Verdict
 from ptxsim.frontend.interface import Interface
+from ptxsim.sampling import LaunchSample
 
 
 class Read(Record, tag="read"):
@@ -31,7 +32,14 @@ class Job(Record, tag="job"):
     threads: int
 
 
-Request = Read | Inspect | Job
+class Sample(Record, tag="sample"):
+    """What a few blocks of each launch of a plan do, which may be too large to be simulated."""
+
+    plan: Plan
+    seconds: float  # CPU time, of all launches
+
+
+Request = Read | Inspect | Job | Sample
 
 
 class Declared(Record, tag="declared"):
@@ -54,18 +62,8 @@ class Refused(Record, tag="refused"):
         return Refused(verdict=refusal.verdict, message=str(refusal), findings=refusal.findings)
 
 
-class Finished(Record, tag="finished"):
-    outcome: CaseOutcome
+class Sampled(Record, tag="sampled"):
+    samples: tuple[LaunchSample, ...]
 
 
-class Failed(Record, tag="failed"):
-    """The grader's fault or the machine's, in one line."""
-
-    message: str
-
-
-class Done(Record, tag="done"):
-    """Every case was answered, or left out after one that took too long."""
-
-
-Reply = Declared | Notes | Refused | Finished | Failed | Done
+Reply = Declared | Notes | Sampled | Refused | Finished | Failed | Done

@@ -1,36 +1,29 @@
 """The process that simulates: one per grade, ``python -m`` this module with the engine's path.
 
-It reads requests (messages.py), a line of JSON each, on stdin and answers on what was its stdout.
-stdin stays open until the grader is satisfied: when it closes, so does this process.
-
 Everything a student can forge, the PTX and the plans, is handled here and nowhere else. The process
 runs in the sandbox, and before it reads the first request it gives up what computing does not take.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import Queue
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 import numpy.random  # now: later no file can be opened
 from numpy.typing import NDArray
 
-from grader.backends.protocol import CaseOutcome, PlannedCase, refused
+from grader.backends.protocol import CaseOutcome, Done, Failed, Finished, PlannedCase, refused
+from grader.backends.serving import Replies, replying, requests
 from grader.backends.simulator.refusals import rejected
 from grader.backends.simulator.simulation_messages import (
     Declared,
-    Done,
-    Failed,
-    Finished,
     Inspect,
     Job,
     Notes,
@@ -38,6 +31,8 @@ from grader.backends.simulator.simulation_messages import (
     Refused,
     Reply,
     Request,
+    Sample,
+    Sampled,
 )
 from grader.errors import GraderError, Rejected
 from grader.model import Finding, Mnk, Plan, Severity, Verdict
@@ -47,7 +42,8 @@ from grader.sandbox import seccomp
 from ptxsim.engine import Engine, load_engine
 from ptxsim.errors import EngineError, RefusedProgram
 from ptxsim.frontend.interface import Interface
-from ptxsim.simulator import SimLimits, SimOutcome, Simulator
+from ptxsim.sampling import LaunchSample, Sampler
+from ptxsim.simulator import SimLimits, SimOutcome
 
 _PRINTED_CHARACTERS = 2000
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
@@ -57,15 +53,18 @@ _OUT_OF_MEMORY = (
     "the simulator needs more memory than the lab allows: raise limits.memory_mb in the lab file, "
     "or give it smaller cpu sizes"
 )
+_TOO_LARGE_TO_SAMPLE = "A, B and C of this size need more memory than the lab allows"
 
 
 class Runs(Protocol):
-    """What is needed of ``ptxsim.Simulator``."""
+    """What is needed of ``ptxsim.Sampler``."""
 
     @property
     def declared(self) -> Interface: ...
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]: ...
+
+    def sample(self, plan: Plan, seconds: float) -> tuple[LaunchSample, ...]: ...
 
     def run(
         self, plan: Plan, buffers: Mapping[int, NDArray[np.uint8]], limits: SimLimits
@@ -77,76 +76,70 @@ def _load() -> Engine:
 
 
 def main(
-    make_simulator: Callable[[str, Path, Any], Runs] = Simulator,
+    make_simulator: Callable[[str, Path, Any], Runs] = Sampler,
     prepare: Callable[[], object] = _load,
 ) -> None:
-    """Answer requests. Nothing but replies reaches the pipe: file descriptor 1 becomes stderr.
+    """Answer requests.
 
     ``prepare`` runs before the first is there, while the submission is still being compiled.
     """
-    with os.fdopen(os.dup(1), "wb") as stream:
-        os.dup2(2, 1)
-        replies = _Replies(stream)
+    with replying() as replies:
         try:
             engine = prepare()
         except (GraderError, EngineError) as error:
             replies.send(Failed(message=str(error)))
             return
         seccomp.lock_down()
-        lines: Queue[bytes] = Queue()
-        threading.Thread(target=listen, args=(lines,), daemon=True).start()
-        simulator: Runs | None = None
-        while True:
-            request = _DECODER.decode(lines.get())
-            try:
-                match request:
-                    case Read(ptx=ptx, source_root=root):
-                        simulator = make_simulator(ptx, Path(root), engine)
-                        replies.send(Declared(interface=simulator.declared))
-                    case Inspect(plans=plans):
-                        assert simulator
-                        replies.send(Notes(findings=simulator.tensor_cores(plans)))
-                    case Job():
-                        assert simulator
-                        _serve(request, simulator, replies)
-            except RefusedProgram as refusal:
-                replies.send(Refused.of(rejected(refusal)))
-            except (GraderError, EngineError) as error:
-                replies.send(Failed(message=str(error)))
-            except MemoryError:
-                replies.send(_too_large(request))
+        server = _Server(make_simulator, engine, replies)
+        for request in requests(_DECODER):
+            server.answer(request)
 
 
-def listen(lines: Queue[bytes]) -> None:
-    """Take requests from stdin; when it closes, the grader is gone: end at once."""
-    pending = bytearray()
-    while chunk := os.read(0, 1 << 16):  # not sys.stdin, whose lock would outlive the interpreter
-        pending += chunk
-        if pending.endswith(b"\n"):  # the next request comes after the answer to this one
-            lines.put(bytes(pending))
-            pending.clear()
-    os._exit(1)
+class _Server:
+    """Answers about the module that was read last."""
 
+    def __init__(
+        self, make_simulator: Callable[[str, Path, Any], Runs], engine: Any, replies: Replies
+    ) -> None:
+        self._make_simulator = make_simulator
+        self._engine = engine
+        self._replies = replies
+        self._simulator: Runs | None = None
 
-class _Replies:
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._lock = threading.Lock()
-
-    def send(self, reply: Reply) -> None:
-        with self._lock:
-            self._stream.write(msgspec.json.encode(reply) + b"\n")
-            self._stream.flush()
+    def answer(self, request: Request) -> None:
+        send = self._replies.send
+        try:
+            if isinstance(request, Read):
+                root = Path(request.source_root)
+                self._simulator = self._make_simulator(request.ptx, root, self._engine)
+                send(Declared(interface=self._simulator.declared))
+                return
+            assert self._simulator
+            match request:
+                case Inspect(plans=plans):
+                    send(Notes(findings=self._simulator.tensor_cores(plans)))
+                case Sample(plan=plan, seconds=seconds):
+                    send(Sampled(samples=self._simulator.sample(plan, seconds)))
+                case Job():
+                    _serve(request, self._simulator, self._replies)
+        except RefusedProgram as refusal:
+            send(Refused.of(rejected(refusal)))
+        except (GraderError, EngineError) as error:
+            send(Failed(message=str(error)))
+        except MemoryError:
+            send(_too_large(request))
 
 
 def _too_large(request: Request) -> Reply:
     if isinstance(request, Job):
         return Failed(message=_OUT_OF_MEMORY)
+    if isinstance(request, Sample):
+        return Failed(message=_TOO_LARGE_TO_SAMPLE)
     message = "reading its PTX takes more memory than the lab allows"
     return Refused(verdict=Verdict.RE, message=message)
 
 
-def _serve(job: Job, simulator: Runs, replies: _Replies) -> None:
+def _serve(job: Job, simulator: Runs, replies: Replies) -> None:
     """Limits are CPU time: of a case that of its thread, of all of them the process's."""
     started = time.process_time()
     out_of_time = threading.Event()
