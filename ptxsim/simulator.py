@@ -26,8 +26,8 @@ from ptxsim.engine import (
 )
 from ptxsim.errors import EngineError, Reason, RefusedProgram
 from ptxsim.findings.counts import Counters, line_counts
-from ptxsim.findings.events import finding, instruction_note, merge
-from ptxsim.findings.sighting import Scene, plain_name
+from ptxsim.findings.events import Scene, finding, instruction_note, merge
+from ptxsim.findings.names import plain_name
 from ptxsim.frontend import read_module
 from ptxsim.frontend.interface import Interface, interface
 from ptxsim.lowering.memory_layout import too_large
@@ -35,7 +35,7 @@ from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.lowering.program import Builder, Program
 from ptxsim.lowering.tensor_cores import tensor_core_notes
 from ptxsim.lowering.variables import cells, initial_bytes
-from ptxsim.records import Copy, Finding, Launch, LineCount, Memset, Plan, SymbolWrite
+from ptxsim.records import Copy, Finding, Kind, Launch, LineCount, Memset, Plan, SymbolWrite
 from ptxsim.soundness import check_parameters, check_plan, overlapping
 
 Bytes = NDArray[np.uint8]
@@ -134,7 +134,7 @@ class Simulator:
                     stopped = self._launch(run, operation, addresses, steps, left)
                 else:
                     self._copy(run, operation)
-                if stopped or any(f.kind == "trap" for f in run.findings):
+                if stopped or any(f.kind is Kind.TRAP for f in run.findings):
                     break
             for program, handle in run.programs.values():
                 run.counters.append(self._counters(program, handle))
@@ -319,8 +319,8 @@ class Simulator:
         return self._programs[key]
 
     def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> RefusedProgram:
-        note = instruction_note(self._module, "unsupported", str(error), error.instruction)
-        where = f" ({note.file}:{note.line})" if note.file else ""
+        note = instruction_note(self._module, Kind.UNSUPPORTED, str(error), error.instruction)
+        where = f" ({note.place.file}:{note.place.line})" if note.place else ""
         tensor_cores = self.tensor_cores([plan])
         return RefusedProgram(
             Reason.UNSUPPORTED, f"{error}{where}; grade it on a GPU", (note, *tensor_cores)

@@ -39,14 +39,16 @@ from grader.backends.simulator.simulation_messages import (
     Reply,
     Request,
 )
+from grader.backends.simulator.wording import worded
 from grader.errors import GraderError, Rejected
-from grader.model import Finding, Mnk, Plan, Severity, Verdict
+from grader.model import Finding, Kind, Mnk, Plan, Severity, Verdict
 from grader.problems import product as verify
 from grader.problems.inputs import Floats, make_inputs
 from grader.sandbox import seccomp
 from ptxsim.engine import Engine, load_engine
 from ptxsim.errors import EngineError, RefusedProgram
 from ptxsim.frontend.interface import Interface
+from ptxsim.records import Finding as Seen
 from ptxsim.simulator import SimLimits, SimOutcome, Simulator
 
 _PRINTED_CHARACTERS = 2000
@@ -65,7 +67,7 @@ class Runs(Protocol):
     @property
     def declared(self) -> Interface: ...
 
-    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]: ...
+    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Seen, ...]: ...
 
     def run(
         self, plan: Plan, buffers: Mapping[int, NDArray[np.uint8]], limits: SimLimits
@@ -105,7 +107,7 @@ def main(
                         replies.send(Declared(interface=simulator.declared))
                     case Inspect(plans=plans):
                         assert simulator
-                        replies.send(Notes(findings=simulator.tensor_cores(plans)))
+                        replies.send(Notes(findings=worded(simulator.tensor_cores(plans))))
                     case Job():
                         assert simulator
                         _serve(request, simulator, replies)
@@ -200,7 +202,7 @@ def run_case(simulator: Runs, case: PlannedCase, seconds: float, memory: int) ->
         stopped=seen.stopped,
         seconds=seen.seconds,
         error=found.error if found else None,
-        findings=(*seen.findings, *changed),
+        findings=(*worded(seen.findings), *changed),
         lines=seen.lines,
         printed=seen.printed[:_PRINTED_CHARACTERS],
     )
@@ -215,7 +217,7 @@ def _modified(name: str, size: Mnk, before: Floats, after: Floats) -> Finding:
     major, minor = divmod(int(changed[0]), size.k)
     row, column = (major, minor) if name == "A" else (minor, major)
     return Finding(
-        kind="input-modified",
+        kind=Kind.INPUT_MODIFIED,
         severity=Severity.ERROR,
         message=f"{name}[row {row}, column {column}] was overwritten; A and B must not change",
         count=int(changed.size),
