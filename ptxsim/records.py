@@ -125,6 +125,20 @@ class Thread(Record):
     thread: Dim3
 
 
+class Kind(str, Enum):
+    """What a finding is about."""
+
+    OUT_OF_BOUNDS = "out-of-bounds"
+    MISALIGNED = "misaligned"
+    RACE = "race"
+    UNINITIALIZED_READ = "uninitialized-read"
+    BARRIER_DIVERGENCE = "barrier-divergence"
+    ENDLESS_LOOP = "endless-loop"
+    TRAP = "trap"
+    TENSOR_CORE = "tensor-core"
+    UNSUPPORTED = "unsupported"
+
+
 class Event(IntEnum):
     """What the engine saw, numbered as engine.hpp's EventKind."""
 
@@ -145,22 +159,51 @@ class Event(IntEnum):
     BARRIERS_MIXED = 14
 
 
+class Place(Record):
+    """A source line."""
+
+    file: str
+    line: int
+
+
+class Accessed(Record):
+    """The allocation, array or variable that an address belongs to, or lies next to."""
+
+    name: str  # "" when there is none
+    start: int  # address
+    size: int  # bytes
+
+
+class Access(Record):
+    """One memory access."""
+
+    space: str  # "global", "shared", "local", "parameter", "constant", or "" for none of them
+    address: int
+    size: int  # bytes
+    write: bool
+    accessed: Accessed
+
+
 class Finding(Record):
-    """One thing worth saying about the student's code, with the place it points at.
+    """One thing that is wrong with a program, or worth a note, as data."""
 
-    kind is one of: out-of-bounds, misaligned, race, uninitialized-read, barrier-divergence,
-    endless-loop, bank-conflict, uncoalesced, spill, tensor-core, input-modified, canary,
-    bad-launch, impossible-time, untimed-work, forbidden-call, host-crash, unsupported,
-    relocated.
-    """
-
-    kind: str
+    kind: Kind
     severity: Severity
-    message: str  # one sentence a student understands
-    file: str | None = None  # inside the submission where possible
-    line: int | None = None
+    place: Place | None  # the line to change; None where the PTX does not say
+    event: Event | None = None  # None: it stands in the text, whether or not it runs
+    text: str = ""  # of a finding in the text: the instruction, or why it cannot be simulated
+    ptx_line: int | None = None  # where it was seen, in the PTX
+    here: Place | None = None  # the same in the source
+    there: Place | None = None  # the other access, or where the value was read
     block: Dim3 | None = None
     thread: Dim3 | None = None
+    other_block: Dim3 | None = None
+    other_thread: Dim3 | None = None
+    access: Access | None = None
+    other_write: bool = False  # whether the access raced with is a write
+    same_value: bool = False  # both accesses write the same
+    arrived: int = 0  # threads at a barrier or a warp operation
+    expected: int = 0
     count: int = 1  # how many times it happened
 
 

@@ -84,7 +84,7 @@ class Sampler(Simulator):
             return ()
         check_plan(plan, self._module, self._variables, _MOST_BYTES)
         addresses = self._addresses(plan)
-        run = self._prepare(plan, _inputs(plan), addresses, sampling=True)
+        run = self._prepare(plan, _inputs(plan), addresses, range(len(plan.allocations)))
         try:
             return tuple(
                 self._sample(run, launch, times, addresses, seconds / len(kinds), blocks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,8 +26,8 @@ from ptxsim.engine import (
 )
 from ptxsim.errors import EngineError, Reason, RefusedProgram
 from ptxsim.findings.counts import Counters, line_counts
-from ptxsim.findings.events import finding, instruction_note, merge
-from ptxsim.findings.sighting import Scene, plain_name
+from ptxsim.findings.events import Scene, finding, instruction_note, merge
+from ptxsim.findings.names import plain_name
 from ptxsim.frontend import read_module
 from ptxsim.frontend.interface import Interface, interface
 from ptxsim.lowering.memory_layout import too_large
@@ -35,7 +35,7 @@ from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.lowering.program import Builder, Program
 from ptxsim.lowering.tensor_cores import tensor_core_notes
 from ptxsim.lowering.variables import cells, initial_bytes
-from ptxsim.records import Copy, Finding, Launch, LineCount, Memset, Plan, SymbolWrite
+from ptxsim.records import Copy, Finding, Kind, Launch, LineCount, Memset, Plan, SymbolWrite
 from ptxsim.soundness import check_parameters, check_plan, overlapping
 
 Bytes = NDArray[np.uint8]
@@ -43,6 +43,7 @@ Bytes = NDArray[np.uint8]
 _VARIABLES_FROM = 0x6000_0000_0000  # device addresses of __device__ and __constant__ variables
 _VARIABLE_GAP = 4096
 _POISON = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # NaN: what nobody wrote
+_A_AND_B = (0, 1)  # as a plan has them
 # A loop that never ends should be called so within a second at the smallest size, and no kernel
 # that computes anything should come near: one thread doing everything needs M·N·K at most.
 _STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
@@ -112,17 +113,23 @@ class Simulator:
         """
         return merge(tensor_core_notes(self._module, plans))
 
-    def run(self, plan: Plan, buffers: Mapping[int, Bytes], limits: SimLimits) -> SimOutcome:
+    def run(
+        self,
+        plan: Plan,
+        buffers: Mapping[int, Bytes],
+        limits: SimLimits,
+        initialised: Container[int] = _A_AND_B,
+    ) -> SimOutcome:
         """Execute ``plan``; arrays in ``buffers`` (by allocation index) are read and written.
 
-        A and B (allocations 0 and 1) count as initialised, all else as uninitialised until
-        something is written. Raises RefusedProgram for a kernel that cannot be simulated and for a
+        The allocations in ``initialised`` hold data, all else is uninitialised until something is
+        written there. Raises RefusedProgram for a kernel that cannot be simulated and for a
         plan that is not sound, MemoryError where the process may not have what it takes.
         """
         started, working = time.monotonic(), time.thread_time()
         check_plan(plan, self._module, self._variables, limits.bytes)
         addresses = self._addresses(plan)
-        run = self._prepare(plan, buffers, addresses)
+        run = self._prepare(plan, buffers, addresses, initialised)
         products = plan.size.m * plan.size.n * plan.size.k
         steps = min(limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products, _MOST_STEPS)
         library = self._engine.library
@@ -134,7 +141,7 @@ class Simulator:
                     stopped = self._launch(run, operation, addresses, steps, left)
                 else:
                     self._copy(run, operation)
-                if stopped or any(f.kind == "trap" for f in run.findings):
+                if stopped or any(f.kind is Kind.TRAP for f in run.findings):
                     break
             for program, handle in run.programs.values():
                 run.counters.append(self._counters(program, handle))
@@ -173,8 +180,7 @@ class Simulator:
         plan: Plan,
         buffers: Mapping[int, Bytes],
         addresses: Mapping[str, int],
-        *,
-        sampling: bool = False,
+        initialised: Container[int],
     ) -> Running:
         made: list[tuple[_Region, int | str]] = []  # and the allocation or symbol that it is
         variables = {v.name: v for v in self._variables}
@@ -186,7 +192,7 @@ class Simulator:
                 raise ValueError(f"the buffer of {allocation.name} is not the allocation's bytes")
             if data is None:
                 data = np.resize(_POISON, max(allocation.size, 1))
-            region = _Region(allocation.name, allocation.address, data, sampling or index < 2)
+            region = _Region(allocation.name, allocation.address, data, index in initialised)
             made.append((region, index))
         for name, variable in variables.items():
             data = initial_bytes(variable, addresses)
@@ -319,8 +325,8 @@ class Simulator:
         return self._programs[key]
 
     def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> RefusedProgram:
-        note = instruction_note(self._module, "unsupported", str(error), error.instruction)
-        where = f" ({note.file}:{note.line})" if note.file else ""
+        note = instruction_note(self._module, Kind.UNSUPPORTED, str(error), error.instruction)
+        where = f" ({note.place.file}:{note.place.line})" if note.place else ""
         tensor_cores = self.tensor_cores([plan])
         return RefusedProgram(
             Reason.UNSUPPORTED, f"{error}{where}; grade it on a GPU", (note, *tensor_cores)

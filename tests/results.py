@@ -13,6 +13,7 @@ from grader.model import (
     ErrorStats,
     Finding,
     KernelInfo,
+    Kind,
     LabRef,
     Mismatch,
     Result,
@@ -62,7 +63,7 @@ WRONG = CaseResult(
     timing=None,
 )
 RACE = Finding(
-    kind="race",
+    kind=Kind.RACE,
     severity=Severity.ERROR,
     message="two threads touch tile[3] with no barrier between them",
     file="sgemm.cu",

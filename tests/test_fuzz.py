@@ -30,7 +30,7 @@ from grader.course.roster import late, read_roster
 from grader.errors import GraderError, LabError, Rejected, StoreError, UsageError
 from grader.hardware.targets import target_for
 from grader.labs.lab import DEFAULT_LAB, load_lab
-from grader.model import Finding, KernelInfo, Mnk, Plan, Severity, Verdict
+from grader.model import Finding, KernelInfo, Kind, Mnk, Plan, Severity, Verdict
 from grader.record.plan_bounds import addresses
 from grader.record.plan_check import Known, flaw
 from grader.report import html, terminal
@@ -374,7 +374,9 @@ def test_plans_from_an_untrusted_process(document: Any) -> None:
 @FUZZ
 @given(message=st.text(max_size=300), file=st.text(max_size=50), line=st.integers(-5, 10**6))
 def test_findings_of_any_text_can_be_shown(message: str, file: str, line: int) -> None:
-    finding = Finding(kind="race", severity=Severity.ERROR, message=message, file=file, line=line)
+    finding = Finding(
+        kind=Kind.RACE, severity=Severity.ERROR, message=message, file=file, line=line
+    )
     result = make_result(cases=(WRONG,), findings=(finding,), verdict=Verdict.WA)
     page = html.render(result, {file: "one\ntwo\n"})
     console = Console(file=StringIO(), width=100)

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.model import BuildInfo, Finding, KernelInfo, Result, Severity, SourceFile, Verdict
+from grader.model import BuildInfo, Finding, KernelInfo, Kind, Result, Severity, SourceFile, Verdict
 from grader.report import html
 from tests.browser import Browser, chromium
 from tests.pages import LINES, SOURCE, gpu_result, standing_at
@@ -46,7 +46,7 @@ def wrong_result() -> Result:
 
 
 def evil_result() -> Result:
-    finding = Finding(kind="race", severity=Severity.ERROR, message=EVIL, file=EVIL, line=2)
+    finding = Finding(kind=Kind.RACE, severity=Severity.ERROR, message=EVIL, file=EVIL, line=2)
     build = BuildInfo(
         ok=False,
         command=EVIL,
@@ -173,7 +173,7 @@ def test_the_same_result_gives_the_same_page() -> None:
 def test_a_page_stays_small_whatever_comes() -> None:
     many = tuple(
         Finding(
-            kind="race",
+            kind=Kind.RACE,
             severity=Severity.ERROR,
             message="<" * 5000,
             file="sgemm.cu",

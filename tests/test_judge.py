@@ -8,7 +8,7 @@ from grader.backends.protocol import CaseOutcome, refused
 from grader.errors import Rejected
 from grader.judging import verdicts as judge
 from grader.labs.lab import Case, Rules
-from grader.model import CaseResult, ErrorStats, Finding, LineCount, Mnk, Severity, Verdict
+from grader.model import CaseResult, ErrorStats, Finding, Kind, LineCount, Mnk, Severity, Verdict
 
 SIZE = Mnk(m=2, n=3, k=5)
 RULES = Rules()
@@ -27,11 +27,11 @@ def stats(wrong: int = 0) -> ErrorStats:
 
 
 def finding(
-    kind: str, line: int | None = 7, severity: Severity = Severity.ERROR, count: int = 1
+    kind: Kind, line: int | None = 7, severity: Severity = Severity.ERROR, count: int = 1
 ) -> Finding:
     file = "sgemm.cu" if line else None
     return Finding(
-        kind=kind, severity=severity, message=f"{kind}!", file=file, line=line, count=count
+        kind=kind, severity=severity, message=f"{kind.value}!", file=file, line=line, count=count
     )
 
 
@@ -56,46 +56,50 @@ RULINGS = {
     "right": (outcome(), Verdict.AC, ""),
     "wrong": (outcome(wrong=1), Verdict.WA, "1 of 6 elements are wrong"),
     "wrong, and why": (
-        outcome(finding("uninitialized-read"), wrong=1),
+        outcome(finding(Kind.UNINITIALIZED_READ), wrong=1),
         Verdict.WA,
         "1 of 6 elements are wrong (uninitialized-read at sgemm.cu:7)",
     ),
-    "outside": (outcome(finding("out-of-bounds")), Verdict.RE, "out-of-bounds at sgemm.cu:7"),
-    "misaligned": (outcome(finding("misaligned"), wrong=1), Verdict.RE, "misaligned at sgemm.cu:7"),
+    "outside": (outcome(finding(Kind.OUT_OF_BOUNDS)), Verdict.RE, "out-of-bounds at sgemm.cu:7"),
+    "misaligned": (
+        outcome(finding(Kind.MISALIGNED), wrong=1),
+        Verdict.RE,
+        "misaligned at sgemm.cu:7",
+    ),
     "outside, then stuck": (
-        outcome(finding("out-of-bounds"), finding("endless-loop"), stopped="time"),
+        outcome(finding(Kind.OUT_OF_BOUNDS), finding(Kind.ENDLESS_LOOP), stopped="time"),
         Verdict.RE,
         "out-of-bounds at sgemm.cu:7",
     ),
     "stuck": (
-        outcome(finding("endless-loop"), stopped="time"),
+        outcome(finding(Kind.ENDLESS_LOOP), stopped="time"),
         Verdict.TLE,
         "endless-loop at sgemm.cu:7: did not finish in time",
     ),
     "slow": (outcome(stopped="time"), Verdict.TLE, "did not finish in time"),
     "deadlock": (
-        outcome(finding("barrier-divergence"), stopped="deadlock"),
+        outcome(finding(Kind.BARRIER_DIVERGENCE), stopped="deadlock"),
         Verdict.TLE,
         "barrier-divergence at sgemm.cu:7: threads wait for ever",
     ),
     "race, right values": (
-        outcome(finding("race")),
+        outcome(finding(Kind.RACE)),
         Verdict.WA,
         "race at sgemm.cu:7: the values came out right here, but on a GPU they depend on timing",
     ),
     "input": (
-        outcome(finding("input-modified", line=None)),
+        outcome(finding(Kind.INPUT_MODIFIED, line=None)),
         Verdict.WA,
         "input-modified!: the values came out right here, but A and B belong to the grader",
     ),
     "unknown error": (
-        outcome(finding("novelty")),
+        outcome(finding(Kind.HOST_CRASH)),
         Verdict.WA,
-        "novelty at sgemm.cu:7: the values came out right here, but the program is wrong",
+        "host-crash at sgemm.cu:7: the values came out right here, but the program is wrong",
     ),
-    "warning": (outcome(finding("bank-conflict", severity=Severity.WARNING)), Verdict.AC, ""),
+    "warning": (outcome(finding(Kind.RACE, severity=Severity.WARNING)), Verdict.AC, ""),
     "tensor core": (
-        outcome(finding("tensor-core", severity=Severity.NOTE), wrong=1),
+        outcome(finding(Kind.TENSOR_CORE, severity=Severity.NOTE), wrong=1),
         Verdict.RF,
         "tensor-core at sgemm.cu:7: this lab forbids tensor cores",
     ),
@@ -113,7 +117,7 @@ def test_one_case(seen: CaseOutcome, verdict: Verdict, message: str) -> None:
 
 
 def test_tensor_cores_may_be_allowed() -> None:
-    seen = outcome(finding("tensor-core", severity=Severity.NOTE))
+    seen = outcome(finding(Kind.TENSOR_CORE, severity=Severity.NOTE))
     assert judge.judge_case(seen, Rules(tensor_cores="allow")) == (Verdict.AC, "")
 
 
@@ -143,13 +147,13 @@ def test_only_slow_means_right_wherever_it_ended_in_time() -> None:
     right, slow, wrong, unrun = (
         result(verdict) for verdict in (Verdict.AC, Verdict.TLE, Verdict.WA, None)
     )
-    note = finding("bank-conflict", severity=Severity.NOTE)
+    note = finding(Kind.RELOCATED, severity=Severity.NOTE)
 
     assert judge.only_slow([right, slow, unrun], [note])
     assert not judge.only_slow([slow, unrun], [])
     assert not judge.only_slow([right, unrun], [])
     assert not judge.only_slow([right, wrong, slow], [])
-    assert not judge.only_slow([right, slow], [note, finding("race")])
+    assert not judge.only_slow([right, slow], [note, finding(Kind.RACE)])
 
 
 def result(verdict: Verdict | None) -> CaseResult:
@@ -176,17 +180,17 @@ def test_the_submission_gets_the_worst_or_the_first_that_decides(given: str, exp
 
 
 def test_findings_are_merged_by_kind_and_place_errors_first() -> None:
-    note = finding("bank-conflict", line=3, severity=Severity.NOTE)
+    note = finding(Kind.RELOCATED, line=3, severity=Severity.NOTE)
     seen = [
-        outcome(note, finding("race", count=2), finding("input-modified", line=None)),
-        outcome(finding("race", count=5), finding("race", line=8)),
+        outcome(note, finding(Kind.RACE, count=2), finding(Kind.INPUT_MODIFIED, line=None)),
+        outcome(finding(Kind.RACE, count=5), finding(Kind.RACE, line=8)),
     ]
     merged = judge.merge_findings(seen)
     assert [(f.kind, f.line, f.count) for f in merged] == [
         ("race", 7, 7),
         ("input-modified", None, 1),
         ("race", 8, 1),
-        ("bank-conflict", 3, 1),
+        ("relocated", 3, 1),
     ]
 
 

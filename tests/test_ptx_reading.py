@@ -23,6 +23,7 @@ from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import PtxError, parse
 from ptxsim.frontend.interface import read_interface
 from ptxsim.lowering.variables import initial_bytes
+from ptxsim.records import Place
 from ptxsim.simulator import SimLimits, Simulator
 from tests.kernels import engine
 from tests.ptx_oddities import ODDITIES, Odd
@@ -306,7 +307,7 @@ def test_assembly_that_cannot_be_read_is_a_compile_error_at_its_line() -> None:
     error = refusal(text + '.file 1 "sgemm.cu"\n')
     assert error.reason is Reason.ASSEMBLY
     assert str(error).startswith("sgemm.cu:12: the grader cannot read the PTX")
-    assert [(f.file, f.line) for f in error.findings] == [("sgemm.cu", 12)]
+    assert [f.place for f in error.findings] == [Place(file="sgemm.cu", line=12)]
 
 
 def test_what_nvcc_wrote_and_cannot_be_read_is_no_fault_of_the_submission() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from grader.backends.simulator.wording import sentence
 from grader.model import Severity
 from ptxsim.errors import RefusedProgram
 from ptxsim.simulator import SimOutcome
@@ -16,9 +17,9 @@ def line_of(source: str, marker: str) -> int:
 
 
 def only(outcome: SimOutcome, kind: str) -> str:
-    """The message of the one finding there is."""
+    """What students are told of the one finding there is."""
     assert [f.kind for f in outcome.findings] == [kind], outcome.findings
-    return outcome.findings[0].message
+    return sentence(outcome.findings[0])
 
 
 def floats(count: int) -> np.ndarray:
@@ -83,7 +84,7 @@ extern "C" __global__ void k(volatile int* a, int* b) {
     outcome = run(source, [np.zeros(1, np.int32), np.zeros(1, np.int32)], seconds=0.3)
     assert outcome.stopped == "time"
     assert outcome.findings[0].kind == "endless-loop"
-    assert outcome.findings[0].line == line_of(source, "HERE")
+    assert outcome.findings[0].place.line == line_of(source, "HERE")
 
 
 def test_a_block_may_wait_for_a_later_block():
@@ -145,7 +146,7 @@ extern "C" __global__ void k(float* a, float* b) {
     outcome = run(source, [floats(64), np.zeros(64, np.float32)], block=(64, 1, 1))
     kinds = {f.kind for f in outcome.findings}
     assert kinds == {"barrier-divergence"}
-    assert outcome.findings[0].line == line_of(source, "HERE")
+    assert outcome.findings[0].place.line == line_of(source, "HERE")
 
 
 def test_barrier_after_divergent_branches_is_clean():
@@ -203,7 +204,7 @@ extern "C" __global__ void k(float* a, float* b) {
 """
     outcome = run(source, [floats(32), np.zeros(64, np.float32)], block=(96, 1, 1))
     assert only(outcome, "race").startswith("in shared memory")
-    assert outcome.findings[0].line == line_of(source, "HERE")
+    assert outcome.findings[0].place.line == line_of(source, "HERE")
 
 
 def test_deadlock_is_told_apart_from_a_slow_kernel():
@@ -215,7 +216,7 @@ extern "C" __global__ void k(float* a, float* b) {
 """
     outcome = run(source, [floats(64), np.zeros(64, np.float32)], block=(64, 1, 1))
     assert outcome.stopped == "deadlock"
-    assert outcome.findings[0].line == line_of(source, "HERE")
+    assert outcome.findings[0].place.line == line_of(source, "HERE")
 
 
 # --- races
@@ -249,7 +250,7 @@ def test_shared_race_needs_the_right_barrier(sync: str, partner: int, races: boo
         ["race"] if races else []
     ) or (races and {f.kind for f in outcome.findings} <= {"race", "uninitialized-read"})
     if races:
-        lines = {f.line for f in outcome.findings}
+        lines = {f.place.line for f in outcome.findings}
         assert lines <= {line_of(source, "READ"), line_of(source, "WRITE")}
 
 
@@ -269,8 +270,8 @@ extern "C" __global__ void k(float* a, float* b) {
 """
     b = np.zeros(64, np.float32)
     outcome = run(source, [floats(64), b], block=(64, 1, 1))
-    assert "in shared memory" in outcome.findings[0].message
-    assert f"line {line_of(source, 'HERE')}" in outcome.findings[0].message
+    assert "in shared memory" in sentence(outcome.findings[0])
+    assert f"line {line_of(source, 'HERE')}" in sentence(outcome.findings[0])
 
 
 def test_atomics_do_not_race_and_plain_writes_between_blocks_do():
@@ -299,7 +300,7 @@ extern "C" __global__ void k(float* a, float* b) {
     message = only(outcome, "out-of-bounds")
     assert "block (0,0,0) thread (31,0,0) reads 4 bytes at A[32]" in message
     assert "0 bytes past the end of the 128-byte allocation A" in message
-    assert outcome.findings[0].line == line_of(source, "HERE")
+    assert outcome.findings[0].place.line == line_of(source, "HERE")
 
 
 def test_shared_overrun_meets_the_red_zone():
@@ -315,7 +316,7 @@ extern "C" __global__ void k(float* a, float* b) {
 }
 """
     outcome = run(source, [floats(32), np.zeros(32, np.float32)])
-    assert "s[32]" in next(f.message for f in outcome.findings if f.kind == "out-of-bounds")
+    assert "s[32]" in next(sentence(f) for f in outcome.findings if f.kind == "out-of-bounds")
 
 
 def test_misaligned_float4():
@@ -352,7 +353,7 @@ extern "C" __global__ void k(float* a, float* b, float* c) {
 """
     outcome = run(source, [floats(32), floats(32), np.zeros(32, np.float32)])
     assert outcome.findings[0].kind == "uninitialized-read"
-    assert outcome.findings[0].line == line_of(source, "HERE")
+    assert outcome.findings[0].place.line == line_of(source, "HERE")
     assert outcome.findings[0].thread == (16, 0, 0)
 
 
@@ -379,7 +380,7 @@ extern "C" __global__ void k(float* a, float* b, float* c) {
 """
     outcome = run(source, [floats(32), floats(32), np.zeros(32, np.float32)])
     only(outcome, "uninitialized-read")
-    assert outcome.findings[0].line == line_of(source, "HERE")
+    assert outcome.findings[0].place.line == line_of(source, "HERE")
 
 
 def test_two_byte_neighbours_are_no_race():
@@ -433,9 +434,9 @@ def test_cp_async(wait: str, sync: str, says: str | None):
         assert outcome.findings == ()
         assert b.tolist() == floats(64)[::-1].tolist()
     else:
-        assert any(says in f.message for f in outcome.findings)
+        assert any(says in sentence(f) for f in outcome.findings)
         # A copy still under way at the read may hide behind the line of the copy itself.
-        assert {f.line for f in outcome.findings} <= {
+        assert {f.place.line for f in outcome.findings} <= {
             line_of(source, "READ"),
             line_of(source, "COPY"),
         }
@@ -697,7 +698,7 @@ def test_bulk_copy_is_seen_through_its_barrier(waits: bool):
         assert outcome.findings == ()
         assert b.tolist() == floats(256)[::-1].tolist()
     else:
-        assert any("in shared memory" in f.message for f in outcome.findings)
+        assert any("in shared memory" in sentence(f) for f in outcome.findings)
 
 
 @pytest.mark.parametrize(

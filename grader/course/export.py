@@ -80,7 +80,7 @@ def _summary(result: Result) -> str:
     lines = [f"{result.verdict.value} {text.VERDICT_WORDS[result.verdict]}"]
     lines += [clean(part) for part in (result.error, text.score_block(result)) if part]
     lines += [
-        f"{finding.severity.value}: {finding.kind}: {clean(finding.message)}\n"
+        f"{finding.severity.value}: {finding.kind.value}: {clean(finding.message)}\n"
         f"  {clean(text.place(finding))}"
         for finding in result.findings[:20]
     ]

@@ -23,15 +23,15 @@ import msgspec
 
 from grader.backends.protocol import CaseOutcome
 from grader.labs.lab import Case, Rules
-from grader.model import CaseResult, Finding, LineCount, Severity, Verdict
+from grader.model import CaseResult, Finding, Kind, LineCount, Severity, Verdict
 
-_ILLEGAL = frozenset({"out-of-bounds", "misaligned", "bad-launch", "canary", "trap"})
-_STUCK = frozenset({"endless-loop", "deadlock", "untimed-work"})
+_ILLEGAL = frozenset({Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.BAD_LAUNCH, Kind.CANARY, Kind.TRAP})
+_STUCK = frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK})
 _WHY_IT_COUNTS = {
-    "race": "on a GPU they depend on timing",
-    "uninitialized-read": "they depend on what memory held before",
-    "barrier-divergence": "on a GPU threads may hang or run ahead",
-    "input-modified": "A and B belong to the grader",
+    Kind.RACE: "on a GPU they depend on timing",
+    Kind.UNINITIALIZED_READ: "they depend on what memory held before",
+    Kind.BARRIER_DIVERGENCE: "on a GPU threads may hang or run ahead",
+    Kind.INPUT_MODIFIED: "A and B belong to the grader",
 }
 _DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
 _WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
@@ -68,13 +68,13 @@ def judge_cases(
 
 def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, str]:
     """The verdict of one case and the reason in one line."""
-    forbidden = [f for f in outcome.findings if f.kind == "tensor-core"]
+    forbidden = [f for f in outcome.findings if f.kind is Kind.TENSOR_CORE]
     if forbidden and rules.tensor_cores == "forbid":
         return Verdict.RF, f"{_place(forbidden[0])}: this lab forbids tensor cores"
     if outcome.refused:
         return outcome.refused, outcome.message
     errors = [f for f in outcome.findings if f.severity is Severity.ERROR]
-    impossible = [f for f in errors if f.kind == "impossible-time"]
+    impossible = [f for f in errors if f.kind is Kind.IMPOSSIBLE_TIME]
     if impossible:
         return Verdict.RF, impossible[0].message
     illegal = [f for f in errors if f.kind in _ILLEGAL]
@@ -168,4 +168,4 @@ def _result(outcome: CaseOutcome, verdict: Verdict, message: str) -> CaseResult:
 def _place(finding: Finding) -> str:
     if finding.file is None or finding.line is None:
         return finding.message
-    return f"{finding.kind} at {finding.file}:{finding.line}"
+    return f"{finding.kind.value} at {finding.file}:{finding.line}"

@@ -24,6 +24,7 @@ from grader.model.explanation import (
     Traffic,
     Waiting,
 )
+from grader.model.finding import Finding, Kind
 from grader.model.result import (
     SCHEMA,
     SCHEMA_VERSION,
@@ -53,7 +54,6 @@ from ptxsim.records import (
     Allocation,
     Copy,
     Dim3,
-    Finding,
     KernelParam,
     Launch,
     LineCount,
@@ -88,6 +88,7 @@ __all__ = [
     "KernelLaunch",
     "KernelParam",
     "KernelSass",
+    "Kind",
     "LabRef",
     "Launch",
     "Limit",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from grader.model.base import Verdict
 from grader.model.explanation import Explanation
+from grader.model.finding import Finding
 from grader.model.work import KernelInfo, SourceFile
-from ptxsim.records import Dim3, Finding, LineCount, Record
+from ptxsim.records import Dim3, LineCount, Record
 
 SCHEMA = "sgemm-grader/result"
 SCHEMA_VERSION = 4

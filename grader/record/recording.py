@@ -22,6 +22,7 @@ from grader.model import (
     Build,
     Finding,
     KernelInfo,
+    Kind,
     Mnk,
     Plan,
     Record,
@@ -247,9 +248,9 @@ def _rejected(refusal: _Refusal, places: Mapping[int, tuple[str, int]]) -> Rejec
     """The refusal with the student's line: that of the innermost frame in the student's files."""
     place = next((places[frame] for frame in refusal.frames if frame in places), None)
     file, line = place or (None, None)
-    kind = "forbidden-call" if refusal.verdict is Verdict.FE else "bad-launch"
+    kind = Kind.FORBIDDEN_CALL if refusal.verdict is Verdict.FE else Kind.BAD_LAUNCH
     if refusal.message.startswith("host code"):
-        kind = "host-crash"
+        kind = Kind.HOST_CRASH
     finding = Finding(
         kind=kind, severity=Severity.ERROR, message=refusal.message, file=file, line=line
     )

@@ -170,12 +170,12 @@ def _pictures(cases: Sequence[CaseResult], room: _Room) -> list[Picture]:
 def _note(group: Sequence[Finding], highlighter: Highlighter, room: _Room) -> Note:
     first = group[0]
     return Note(
-        kind=first.kind,
+        kind=first.kind.value,
         severity=first.severity.value,
         message=_cut(first.message, room.message),
         place=_cut(text.place(first), _NAME),
         also=tuple(finding.line for finding in group[1:] if finding.line is not None),
-        excerpt=highlighter.excerpt(group),
+        excerpt=highlighter.excerpt(first.file, {each.line for each in group if each.line}),
     )
 
 
@@ -184,15 +184,15 @@ def _advice(result: Result) -> tuple[Advice, ...]:
 
 
 def _advised(advice: Advice, highlighter: Highlighter, room: _Room) -> Note:
-    """A piece of advice as a finding, with the lines it is about."""
-    finding = Finding(
+    """A piece of advice, with the line it is about."""
+    return Note(
         kind=advice.idea.replace("_", " "),
-        severity=Severity.NOTE,
-        message=advice_sentence(advice),
-        file=advice.file,
-        line=advice.line,
+        severity=Severity.NOTE.value,
+        message=_cut(advice_sentence(advice), room.message),
+        place=_cut(text.source_line(advice.file, advice.line), _NAME) if advice.file else "",
+        also=(),
+        excerpt=highlighter.excerpt(advice.file, {advice.line} if advice.line else set()),
     )
-    return _note((finding,), highlighter, room)
 
 
 def _traffic(lines: Sequence[LineCount]) -> tuple[tuple[str, str, str], ...]:

@@ -37,10 +37,8 @@ class Highlighter:
         self._sources = sources
         self._lines: dict[str, list[Markup]] = {}
 
-    def excerpt(self, group: Sequence[Finding]) -> tuple[Line, ...]:
-        """The lines that the group points at and a few around them; () when they are unknown."""
-        marked = {finding.line for finding in group if finding.line is not None}
-        name = group[0].file
+    def excerpt(self, name: str | None, marked: Collection[int]) -> tuple[Line, ...]:
+        """The marked lines of a file and a few around them; () when they are unknown."""
         if not marked or name is None or name not in self._sources:
             return ()
         lines = self._highlighted(name)

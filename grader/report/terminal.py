@@ -151,7 +151,7 @@ def _findings(
         first = group[0]
         yield ""
         yield Text.assemble(
-            (f"{first.severity.value}: {first.kind}: ", _SEVERITIES[first.severity]),
+            (f"{first.severity.value}: {first.kind.value}: ", _SEVERITIES[first.severity]),
             text.clean(first.message),
         )
         where = text.place(first)

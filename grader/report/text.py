@@ -58,8 +58,7 @@ def place(finding: Finding) -> str:
     """``sgemm.cu:17, block (2,0,0) thread (0,0,0), 12 times``: what is known and not yet said."""
     parts = []
     if finding.file is not None:
-        line = f":{finding.line}" if finding.line is not None else ""
-        parts.append(f"{finding.file}{line}")
+        parts.append(source_line(finding.file, finding.line))
     where = [
         f"{name} ({','.join(map(str, value))})"
         for name, value in (("block", finding.block), ("thread", finding.thread))
@@ -70,6 +69,10 @@ def place(finding: Finding) -> str:
     if finding.count > 1:
         parts.append(f"{finding.count} times")
     return ", ".join(parts)
+
+
+def source_line(file: str, line: int | None) -> str:
+    return f"{file}:{line}" if line is not None else file
 
 
 def mismatch(case: CaseResult) -> str:
@@ -93,7 +96,7 @@ def mend_first(result: Result) -> str:
     errors = [each for each in result.findings if each.severity is Severity.ERROR and each.line]
     places = [f"{each.file}:{each.line}" for each in errors]
     if errors and not any(place in said for place in places for said in first):
-        first.append(f"{errors[0].kind} at {places[0]}")
+        first.append(f"{errors[0].kind.value} at {places[0]}")
     return (
         f"No advice on speed before every size is right. First {'; '.join(first)}" if first else ""
     )

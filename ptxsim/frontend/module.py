@@ -8,7 +8,7 @@ from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend.library import taken_names
 from ptxsim.frontend.reader import parse
 from ptxsim.frontend.records import Module, PtxError
-from ptxsim.records import Finding, Severity
+from ptxsim.records import Finding, Kind, Place, Severity
 
 _ASSEMBLY = "// begin inline asm"  # nvcc writes it before what asm() holds
 
@@ -48,10 +48,9 @@ def _refusal(error: PtxError, assembly: bool) -> RefusedProgram:
         "write plain instructions and declarations, as nvcc itself does"
     )
     finding = Finding(
-        kind="unsupported",
+        kind=Kind.UNSUPPORTED,
         severity=Severity.ERROR,
-        message=message,
-        file=place.file if place else None,
-        line=place.line if place else None,
+        place=Place(file=place.file, line=place.line) if place else None,
+        text=message,
     )
     return RefusedProgram(Reason.ASSEMBLY, where + message, (finding,))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ptxsim.findings.events import instruction_note
 from ptxsim.frontend import Instruction, Module
 from ptxsim.lowering.program import reachable_functions
-from ptxsim.records import Finding, Launch, Plan
+from ptxsim.records import Finding, Kind, Launch, Plan
 
 _TENSOR_CORE = ("mma.", "wmma.", "wgmma.", "tcgen05.")
 
@@ -16,7 +16,7 @@ def tensor_core_notes(module: Module, plans: Iterable[Plan]) -> list[Finding]:
     kernels = {o.kernel for plan in plans for o in plan.operations if isinstance(o, Launch)}
     functions = [f for k in sorted(kernels) for f in reachable_functions(module, k)]
     return [
-        instruction_note(module, "tensor-core", f"{item.opcode} runs on tensor cores", item)
+        instruction_note(module, Kind.TENSOR_CORE, item.opcode, item)
         for function in functions
         for item in function.body
         if isinstance(item, Instruction) and item.opcode.startswith(_TENSOR_CORE)

@@ -22,7 +22,7 @@ from grader.backends.protocol import CaseOutcome, PlannedCase
 from grader.backends.statistics import Clocked, Pair, certain, summarise, unseen_ms
 from grader.errors import MachineError
 from grader.hardware.peaks import least_ms
-from grader.model import Finding, Severity, Watched
+from grader.model import Finding, Kind, Severity, Watched
 from grader.problems.inputs import fresh_key
 
 Keys = tuple[bytes, bytes]  # of A and B
@@ -125,7 +125,7 @@ class MeasuredCase:
             if count:
                 found.append(
                     Finding(
-                        kind="input-modified",
+                        kind=Kind.INPUT_MODIFIED,
                         severity=Severity.ERROR,
                         message=f"{count} elements of {name} were overwritten, the first at index "
                         f"{first}; A and B must stay as they are",
@@ -141,7 +141,7 @@ class MeasuredCase:
         name = self.planned.plan.allocations[index].name
         return [
             Finding(
-                kind="canary",
+                kind=Kind.CANARY,
                 severity=Severity.ERROR,
                 message=f"something was written just outside {name}",
             )
@@ -221,7 +221,7 @@ def time_case(
 
 def _impossible(milliseconds: float, least: float) -> Finding:
     return Finding(
-        kind="impossible-time",
+        kind=Kind.IMPOSSIBLE_TIME,
         severity=Severity.ERROR,
         message=f"a repetition took {milliseconds:.4g} ms; no FP32 product of this size takes less "
         f"than {least:.4g} ms on this GPU",
@@ -230,7 +230,7 @@ def _impossible(milliseconds: float, least: float) -> Finding:
 
 def _unseen(milliseconds: float) -> Finding:
     return Finding(
-        kind="impossible-time",
+        kind=Kind.IMPOSSIBLE_TIME,
         severity=Severity.ERROR,
         message=f"by the host's clock a repetition took {milliseconds:.4g} ms more than the GPU's "
         "events say; cuBLAS's repetitions beside it did not",

@@ -15,7 +15,7 @@ from typing import Any
 
 import cupy
 
-from grader.model import Allocation, Finding, Plan, Severity
+from grader.model import Allocation, Finding, Kind, Plan, Severity
 from grader.record.plan_bounds import ARENA_BYTES, FIRST_ADDRESS, RED_ZONE
 
 _GIVEN = 3  # A, B and C
@@ -68,7 +68,7 @@ class PlanMemory:
             f"the driver did not give the addresses that host code had seen ({self.relocated}): "
             "pointers were relocated, and one that was not recognised is invalid"
         )
-        return (Finding(kind="relocated", severity=Severity.NOTE, message=words),)
+        return (Finding(kind=Kind.RELOCATED, severity=Severity.NOTE, message=words),)
 
 
 class Arena:

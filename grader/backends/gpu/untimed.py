@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from grader.backends.protocol import CaseOutcome
-from grader.model import Finding, Mnk, Severity
+from grader.model import Finding, Kind, Mnk, Severity
 
 _TIMES_AS_LONG = 10
 _ON_TOP_MS = 100.0
@@ -51,7 +51,7 @@ def _held(outcome: CaseOutcome, pace: float) -> CaseOutcome:
     if outcome.untimed_ms is None or outcome.untimed_ms <= most:
         return outcome
     finding = Finding(
-        kind="untimed-work",
+        kind=Kind.UNTIMED_WORK,
         severity=Severity.ERROR,
         message=f"a launch that was verified but not timed took {outcome.untimed_ms:.4g} ms; at "
         f"the pace of the timed launches it may take {most:.4g} ms. Do the same work in every call",

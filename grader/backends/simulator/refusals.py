@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.backends.simulator.wording import worded
 from grader.errors import Rejected
 from grader.model import Verdict
 from ptxsim.errors import Reason, RefusedProgram
@@ -16,4 +17,4 @@ _VERDICTS = {
 
 
 def rejected(refusal: RefusedProgram) -> Rejected:
-    return Rejected(_VERDICTS[refusal.reason], str(refusal), refusal.findings)
+    return Rejected(_VERDICTS[refusal.reason], str(refusal), worded(refusal.findings))

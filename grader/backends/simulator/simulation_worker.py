@@ -34,14 +34,16 @@ from grader.backends.simulator.simulation_messages import (
     Sample,
     Sampled,
 )
+from grader.backends.simulator.wording import worded
 from grader.errors import GraderError, Rejected
-from grader.model import Finding, Mnk, Plan, Severity, Verdict
+from grader.model import Finding, Kind, Mnk, Plan, Severity, Verdict
 from grader.problems import product as verify
 from grader.problems.inputs import Floats, make_inputs
 from grader.sandbox import seccomp
 from ptxsim.engine import Engine, load_engine
 from ptxsim.errors import EngineError, RefusedProgram
 from ptxsim.frontend.interface import Interface
+from ptxsim.records import Finding as Seen
 from ptxsim.sampling import LaunchSample, Sampler
 from ptxsim.simulator import SimLimits, SimOutcome
 
@@ -62,7 +64,7 @@ class Runs(Protocol):
     @property
     def declared(self) -> Interface: ...
 
-    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]: ...
+    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Seen, ...]: ...
 
     def sample(self, plan: Plan, seconds: float) -> tuple[LaunchSample, ...]: ...
 
@@ -117,7 +119,7 @@ class _Server:
             assert self._simulator
             match request:
                 case Inspect(plans=plans):
-                    send(Notes(findings=self._simulator.tensor_cores(plans)))
+                    send(Notes(findings=worded(self._simulator.tensor_cores(plans))))
                 case Sample(plan=plan, seconds=seconds):
                     send(Sampled(samples=self._simulator.sample(plan, seconds)))
                 case Job():
@@ -193,7 +195,7 @@ def run_case(simulator: Runs, case: PlannedCase, seconds: float, memory: int) ->
         stopped=seen.stopped,
         seconds=seen.seconds,
         error=found.error if found else None,
-        findings=(*seen.findings, *changed),
+        findings=(*worded(seen.findings), *changed),
         lines=seen.lines,
         printed=seen.printed[:_PRINTED_CHARACTERS],
     )
@@ -208,7 +210,7 @@ def _modified(name: str, size: Mnk, before: Floats, after: Floats) -> Finding:
     major, minor = divmod(int(changed[0]), size.k)
     row, column = (major, minor) if name == "A" else (minor, major)
     return Finding(
-        kind="input-modified",
+        kind=Kind.INPUT_MODIFIED,
         severity=Severity.ERROR,
         message=f"{name}[row {row}, column {column}] was overwritten; A and B must not change",
         count=int(changed.size),

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from grader.model import Finding, KernelSass, OpcodeCount, SassLine, SassLoop, Severity
+from grader.model import Finding, KernelSass, Kind, OpcodeCount, SassLine, SassLoop, Severity
 from grader.performance.sass.code import Function, Instruction, Loop
 
 _REGISTER = re.compile(r"-?\|?(R\d+|RZ)(?:\.\w+)*\|?")
@@ -176,7 +176,7 @@ def find_tensor_cores(functions: Iterable[Function]) -> tuple[Finding, ...]:
                 found.setdefault((item.file, item.line), Counter())[item.opcode] += 1
     return tuple(
         Finding(
-            kind="tensor-core",
+            kind=Kind.TENSOR_CORE,
             severity=Severity.NOTE,
             message=f"{', '.join(sorted(opcodes))} in the machine code runs on tensor cores",
             file=file,

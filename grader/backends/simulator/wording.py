@@ -1,0 +1,212 @@
+"""What the simulator saw → findings in a student's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from grader.model import Dim3, Finding, Kind
+from ptxsim import records as simulator
+from ptxsim.records import Access, Event, Place, Severity
+
+_MAIN_FILE = "sgemm.cu"  # lines of it are named without it
+_NOT_UNDER_NULL = 4096  # addresses below come from a null pointer
+
+
+def worded(findings: Sequence[simulator.Finding]) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            kind=Kind(seen.kind.value),
+            severity=seen.severity,
+            message=sentence(seen),
+            file=seen.place.file if seen.place else None,
+            line=seen.place.line if seen.place else None,
+            block=seen.block,
+            thread=seen.thread,
+            count=seen.count,
+        )
+        for seen in findings
+    )
+
+
+def sentence(seen: simulator.Finding) -> str:
+    if seen.event is None:
+        tensor_core = seen.kind is simulator.Kind.TENSOR_CORE
+        return f"{seen.text} runs on tensor cores" if tensor_core else seen.text
+    return _SENTENCES[seen.event](_Scene(seen))
+
+
+class _Scene:
+    """The names and numbers of one event as its sentence needs them."""
+
+    def __init__(self, seen: simulator.Finding) -> None:
+        assert seen.access and seen.block and seen.thread
+        assert seen.other_block and seen.other_thread
+        self.seen = seen
+        self.access = seen.access
+        self.same_block = seen.block == seen.other_block
+        self.here, self.there = _line(seen.here), _line(seen.there)
+        self.this_thread = f"thread {_short(seen.thread)}"
+        self.that_thread = f"thread {_short(seen.other_thread)}"
+        self.who = f"block {_short(seen.block)} {self.this_thread}"
+        self.that_one = f"block {_short(seen.other_block)} {self.that_thread}"
+        self.in_block = f"(block {_short(seen.block)})"
+        self.does = "writes" if self.access.write else "reads"
+        self.did = "wrote" if seen.other_write else "read"
+        self.element = _element(self.access)
+
+
+def _line(place: Place | None) -> str:
+    """ "line 12", with the file when it is not the main one."""
+    if place is None:
+        return "an unknown line"
+    return f"line {place.line}" if place.file == _MAIN_FILE else f"{place.file}:{place.line}"
+
+
+def _short(dim: Dim3) -> str:
+    return f"({dim[0]},{dim[1]},{dim[2]})"
+
+
+def _bytes(count: int) -> str:
+    return "1 byte" if count == 1 else f"{count} bytes"
+
+
+def _element(access: Access) -> str:
+    """ "As[12]": floats, as everything in this lab is; bytes when it is no multiple of 4."""
+    name = access.accessed.name
+    if not name:
+        return f"address {access.address:#x}"
+    offset = access.address - access.accessed.start
+    return f"byte {offset} of {name}" if offset % 4 else f"{name}[{offset // 4}]"
+
+
+def _out_of_bounds(s: _Scene) -> str:
+    access, what = s.access, s.access.accessed
+    operation = "write" if access.write else "read"
+    head = f"{access.space} {operation}: {s.who} {s.does} {_bytes(access.size)} at "
+    if not what.name and access.space != "parameter":
+        null = access.address < _NOT_UNDER_NULL
+        nothing = "a null pointer" if null else "no device memory"
+        return f"{head}{access.address:#x}, which is {nothing}"
+    end = what.start + what.size
+    if access.address < what.start:
+        where = f"{_bytes(what.start - access.address)} before the start of"
+    elif access.address >= end:
+        where = f"{_bytes(access.address - end)} past the end of"
+    else:
+        where = "across the end of"
+    noun = {"shared": " array", "local": "", "parameter": ""}.get(access.space, " allocation")
+    return f"{head}{s.element}, {where} the {what.size}-byte{noun} {what.name or 'parameters'}"
+
+
+def _misaligned(s: _Scene) -> str:
+    size = s.access.size
+    remedy = "; a float4 needs an index that is a multiple of 4" if size == 16 else ""
+    return (
+        f"{s.who} {s.does} {size} bytes at once at {s.element}, whose address is no multiple "
+        f"of {size}{remedy}"
+    )
+
+
+def _race(s: _Scene) -> str:
+    first, second = f"{s.does} {s.element} at {s.here}", f"{s.did} at {s.there}"
+    if s.access.space == "shared":
+        return (
+            f"in shared memory {s.this_thread} {first}, which {s.that_thread} {second} with no "
+            f"__syncthreads() (or, within a warp, __syncwarp()) between them {s.in_block}"
+        )
+    if s.same_block:
+        return (
+            f"in global memory {s.this_thread} {first}, which {s.that_thread} of the same block "
+            f"{second} with no __syncthreads() between them"
+        )
+    if s.seen.severity is Severity.WARNING:
+        return (
+            f"double work: {s.who} {first} though {s.that_one} already wrote the same value; is "
+            f"the grid too large?"
+        )
+    return (
+        f"between blocks: {s.who} {first}, which {s.that_one} {second}; blocks run in any order, "
+        f"use atomicAdd or a second kernel"
+    )
+
+
+def _async_race(s: _Scene) -> str:
+    return (
+        f"cp.async not waited for: {s.this_thread} {s.does} {s.element} at {s.here} while the "
+        f"asynchronous copy that {s.that_thread} issued at {s.there} may still be under way "
+        f"{s.in_block}; wait for its group, then __syncthreads()"
+    )
+
+
+def _undefined(use: str) -> Callable[[_Scene], str]:
+    def words(s: _Scene) -> str:
+        name, space = s.access.accessed.name, s.access.space
+        what = f"{space} memory ({name})" if name and space else "memory"
+        return f"{what}: what {s.who} read at {s.there} was never written, and it {use} at {s.here}"
+
+    return words
+
+
+def _divergent_barrier(s: _Scene) -> str:
+    return (
+        f"__syncthreads() under divergence: {s.seen.arrived} of {s.seen.expected} threads of a "
+        f"warp reach the barrier at {s.here} ({s.who}), {s.that_thread} is at "
+        f"{s.there}; every thread must reach the same barrier"
+    )
+
+
+def _divergent_warp_op(s: _Scene) -> str:
+    return (
+        f"warp operation under divergence: its mask names {s.seen.expected} threads, "
+        f"{s.seen.arrived} reach {s.here} ({s.who}); {s.that_thread} is at {s.there}"
+    )
+
+
+def _deadlock(s: _Scene) -> str:
+    return (
+        f"deadlock: {s.seen.arrived} of {s.seen.expected} threads wait at the barrier at {s.here} "
+        f"{s.in_block}, the others wait elsewhere and never come"
+    )
+
+
+def _endless(s: _Scene) -> str:
+    return f"still running when the time was up: {s.who} was at {s.here}; does this loop end?"
+
+
+def _trap(s: _Scene) -> str:
+    return f"{s.who} stopped the kernel at {s.here} (trap, or calls nested too deep)"
+
+
+def _assertion(s: _Scene) -> str:
+    return f"assertion failed in {s.who} at {s.here}"
+
+
+def _barrier_uninitialised(s: _Scene) -> str:
+    return f"{s.who} uses an mbarrier that was never initialised, at {s.here}"
+
+
+def _barriers_mixed(s: _Scene) -> str:
+    return (
+        f"different barriers meet: {s.this_thread} waits in the __syncthreads() at {s.here} while "
+        f"others wait in the one at {s.there} {s.in_block}; all threads of a block must come to "
+        f"the same one"
+    )
+
+
+_SENTENCES: dict[Event, Callable[[_Scene], str]] = {
+    Event.OUT_OF_BOUNDS: _out_of_bounds,
+    Event.MISALIGNED: _misaligned,
+    Event.RACE: _race,
+    Event.ASYNC_RACE: _async_race,
+    Event.UNDEFINED_STORE: _undefined("goes into the result stored"),
+    Event.UNDEFINED_ADDRESS: _undefined("is used as an address"),
+    Event.UNDEFINED_BRANCH: _undefined("decides a branch"),
+    Event.DIVERGENT_BARRIER: _divergent_barrier,
+    Event.DIVERGENT_WARP_OP: _divergent_warp_op,
+    Event.DEADLOCK: _deadlock,
+    Event.ENDLESS: _endless,
+    Event.TRAP: _trap,
+    Event.ASSERTION: _assertion,
+    Event.BARRIER_UNINITIALISED: _barrier_uninitialised,
+    Event.BARRIERS_MIXED: _barriers_mixed,
+}
