@@ -145,12 +145,8 @@ struct Replay {
         s.even = std::max(s.even, now) + step.even;
         s.odd = std::max(s.odd, now) + step.odd;
         break;
-      case INTEGER:
-        s.integer = now + m.integer_cycles;
-        break;
-      case MULTIPLY:
-        s.multiply = now + m.integer_cycles;
-        break;
+      case INTEGER: s.integer = now + m.integer_cycles; break;
+      case MULTIPLY: s.multiply = now + m.integer_cycles; break;
       case SHARED:
         shared = std::max(shared, double(accessed(s))) + step.work;
         return {Cycle(std::ceil(shared)) - 1 + step.latency, SHARED_LOAD};

@@ -101,8 +101,9 @@ void complete(Warp& w, i64 keep, bool uncommitted) {
     }
     if (ready) land(w, c, ready);
   }
-  w.async.erase(std::remove_if(w.async.begin(), w.async.end(), [](const AsyncCopy& c) { return !c.mask; }),
-                w.async.end());
+  w.async.erase(
+      std::remove_if(w.async.begin(), w.async.end(), [](const AsyncCopy& c) { return !c.mask; }),
+      w.async.end());
 }
 
 Flow commit(Warp& w, const Ins&) {
@@ -124,12 +125,11 @@ void complete_async(Warp& w) { complete(w, 0, true); }
 
 void add_async(Table& t) {
   t.push_back({"cp.async", copy, ">wNPia", [](const Program&, const Ins& i) {
-    return i.vec == 1 && (i.width == 4 || i.width == 8 || i.width == 16);
-  }});
+                 return i.vec == 1 && (i.width == 4 || i.width == 8 || i.width == 16);
+               }});
   t.push_back({"cp.async.commit_group", commit, ">"});
-  t.push_back({"cp.async.wait_group", wait_group, ">", [](const Program&, const Ins& i) {
-    return i.imm >= 0 && i.imm <= ALL;
-  }});
+  t.push_back({"cp.async.wait_group", wait_group, ">",
+               [](const Program&, const Ins& i) { return i.imm >= 0 && i.imm <= ALL; }});
   t.push_back({"cp.async.wait_all", wait_all, ">"});
 }
 

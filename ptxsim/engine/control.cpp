@@ -53,9 +53,11 @@ size_t frame_bytes(const Ins& i) {
 }
 
 bool is_frame(const Program& p, const Ins& i) {
-  const auto part = [&](int k, u32 most) { return 0 <= i.o[k] && i.o[k] <= i.o[k + 1] && u32(i.o[k + 1]) <= most; };
-  return part(0, p.slots) && (i.o[1] - i.o[0]) % 2 == 0 && part(2, p.slots) && part(4, p.predicates) &&
-         part(6, p.local_bytes);
+  const auto part = [&](int k, u32 most) {
+    return 0 <= i.o[k] && i.o[k] <= i.o[k + 1] && u32(i.o[k + 1]) <= most;
+  };
+  return part(0, p.slots) && (i.o[1] - i.o[0]) % 2 == 0 && part(2, p.slots) &&
+         part(4, p.predicates) && part(6, p.local_bytes);
 }
 
 template <class F> void frame(Warp& w, const Ins& i, F each) {
@@ -64,12 +66,14 @@ template <class F> void frame(Warp& w, const Ins& i, F each) {
   for (i32 s = i.o[2]; s < i.o[3]; ++s)
     for (int l = 0; l < LANES; ++l) each(l, lanes<u32>(w, s) + l, 4);
   for (int l = 0; l < LANES; ++l)
-    if (i.o[7] > i.o[6]) each(l, w.local.data() + u64(l) * w.program->local_bytes + i.o[6], i.o[7] - i.o[6]);
+    if (i.o[7] > i.o[6])
+      each(l, w.local.data() + u64(l) * w.program->local_bytes + i.o[6], i.o[7] - i.o[6]);
 }
 
 void save_frame(Warp& w, const Ins& i) {
   frame(w, i, [&](int l, void* at, int bytes) {
-    if (w.exec >> l & 1) w.saved[l].insert(w.saved[l].end(), static_cast<u8*>(at), static_cast<u8*>(at) + bytes);
+    if (w.exec >> l & 1)
+      w.saved[l].insert(w.saved[l].end(), static_cast<u8*>(at), static_cast<u8*>(at) + bytes);
   });
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1)
@@ -87,7 +91,8 @@ void restore_frame(Warp& w, const Ins& i) {
   for (int l = 0; l < LANES; ++l) {
     if (!(w.exec >> l & 1)) continue;
     const u8* bits = w.saved[l].data() + w.saved[l].size() - (i.o[5] - i.o[4]);
-    for (i32 p = i.o[4]; p < i.o[5]; ++p) w.preds[p] = (w.preds[p] & ~(1u << l)) | u32(*bits++) << l;
+    for (i32 p = i.o[4]; p < i.o[5]; ++p)
+      w.preds[p] = (w.preds[p] & ~(1u << l)) | u32(*bits++) << l;
     w.saved[l].resize(w.saved[l].size() - size);
   }
 }
@@ -106,7 +111,8 @@ template <bool recursive> Flow call(Warp& w, const Ins& i) {
   leave_behind(w);
   const size_t depth = w.now.stack.size() + 1;
   if (depth > CALL_DEPTH) return trap(w, i);
-  if (recursive && depth * frame_bytes(i) > MAX_LOCAL_BYTES) return trap(w, i);  // the stack is full
+  if (recursive && depth * frame_bytes(i) > MAX_LOCAL_BYTES)
+    return trap(w, i);  // the stack is full
   if (recursive) save_frame(w, i);
   w.now.stack.push_back(w.pc + 1);
   w.pc = u32(i.imm);
@@ -221,11 +227,17 @@ template <bool waits> Flow barrier(Warp& w, const Ins& i) {
   return flow;
 }
 
-template <Reduction reduction> bool reduces(const Program&, const Ins& i) { return i.imm == reduction; }
+template <Reduction reduction> bool reduces(const Program&, const Ins& i) {
+  return i.imm == reduction;
+}
 
 // Jumps go to the heads of basic blocks, and where they may fall through there is one too.
-bool is_block(const Program& p, i64 at) { return u64(at) < p.code.size() && p.code[at].run == block_head; }
-bool falls_into_block(const Program& p, const Ins& i) { return is_block(p, &i - p.code.data() + 1); }
+bool is_block(const Program& p, i64 at) {
+  return u64(at) < p.code.size() && p.code[at].run == block_head;
+}
+bool falls_into_block(const Program& p, const Ins& i) {
+  return is_block(p, &i - p.code.data() + 1);
+}
 
 Flow assertion(Warp& w, const Ins&) {
   w.block->machine->report(event_at(w, ASSERTION, __builtin_ctz(w.exec)));
@@ -246,18 +258,23 @@ Flow leave(Warp& w, u32 lanes_leaving) {
 }
 
 void add_control(Table& t) {
-  t.push_back({"bra", branch, ">", [](const Program& p, const Ins& i) { return is_block(p, i.imm) && falls_into_block(p, i); }});
+  t.push_back({"bra", branch, ">", [](const Program& p, const Ins& i) {
+                 return is_block(p, i.imm) && falls_into_block(p, i);
+               }});
   t.push_back({"brx", indexed_branch, ">-n", [](const Program& p, const Ins& i) {
-    return falls_into_block(p, i) && std::all_of(i.x, i.x + i.imm, [&](i32 at) { return is_block(p, at); });
-  }});
-  t.push_back({"call", call<false>, ">", [](const Program& p, const Ins& i) { return is_block(p, i.imm) && falls_into_block(p, i); }});
+                 return falls_into_block(p, i) &&
+                        std::all_of(i.x, i.x + i.imm, [&](i32 at) { return is_block(p, at); });
+               }});
+  t.push_back({"call", call<false>, ">", [](const Program& p, const Ins& i) {
+                 return is_block(p, i.imm) && falls_into_block(p, i);
+               }});
   t.push_back({"call.recursive", call<true>, ">iiiiiiii", [](const Program& p, const Ins& i) {
-    return is_block(p, i.imm) && falls_into_block(p, i) && is_frame(p, i);
-  }});
+                 return is_block(p, i.imm) && falls_into_block(p, i) && is_frame(p, i);
+               }});
   t.push_back({"ret", ret<false>, ">", falls_into_block});
   t.push_back({"ret.recursive", ret<true>, ">iiiiiiii", [](const Program& p, const Ins& i) {
-    return falls_into_block(p, i) && is_frame(p, i);
-  }});
+                 return falls_into_block(p, i) && is_frame(p, i);
+               }});
   t.push_back({"exit", exit_lanes, ">"});
   t.push_back({"trap", trap, ">"});
   t.push_back({"bar.sync", barrier<true>, ">--nN", reduces<NONE>});

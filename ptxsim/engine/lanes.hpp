@@ -1,6 +1,7 @@
 // Lane-wise operations from plain functions: `lanewise(t, "add.f32", [](float a, float b) { return
-// a + b; })` adds a handler that reads two float registers and writes one. The function's own types say how
-// registers are read: bool is a predicate, 16-bit types sit in the low half of a 32-bit slot.
+// a + b; })` adds a handler that reads two float registers and writes one. The function's own types
+// say how registers are read: bool is a predicate, 16-bit types sit in the low half of a 32-bit
+// slot.
 #pragma once
 
 #include <cfenv>
@@ -87,14 +88,13 @@ template <class F, class R, class... A> struct Signature<R (F::*)(A...) const> {
 };
 template <class F> using SignatureOf = Signature<decltype(&std::remove_const_t<F>::operator())>;
 
-template <class F> Flow apply(Warp& w, const Ins& i) {
-  return SignatureOf<F>::handler(w, i);
-}
+template <class F> Flow apply(Warp& w, const Ins& i) { return SignatureOf<F>::handler(w, i); }
 template <class F> void lanewise(Table& t, const char* name, F) {
   t.push_back({name, apply<F>, SignatureOf<F>::shape()});
 }
 
-// The same under another rounding mode; the opaque calls keep the compiler from moving lanes across.
+// The same under another rounding mode; the opaque calls keep the compiler from moving lanes
+// across.
 template <int mode, class F> Flow under_mode(Warp& w, const Ins& i) {
   std::fesetround(mode);
   const Flow flow = apply<F>(w, i);

@@ -37,14 +37,16 @@ template <class T, int K, bool half_accumulator> Flow mma(Warp& w, const Ins& i)
     const int group = l >> 2, within = l & 3;
     for (int r = 0; r < A; ++r)
       for (int e = 0; e < P; ++e)
-        a[group + 8 * (r & 1)][within * P + e + 4 * P * (r >> 1)] = T::get(lanes<u32>(w, slots[C + r])[l], e);
+        a[group + 8 * (r & 1)][within * P + e + 4 * P * (r >> 1)] =
+            T::get(lanes<u32>(w, slots[C + r])[l], e);
     for (int r = 0; r < B; ++r)
       for (int e = 0; e < P; ++e)
         b[within * P + e + 4 * P * r][group] = T::get(lanes<u32>(w, slots[C + A + r])[l], e);
     for (int e = 0; e < 4; ++e) {
       const i32 slot = slots[C + A + B + (half_accumulator ? e / 2 : e)];
       const u32 reg = lanes<u32>(w, slot)[l];
-      c[group + 8 * (e >> 1)][within * 2 + (e & 1)] = half_accumulator ? F16::get(reg, e & 1) : bits_to_float(reg);
+      c[group + 8 * (e >> 1)][within * 2 + (e & 1)] =
+          half_accumulator ? F16::get(reg, e & 1) : bits_to_float(reg);
     }
   }
   for (int row = 0; row < 16; ++row)
@@ -114,9 +116,9 @@ Flow ldmatrix(Warp& w, const Ins& i) {
 
 void add_matrix(Table& t) {
   t.push_back({"ldmatrix", ldmatrix, "NNNN>a", [](const Program&, const Ins& i) {
-    if (i.vec != 1 && i.vec != 2 && i.vec != 4) return false;
-    return std::all_of(i.o, i.o + i.vec, [](i32 o) { return o >= 0; });
-  }});
+                 if (i.vec != 1 && i.vec != 2 && i.vec != 4) return false;
+                 return std::all_of(i.o, i.o + i.vec, [](i32 o) { return o >= 0; });
+               }});
   multiply<Tf32, 4, false>(t, "mma.m16n8k4.f32.tf32");
   multiply<Tf32, 8, false>(t, "mma.m16n8k8.f32.tf32");
   multiply<F16, 8, false>(t, "mma.m16n8k8.f32.f16");

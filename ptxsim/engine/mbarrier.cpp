@@ -24,7 +24,8 @@ void complete_if_due(MBarrier& b) {
   }
 }
 
-// Calls `f` with every executing lane's barrier; lanes with a bad or never initialised one drop out.
+// Calls `f` with every executing lane's barrier; lanes with a bad or never initialised one drop
+// out.
 template <class F> void each_barrier(Warp& w, Access a, F f) {
   drop_misaligned(w, a, SHARED, true);
   if (a.mask) settle_shared(w, a, true);
@@ -94,7 +95,8 @@ template <int sign> Flow transactions(Warp& w, const Ins& i) {
 template <bool parity> Flow test_wait(Warp& w, const Ins& i) {
   u32 done = 0;
   each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
-    const bool over = parity ? (b.phase & 1) != (lanes<u32>(w, i.o[1])[l] & 1) : b.phase > lanes<u64>(w, i.o[1])[l];
+    const bool over = parity ? (b.phase & 1) != (lanes<u32>(w, i.o[1])[l] & 1)
+                             : b.phase > lanes<u64>(w, i.o[1])[l];
     if (!over) return;
     done |= 1u << l;
     for (u32 k = 0; k < 32; ++k)

@@ -33,8 +33,10 @@ template <Shuffle mode> Flow shuffle(Warp& w, const Ins& i) {
     if (!(w.exec >> l & 1)) continue;
     i32 segment = c[l] >> 8 & 31, clamp = c[l] & 31, lane = l, by = b[l] & 31;
     i32 high = (lane & segment) | (clamp & ~segment), low = lane & segment;
-    i32 from = mode == UP ? lane - by : mode == DOWN ? lane + by : mode == BFLY ? lane ^ by
-                                                                               : low | (by & ~segment);
+    i32 from = mode == UP     ? lane - by
+               : mode == DOWN ? lane + by
+               : mode == BFLY ? lane ^ by
+                              : low | (by & ~segment);
     bool inside = mode == UP ? from >= high : from <= high;
     if (!inside) from = lane;
     valid |= u32(inside) << l;
@@ -95,7 +97,8 @@ template <class T, class F> Flow reduce(Warp& w, const Ins& i) {
   if (!assembled(w, members_of(w, i.o[2]), flow)) return flow;
   T *d = lanes<T>(w, i.o[0]), *a = lanes<T>(w, i.o[1]);
   T sum = a[__builtin_ctz(w.exec)];
-  for (u32 rest = w.exec & (w.exec - 1); rest; rest &= rest - 1) sum = F{}(sum, a[__builtin_ctz(rest)]);
+  for (u32 rest = w.exec & (w.exec - 1); rest; rest &= rest - 1)
+    sum = F{}(sum, a[__builtin_ctz(rest)]);
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1) d[l] = sum;
   return Flow::next;
