@@ -14,7 +14,7 @@
 namespace sim {
 namespace {
 
-constexpr size_t PRINT_LIMIT = 64 * 1024;  // bytes that all threads together may print
+constexpr size_t PRINT_LIMIT = 64 << 10;  // bytes that all threads together may print
 constexpr u32 MAX_WIDTH = 512, MAX_PRECISION = 100;
 constexpr u64 MAX_STRING = 1024, MAX_FORMAT = 8192;
 

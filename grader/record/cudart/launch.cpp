@@ -56,7 +56,7 @@ Refusal judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared) {
                 std::to_string(kernel.shared_dynamic) +
                 ": raise cudaFuncAttributeMaxDynamicSharedMemorySize with cudaFuncSetAttribute"};
   const uint64_t warps = (threads + 31) / 32;
-  const uint64_t registers = warps * ((kernel.registers * 32 + 255) / 256 * 256);
+  const uint64_t registers = warps * ((uint64_t(kernel.registers) * 32 + 255) / 256 * 256);
   if (registers > 65536)
     return {cudaErrorLaunchOutOfResources, std::to_string(threads) + " threads of " +
                                                std::to_string(kernel.registers) +
@@ -84,7 +84,7 @@ Frames launch_site;
 std::string readable_name(const std::string& mangled) {
   int status = 0;
   char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-  const std::string name = status == 0 ? demangled : mangled;
+  std::string name = status == 0 ? demangled : mangled;
   std::free(demangled);
   const size_t hidden = name.find("_GLOBAL__N__");  // nvcc's name for an anonymous namespace
   const size_t end = name.find("::", hidden);

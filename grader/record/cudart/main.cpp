@@ -118,7 +118,7 @@ bool send(int fd, const std::string& data) {
 int main(int argc, char** argv) {
   const char* fd_text = std::getenv("SGEMM_GRADER_RESULT_FD");
   if (argc != 2 || fd_text == nullptr || !read_request(argv[1])) return 2;
-  const int result_fd = std::atoi(fd_text);
+  const int result_fd = int(std::strtol(fd_text, nullptr, 10));
   prctl(PR_SET_DUMPABLE, 0);  // the children must not open this process's memory
   for (const Size& size : request.sizes) {
     int fds[2];

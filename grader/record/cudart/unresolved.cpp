@@ -39,7 +39,7 @@ void refuse_call(const std::string& function) {
 // binding, so the slots are still unresolved, and writable.
 void stub_unresolved(void* library) {
   link_map* map = nullptr;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return;
+  if (dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return;
   const ElfW(Rela)* slots = nullptr;
   const ElfW(Sym)* symbols = nullptr;
   const char* strings = nullptr;
