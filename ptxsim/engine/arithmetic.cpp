@@ -350,10 +350,11 @@ template <class T> T lop3(T a, T b, T c, int table) {
   return r;
 }
 Flow run_lop3(Warp& w, const Ins& i) {
-  u32 *d = lanes<u32>(w, i.o[0]), *a = lanes<u32>(w, i.o[1]), *b = lanes<u32>(w, i.o[2]),
-      *c = lanes<u32>(w, i.o[3]);
+  u32 *d = lanes<u32>(w, i.output()), *a = lanes<u32>(w, i.input(0)),
+      *b = lanes<u32>(w, i.input(1)), *c = lanes<u32>(w, i.input(2));
+  const int table = int(i.imm);
   for (int l = 0; l < LANES; ++l)
-    if (w.exec >> l & 1) d[l] = lop3(a[l], b[l], c[l], int(i.imm));
+    if (w.exec >> l & 1) d[l] = lop3(a[l], b[l], c[l], table);
   return Flow::next;
 }
 
@@ -445,7 +446,7 @@ void add_comparisons(Table& t) {
 // --- carries
 
 template <bool read, bool write, bool subtract, class T> Flow carry(Warp& w, const Ins& i) {
-  T *d = lanes<T>(w, i.o[0]), *a = lanes<T>(w, i.o[1]), *b = lanes<T>(w, i.o[2]);
+  T *d = lanes<T>(w, i.output()), *a = lanes<T>(w, i.input(0)), *b = lanes<T>(w, i.input(1));
   for (int l = 0; l < LANES; ++l) {
     if (!(w.exec >> l & 1)) continue;
     u32 in = read ? w.cc >> l & 1 : 0;

@@ -102,10 +102,13 @@ u32 to_tf32(u32 bits) {
   return (bits + 0x1000) & 0xffffe000;
 }
 
+struct UnpackOperands { i32 low, high, packed; };
+
 Flow unpack64(Warp& w, const Ins& i) {
-  u64* s = lanes<u64>(w, i.o[2]);
-  u32 *low = i.o[0] < 0 ? nullptr : lanes<u32>(w, i.o[0]),
-      *high = i.o[1] < 0 ? nullptr : lanes<u32>(w, i.o[1]);
+  const auto o = operands<UnpackOperands>(i);
+  u64* s = lanes<u64>(w, o.packed);
+  u32 *low = o.low < 0 ? nullptr : lanes<u32>(w, o.low),
+      *high = o.high < 0 ? nullptr : lanes<u32>(w, o.high);
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1) {
       if (low) low[l] = u32(s[l]);
@@ -114,12 +117,13 @@ Flow unpack64(Warp& w, const Ins& i) {
   return Flow::next;
 }
 Flow unpack32(Warp& w, const Ins& i) {
-  u32* s = lanes<u32>(w, i.o[2]);
+  const auto o = operands<UnpackOperands>(i);
+  u32* s = lanes<u32>(w, o.packed);
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1) {
       u32 v = s[l];
-      if (i.o[0] >= 0) lanes<u32>(w, i.o[0])[l] = v & 0xffff;
-      if (i.o[1] >= 0) lanes<u32>(w, i.o[1])[l] = v >> 16;
+      if (o.low >= 0) lanes<u32>(w, o.low)[l] = v & 0xffff;
+      if (o.high >= 0) lanes<u32>(w, o.high)[l] = v >> 16;
     }
   return Flow::next;
 }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 namespace sim {
@@ -62,8 +63,8 @@ using Handler = Flow (*)(Warp&, const Ins&);
 
 struct Ins {
   Handler run;
-  i32 o[8];      // operands: slots, or predicate numbers, as the handler expects; -1: absent
-  i64 imm;       // address offset, branch target or whatever the handler expects
+  i32 o[8];      // operands: slots, predicates or numbers in the order of Named::shape; -1: absent
+  i64 imm;       // a number; these two are read under the names below or by operands()
   const i32* x;  // further operands (mma), and the lists that taint tracking walks
   i16 guard;     // predicate number, -1: none
   u8 negate;     // the guard is @!p
@@ -72,7 +73,28 @@ struct Ins {
   u8 space;
   u8 flags;   // see the constants below
   u8 dwidth;  // bytes of the destination register
+
+  // of an operation on each lane alone
+  i32 output() const { return o[0]; }
+  i32 input(size_t k) const { return o[k + 1]; }
+  // of an access to memory: elements in registers, address = base + offset
+  i32 element(int k) const { return o[k]; }
+  i32 base() const { return o[4]; }  // -1: none
+  i32 base_bytes() const { return o[5]; }
+  i64 offset() const { return imm; }
+  // of jumps and calls, of block heads
+  i64 target() const { return imm; }
+  u32 rank() const { return u32(imm); }
 };
+
+// What `o` holds under the names that a handler gives it: a struct of i32 in the order of its
+// shape.
+template <class Names> Names operands(const Ins& i) {
+  static_assert(std::is_trivially_copyable_v<Names> && sizeof(Names) <= sizeof i.o);
+  Names names;
+  std::memcpy(&names, i.o, sizeof names);
+  return names;
+}
 
 // Ins::flags
 constexpr u8 SIGNED = 1;        // sign-extend the loaded value

@@ -61,14 +61,14 @@ template <class F> struct Signature;
 template <class F, class R, class... A> struct Signature<R (F::*)(A...) const> {
   template <size_t... I> static Flow run(Warp& w, const Ins& i, std::index_sequence<I...>) {
     const F f{};
-    std::tuple<Source<A>...> in{Source<A>(w, i.o[I + 1])...};
+    std::tuple<Source<A>...> in{Source<A>(w, i.input(I))...};
     if constexpr (std::is_same_v<R, bool>) {
       u32 mask = 0;
       for (int l = 0; l < LANES; ++l) mask |= u32(f(std::get<I>(in)[l]...)) << l;
-      w.preds[i.o[0]] = (w.preds[i.o[0]] & ~w.exec) | (mask & w.exec);
+      w.preds[i.output()] = (w.preds[i.output()] & ~w.exec) | (mask & w.exec);
     } else {
       using Cell = typename Lane<R>::Cell;
-      Cell* out = static_cast<Cell*>(w.slot(i.o[0]));
+      Cell* out = static_cast<Cell*>(w.slot(i.output()));
       if (w.whole()) {
 #pragma GCC ivdep
         for (int l = 0; l < LANES; ++l) out[l] = to_cell<R>(f(std::get<I>(in)[l]...));

@@ -78,7 +78,7 @@ template <class T, int K, bool half_accumulator> void multiply(Table& t, const c
                "*" + std::string(R::C, 'n') + ">" + std::string(R::A + R::B + R::C, 'n')});
 }
 
-// o[0..3] destinations, o[4]/o[5] address; vec: matrices; flags bit SIGNED: transposed.
+// One destination for each of vec matrices; flags bit SIGNED: transposed.
 // Lane 8q + r holds the address of row r of matrix q.
 Flow ldmatrix(Warp& w, const Ins& i) {
   Ins row = i;
@@ -100,14 +100,14 @@ Flow ldmatrix(Warp& w, const Ins& i) {
     std::memcpy(matrix[l / 8][l % 8], w.block->shared.data() + a.at[l], 16);
   }
   for (int q = 0; q < i.vec; ++q) {
-    u32* d = lanes<u32>(w, i.o[q]);
+    u32* d = lanes<u32>(w, i.element(q));
     for (int l = 0; l < LANES; ++l) {
       const int r = l / 4, c = l % 4 * 2;
       const bool transposed = i.flags & SIGNED;
       d[l] = transposed ? u32(matrix[q][c][r]) | u32(matrix[q][c + 1][r]) << 16
                         : u32(matrix[q][r][c]) | u32(matrix[q][r][c + 1]) << 16;
     }
-    if (undefined || w.tainted) mark_undefined(w, i.o[q], undefined, origin);
+    if (undefined || w.tainted) mark_undefined(w, i.element(q), undefined, origin);
   }
   return Flow::next;
 }

@@ -236,24 +236,27 @@ std::string formatted(Warp& w, int lane, std::string_view format, Bytes bytes) {
   return out;
 }
 
-// o[0], o[1]: where in lane-private memory the addresses of the format and of the arguments lie,
-// o[2]: where the result goes
+// Where in lane-private memory the addresses of the format and of the arguments lie, and the
+// result.
+struct PrintOperands { i32 format, arguments, result; };
+
 Flow print(Warp& w, const Ins& i) {
+  const auto o = operands<PrintOperands>(i);
   std::string& out = w.block->machine->printed;
   for (int l = 0; l < LANES; ++l) {
     if (!(w.exec >> l & 1)) continue;
     u8* own = w.local.data() + u64(l) * w.program->local_bytes;
     if (out.size() < PRINT_LIMIT) {
       u64 format, arguments;
-      std::memcpy(&format, own + i.o[0], sizeof format);
-      std::memcpy(&arguments, own + i.o[1], sizeof arguments);
+      std::memcpy(&format, own + o.format, sizeof format);
+      std::memcpy(&arguments, own + o.arguments, sizeof arguments);
       out += formatted(w, l, string_at(w, l, format, MAX_FORMAT), bytes_at(w, l, arguments));
       if (out.size() >= PRINT_LIMIT) {
         out.resize(PRINT_LIMIT);
         out += "\n[output cut]\n";
       }
     }
-    std::memset(own + i.o[2], 0, 4);
+    std::memset(own + o.result, 0, 4);
   }
   return Flow::next;
 }

@@ -75,17 +75,19 @@ bool reconverge(Warp& w) {
 
 }  // namespace
 
-// Head of a basic block: imm is its rank, vec zero when it does nothing but exit, o[0] what it
-// takes from the warp's turn: one, and more for a block so long that the clock would go unseen.
+// Head of a basic block; vec is zero when it does nothing but exit.
+struct BlockOperands {
+  i32 fuel;  // taken from the warp's turn: one, more for a block so long that the clock goes unseen
+};
 Flow block_head(Warp& w, const Ins& i) {
-  w.now.rank = u32(i.imm);
+  w.now.rank = i.rank();
   if (!w.others.empty()) {
     if (reconverge(w)) return Flow::jumped;
     for (const Group& g : w.others)
       w.passed |= g.wait == Group::at_barrier && i.vec && g.stack.size() == w.now.stack.size() &&
                   g.rank != w.now.rank && !w.program->reaches(w.now.rank, g.rank);
   }
-  w.fuel -= i.o[0];
+  w.fuel -= operands<BlockOperands>(i).fuel;
   if (w.fuel < 0) return Flow::yield;
   FlowCount& c = w.program->blocks[w.pc];
   c.warps++;
@@ -384,8 +386,9 @@ void Machine::launch() {
 }
 
 void add_schedule(Table& t) {
-  t.push_back({"block", block_head, ">i",
-               [](const Program& p, const Ins& i) { return i.o[0] > 0 && u64(i.imm) < p.ranks; }});
+  t.push_back({"block", block_head, ">i", [](const Program& p, const Ins& i) {
+                 return operands<BlockOperands>(i).fuel > 0 && u64(i.imm) < p.ranks;
+               }});
 }
 
 }  // namespace sim

@@ -72,17 +72,17 @@ void check_defined(Warp& w, i32 slot, EventKind kind, bool predicate) {
 void resolve_addresses(Warp& w, const Ins& i, Access& a) {
   a.mask = w.exec;
   a.bytes = i.width * i.vec;
-  if (i.o[4] < 0) {
-    std::fill(a.at, a.at + LANES, u64(i.imm));
+  if (i.base() < 0) {
+    std::fill(a.at, a.at + LANES, u64(i.offset()));
     return;
   }
-  check_defined(w, i.o[4], UNDEFINED_ADDRESS, false);
-  if (i.o[5] == 8) {
-    const u64* base = lanes<u64>(w, i.o[4]);
-    for (int l = 0; l < LANES; ++l) a.at[l] = base[l] + i.imm;
+  check_defined(w, i.base(), UNDEFINED_ADDRESS, false);
+  if (i.base_bytes() == 8) {
+    const u64* base = lanes<u64>(w, i.base());
+    for (int l = 0; l < LANES; ++l) a.at[l] = base[l] + i.offset();
   } else {
-    const u32* base = lanes<u32>(w, i.o[4]);
-    for (int l = 0; l < LANES; ++l) a.at[l] = u32(base[l] + u32(i.imm));
+    const u32* base = lanes<u32>(w, i.base());
+    for (int l = 0; l < LANES; ++l) a.at[l] = u32(base[l] + u32(i.offset()));
   }
   if (a.mask != ALL) {
     u64 first = a.at[a.first()];
