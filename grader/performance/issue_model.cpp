@@ -69,11 +69,11 @@ struct Replay {
   Totals totals{};
 
   Replay(const Step* steps, int length, const Machine& machine)
-      : steps(steps), length(length), m(machine), warps(m.warps * m.blocks),
+      : steps(steps), length(length), m(machine), warps(size_t(m.warps) * m.blocks),
         schedulers(m.schedulers), waiting(m.blocks) {
     for (size_t w = 0; w < warps.size(); ++w) {
       warps[w].block = int(w) / m.warps;
-      warps[w].ready.until = warps[w].block * m.apart;
+      warps[w].ready.until = Cycle(warps[w].block) * m.apart;
       schedulers[w % m.schedulers].warps.push_back(&warps[w]);
     }
     std::erase_if(schedulers, [](const Scheduler& s) { return s.warps.empty(); });
@@ -145,12 +145,8 @@ struct Replay {
         s.even = std::max(s.even, now) + step.even;
         s.odd = std::max(s.odd, now) + step.odd;
         break;
-      case INTEGER:
-        s.integer = now + m.integer_cycles;
-        break;
-      case MULTIPLY:
-        s.multiply = now + m.integer_cycles;
-        break;
+      case INTEGER: s.integer = now + m.integer_cycles; break;
+      case MULTIPLY: s.multiply = now + m.integer_cycles; break;
       case SHARED:
         shared = std::max(shared, double(accessed(s))) + step.work;
         return {Cycle(std::ceil(shared)) - 1 + step.latency, SHARED_LOAD};

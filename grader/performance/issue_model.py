@@ -30,7 +30,7 @@ from grader.hardware.gpus import Multiprocessor
 from grader.model import Record
 from grader.performance.loop_steps import Step
 from grader.performance.serial import OTHER_LATENCY
-from grader.toolchain.native import compile_native
+from grader.toolchain.native import Native
 
 _FLAGS = ("-std=c++20", "-O2", "-fvisibility=default")
 _SECTOR_CYCLES = 0.5  # 64 bytes from the L2 reach a multiprocessor in a cycle
@@ -87,11 +87,16 @@ class _Totals(ctypes.Structure):
     )
 
 
+def model_library() -> Native:
+    """The model's C++, to be compiled."""
+    source = Path(__file__).with_name("issue_model.cpp")
+    return Native(name="replay", sources=(source,), shared=True, flags=_FLAGS)
+
+
 @cache
 def _library() -> ctypes.CDLL:
     """Compiled on first use. Raises ToolchainError."""
-    source = Path(__file__).with_name("issue_model.cpp")
-    library = ctypes.CDLL(str(compile_native("replay", [source], shared=True, flags=_FLAGS)))
+    library = ctypes.CDLL(str(model_library().compiled()))
     library.replay.argtypes = [
         *(POINTER(_Step), c_int, POINTER(_Machine), c_int64, c_int64, c_int64),
         *(POINTER(_Totals), POINTER(_Totals)),

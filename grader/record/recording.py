@@ -36,10 +36,10 @@ from grader.record.source_lines import locate
 from grader.sandbox.meter import PATIENCE
 from grader.sandbox.running import Completed, Limits, Sandbox
 from grader.toolchain.discovery import Toolchain
-from grader.toolchain.native import compile_native
+from grader.toolchain.native import Native
 from ptxsim.frontend.interface import Interface
 
-__all__ = ["Target", "prepare_recorder", "record_plans", "target_for"]
+__all__ = ["Target", "prepare_recorder", "record_plans", "recorder_program", "target_for"]
 
 _SOURCES = Path(__file__).parent / "cudart"
 _HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
@@ -73,8 +73,8 @@ class _Ended(Record):
     reply: bytes
 
 
-def prepare_recorder(toolchain: Toolchain) -> Path:
-    """The recorder, compiled with this toolkit's headers unless it is in the cache."""
+def recorder_program(toolchain: Toolchain) -> Native:
+    """The recorder, to be compiled with this toolkit's headers."""
     version = toolchain.cuda_version.replace(".", "_")
     flags = (
         "-O1",
@@ -84,7 +84,13 @@ def prepare_recorder(toolchain: Toolchain) -> Path:
         *macros(),
         "-ldl",
     )
-    return compile_native("recorder", sorted(_SOURCES.glob("*.cpp")), shared=False, flags=flags)
+    sources = tuple(sorted(_SOURCES.glob("*.cpp")))
+    return Native(name="recorder", sources=sources, shared=False, flags=flags)
+
+
+def prepare_recorder(toolchain: Toolchain) -> Path:
+    """The recorder, compiled unless it is in the cache."""
+    return recorder_program(toolchain).compiled()
 
 
 def record_plans(

@@ -122,7 +122,7 @@ class Native(Record):
         key = _key(
             find_host_compiler(),
             self.sources,
-            [*self._every_flag, "-shared" if self.shared else ""],
+            [*self.every_flag, "-shared" if self.shared else ""],
         )
         return cache_folder() / "native" / f"{self.name}-{key}{'.so' if self.shared else ''}"
 
@@ -141,13 +141,13 @@ class Native(Record):
             if not target.exists():
                 output = Path(scratch) / target.name
                 _compile_and_link(
-                    find_host_compiler(), self.sources, self._every_flag, output, shared=self.shared
+                    find_host_compiler(), self.sources, self.every_flag, output, shared=self.shared
                 )
                 output.replace(target)
         return target
 
     @property
-    def _every_flag(self) -> tuple[str, ...]:
+    def every_flag(self) -> tuple[str, ...]:
         return (*_ALWAYS, *self.flags)
 
 

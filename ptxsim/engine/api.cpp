@@ -78,7 +78,9 @@ int sim_define(Machine* m, u64 index, u64 from, u64 bytes, u32 cell) {
   if (index >= m->regions.size() || !cell) return REFUSED;
   Region& r = *m->regions[index];
   if (!within(from, bytes, r.size)) return REFUSED;
-  if (!r.all_defined) std::fill(r.defined.begin() + from / cell, r.defined.begin() + (from + bytes + cell - 1) / cell, 1);
+  if (!r.all_defined)
+    std::fill(r.defined.begin() + from / cell, r.defined.begin() + (from + bytes + cell - 1) / cell,
+              1);
   return RAN;
 }
 
@@ -87,8 +89,11 @@ int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dy
                const u8* params, u64 params_length, u64 step_limit, double seconds) {
   return guarded([&]() -> int {
     for (int axis = 0; axis < 3; ++axis)
-      if (!grid[axis] || grid[axis] > u32(INT32_MAX) || (axis && grid[axis] > 0xffff) || !block[axis] || block[axis] > MAX_THREADS) return REFUSED;
-    if (u64(block[0]) * block[1] * block[2] > MAX_THREADS || dynamic_bytes > MAX_SHARED_BYTES) return REFUSED;
+      if (!grid[axis] || grid[axis] > u32(INT32_MAX) || (axis && grid[axis] > 0xffff) ||
+          !block[axis] || block[axis] > MAX_THREADS)
+        return REFUSED;
+    if (u64(block[0]) * block[1] * block[2] > MAX_THREADS || dynamic_bytes > MAX_SHARED_BYTES)
+      return REFUSED;
     m->program = p;
     m->grid = {grid[0], grid[1], grid[2]};
     m->ntid = {block[0], block[1], block[2]};

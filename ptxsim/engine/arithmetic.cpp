@@ -51,8 +51,7 @@ void add_floats(Table& t) {
   lanewise(t, "max.f64", [](f64 a, f64 b) { return most(a, b); });
   lanewise(t, "add.sat.f32", [](f32 a, f32 b) { return saturate(a + b); });
   lanewise(t, "mul.sat.f32", [](f32 a, f32 b) { return saturate(a * b); });
-  lanewise(t, "fma.sat.f32", [](f32 a, f32 b, f32 c) {
-                 return saturate(__builtin_fmaf(a, b, c)); });
+  lanewise(t, "fma.sat.f32", [](f32 a, f32 b, f32 c) { return saturate(__builtin_fmaf(a, b, c)); });
   lanewise(t, "cvt.sat.f32.f32", [](f32 a) { return saturate(a); });
   lanewise(t, "copysign.f32", [](f32 a, f32 b) { return std::copysign(b, a); });
   lanewise(t, "copysign.f64", [](f64 a, f64 b) { return std::copysign(b, a); });
@@ -264,8 +263,9 @@ template <class T> void integer(Table& t, const Names<T>& n) {
 }
 
 void add_integers(Table& t) {
-#define NAMES(s) {"add." s, "sub." s, "mul.lo." s, "mul.hi." s, "mad.lo." s, "mad.hi." s, "div." s, \
-                  "rem." s, "min." s, "max." s, "neg." s, "abs." s, "shr." s}
+#define NAMES(s)                                                                     \
+  {"add." s, "sub." s, "mul.lo." s, "mul.hi." s, "mad.lo." s, "mad.hi." s, "div." s, \
+   "rem." s, "min." s, "max." s,    "neg." s,    "abs." s,    "shr." s}
   integer<i16>(t, NAMES("s16"));
   integer<u16>(t, NAMES("u16"));
   integer<i32>(t, NAMES("s32"));
@@ -284,18 +284,21 @@ void add_integers(Table& t) {
   lanewise(t, "mul24.lo.s32", [](i32 a, i32 b) { return u32(i64(a << 8 >> 8) * (b << 8 >> 8)); });
   lanewise(t, "mul24.lo.u32", [](u32 a, u32 b) { return u32(u64(a & 0xffffff) * (b & 0xffffff)); });
   lanewise(t, "sad.u32", [](u32 a, u32 b, u32 c) { return c + (a < b ? b - a : a - b); });
-  lanewise(t, "sad.s32", [](i32 a, i32 b, u32 c) { return c + (a < b ? u32(b) - u32(a) : u32(a) - u32(b)); });
+  lanewise(t, "sad.s32",
+           [](i32 a, i32 b, u32 c) { return c + (a < b ? u32(b) - u32(a) : u32(a) - u32(b)); });
   lanewise(t, "shl.b16", [](u16 a, u32 b) { return shift_left(a, b); });
   lanewise(t, "shl.b32", [](u32 a, u32 b) { return shift_left(a, b); });
   lanewise(t, "shl.b64", [](u64 a, u32 b) { return shift_left(a, b); });
   lanewise(t, "shf.l.clamp.b32", [](u32 a, u32 b, u32 c) {
-                 c = std::min(c, 32u); return u32((u64(b) << 32 | a) << c >> 32); });
-  lanewise(t, "shf.l.wrap.b32", [](u32 a, u32 b, u32 c) {
-                 return u32((u64(b) << 32 | a) << (c & 31) >> 32); });
-  lanewise(t, "shf.r.clamp.b32", [](u32 a, u32 b, u32 c) {
-                 return u32((u64(b) << 32 | a) >> std::min(c, 32u)); });
-  lanewise(t, "shf.r.wrap.b32", [](u32 a, u32 b, u32 c) {
-                 return u32((u64(b) << 32 | a) >> (c & 31)); });
+    c = std::min(c, 32u);
+    return u32((u64(b) << 32 | a) << c >> 32);
+  });
+  lanewise(t, "shf.l.wrap.b32",
+           [](u32 a, u32 b, u32 c) { return u32((u64(b) << 32 | a) << (c & 31) >> 32); });
+  lanewise(t, "shf.r.clamp.b32",
+           [](u32 a, u32 b, u32 c) { return u32((u64(b) << 32 | a) >> std::min(c, 32u)); });
+  lanewise(t, "shf.r.wrap.b32",
+           [](u32 a, u32 b, u32 c) { return u32((u64(b) << 32 | a) >> (c & 31)); });
   lanewise(t, "popc.b32", [](u32 a) { return u32(std::popcount(a)); });
   lanewise(t, "popc.b64", [](u64 a) { return u32(std::popcount(a)); });
   lanewise(t, "clz.b32", [](u32 a) { return u32(std::countl_zero(a)); });
@@ -314,12 +317,17 @@ void add_integers(Table& t) {
   lanewise(t, "bfe.s64", [](i64 a, u32 b, u32 c) { return extract(a, b, c); });
   lanewise(t, "bfi.b32", [](u32 a, u32 b, u32 c, u32 d) { return insert(a, b, c, d); });
   lanewise(t, "bfi.b64", [](u64 a, u64 b, u32 c, u32 d) { return insert(a, b, c, d); });
-  lanewise(t, "bmsk.clamp.b32", [](u32 a, u32 b) {
-                 return a >= 32 ? 0u : (b >= 32 ? ~0u : (1u << b) - 1) << a; });
+  lanewise(t, "bmsk.clamp.b32",
+           [](u32 a, u32 b) { return a >= 32 ? 0u : (b >= 32 ? ~0u : (1u << b) - 1) << a; });
   lanewise(t, "bmsk.wrap.b32", [](u32 a, u32 b) { return ((1u << (b & 31)) - 1) << (a & 31); });
   lanewise(t, "szext.wrap.s32", [](i32 a, u32 b) {
-                 b &= 31; return b ? i32(u32(a) << (32 - b)) >> (32 - b) : 0; });
-  lanewise(t, "szext.wrap.u32", [](u32 a, u32 b) { b &= 31; return b ? a << (32 - b) >> (32 - b) : 0u; });
+    b &= 31;
+    return b ? i32(u32(a) << (32 - b)) >> (32 - b) : 0;
+  });
+  lanewise(t, "szext.wrap.u32", [](u32 a, u32 b) {
+    b &= 31;
+    return b ? a << (32 - b) >> (32 - b) : 0u;
+  });
   lanewise(t, "prmt.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, c); });
   lanewise(t, "dp4a.s32.s32", [](u32 a, u32 b, u32 c) { return dot4<i8, i8>(a, b, c); });
   lanewise(t, "dp4a.u32.u32", [](u32 a, u32 b, u32 c) { return dot4<u8, u8>(a, b, c); });
@@ -342,10 +350,11 @@ template <class T> T lop3(T a, T b, T c, int table) {
   return r;
 }
 Flow run_lop3(Warp& w, const Ins& i) {
-  u32 *d = lanes<u32>(w, i.o[0]), *a = lanes<u32>(w, i.o[1]), *b = lanes<u32>(w, i.o[2]),
-      *c = lanes<u32>(w, i.o[3]);
+  u32 *d = lanes<u32>(w, i.output()), *a = lanes<u32>(w, i.input(0)),
+      *b = lanes<u32>(w, i.input(1)), *c = lanes<u32>(w, i.input(2));
+  const int table = int(i.imm);
   for (int l = 0; l < LANES; ++l)
-    if (w.exec >> l & 1) d[l] = lop3(a[l], b[l], c[l], int(i.imm));
+    if (w.exec >> l & 1) d[l] = lop3(a[l], b[l], c[l], table);
   return Flow::next;
 }
 
@@ -414,7 +423,8 @@ template <class T> void float_comparisons(Table& t, const FloatComparisons<T>& n
 }
 
 void add_comparisons(Table& t) {
-#define NAMES(s) {"setp.eq." s, "setp.ne." s, "setp.lt." s, "setp.le." s, "setp.gt." s, "setp.ge." s}
+#define NAMES(s) \
+  {"setp.eq." s, "setp.ne." s, "setp.lt." s, "setp.le." s, "setp.gt." s, "setp.ge." s}
   integer_comparisons<i16>(t, NAMES("s16"));
   integer_comparisons<u16>(t, NAMES("u16"));
   integer_comparisons<i32>(t, NAMES("s32"));
@@ -422,9 +432,10 @@ void add_comparisons(Table& t) {
   integer_comparisons<i64>(t, NAMES("s64"));
   integer_comparisons<u64>(t, NAMES("u64"));
 #undef NAMES
-#define NAMES(s) {"setp.eq." s, "setp.ne." s, "setp.lt." s, "setp.le." s, "setp.gt." s, "setp.ge." s, \
-                  "setp.equ." s, "setp.neu." s, "setp.ltu." s, "setp.leu." s, "setp.gtu." s, \
-                  "setp.geu." s, "setp.num." s, "setp.nan." s}
+#define NAMES(s)                                                              \
+  {"setp.eq." s,  "setp.ne." s,  "setp.lt." s,  "setp.le." s,  "setp.gt." s,  \
+   "setp.ge." s,  "setp.equ." s, "setp.neu." s, "setp.ltu." s, "setp.leu." s, \
+   "setp.gtu." s, "setp.geu." s, "setp.num." s, "setp.nan." s}
   float_comparisons<f32>(t, NAMES("f32"));
   float_comparisons<f64>(t, NAMES("f64"));
   float_comparisons<Half>(t, NAMES("f16"));
@@ -435,7 +446,7 @@ void add_comparisons(Table& t) {
 // --- carries
 
 template <bool read, bool write, bool subtract, class T> Flow carry(Warp& w, const Ins& i) {
-  T *d = lanes<T>(w, i.o[0]), *a = lanes<T>(w, i.o[1]), *b = lanes<T>(w, i.o[2]);
+  T *d = lanes<T>(w, i.output()), *a = lanes<T>(w, i.input(0)), *b = lanes<T>(w, i.input(1));
   for (int l = 0; l < LANES; ++l) {
     if (!(w.exec >> l & 1)) continue;
     u32 in = read ? w.cc >> l & 1 : 0;

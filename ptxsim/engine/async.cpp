@@ -7,9 +7,12 @@
 namespace sim {
 namespace {
 
-// o[0] source address, o[1] source size (-1: all), o[2] ignore-source predicate (-1: none),
-// o[3] source offset, o[4]/o[5] target address as in ld; imm target offset
+// The target is the address of the access. size: of the source, -1: all; ignored: a predicate, set
+// where the source is not read, -1: none.
+struct CopyOperands { i32 source, size, ignored, source_offset; };
+
 Flow copy(Warp& w, const Ins& i) {
+  const auto o = operands<CopyOperands>(i);
   Access target;
   resolve_addresses(w, i, target);
   drop_misaligned(w, target, SHARED, true);
@@ -19,18 +22,18 @@ Flow copy(Warp& w, const Ins& i) {
   Access source;
   source.bytes = i.width;
   source.mask = target.mask;
-  check_defined(w, i.o[0], UNDEFINED_ADDRESS, false);
-  const u64* from = lanes<u64>(w, i.o[0]);
+  check_defined(w, o.source, UNDEFINED_ADDRESS, false);
+  const u64* from = lanes<u64>(w, o.source);
   u32 sizes[LANES];
   for (int l = 0; l < LANES; ++l) {
-    sizes[l] = i.o[1] < 0 ? i.width : std::min<u32>(i.width, lanes<u32>(w, i.o[1])[l]);
-    if (i.o[2] >= 0 && w.preds[i.o[2]] >> l & 1) sizes[l] = 0;
+    sizes[l] = o.size < 0 ? i.width : std::min<u32>(i.width, lanes<u32>(w, o.size)[l]);
+    if (o.ignored >= 0 && w.preds[o.ignored] >> l & 1) sizes[l] = 0;
     if (!sizes[l]) source.mask &= ~(1u << l);  // zero-filled: the source is not touched
   }
   const u32 reading = source.mask;
   if (reading) {
     for (int l = 0; l < LANES; ++l)
-      source.at[l] = from[reading >> l & 1 ? l : __builtin_ctz(reading)] + i64(i.o[3]);
+      source.at[l] = from[reading >> l & 1 ? l : __builtin_ctz(reading)] + i64(o.source_offset);
     drop_misaligned(w, source, GLOBAL, false);
     count_source(w, source);
   }
@@ -101,8 +104,9 @@ void complete(Warp& w, i64 keep, bool uncommitted) {
     }
     if (ready) land(w, c, ready);
   }
-  w.async.erase(std::remove_if(w.async.begin(), w.async.end(), [](const AsyncCopy& c) { return !c.mask; }),
-                w.async.end());
+  w.async.erase(
+      std::remove_if(w.async.begin(), w.async.end(), [](const AsyncCopy& c) { return !c.mask; }),
+      w.async.end());
 }
 
 Flow commit(Warp& w, const Ins&) {
@@ -110,7 +114,8 @@ Flow commit(Warp& w, const Ins&) {
   return Flow::next;
 }
 Flow wait_group(Warp& w, const Ins& i) {
-  complete(w, i.imm, false);
+  const i64 pending = i.imm;  // groups that need not be complete
+  complete(w, pending, false);
   return Flow::next;
 }
 Flow wait_all(Warp& w, const Ins&) {
@@ -124,12 +129,11 @@ void complete_async(Warp& w) { complete(w, 0, true); }
 
 void add_async(Table& t) {
   t.push_back({"cp.async", copy, ">wNPia", [](const Program&, const Ins& i) {
-    return i.vec == 1 && (i.width == 4 || i.width == 8 || i.width == 16);
-  }});
+                 return i.vec == 1 && (i.width == 4 || i.width == 8 || i.width == 16);
+               }});
   t.push_back({"cp.async.commit_group", commit, ">"});
-  t.push_back({"cp.async.wait_group", wait_group, ">", [](const Program&, const Ins& i) {
-    return i.imm >= 0 && i.imm <= ALL;
-  }});
+  t.push_back({"cp.async.wait_group", wait_group, ">",
+               [](const Program&, const Ins& i) { return i.imm >= 0 && i.imm <= ALL; }});
   t.push_back({"cp.async.wait_all", wait_all, ">"});
 }
 

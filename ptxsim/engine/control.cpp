@@ -12,23 +12,24 @@ void leave_behind(Warp& w) {
   Group rest = w.now;
   rest.mask = w.now.mask & ~w.exec;
   rest.pc = w.pc + 1;
-  rest.rank = u32(w.program->code[w.pc + 1].imm);
+  rest.rank = w.program->code[w.pc + 1].rank();
   w.others.push_back(rest);
   w.now.mask = w.exec;
 }
 
-// imm: target
 Flow branch(Warp& w, const Ins& i) {
   leave_behind(w);
-  w.pc = u32(i.imm);
+  w.pc = u32(i.target());
   return Flow::jumped;
 }
 
-// brx.idx: o[1] the index, x the targets
+// brx.idx
+u32 target_count(const Ins& i) { return u32(i.imm); }  // they are in x
 Flow indexed_branch(Warp& w, const Ins& i) {
-  check_defined(w, i.o[1], UNDEFINED_BRANCH, false);
+  const i32 slot = i.input(0);
+  check_defined(w, slot, UNDEFINED_BRANCH, false);
   leave_behind(w);
-  const u32* index = lanes<u32>(w, i.o[1]);
+  const u32* index = lanes<u32>(w, slot);
   u32 left = w.exec;
   Group side = w.now;
   w.now.mask = 0;
@@ -38,56 +39,70 @@ Flow indexed_branch(Warp& w, const Ins& i) {
     for (int l = 0; l < LANES; ++l)
       if (left >> l & 1 && index[l] == value) side.mask |= 1u << l;
     left &= ~side.mask;
-    side.pc = i.x[std::min<u32>(value, u32(i.imm) - 1)];  // out of range is undefined in PTX
-    side.rank = u32(w.program->code[side.pc].imm);
+    side.pc = i.x[std::min<u32>(value, target_count(i) - 1)];  // out of range is undefined in PTX
+    side.rank = w.program->code[side.pc].rank();
     w.others.push_back(side);
   }
   return Flow::yield;
 }
 
-// A function's registers and lane-private memory: o[0..1] 64-bit slots, o[2..3] 32-bit slots,
-// o[4..5] predicates, o[6..7] bytes, each [from, to). Functions that can call themselves save
-// them when called and restore them when they return.
-size_t frame_bytes(const Ins& i) {
-  return (i.o[1] - i.o[0]) * 4 + (i.o[3] - i.o[2]) * 4 + (i.o[7] - i.o[6]) + (i.o[5] - i.o[4]);
-}
+// A function's registers and lane-private memory. Functions that can call themselves save them when
+// called and restore them when they return.
+struct Range {
+  i32 from, to;
+  i32 size() const { return to - from; }
+  bool within(u32 most) const { return 0 <= from && from <= to && u32(to) <= most; }
+};
+struct Frame {
+  Range wide, narrow;  // slots of 64-bit and of 32-bit registers
+  Range predicates;
+  Range bytes;  // of lane-private memory
+
+  size_t size() const {
+    return wide.size() * 4 + narrow.size() * 4 + predicates.size() + bytes.size();
+  }
+};
 
 bool is_frame(const Program& p, const Ins& i) {
-  const auto part = [&](int k, u32 most) { return 0 <= i.o[k] && i.o[k] <= i.o[k + 1] && u32(i.o[k + 1]) <= most; };
-  return part(0, p.slots) && (i.o[1] - i.o[0]) % 2 == 0 && part(2, p.slots) && part(4, p.predicates) &&
-         part(6, p.local_bytes);
+  const auto f = operands<Frame>(i);
+  return f.wide.within(p.slots) && f.wide.size() % 2 == 0 && f.narrow.within(p.slots) &&
+         f.predicates.within(p.predicates) && f.bytes.within(p.local_bytes);
 }
 
-template <class F> void frame(Warp& w, const Ins& i, F each) {
-  for (i32 s = i.o[0]; s < i.o[1]; s += 2)
+template <class F> void each_part(Warp& w, const Frame& f, F each) {
+  for (i32 s = f.wide.from; s < f.wide.to; s += 2)
     for (int l = 0; l < LANES; ++l) each(l, lanes<u64>(w, s) + l, 8);
-  for (i32 s = i.o[2]; s < i.o[3]; ++s)
+  for (i32 s = f.narrow.from; s < f.narrow.to; ++s)
     for (int l = 0; l < LANES; ++l) each(l, lanes<u32>(w, s) + l, 4);
   for (int l = 0; l < LANES; ++l)
-    if (i.o[7] > i.o[6]) each(l, w.local.data() + u64(l) * w.program->local_bytes + i.o[6], i.o[7] - i.o[6]);
+    if (f.bytes.size() > 0)
+      each(l, w.local.data() + u64(l) * w.program->local_bytes + f.bytes.from, f.bytes.size());
 }
 
-void save_frame(Warp& w, const Ins& i) {
-  frame(w, i, [&](int l, void* at, int bytes) {
-    if (w.exec >> l & 1) w.saved[l].insert(w.saved[l].end(), static_cast<u8*>(at), static_cast<u8*>(at) + bytes);
+void save_frame(Warp& w, const Frame& f) {
+  each_part(w, f, [&](int l, void* at, int bytes) {
+    if (w.exec >> l & 1)
+      w.saved[l].insert(w.saved[l].end(), static_cast<u8*>(at), static_cast<u8*>(at) + bytes);
   });
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1)
-      for (i32 p = i.o[4]; p < i.o[5]; ++p) w.saved[l].push_back(w.preds[p] >> l & 1);
+      for (i32 p = f.predicates.from; p < f.predicates.to; ++p)
+        w.saved[l].push_back(w.preds[p] >> l & 1);
 }
 
-void restore_frame(Warp& w, const Ins& i) {
-  const size_t size = frame_bytes(i);
+void restore_frame(Warp& w, const Frame& f) {
+  const size_t size = f.size();
   size_t taken[LANES] = {};
-  frame(w, i, [&](int l, void* at, int bytes) {
+  each_part(w, f, [&](int l, void* at, int bytes) {
     if (!(w.exec >> l & 1)) return;
     std::memcpy(at, w.saved[l].data() + w.saved[l].size() - size + taken[l], bytes);
     taken[l] += bytes;
   });
   for (int l = 0; l < LANES; ++l) {
     if (!(w.exec >> l & 1)) continue;
-    const u8* bits = w.saved[l].data() + w.saved[l].size() - (i.o[5] - i.o[4]);
-    for (i32 p = i.o[4]; p < i.o[5]; ++p) w.preds[p] = (w.preds[p] & ~(1u << l)) | u32(*bits++) << l;
+    const u8* bits = w.saved[l].data() + w.saved[l].size() - f.predicates.size();
+    for (i32 p = f.predicates.from; p < f.predicates.to; ++p)
+      w.preds[p] = (w.preds[p] & ~(1u << l)) | u32(*bits++) << l;
     w.saved[l].resize(w.saved[l].size() - size);
   }
 }
@@ -101,15 +116,15 @@ Flow trap(Warp& w, const Ins&) {
   return Flow::yield;
 }
 
-// imm: target
 template <bool recursive> Flow call(Warp& w, const Ins& i) {
   leave_behind(w);
   const size_t depth = w.now.stack.size() + 1;
   if (depth > CALL_DEPTH) return trap(w, i);
-  if (recursive && depth * frame_bytes(i) > MAX_LOCAL_BYTES) return trap(w, i);  // the stack is full
-  if (recursive) save_frame(w, i);
+  if (recursive && depth * operands<Frame>(i).size() > MAX_LOCAL_BYTES)
+    return trap(w, i);  // the stack is full
+  if (recursive) save_frame(w, operands<Frame>(i));
   w.now.stack.push_back(w.pc + 1);
-  w.pc = u32(i.imm);
+  w.pc = u32(i.target());
   return Flow::jumped;
 }
 
@@ -117,29 +132,39 @@ template <bool recursive> Flow ret(Warp& w, const Ins& i) {
   if (w.now.stack.empty()) return leave(w, w.exec);
   if (recursive)
     for (int l = 0; l < LANES; ++l)  // nobody saved a frame: the call did not know this function
-      if (w.exec >> l & 1 && w.saved[l].size() < frame_bytes(i)) return trap(w, i);
+      if (w.exec >> l & 1 && w.saved[l].size() < operands<Frame>(i).size()) return trap(w, i);
   leave_behind(w);
-  if (recursive) restore_frame(w, i);
+  if (recursive) restore_frame(w, operands<Frame>(i));
   w.pc = w.now.stack.back();
   w.now.stack.pop_back();
-  w.now.rank = u32(w.program->code[w.pc].imm);
+  w.now.rank = w.program->code[w.pc].rank();
   return Flow::jumped;
 }
 
 enum Reduction : i64 { NONE, POPC, AND, OR };
+Reduction reduction_of(const Ins& i) { return Reduction(i.imm); }
 
-// What bar.red gives every thread that waited: o[0] a register for popc, a predicate otherwise.
+struct BarrierOperands {
+  i32 result;  // of bar.red: a register for popc, else a predicate
+  i32 vote;    // of bar.red
+  i32 id;
+  i32 threads;  // -1: all
+};
+
+// What bar.red gives every thread that waited.
 void deliver(Warp& w, const Group& g, const Barrier& barrier) {
   const Ins& i = w.program->code[g.pc - 1];
-  if (i.imm == NONE) return;
-  if (i.imm == POPC) {
-    u32* d = lanes<u32>(w, i.o[0]);
+  const Reduction reduction = reduction_of(i);
+  const i32 target = operands<BarrierOperands>(i).result;
+  if (reduction == NONE) return;
+  if (reduction == POPC) {
+    u32* d = lanes<u32>(w, target);
     for (int l = 0; l < LANES; ++l)
       if (g.mask >> l & 1) d[l] = barrier.votes;
     return;
   }
-  const bool result = i.imm == OR ? barrier.votes > 0 : barrier.votes == barrier.voters;
-  w.preds[i.o[0]] = (w.preds[i.o[0]] & ~g.mask) | (result ? g.mask : 0);
+  const bool result = reduction == OR ? barrier.votes > 0 : barrier.votes == barrier.voters;
+  w.preds[target] = (w.preds[target] & ~g.mask) | (result ? g.mask : 0);
 }
 
 // __syncthreads() is one meeting point: threads that wait at different ones have lost each other.
@@ -179,9 +204,8 @@ void release_if_complete(Block& b, u32 id) {
 
 Flow exit_lanes(Warp& w, const Ins&) { return leave(w, w.exec); }
 
-// o[0] result, o[1] vote (bar.red), o[2] barrier id (slot), o[3] thread count (slot or -1);
-// imm: reduction
 template <bool waits> Flow barrier(Warp& w, const Ins& i) {
+  const auto o = operands<BarrierOperands>(i);
   Block& b = *w.block;
   if (w.exec != w.now.mask) {  // @p bar.sync: the others go on
     Group rest = w.now;
@@ -198,16 +222,16 @@ template <bool waits> Flow barrier(Warp& w, const Ins& i) {
     w.passed = false;
   }
   int first = __builtin_ctz(w.exec);
-  const u32 id = lanes<u32>(w, i.o[2])[first];
+  const u32 id = lanes<u32>(w, o.id)[first];
   if (id >= BARRIERS) return trap(w, i);
   Barrier& bar = b.barriers[id];
-  bar.expected = i.o[3] < 0 ? 0 : lanes<u32>(w, i.o[3])[first];
+  bar.expected = o.threads < 0 ? 0 : lanes<u32>(w, o.threads)[first];
   // A counted barrier counts whole warps, the last one too when it is not full.
   bar.arrived += bar.expected && w.exec == w.live ? LANES : __builtin_popcount(w.exec);
   for (u32 k = 0; k < 32; ++k) bar.clocks[k] = std::max(bar.clocks[k], w.known[k]);
   bar.clocks[w.index] = w.clock();
-  if (i.imm != NONE) {
-    bar.votes += __builtin_popcount(w.preds[i.o[1]] & w.exec);
+  if (reduction_of(i) != NONE) {
+    bar.votes += __builtin_popcount(w.preds[o.vote] & w.exec);
     bar.voters += __builtin_popcount(w.exec);
   }
   w.known[w.index]++;
@@ -221,11 +245,17 @@ template <bool waits> Flow barrier(Warp& w, const Ins& i) {
   return flow;
 }
 
-template <Reduction reduction> bool reduces(const Program&, const Ins& i) { return i.imm == reduction; }
+template <Reduction reduction> bool reduces(const Program&, const Ins& i) {
+  return reduction_of(i) == reduction;
+}
 
 // Jumps go to the heads of basic blocks, and where they may fall through there is one too.
-bool is_block(const Program& p, i64 at) { return u64(at) < p.code.size() && p.code[at].run == block_head; }
-bool falls_into_block(const Program& p, const Ins& i) { return is_block(p, &i - p.code.data() + 1); }
+bool is_block(const Program& p, i64 at) {
+  return u64(at) < p.code.size() && p.code[at].run == block_head;
+}
+bool falls_into_block(const Program& p, const Ins& i) {
+  return is_block(p, &i - p.code.data() + 1);
+}
 
 Flow assertion(Warp& w, const Ins&) {
   w.block->machine->report(event_at(w, ASSERTION, __builtin_ctz(w.exec)));
@@ -246,18 +276,24 @@ Flow leave(Warp& w, u32 lanes_leaving) {
 }
 
 void add_control(Table& t) {
-  t.push_back({"bra", branch, ">", [](const Program& p, const Ins& i) { return is_block(p, i.imm) && falls_into_block(p, i); }});
+  t.push_back({"bra", branch, ">", [](const Program& p, const Ins& i) {
+                 return is_block(p, i.target()) && falls_into_block(p, i);
+               }});
   t.push_back({"brx", indexed_branch, ">-n", [](const Program& p, const Ins& i) {
-    return falls_into_block(p, i) && std::all_of(i.x, i.x + i.imm, [&](i32 at) { return is_block(p, at); });
-  }});
-  t.push_back({"call", call<false>, ">", [](const Program& p, const Ins& i) { return is_block(p, i.imm) && falls_into_block(p, i); }});
+                 return falls_into_block(p, i) &&
+                        std::all_of(i.x, i.x + target_count(i),
+                                    [&](i32 at) { return is_block(p, at); });
+               }});
+  t.push_back({"call", call<false>, ">", [](const Program& p, const Ins& i) {
+                 return is_block(p, i.target()) && falls_into_block(p, i);
+               }});
   t.push_back({"call.recursive", call<true>, ">iiiiiiii", [](const Program& p, const Ins& i) {
-    return is_block(p, i.imm) && falls_into_block(p, i) && is_frame(p, i);
-  }});
+                 return is_block(p, i.target()) && falls_into_block(p, i) && is_frame(p, i);
+               }});
   t.push_back({"ret", ret<false>, ">", falls_into_block});
   t.push_back({"ret.recursive", ret<true>, ">iiiiiiii", [](const Program& p, const Ins& i) {
-    return falls_into_block(p, i) && is_frame(p, i);
-  }});
+                 return falls_into_block(p, i) && is_frame(p, i);
+               }});
   t.push_back({"exit", exit_lanes, ">"});
   t.push_back({"trap", trap, ">"});
   t.push_back({"bar.sync", barrier<true>, ">--nN", reduces<NONE>});

@@ -13,7 +13,10 @@ template <class To, class From> To to_integer(From v, int mode) {
     const bool wide = sizeof(From) == 8 || sizeof(To) == 8;
     return wide ? To(std::make_unsigned_t<To>(1) << (sizeof(To) * 8 - 1)) : To(0);
   }
-  v = mode == 'z' ? std::trunc(v) : mode == 'n' ? std::nearbyint(v) : mode == 'm' ? std::floor(v) : std::ceil(v);
+  v = mode == 'z'   ? std::trunc(v)
+      : mode == 'n' ? std::nearbyint(v)
+      : mode == 'm' ? std::floor(v)
+                    : std::ceil(v);
   constexpr double low = double(std::numeric_limits<To>::min());
   constexpr double high = double(std::numeric_limits<To>::max());
   if (!(double(v) > low)) return std::numeric_limits<To>::min();
@@ -33,7 +36,10 @@ template <class To, class From, char mode> To convert(From value) {
   if constexpr (std::is_same_v<To, Half>) return to_half(double(v));
   else if constexpr (std::is_same_v<To, Bfloat>) return to_bfloat(float(v));
   else if constexpr (is_float<To> && is_float<From> && mode != 'r')
-    return To(mode == 'z' ? std::trunc(v) : mode == 'n' ? std::nearbyint(v) : mode == 'm' ? std::floor(v) : std::ceil(v));
+    return To(mode == 'z'   ? std::trunc(v)
+              : mode == 'n' ? std::nearbyint(v)
+              : mode == 'm' ? std::floor(v)
+                            : std::ceil(v));
   else if constexpr (is_float<To>) return To(v);
   else if constexpr (is_float<From>) return to_integer<To>(v, mode);
   else return To(v);
@@ -57,10 +63,11 @@ template <class To, class From, char mode> void one(std::vector<std::string>& na
   names.push_back(std::string("cvt.") + mode + "." + to + "." + from);
   t.push_back({names.back().c_str(), cvt<To, From, mode>, {letter<To>, '>', letter<From>}});
 }
-template <class To, class From> void modes(std::vector<std::string>& names, Table& t, const char* to,
-                                           const char* from) {
+template <class To, class From> void modes(std::vector<std::string>& names, Table& t,
+                                           const char* to, const char* from) {
   one<To, From, 'r'>(names, t, to, from);
-  if constexpr (is_float<From> && sizeof(From) >= 4 && (!is_float<To> || std::is_same_v<To, From>)) {
+  if constexpr (is_float<From> && sizeof(From) >= 4 &&
+                (!is_float<To> || std::is_same_v<To, From>)) {
     one<To, From, 'n'>(names, t, to, from);
     one<To, From, 'z'>(names, t, to, from);
     one<To, From, 'm'>(names, t, to, from);
@@ -86,16 +93,22 @@ template <class From> void from_type(std::vector<std::string>& names, Table& t, 
 }
 
 u32 pack_half2(float high, float low) { return u32(to_half(high).bits) << 16 | to_half(low).bits; }
-u32 pack_bfloat2(float high, float low) { return u32(to_bfloat(high).bits) << 16 | to_bfloat(low).bits; }
+u32 pack_bfloat2(float high, float low) {
+  return u32(to_bfloat(high).bits) << 16 | to_bfloat(low).bits;
+}
 // TF32 keeps 10 mantissa bits, rounded to nearest, ties away from zero.
 u32 to_tf32(u32 bits) {
   if ((bits & 0x7f800000) == 0x7f800000) return bits;
   return (bits + 0x1000) & 0xffffe000;
 }
 
+struct UnpackOperands { i32 low, high, packed; };
+
 Flow unpack64(Warp& w, const Ins& i) {
-  u64* s = lanes<u64>(w, i.o[2]);
-  u32 *low = i.o[0] < 0 ? nullptr : lanes<u32>(w, i.o[0]), *high = i.o[1] < 0 ? nullptr : lanes<u32>(w, i.o[1]);
+  const auto o = operands<UnpackOperands>(i);
+  u64* s = lanes<u64>(w, o.packed);
+  u32 *low = o.low < 0 ? nullptr : lanes<u32>(w, o.low),
+      *high = o.high < 0 ? nullptr : lanes<u32>(w, o.high);
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1) {
       if (low) low[l] = u32(s[l]);
@@ -104,12 +117,13 @@ Flow unpack64(Warp& w, const Ins& i) {
   return Flow::next;
 }
 Flow unpack32(Warp& w, const Ins& i) {
-  u32* s = lanes<u32>(w, i.o[2]);
+  const auto o = operands<UnpackOperands>(i);
+  u32* s = lanes<u32>(w, o.packed);
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1) {
       u32 v = s[l];
-      if (i.o[0] >= 0) lanes<u32>(w, i.o[0])[l] = v & 0xffff;
-      if (i.o[1] >= 0) lanes<u32>(w, i.o[1])[l] = v >> 16;
+      if (o.low >= 0) lanes<u32>(w, o.low)[l] = v & 0xffff;
+      if (o.high >= 0) lanes<u32>(w, o.high)[l] = v >> 16;
     }
   return Flow::next;
 }
@@ -140,13 +154,20 @@ void add_conversions(Table& t) {
   lanewise(t, "cvt.tf32.f32", [](u32 a) { return to_tf32(a); });
   lanewise(t, "pack.b64", [](u32 low, u32 high) { return u64(high) << 32 | low; });
   lanewise(t, "pack.b32", [](u16 low, u16 high) { return u32(high) << 16 | low; });
-  rounded(t, {"cvt.rz.f32.f64", "cvt.rm.f32.f64", "cvt.rp.f32.f64"}, [](double a) { return float(a); });
-  rounded(t, {"cvt.rz.f32.s32", "cvt.rm.f32.s32", "cvt.rp.f32.s32"}, [](i32 a) { return float(a); });
-  rounded(t, {"cvt.rz.f32.u32", "cvt.rm.f32.u32", "cvt.rp.f32.u32"}, [](u32 a) { return float(a); });
-  rounded(t, {"cvt.rz.f32.s64", "cvt.rm.f32.s64", "cvt.rp.f32.s64"}, [](i64 a) { return float(a); });
-  rounded(t, {"cvt.rz.f32.u64", "cvt.rm.f32.u64", "cvt.rp.f32.u64"}, [](u64 a) { return float(a); });
-  rounded(t, {"cvt.rz.f64.s64", "cvt.rm.f64.s64", "cvt.rp.f64.s64"}, [](i64 a) { return double(a); });
-  rounded(t, {"cvt.rz.f64.u64", "cvt.rm.f64.u64", "cvt.rp.f64.u64"}, [](u64 a) { return double(a); });
+  rounded(t, {"cvt.rz.f32.f64", "cvt.rm.f32.f64", "cvt.rp.f32.f64"},
+          [](double a) { return float(a); });
+  rounded(t, {"cvt.rz.f32.s32", "cvt.rm.f32.s32", "cvt.rp.f32.s32"},
+          [](i32 a) { return float(a); });
+  rounded(t, {"cvt.rz.f32.u32", "cvt.rm.f32.u32", "cvt.rp.f32.u32"},
+          [](u32 a) { return float(a); });
+  rounded(t, {"cvt.rz.f32.s64", "cvt.rm.f32.s64", "cvt.rp.f32.s64"},
+          [](i64 a) { return float(a); });
+  rounded(t, {"cvt.rz.f32.u64", "cvt.rm.f32.u64", "cvt.rp.f32.u64"},
+          [](u64 a) { return float(a); });
+  rounded(t, {"cvt.rz.f64.s64", "cvt.rm.f64.s64", "cvt.rp.f64.s64"},
+          [](i64 a) { return double(a); });
+  rounded(t, {"cvt.rz.f64.u64", "cvt.rm.f64.u64", "cvt.rp.f64.u64"},
+          [](u64 a) { return double(a); });
   t.push_back({"unpack.b64", unpack64, "NN>w"});
   t.push_back({"unpack.b32", unpack32, "NN>n"});
 }

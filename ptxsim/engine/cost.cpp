@@ -41,7 +41,8 @@ bool agree(const Access& a, Lanes part, int apart) {
   return true;
 }
 
-// Of some pairs (lane, lane ^ 1) the second lane takes part alone, of others the first lane does too.
+// Of some pairs (lane, lane ^ 1) the second lane takes part alone, of others the first lane does
+// too.
 bool uneven(const Access& a, Lanes part) {
   bool alone = false, led = false;
   for (int l = part.from; l < part.to; l += 2) {
@@ -71,9 +72,10 @@ struct Wavefronts { u32 passes, all; };  // passes: what would be left without b
 
 // A warp's 4-byte accesses are one pass, 8-byte ones a pass for each half, 16-byte ones a pass for
 // each quarter; but the two halves, or the two quarters of a half, go together when their lanes
-// agree in pairs. Quarters that go together for the sake of neighbours alone take a second wavefront
-// where these pairs are uneven; whether other passes do is not known, and too few wavefronts do no
-// harm where they bound the speed. tests/test_join.py holds them against Nsight Compute's.
+// agree in pairs. Quarters that go together for the sake of neighbours alone take a second
+// wavefront where these pairs are uneven; whether other passes do is not known, and too few
+// wavefronts do no harm where they bound the speed. tests/test_join.py holds them against Nsight
+// Compute's.
 Wavefronts wavefronts(const Access& a) {
   const int width = a.bytes <= 4 ? 32 : a.bytes == 8 ? 16 : 8;
   const int together = std::min(32, 2 * width);
@@ -147,7 +149,9 @@ bool familiar(Warp& w, const Access& a, u8 space) {
   for (int l = 0; l < LANES; ++l) differs |= (a.at[l] - first) ^ hint.delta[l];
   if (differs || (first & hint.phase_mask) != hint.phase || first & (a.bytes - 1)) return false;
   if (first < hint.low || first - hint.low < hint.below) return false;
-  if (first > hint.high || hint.high - first < hint.above || hint.high - first - hint.above < a.bytes) return false;
+  if (first > hint.high || hint.high - first < hint.above ||
+      hint.high - first - hint.above < a.bytes)
+    return false;
   add(w.program->memory[w.pc], hint, a);
   return true;
 }

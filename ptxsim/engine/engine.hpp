@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 namespace sim {
@@ -38,16 +39,18 @@ enum Space : u8 { GLOBAL, SHARED, LOCAL, PARAM, CONST, GENERIC, SPACES };
 
 // Whether the bytes [offset, offset + bytes) lie within [0, size). Nothing here can wrap, whatever
 // the numbers: offsets come from the program and may be anything.
-constexpr bool within(u64 offset, u64 bytes, u64 size) { return bytes <= size && offset <= size - bytes; }
+constexpr bool within(u64 offset, u64 bytes, u64 size) {
+  return bytes <= size && offset <= size - bytes;
+}
 constexpr bool within(u64 address, u64 bytes, u64 start, u64 size) {
   return address >= start && within(address - start, bytes, size);
 }
 
 // What one block may take. More than any GPU has; it keeps a program from taking all memory here.
 constexpr u32 MAX_THREADS = 1024;
-constexpr u32 MAX_LOCAL_BYTES = 512 << 10;   // per thread
-constexpr u32 MAX_SHARED_BYTES = 1 << 20;    // dynamic, and static, of a block
-constexpr u64 MAX_BLOCK_BYTES = 768u << 20;  // a block's registers, shadow and lane-private memory
+constexpr u32 MAX_LOCAL_BYTES = 512 << 10;    // per thread
+constexpr u32 MAX_SHARED_BYTES = 1 << 20;     // dynamic, and static, of a block
+constexpr u64 MAX_BLOCK_BYTES = 768u << 20;   // a block's registers, shadow and lane-private memory
 constexpr u64 MAX_RESIDENT_BYTES = 1u << 30;  // all blocks in flight together
 constexpr size_t MAX_EVENTS = 4096;           // different findings of one launch
 
@@ -60,30 +63,63 @@ using Handler = Flow (*)(Warp&, const Ins&);
 
 struct Ins {
   Handler run;
-  i32 o[8];      // operands: slots, or predicate numbers, as the handler expects; -1: absent
-  i64 imm;       // address offset, branch target or whatever the handler expects
+  i32 o[8];      // operands: slots, predicates or numbers in the order of Named::shape; -1: absent
+  i64 imm;       // a number; these two are read under the names below or by operands()
   const i32* x;  // further operands (mma), and the lists that taint tracking walks
   i16 guard;     // predicate number, -1: none
   u8 negate;     // the guard is @!p
   u8 width;      // bytes of one element of a memory access
   u8 vec;        // elements of a memory access
   u8 space;
-  u8 flags;      // see the constants below
-  u8 dwidth;     // bytes of the destination register
+  u8 flags;   // see the constants below
+  u8 dwidth;  // bytes of the destination register
+
+  // of an operation on each lane alone
+  i32 output() const { return o[0]; }
+  i32 input(size_t k) const { return o[k + 1]; }
+  // of an access to memory: elements in registers, address = base + offset
+  i32 element(int k) const { return o[k]; }
+  i32 base() const { return o[4]; }  // -1: none
+  i32 base_bytes() const { return o[5]; }
+  i64 offset() const { return imm; }
+  // of jumps and calls, of block heads
+  i64 target() const { return imm; }
+  u32 rank() const { return u32(imm); }
 };
 
+// What `o` holds under the names that a handler gives it: a struct of i32 in the order of its
+// shape.
+template <class Names> Names operands(const Ins& i) {
+  static_assert(std::is_trivially_copyable_v<Names> && sizeof(Names) <= sizeof i.o);
+  Names names;
+  std::memcpy(&names, i.o, sizeof names);
+  return names;
+}
+
 // Ins::flags
-constexpr u8 SIGNED = 1;      // sign-extend the loaded value
+constexpr u8 SIGNED = 1;        // sign-extend the loaded value
 constexpr u8 SYNCHRONISES = 2;  // volatile, relaxed, acquire, release: not a plain access
-constexpr u8 CROSS_LANE = 4;  // an undefined source lane makes every lane undefined
-constexpr u8 OWN_TAINT = 8;   // the handler tracks undefined values itself
-constexpr u8 SELECTS = 16;    // selp: taint follows the chosen operand
-constexpr u8 DECIDES = 32;    // branch, exit, barrier: an undefined guard is a finding
+constexpr u8 CROSS_LANE = 4;    // an undefined source lane makes every lane undefined
+constexpr u8 OWN_TAINT = 8;     // the handler tracks undefined values itself
+constexpr u8 SELECTS = 16;      // selp: taint follows the chosen operand
+constexpr u8 DECIDES = 32;      // branch, exit, barrier: an undefined guard is a finding
 
 enum EventKind : u32 {
-  OUT_OF_BOUNDS, MISALIGNED, RACE, ASYNC_RACE, UNDEFINED_STORE, UNDEFINED_ADDRESS,
-  UNDEFINED_BRANCH, DIVERGENT_BARRIER, DIVERGENT_WARP_OP, DEADLOCK, ENDLESS, TRAP, ASSERTION,
-  BARRIER_UNINITIALISED, BARRIERS_MIXED,
+  OUT_OF_BOUNDS,
+  MISALIGNED,
+  RACE,
+  ASYNC_RACE,
+  UNDEFINED_STORE,
+  UNDEFINED_ADDRESS,
+  UNDEFINED_BRANCH,
+  DIVERGENT_BARRIER,
+  DIVERGENT_WARP_OP,
+  DEADLOCK,
+  ENDLESS,
+  TRAP,
+  ASSERTION,
+  BARRIER_UNINITIALISED,
+  BARRIERS_MIXED,
 };
 
 struct Dim { u32 x, y, z; };
@@ -103,18 +139,18 @@ struct Event {
 struct Region {
   u64 base, size;
   u8* data;
-  bool all_defined;           // no byte was ever left unwritten
-  std::vector<u8> defined;    // per cell, when not all_defined
+  bool all_defined;                      // no byte was ever left unwritten
+  std::vector<u8> defined;               // per cell, when not all_defined
   struct Stamp { u32 block, who, pc; };  // block + 1; thread | clock << 10
-  std::vector<Stamp> stamps;  // per cell, last write in this launch; empty until written
+  std::vector<Stamp> stamps;             // per cell, last write in this launch; empty until written
 };
 
 // Shadow of one cell of shared memory.
 struct Cell {
-  u32 writer, writer_pc;     // stamp; 0: never written. pc bit 31: an undefined value, its origin
-  u32 reader, reader_pc;     // the two latest reads by different threads
+  u32 writer, writer_pc;  // stamp; 0: never written. pc bit 31: an undefined value, its origin
+  u32 reader, reader_pc;  // the two latest reads by different threads
   u32 reader2, reader2_pc;
-  u32 pending, pending_pc;   // thread + 1 of a cp.async in flight
+  u32 pending, pending_pc;  // thread + 1 of a cp.async in flight
 };
 constexpr u32 UNDEFINED_BIT = 0x80000000u;
 
@@ -148,18 +184,21 @@ struct Program {
   std::vector<Ins> code;
   std::vector<i32> pool;
   u32 slots = 0, predicates = 0;
-  struct Preset { u32 slot, width; u64 value; };
+  struct Preset {
+    u32 slot, width;
+    u64 value;
+  };
   std::vector<Preset> constants;
   i32 special[32];  // slot of each special register (see SpecialRegister), -1: unused
   u32 entry = 0;
   u32 local_bytes = 0;
-  std::vector<SharedArray> arrays;  // static ones, then the dynamic one (always last)
+  std::vector<SharedArray> arrays;          // static ones, then the dynamic one (always last)
   std::vector<SharedArray> private_ranges;  // lane-private variables, by address
-  std::vector<u32> reach;           // per rank a row of bits: the ranks that may run later
+  std::vector<u32> reach;                   // per rank a row of bits: the ranks that may run later
   u32 ranks = 0, reach_row = 0;
-  u32 shared_bytes = 0;             // address space, red zones included, without the dynamic array
+  u32 shared_bytes = 0;  // address space, red zones included, without the dynamic array
   u32 shared_shift = 0, global_shift = 0;  // log2 of the bytes per shadow cell
-  std::vector<FlowCount> blocks;    // per instruction index of a block head
+  std::vector<FlowCount> blocks;           // per instruction index of a block head
   std::vector<FlowCount> guarded;   // per guarded instruction: executions with at least one lane
   std::vector<MemoryCount> memory;  // per instruction
   std::vector<MemoryCount> source;  // per instruction: the global side of cp.async
@@ -169,9 +208,34 @@ struct Program {
 };
 
 enum SpecialRegister {
-  TID_X, TID_Y, TID_Z, NTID_X, NTID_Y, NTID_Z, CTAID_X, CTAID_Y, CTAID_Z, NCTAID_X, NCTAID_Y,
-  NCTAID_Z, LANEID, WARPID, NWARPID, SMID, NSMID, CLOCK, CLOCK64, GLOBALTIMER, LANEMASK_EQ,
-  LANEMASK_LT, LANEMASK_LE, LANEMASK_GT, LANEMASK_GE, DYNAMIC_SMEM_SIZE, TOTAL_SMEM_SIZE, GRIDID,
+  TID_X,
+  TID_Y,
+  TID_Z,
+  NTID_X,
+  NTID_Y,
+  NTID_Z,
+  CTAID_X,
+  CTAID_Y,
+  CTAID_Z,
+  NCTAID_X,
+  NCTAID_Y,
+  NCTAID_Z,
+  LANEID,
+  WARPID,
+  NWARPID,
+  SMID,
+  NSMID,
+  CLOCK,
+  CLOCK64,
+  GLOBALTIMER,
+  LANEMASK_EQ,
+  LANEMASK_LT,
+  LANEMASK_LE,
+  LANEMASK_GT,
+  LANEMASK_GE,
+  DYNAMIC_SMEM_SIZE,
+  TOTAL_SMEM_SIZE,
+  GRIDID,
   SPECIALS
 };
 
@@ -198,26 +262,26 @@ struct Warp {
   Program* program;
   u8* regs;
   u32* preds;
-  u32 index;              // within the block
-  u32 live;               // lanes not exited
-  u32 exec;               // lanes that execute the current instruction
+  u32 index;  // within the block
+  u32 live;   // lanes not exited
+  u32 exec;   // lanes that execute the current instruction
   u32 pc;
-  Group now;              // the group that runs; now.mask is the active mask
+  Group now;  // the group that runs; now.mask is the active mask
   std::vector<Group> others;
-  i64 fuel;               // basic blocks this warp may still enter in its turn
-  bool fair;              // groups take turns: one of them may be spinning on another
-  bool forced;            // a warp-level operation goes ahead without its missing lanes
-  bool resting;           // gives way until the others have had a turn
-  bool passed;            // lanes went past a barrier at which others of the warp stand
-  u32 known[32];          // what this warp has seen of every warp's clock; own entry: clock - 1
-  u32 cc;                 // carry flag per lane
-  bool tainted;           // some register may hold an undefined value
+  i64 fuel;       // basic blocks this warp may still enter in its turn
+  bool fair;      // groups take turns: one of them may be spinning on another
+  bool forced;    // a warp-level operation goes ahead without its missing lanes
+  bool resting;   // gives way until the others have had a turn
+  bool passed;    // lanes went past a barrier at which others of the warp stand
+  u32 known[32];  // what this warp has seen of every warp's clock; own entry: clock - 1
+  u32 cc;         // carry flag per lane
+  bool tainted;   // some register may hold an undefined value
   std::vector<u32> undefined, origin, pred_undefined, pred_origin;
   std::vector<AsyncCopy> async;
   u32 async_group[LANES];
   std::vector<u8> regs_store;
   std::vector<u32> preds_store;
-  std::vector<u8> local;  // lane-private memory, lane after lane
+  std::vector<u8> local;         // lane-private memory, lane after lane
   std::vector<u8> saved[LANES];  // frames of recursive calls, innermost last
 
   bool done() const { return !live; }
@@ -245,7 +309,7 @@ struct MBarrier {
   u32 count, pending;  // arrivals: of a phase, and still missing
   i64 transactions;    // bytes expected and not yet copied
   u64 phase;
-  u32 creator, creator_pc;  // stamp of its initialisation
+  u32 creator, creator_pc;         // stamp of its initialisation
   u32 arriving[32], released[32];  // clocks: of this phase's arrivals, of all completed phases
 };
 
@@ -262,7 +326,7 @@ struct Block {
   std::vector<Cell> cells;
   Barrier barriers[BARRIERS];
   std::map<u32, MBarrier> mbarriers;  // by shared address
-  bool fenced;   // has executed a fence or a synchronising access: may order other blocks' writes
+  bool fenced;  // has executed a fence or a synchronising access: may order other blocks' writes
   bool stopped;
 };
 
@@ -276,8 +340,8 @@ struct Machine {
   u32 dynamic_bytes = 0;
   std::vector<u8> params;
   u64 steps = 0, step_limit = 0;
-  double deadline = 0;  // as cpu_seconds() counts
-  bool sampling = false;   // counts only: no races, nothing undefined
+  double deadline = 0;                        // as cpu_seconds() counts
+  bool sampling = false;                      // counts only: no races, nothing undefined
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
   bool out_of_time = false, deadlocked = false, trapped = false;
 
@@ -292,7 +356,7 @@ Event event_at(const Warp& w, EventKind kind, int lane);
 void check_defined(Warp& w, i32 slot, EventKind kind, bool predicate);
 Flow leave(Warp& w, u32 lanes);
 void complete_async(Warp& w);  // every copy the executing lanes issued
-double cpu_seconds();  // of this thread
+double cpu_seconds();          // of this thread
 Flow park(Warp& w, Group::Wait why, u32 pc);
 Flow block_head(Warp& w, const Ins& i);
 // Whether the lanes an operation of the whole warp names have come to it. Those that have wait for
@@ -316,7 +380,12 @@ void mark_undefined(Warp& w, i32 slot, u32 lanes, u32 origin);
 //
 // `sound` says whether the numbers of an instruction are ones that the handler copes with.
 using Sound = bool (*)(const Program&, const Ins&);
-struct Named { const char* name; Handler handler; std::string shape; Sound sound = nullptr; };
+struct Named {
+  const char* name;
+  Handler handler;
+  std::string shape;
+  Sound sound = nullptr;
+};
 using Table = std::vector<Named>;
 void add_arithmetic(Table&);
 void add_conversions(Table&);

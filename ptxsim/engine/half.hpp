@@ -7,13 +7,22 @@
 
 namespace sim {
 
-inline float bits_to_float(uint32_t b) { float f; std::memcpy(&f, &b, 4); return f; }
-inline uint32_t float_to_bits(float f) { uint32_t b; std::memcpy(&b, &f, 4); return b; }
+inline float bits_to_float(uint32_t b) {
+  float f;
+  std::memcpy(&f, &b, 4);
+  return f;
+}
+inline uint32_t float_to_bits(float f) {
+  uint32_t b;
+  std::memcpy(&b, &f, 4);
+  return b;
+}
 
 struct Half {
   uint16_t bits;
   explicit operator float() const {
-    uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = bits >> 10 & 31,
+             mantissa = bits & 1023;
     if (exponent == 31) return bits_to_float(sign | 0x7f800000 | mantissa << 13);
     if (exponent) return bits_to_float(sign | (exponent + 112) << 23 | mantissa << 13);
     float tiny = std::ldexp(float(mantissa), -24);
@@ -30,7 +39,7 @@ inline Half to_half(double value) {
   if (size < 6.103515625e-05)  // subnormal: units of 2^-24
     return {uint16_t(sign | uint16_t(std::nearbyint(std::ldexp(size, 24))))};
   int exponent;
-  double fraction = std::frexp(size, &exponent);  // [0.5, 1)
+  double fraction = std::frexp(size, &exponent);                           // [0.5, 1)
   uint32_t mantissa = uint32_t(std::nearbyint(std::ldexp(fraction, 11)));  // [1024, 2048]
   return {uint16_t(sign | (((exponent + 13) << 10) + mantissa))};
 }

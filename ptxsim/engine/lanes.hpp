@@ -1,6 +1,7 @@
 // Lane-wise operations from plain functions: `lanewise(t, "add.f32", [](float a, float b) { return
-// a + b; })` adds a handler that reads two float registers and writes one. The function's own types say how
-// registers are read: bool is a predicate, 16-bit types sit in the low half of a 32-bit slot.
+// a + b; })` adds a handler that reads two float registers and writes one. The function's own types
+// say how registers are read: bool is a predicate, 16-bit types sit in the low half of a 32-bit
+// slot.
 #pragma once
 
 #include <cfenv>
@@ -60,14 +61,14 @@ template <class F> struct Signature;
 template <class F, class R, class... A> struct Signature<R (F::*)(A...) const> {
   template <size_t... I> static Flow run(Warp& w, const Ins& i, std::index_sequence<I...>) {
     const F f{};
-    std::tuple<Source<A>...> in{Source<A>(w, i.o[I + 1])...};
+    std::tuple<Source<A>...> in{Source<A>(w, i.input(I))...};
     if constexpr (std::is_same_v<R, bool>) {
       u32 mask = 0;
       for (int l = 0; l < LANES; ++l) mask |= u32(f(std::get<I>(in)[l]...)) << l;
-      w.preds[i.o[0]] = (w.preds[i.o[0]] & ~w.exec) | (mask & w.exec);
+      w.preds[i.output()] = (w.preds[i.output()] & ~w.exec) | (mask & w.exec);
     } else {
       using Cell = typename Lane<R>::Cell;
-      Cell* out = static_cast<Cell*>(w.slot(i.o[0]));
+      Cell* out = static_cast<Cell*>(w.slot(i.output()));
       if (w.whole()) {
 #pragma GCC ivdep
         for (int l = 0; l < LANES; ++l) out[l] = to_cell<R>(f(std::get<I>(in)[l]...));
@@ -87,14 +88,13 @@ template <class F, class R, class... A> struct Signature<R (F::*)(A...) const> {
 };
 template <class F> using SignatureOf = Signature<decltype(&std::remove_const_t<F>::operator())>;
 
-template <class F> Flow apply(Warp& w, const Ins& i) {
-  return SignatureOf<F>::handler(w, i);
-}
+template <class F> Flow apply(Warp& w, const Ins& i) { return SignatureOf<F>::handler(w, i); }
 template <class F> void lanewise(Table& t, const char* name, F) {
   t.push_back({name, apply<F>, SignatureOf<F>::shape()});
 }
 
-// The same under another rounding mode; the opaque calls keep the compiler from moving lanes across.
+// The same under another rounding mode; the opaque calls keep the compiler from moving lanes
+// across.
 template <int mode, class F> Flow under_mode(Warp& w, const Ins& i) {
   std::fesetround(mode);
   const Flow flow = apply<F>(w, i);

@@ -37,14 +37,16 @@ template <class T, int K, bool half_accumulator> Flow mma(Warp& w, const Ins& i)
     const int group = l >> 2, within = l & 3;
     for (int r = 0; r < A; ++r)
       for (int e = 0; e < P; ++e)
-        a[group + 8 * (r & 1)][within * P + e + 4 * P * (r >> 1)] = T::get(lanes<u32>(w, slots[C + r])[l], e);
+        a[group + 8 * (r & 1)][within * P + e + 4 * P * (r >> 1)] =
+            T::get(lanes<u32>(w, slots[C + r])[l], e);
     for (int r = 0; r < B; ++r)
       for (int e = 0; e < P; ++e)
         b[within * P + e + 4 * P * r][group] = T::get(lanes<u32>(w, slots[C + A + r])[l], e);
     for (int e = 0; e < 4; ++e) {
       const i32 slot = slots[C + A + B + (half_accumulator ? e / 2 : e)];
       const u32 reg = lanes<u32>(w, slot)[l];
-      c[group + 8 * (e >> 1)][within * 2 + (e & 1)] = half_accumulator ? F16::get(reg, e & 1) : bits_to_float(reg);
+      c[group + 8 * (e >> 1)][within * 2 + (e & 1)] =
+          half_accumulator ? F16::get(reg, e & 1) : bits_to_float(reg);
     }
   }
   for (int row = 0; row < 16; ++row)
@@ -76,7 +78,7 @@ template <class T, int K, bool half_accumulator> void multiply(Table& t, const c
                "*" + std::string(R::C, 'n') + ">" + std::string(R::A + R::B + R::C, 'n')});
 }
 
-// o[0..3] destinations, o[4]/o[5] address; vec: matrices; flags bit SIGNED: transposed.
+// One destination for each of vec matrices; flags bit SIGNED: transposed.
 // Lane 8q + r holds the address of row r of matrix q.
 Flow ldmatrix(Warp& w, const Ins& i) {
   Ins row = i;
@@ -98,14 +100,14 @@ Flow ldmatrix(Warp& w, const Ins& i) {
     std::memcpy(matrix[l / 8][l % 8], w.block->shared.data() + a.at[l], 16);
   }
   for (int q = 0; q < i.vec; ++q) {
-    u32* d = lanes<u32>(w, i.o[q]);
+    u32* d = lanes<u32>(w, i.element(q));
     for (int l = 0; l < LANES; ++l) {
       const int r = l / 4, c = l % 4 * 2;
       const bool transposed = i.flags & SIGNED;
       d[l] = transposed ? u32(matrix[q][c][r]) | u32(matrix[q][c + 1][r]) << 16
                         : u32(matrix[q][r][c]) | u32(matrix[q][r][c + 1]) << 16;
     }
-    if (undefined || w.tainted) mark_undefined(w, i.o[q], undefined, origin);
+    if (undefined || w.tainted) mark_undefined(w, i.element(q), undefined, origin);
   }
   return Flow::next;
 }
@@ -114,9 +116,9 @@ Flow ldmatrix(Warp& w, const Ins& i) {
 
 void add_matrix(Table& t) {
   t.push_back({"ldmatrix", ldmatrix, "NNNN>a", [](const Program&, const Ins& i) {
-    if (i.vec != 1 && i.vec != 2 && i.vec != 4) return false;
-    return std::all_of(i.o, i.o + i.vec, [](i32 o) { return o >= 0; });
-  }});
+                 if (i.vec != 1 && i.vec != 2 && i.vec != 4) return false;
+                 return std::all_of(i.o, i.o + i.vec, [](i32 o) { return o >= 0; });
+               }});
   multiply<Tf32, 4, false>(t, "mma.m16n8k4.f32.tf32");
   multiply<Tf32, 8, false>(t, "mma.m16n8k8.f32.tf32");
   multiply<F16, 8, false>(t, "mma.m16n8k8.f32.f16");

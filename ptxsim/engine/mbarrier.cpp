@@ -24,7 +24,8 @@ void complete_if_due(MBarrier& b) {
   }
 }
 
-// Calls `f` with every executing lane's barrier; lanes with a bad or never initialised one drop out.
+// Calls `f` with every executing lane's barrier; lanes with a bad or never initialised one drop
+// out.
 template <class F> void each_barrier(Warp& w, Access a, F f) {
   drop_misaligned(w, a, SHARED, true);
   if (a.mask) settle_shared(w, a, true);
@@ -51,7 +52,8 @@ Access barrier_address(Warp& w, const Ins& i) {
   return a;
 }
 
-// o[0] count
+struct InitOperands { i32 count; };
+
 Flow init(Warp& w, const Ins& i) {
   Access a = barrier_address(w, i);
   drop_misaligned(w, a, SHARED, true);
@@ -59,7 +61,7 @@ Flow init(Warp& w, const Ins& i) {
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1)) continue;
     MBarrier b{};
-    b.count = b.pending = lanes<u32>(w, i.o[0])[l];
+    b.count = b.pending = lanes<u32>(w, operands<InitOperands>(i).count)[l];
     b.creator = w.stamp(l);
     b.creator_pc = w.pc;
     w.block->mbarriers[u32(a.at[l])] = b;
@@ -68,40 +70,50 @@ Flow init(Warp& w, const Ins& i) {
   return Flow::next;
 }
 
-// o[0] state (-1: not wanted), o[1] count (-1: one), o[2] bytes to expect (-1: none)
+// state: -1: not wanted; count: -1: one; bytes: to expect, -1: none
+struct ArriveOperands { i32 state, count, bytes; };
+
 Flow arrive(Warp& w, const Ins& i) {
+  const auto o = operands<ArriveOperands>(i);
   each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
-    if (i.o[0] >= 0) lanes<u64>(w, i.o[0])[l] = b.phase;
+    if (o.state >= 0) lanes<u64>(w, o.state)[l] = b.phase;
     publish(w, b);
-    if (i.o[2] >= 0) b.transactions += lanes<u32>(w, i.o[2])[l];
-    b.pending -= i.o[1] < 0 ? 1 : lanes<u32>(w, i.o[1])[l];
+    if (o.bytes >= 0) b.transactions += lanes<u32>(w, o.bytes)[l];
+    b.pending -= o.count < 0 ? 1 : lanes<u32>(w, o.count)[l];
     complete_if_due(b);
   });
   w.known[w.index]++;
   return Flow::next;
 }
 
-// o[0] bytes
+struct TransactionOperands { i32 bytes; };
+
 template <int sign> Flow transactions(Warp& w, const Ins& i) {
   each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
-    b.transactions += sign * i64(lanes<u32>(w, i.o[0])[l]);
+    b.transactions += sign * i64(lanes<u32>(w, operands<TransactionOperands>(i).bytes)[l]);
     complete_if_due(b);
   });
   return Flow::next;
 }
 
-// o[0] predicate, o[1] state (64-bit) or parity (32-bit)
+struct WaitOperands {
+  i32 done;
+  i32 phase;  // a state (64-bit) or a parity (32-bit)
+};
+
 template <bool parity> Flow test_wait(Warp& w, const Ins& i) {
+  const auto o = operands<WaitOperands>(i);
   u32 done = 0;
   each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
-    const bool over = parity ? (b.phase & 1) != (lanes<u32>(w, i.o[1])[l] & 1) : b.phase > lanes<u64>(w, i.o[1])[l];
+    const bool over = parity ? (b.phase & 1) != (lanes<u32>(w, o.phase)[l] & 1)
+                             : b.phase > lanes<u64>(w, o.phase)[l];
     if (!over) return;
     done |= 1u << l;
     for (u32 k = 0; k < 32; ++k)
       if (k != w.index) w.known[k] = std::max(w.known[k], b.released[k]);
   });
   if (done) w.known[w.index]++;  // lanes of this warp that waited are ordered too
-  w.preds[i.o[0]] = (w.preds[i.o[0]] & ~w.exec) | done;
+  w.preds[o.done] = (w.preds[o.done] & ~w.exec) | done;
   if (done == w.exec) return Flow::next;
   w.pc++;
   w.resting = true;  // let those run who are to complete the phase
@@ -120,18 +132,22 @@ template <bool counted> Flow arrive_after_copies(Warp& w, const Ins& i) {
   return Flow::next;
 }
 
-// o[0] source, o[1] bytes, o[2] barrier address, o[3] source offset, o[4]/o[5] target, o[6] barrier
-// offset; imm target offset
+// The target is the address of the access.
+struct BulkOperands {
+  i32 source, bytes, barrier, source_offset, base, base_bytes, barrier_offset;
+};
+
 Flow bulk_copy(Warp& w, const Ins& i) {
+  const auto o = operands<BulkOperands>(i);
   Access target = barrier_address(w, i);
   for (int l = 0; l < LANES; ++l) {
     if (!(w.exec >> l & 1)) continue;
     Access one;
     one.mask = 1u << l;
-    one.bytes = lanes<u32>(w, i.o[1])[l];
+    one.bytes = lanes<u32>(w, o.bytes)[l];
     std::fill(one.at, one.at + LANES, target.at[l]);
     settle_shared(w, one, true);
-    const u64 from = lanes<u64>(w, i.o[0])[l] + i64(i.o[3]);
+    const u64 from = lanes<u64>(w, o.source)[l] + i64(o.source_offset);
     i64 index = -1;
     Region* r = w.block->machine->find(from, index);
     const bool inside = r && within(from, one.bytes, r->base, r->size);
@@ -162,7 +178,7 @@ Flow bulk_copy(Warp& w, const Ins& i) {
     Access where;
     where.mask = 1u << l;
     where.bytes = 8;
-    std::fill(where.at, where.at + LANES, (lanes<u32>(w, i.o[2])[l] + u32(i.o[6])));
+    std::fill(where.at, where.at + LANES, (lanes<u32>(w, o.barrier)[l] + u32(o.barrier_offset)));
     each_barrier(w, where, [&](int, MBarrier& b) {
       publish(w, b);
       b.transactions -= one.bytes;

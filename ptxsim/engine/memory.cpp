@@ -29,31 +29,39 @@ template <class M, class R> void spread(const u8* const* from, u32 offset, u32 m
 
 // Element `v` of each lane's access, from memory into its register.
 void into_register(Warp& w, const Ins& i, int v, const u8* const* from, u32 offset, u32 mask) {
-  if (i.o[v] < 0) return;
-  void* out = w.slot(i.o[v]);
+  if (i.element(v) < 0) return;
+  void* out = w.slot(i.element(v));
   const bool sign = i.flags & SIGNED;
   if (i.dwidth == 8) {
     u64* d = static_cast<u64*>(out);
     switch (i.width) {
-      case 1: sign ? spread<i8, u64>(from, offset, mask, d) : spread<u8, u64>(from, offset, mask, d); break;
-      case 2: sign ? spread<i16, u64>(from, offset, mask, d) : spread<u16, u64>(from, offset, mask, d); break;
-      case 4: sign ? spread<i32, u64>(from, offset, mask, d) : spread<u32, u64>(from, offset, mask, d); break;
+      case 1:
+        sign ? spread<i8, u64>(from, offset, mask, d) : spread<u8, u64>(from, offset, mask, d);
+        break;
+      case 2:
+        sign ? spread<i16, u64>(from, offset, mask, d) : spread<u16, u64>(from, offset, mask, d);
+        break;
+      case 4:
+        sign ? spread<i32, u64>(from, offset, mask, d) : spread<u32, u64>(from, offset, mask, d);
+        break;
       default: spread<u64, u64>(from, offset, mask, d);
     }
   } else {
     u32* d = static_cast<u32*>(out);
     switch (i.width) {
-      case 1: sign ? spread<i8, u32>(from, offset, mask, d) : spread<u8, u32>(from, offset, mask, d); break;
-      case 2: sign ? spread<i16, u32>(from, offset, mask, d) : spread<u16, u32>(from, offset, mask, d); break;
+      case 1:
+        sign ? spread<i8, u32>(from, offset, mask, d) : spread<u8, u32>(from, offset, mask, d);
+        break;
+      case 2:
+        sign ? spread<i16, u32>(from, offset, mask, d) : spread<u16, u32>(from, offset, mask, d);
+        break;
       default: spread<u32, u32>(from, offset, mask, d);
     }
   }
 }
 
 // Where each lane's bytes live in the simulator's own memory.
-struct Places {
-  u8* at[LANES];
-};
+struct Places { u8* at[LANES]; };
 
 void zero_register(Warp& w, const Ins& i, int v, u32 mask) {
   static const u8 zeros[16] = {};
@@ -62,11 +70,13 @@ void zero_register(Warp& w, const Ins& i, int v, u32 mask) {
   into_register(w, i, v, from, 0, mask);
 }
 
-void finish_load(Warp& w, const Ins& i, const Places& p, u32 mask, const u32* undefined, const u32* origin) {
+void finish_load(Warp& w, const Ins& i, const Places& p, u32 mask, const u32* undefined,
+                 const u32* origin) {
   for (int v = 0; v < i.vec; ++v) {
     if (mask != w.exec) zero_register(w, i, v, w.exec & ~mask);
     into_register(w, i, v, p.at, v * i.width, mask);
-    if (i.o[v] >= 0 && (undefined[v] || w.tainted)) mark_undefined(w, i.o[v], undefined[v], origin[v]);
+    if (i.element(v) >= 0 && (undefined[v] || w.tainted))
+      mark_undefined(w, i.element(v), undefined[v], origin[v]);
   }
 }
 
@@ -85,10 +95,13 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1) || w.block->machine->sampling) continue;
     // Two lanes that read an address have said all there is to say about a third.
-    const bool third = l >= 2 && (a.mask >> (l - 2) & 3) == 3 && a.at[l] == a.at[l - 1] && a.at[l] == a.at[l - 2];
+    const bool third =
+        l >= 2 && (a.mask >> (l - 2) & 3) == 3 && a.at[l] == a.at[l - 1] && a.at[l] == a.at[l - 2];
     for (int v = 0; v < i.vec; ++v)
-      undefined[v] |= third ? (undefined[v] >> (l - 1) & 1) << l
-                            : u32(shared_read(w, l, u32(a.at[l]) + v * i.width, i.width, plain, origin[v])) << l;
+      undefined[v] |=
+          third
+              ? (undefined[v] >> (l - 1) & 1) << l
+              : u32(shared_read(w, l, u32(a.at[l]) + v * i.width, i.width, plain, origin[v])) << l;
   }
   finish_load(w, i, p, a.mask, undefined, origin);
 }
@@ -245,7 +258,7 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
     }
     if (space != SHARED) {
       if (!plain) w.block->fenced = true;
-      for (int v = 0; v < i.vec; ++v) check_defined(w, i.o[v], UNDEFINED_STORE, false);
+      for (int v = 0; v < i.vec; ++v) check_defined(w, i.element(v), UNDEFINED_STORE, false);
     }
   }
   for (int l = 0; l < LANES; ++l) {
@@ -258,15 +271,15 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
       p.at[l] = r->data + (a.at[l] - r->base);
     }
     for (int v = 0; v < i.vec; ++v) {
-      u64 value = lane_value(w, i, i.o[v], l);
+      u64 value = lane_value(w, i, i.element(v), l);
       u8* at = p.at[l] + v * i.width;
       if (space == SHARED || space == GLOBAL) {
         bool same = !std::memcmp(at, &value, i.width);
         u64 address = a.at[l] + v * i.width;
         if (space == SHARED)
-          shared_write(w, l, u32(address), i.width, same && plain, false, undefined_origin(w, i.o[v], l));
-        else
-          global_write(w, l, *r, index, address, i.width, same, false, plain);
+          shared_write(w, l, u32(address), i.width, same && plain, false,
+                       undefined_origin(w, i.element(v), l));
+        else global_write(w, l, *r, index, address, i.width, same, false, plain);
       }
       std::memcpy(at, &value, i.width);
     }
@@ -277,9 +290,13 @@ Flow store(Warp& w, const Ins& i) {
   return in_spaces(w, i, [&](Access& a, u8 space) { store_to(w, i, a, space); });
 }
 
-// --- atomics: o[0] old value (-1 for red), o[1] operand, o[2] second operand of cas
+// --- atomics
+
+// old: -1 for red; swapped: what cas writes, else -1
+struct AtomicOperands { i32 old, value, swapped; };
 
 template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, F f) {
+  const auto o = operands<AtomicOperands>(i);
   drop_misaligned(w, a, space, true);
   Region* common = nullptr;
   if (space == SHARED) {
@@ -288,16 +305,18 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
   } else {
     if (a.mask) common = settle_global(w, a, space, true);
     count_global(w, a);
-    check_defined(w, i.o[1], UNDEFINED_STORE, false);
+    check_defined(w, o.value, UNDEFINED_STORE, false);
     if (i.flags & SYNCHRONISES) w.block->fenced = true;
   }
-  Source<T> b(w, i.o[1]), c(w, i.o[2] < 0 ? i.o[1] : i.o[2]);
-  auto* old = i.o[0] < 0 ? nullptr : lanes<typename Lane<T>::Cell>(w, i.o[0]);
+  Source<T> b(w, o.value), c(w, o.swapped < 0 ? o.value : o.swapped);
+  auto* old = o.old < 0 ? nullptr : lanes<typename Lane<T>::Cell>(w, o.old);
   u32 undefined = 0, origin = w.pc;
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1)) continue;
     i64 index = w.program->hints[w.pc].region;
-    Region* r = space == SHARED ? nullptr : common ? common : w.block->machine->find(a.at[l], index);
+    Region* r = space == SHARED ? nullptr
+                : common        ? common
+                                : w.block->machine->find(a.at[l], index);
     u8* at = r ? r->data + (a.at[l] - r->base) : w.block->shared.data() + a.at[l];
     T before;
     std::memcpy(&before, at, sizeof before);
@@ -321,7 +340,7 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
     std::memcpy(at, &after, sizeof after);
     if (old) old[l] = to_cell<T>(before);
   }
-  if (old && (undefined || w.tainted)) mark_undefined(w, i.o[0], undefined, origin);
+  if (old && (undefined || w.tainted)) mark_undefined(w, o.old, undefined, origin);
 }
 
 template <class T, class F> Flow atomic(Warp& w, const Ins& i) {
@@ -331,7 +350,9 @@ template <class T, class F> Flow atomic(Warp& w, const Ins& i) {
 template <class T, class F> void atom(Table& t, const char* name, F) {
   const char type = letter<T>, old = letter<T> == 'w' ? 'W' : 'N';
   const bool compares = std::string_view(name).starts_with("atom.cas.");
-  t.push_back({name, atomic<T, F>, {old, '>', type, compares ? type : '-', '-', 'a'},
+  t.push_back({name,
+               atomic<T, F>,
+               {old, '>', type, compares ? type : '-', '-', 'a'},
                [](const Program&, const Ins& i) {
                  return i.width == sizeof(T) && i.vec == 1 &&
                         (i.space == GLOBAL || i.space == SHARED || i.space == GENERIC);
@@ -339,7 +360,9 @@ template <class T, class F> void atom(Table& t, const char* name, F) {
 }
 
 u32 half2_add(u32 a, u32 b) {
-  auto add = [](u16 x, u16 y) { return to_half(double(float(Half{x})) + double(float(Half{y}))).bits; };
+  auto add = [](u16 x, u16 y) {
+    return to_half(double(float(Half{x})) + double(float(Half{y}))).bits;
+  };
   return u32(add(u16(a), u16(b))) | u32(add(u16(a >> 16), u16(b >> 16))) << 16;
 }
 
@@ -375,22 +398,22 @@ void add_atomics(Table& t) {
 // --- addresses between spaces
 
 template <u64 window> Flow to_generic(Warp& w, const Ins& i) {
-  u64 *d = lanes<u64>(w, i.o[0]), *s = lanes<u64>(w, i.o[1]);
+  u64 *d = lanes<u64>(w, i.output()), *s = lanes<u64>(w, i.input(0));
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1) d[l] = s[l] | window;
   return Flow::next;
 }
 Flow from_generic(Warp& w, const Ins& i) {
-  u64 *d = lanes<u64>(w, i.o[0]), *s = lanes<u64>(w, i.o[1]);
+  u64 *d = lanes<u64>(w, i.output()), *s = lanes<u64>(w, i.input(0));
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1) d[l] = s[l] & OFFSET_MASK;
   return Flow::next;
 }
 template <u64 window> Flow is_space(Warp& w, const Ins& i) {
-  u64* s = lanes<u64>(w, i.o[1]);
+  u64* s = lanes<u64>(w, i.input(0));
   u32 mask = 0;
   for (int l = 0; l < LANES; ++l) mask |= u32(s[l] >> 56 == window >> 56) << l;
-  w.preds[i.o[0]] = (w.preds[i.o[0]] & ~w.exec) | (mask & w.exec);
+  w.preds[i.output()] = (w.preds[i.output()] & ~w.exec) | (mask & w.exec);
   return Flow::next;
 }
 
@@ -405,8 +428,9 @@ Flow nothing(Warp&, const Ins&) { return Flow::next; }
 void add_memory(Table& t) {
   t.push_back({"ld", load, "VVVV>a", is_access});
   t.push_back({"st", store, ">vVVVa", [](const Program& p, const Ins& i) {
-    return is_access(p, i) && i.space != CONST && std::all_of(i.o, i.o + i.vec, [](i32 o) { return o >= 0; });
-  }});
+                 return is_access(p, i) && i.space != CONST &&
+                        std::all_of(i.o, i.o + i.vec, [](i32 o) { return o >= 0; });
+               }});
   add_atomics(t);
   t.push_back({"cvta.shared", to_generic<SHARED_WINDOW>, "w>w"});
   t.push_back({"cvta.local", to_generic<LOCAL_WINDOW>, "w>w"});

@@ -14,7 +14,7 @@
 namespace sim {
 namespace {
 
-constexpr size_t PRINT_LIMIT = 64 * 1024;  // bytes that all threads together may print
+constexpr size_t PRINT_LIMIT = 64 << 10;  // bytes that all threads together may print
 constexpr u32 MAX_WIDTH = 512, MAX_PRECISION = 100;
 constexpr u64 MAX_STRING = 1024, MAX_FORMAT = 8192;
 
@@ -26,9 +26,12 @@ struct Bytes {
 
 Bytes bytes_at(const Warp& w, int lane, u64 address) {
   const u64 window = address >> 56, offset = address & OFFSET_MASK;
-  const auto from = [&](const u8* data, u64 size) { return offset < size ? Bytes{data + offset, size - offset} : Bytes{}; };
+  const auto from = [&](const u8* data, u64 size) {
+    return offset < size ? Bytes{data + offset, size - offset} : Bytes{};
+  };
   if (window == SHARED_WINDOW >> 56) return from(w.block->shared.data(), w.block->shared.size());
-  if (window == LOCAL_WINDOW >> 56) return from(w.local.data() + u64(lane) * w.program->local_bytes, w.program->local_bytes);
+  if (window == LOCAL_WINDOW >> 56)
+    return from(w.local.data() + u64(lane) * w.program->local_bytes, w.program->local_bytes);
   i64 index = -1;
   const Region* r = window ? nullptr : w.block->machine->find(address, index);
   if (!r || !within(address, 1, r->base, r->size)) return {};
@@ -116,13 +119,16 @@ Conversion read_conversion(std::string_view format, size_t& at, Arguments& argum
     else if (format[at] == 'h') ++c.shorts;
     else break;
   }
-  if (at < format.size() && std::string_view("diuoxXcspeEfFgGaA%").find(format[at]) != std::string_view::npos)
+  if (at < format.size() &&
+      std::string_view("diuoxXcspeEfFgGaA%").find(format[at]) != std::string_view::npos)
     c.kind = format[at++];
   return c;
 }
 
-void pad(std::string& out, const Conversion& c, std::string_view sign, std::string_view body, bool zeros) {
-  const size_t length = sign.size() + body.size(), missing = c.width > length ? c.width - length : 0;
+void pad(std::string& out, const Conversion& c, std::string_view sign, std::string_view body,
+         bool zeros) {
+  const size_t length = sign.size() + body.size(),
+               missing = c.width > length ? c.width - length : 0;
   if (!c.left && !zeros) out.append(missing, ' ');
   out += sign;
   if (!c.left && zeros) out.append(missing, '0');
@@ -143,7 +149,8 @@ void print_integer(std::string& out, const Conversion& c, u64 value) {
   if (negative) value = 0 - value;
   const u32 base = c.kind == 'o' ? 8 : c.kind == 'x' || c.kind == 'X' ? 16 : 10;
   std::string digits;
-  for (u64 rest = value; rest; rest /= base) digits += (c.kind == 'X' ? "0123456789ABCDEF" : "0123456789abcdef")[rest % base];
+  for (u64 rest = value; rest; rest /= base)
+    digits += (c.kind == 'X' ? "0123456789ABCDEF" : "0123456789abcdef")[rest % base];
   const size_t least = c.precision < 0 ? 1 : size_t(c.precision);
   if (digits.size() < least) digits.append(least - digits.size(), '0');
   if (c.alternate && base == 8 && (digits.empty() || digits.back() != '0')) digits += '0';
@@ -157,7 +164,8 @@ void print_float(std::string& out, const Conversion& c, u64 bits) {
   double value;
   std::memcpy(&value, &bits, sizeof value);
   const double size = std::fabs(value);
-  const int precision = c.precision < 0 ? c.kind == 'a' || c.kind == 'A' ? -1 : 6 : int(std::min<i64>(c.precision, MAX_PRECISION));
+  const int precision = c.precision < 0 ? c.kind == 'a' || c.kind == 'A' ? -1 : 6
+                                        : int(std::min<i64>(c.precision, MAX_PRECISION));
   char text[512];  // 309 digits of the largest number, the point, MAX_PRECISION digits behind it
   const auto write = [&](const char* plain, const char* alternate) {
     std::snprintf(text, sizeof text, c.alternate ? alternate : plain, precision, size);
@@ -203,17 +211,22 @@ std::string formatted(Warp& w, int lane, std::string_view format, Bytes bytes) {
     switch (c.kind) {
       case 0: out += format.substr(start, at - start); break;
       case '%': out += '%'; break;
-      case 'd': case 'i': case 'u': case 'o': case 'x': case 'X':
-        print_integer(out, c, arguments.next(c.longs ? 8 : 4));
-        break;
+      case 'd':
+      case 'i':
+      case 'u':
+      case 'o':
+      case 'x':
+      case 'X': print_integer(out, c, arguments.next(c.longs ? 8 : 4)); break;
       case 'c': {
         const char character = char(arguments.next(4));
         pad(out, c, "", {&character, character ? size_t{1} : 0}, false);
         break;
       }
       case 's': {
-        const u64 address = arguments.next(8), most = c.precision < 0 ? MAX_STRING : u64(c.precision);
-        pad(out, c, "", address ? string_at(w, lane, address, most) : std::string_view("(null)"), false);
+        const u64 address = arguments.next(8),
+                  most = c.precision < 0 ? MAX_STRING : u64(c.precision);
+        pad(out, c, "", address ? string_at(w, lane, address, most) : std::string_view("(null)"),
+            false);
         break;
       }
       case 'p': pad(out, c, "", hexadecimal(arguments.next(8)), false); break;
@@ -223,24 +236,27 @@ std::string formatted(Warp& w, int lane, std::string_view format, Bytes bytes) {
   return out;
 }
 
-// o[0], o[1]: where in lane-private memory the addresses of the format and of the arguments lie,
-// o[2]: where the result goes
+// Where in lane-private memory the addresses of the format and of the arguments lie, and the
+// result.
+struct PrintOperands { i32 format, arguments, result; };
+
 Flow print(Warp& w, const Ins& i) {
+  const auto o = operands<PrintOperands>(i);
   std::string& out = w.block->machine->printed;
   for (int l = 0; l < LANES; ++l) {
     if (!(w.exec >> l & 1)) continue;
     u8* own = w.local.data() + u64(l) * w.program->local_bytes;
     if (out.size() < PRINT_LIMIT) {
       u64 format, arguments;
-      std::memcpy(&format, own + i.o[0], sizeof format);
-      std::memcpy(&arguments, own + i.o[1], sizeof arguments);
+      std::memcpy(&format, own + o.format, sizeof format);
+      std::memcpy(&arguments, own + o.arguments, sizeof arguments);
       out += formatted(w, l, string_at(w, l, format, MAX_FORMAT), bytes_at(w, l, arguments));
       if (out.size() >= PRINT_LIMIT) {
         out.resize(PRINT_LIMIT);
         out += "\n[output cut]\n";
       }
     }
-    std::memset(own + i.o[2], 0, 4);
+    std::memset(own + o.result, 0, 4);
   }
   return Flow::next;
 }
@@ -249,8 +265,10 @@ Flow print(Warp& w, const Ins& i) {
 
 void add_print(Table& t) {
   t.push_back({"call.vprintf", print, ">iii", [](const Program& p, const Ins& i) {
-    return std::all_of(i.o, i.o + 3, [&](i32 at) { return at >= 0 && within(u64(at), 8, p.local_bytes); });
-  }});
+                 return std::all_of(i.o, i.o + 3, [&](i32 at) {
+                   return at >= 0 && within(u64(at), 8, p.local_bytes);
+                 });
+               }});
 }
 
 }  // namespace sim

@@ -28,7 +28,9 @@ namespace {
 bool is_register(const Program& p, i32 slot, u32 bytes) {
   return slot >= 0 && within(u64(slot), bytes == 8 ? 2 : 1, p.slots);
 }
-bool is_predicate(const Program& p, i32 number) { return number >= 0 && u32(number) < p.predicates; }
+bool is_predicate(const Program& p, i32 number) {
+  return number >= 0 && u32(number) < p.predicates;
+}
 
 // Whether the operands from `o` on, `most` of them, are what `shape` says; the rest must be absent.
 bool fits(const Program& p, const Ins& i, const std::string& shape, const i32* o, size_t most) {
@@ -40,16 +42,20 @@ bool fits(const Program& p, const Ins& i, const std::string& shape, const i32* o
     const bool optional = kind == 'P' || kind == 'N' || kind == 'W' || kind == 'V';
     if (optional && operand == -1) continue;
     switch (kind) {
-      case 'p': case 'P':
+      case 'p':
+      case 'P':
         if (!is_predicate(p, operand)) return false;
         break;
-      case 'n': case 'N':
+      case 'n':
+      case 'N':
         if (!is_register(p, operand, 4)) return false;
         break;
-      case 'w': case 'W':
+      case 'w':
+      case 'W':
         if (!is_register(p, operand, 8)) return false;
         break;
-      case 'v': case 'V':
+      case 'v':
+      case 'V':
         if (!is_register(p, operand, i.dwidth)) return false;
         break;
       case 'a': {
@@ -95,7 +101,9 @@ bool is_sound(const Program& p, const Ins& i, const Named& named, i32 pool) {
   }
   if (pooled) {
     const size_t count = named.shape.size() - 2;
-    if (pool < 0 || !within(at, count, p.pool.size()) || !fits(p, i, named.shape, p.pool.data() + at, count)) return false;
+    if (pool < 0 || !within(at, count, p.pool.size()) ||
+        !fits(p, i, named.shape, p.pool.data() + at, count))
+      return false;
   } else if (!fits(p, i, named.shape, i.o, std::size(i.o))) {
     return false;
   }
@@ -118,17 +126,21 @@ bool is_laid_out(const Program& p, const PackedProgram& packed) {
   for (const Program::Preset& c : p.constants)
     if (!is_register(p, i32(c.slot), c.width)) return false;
   for (int which = 0; which < SPECIALS; ++which)
-    if (p.special[which] != -1 && !is_register(p, p.special[which], which == CLOCK64 || which == GLOBALTIMER ? 8 : 4)) return false;
+    if (p.special[which] != -1 &&
+        !is_register(p, p.special[which], which == CLOCK64 || which == GLOBALTIMER ? 8 : 4))
+      return false;
   return true;
 }
 
 }  // namespace
 
 u64 load(const PackedProgram& packed, Program& program) {
-  if (!packed.length || !is_cell(packed.shared_cell) || !is_cell(packed.global_cell)) return packed.length;
+  if (!packed.length || !is_cell(packed.shared_cell) || !is_cell(packed.global_cell))
+    return packed.length;
   if (packed.slots > u32(INT32_MAX) / 2 || packed.ranks >= u64{1} << 20) return packed.length;
   for (u64 k = 0; k < packed.length; ++k)
-    if (packed.code[k].operation < 0 || size_t(packed.code[k].operation) >= operations().size()) return k;
+    if (packed.code[k].operation < 0 || size_t(packed.code[k].operation) >= operations().size())
+      return k;
   program.pool.assign(packed.pool, packed.pool + packed.pool_length);
   program.code.resize(packed.length);
   for (u64 k = 0; k < packed.length; ++k) {
@@ -137,7 +149,8 @@ u64 load(const PackedProgram& packed, Program& program) {
     out.run = operations()[in.operation].handler;
     std::copy(in.o, in.o + 8, out.o);
     out.imm = in.imm;
-    out.x = in.pool < 0 || u64(in.pool) >= packed.pool_length ? nullptr : program.pool.data() + in.pool;
+    out.x =
+        in.pool < 0 || u64(in.pool) >= packed.pool_length ? nullptr : program.pool.data() + in.pool;
     out.guard = in.guard;
     out.negate = in.negate;
     out.width = in.width;
@@ -149,7 +162,8 @@ u64 load(const PackedProgram& packed, Program& program) {
   program.constants.assign(packed.constants, packed.constants + packed.constants_length);
   std::copy(packed.special, packed.special + SPECIALS, program.special);
   program.arrays.assign(packed.arrays, packed.arrays + packed.arrays_length);
-  program.private_ranges.assign(packed.private_ranges, packed.private_ranges + packed.private_length);
+  program.private_ranges.assign(packed.private_ranges,
+                                packed.private_ranges + packed.private_length);
   program.ranks = u32(packed.ranks);
   program.reach_row = u32((packed.ranks + 31) / 32);
   program.reach.assign(packed.reach, packed.reach + packed.ranks * program.reach_row);
@@ -162,7 +176,9 @@ u64 load(const PackedProgram& packed, Program& program) {
   program.global_shift = u32(__builtin_ctz(packed.global_cell));
   if (!is_laid_out(program, packed)) return packed.length;
   for (u64 k = 0; k < packed.length; ++k)
-    if (!is_sound(program, program.code[k], operations()[packed.code[k].operation], packed.code[k].pool)) return k;
+    if (!is_sound(program, program.code[k], operations()[packed.code[k].operation],
+                  packed.code[k].pool))
+      return k;
   program.blocks.resize(packed.length);
   program.guarded.resize(packed.length);
   program.memory.resize(packed.length);

@@ -13,17 +13,15 @@
 namespace sim {
 namespace {
 
-constexpr i64 WARP_FUEL = 1 << 14;   // basic blocks in one turn of a warp
-constexpr int SPINS = 8;             // turns in which a block's warps spin before other blocks run
-constexpr u64 RESIDENT = 64;         // blocks in flight when some of them wait for others
+constexpr i64 WARP_FUEL = 1 << 14;  // basic blocks in one turn of a warp
+constexpr int SPINS = 8;            // turns in which a block's warps spin before other blocks run
+constexpr u64 RESIDENT = 64;        // blocks in flight when some of them wait for others
 
 bool before(const Group& a, const Group& b) {
   return a.stack.size() != b.stack.size() ? a.stack.size() > b.stack.size() : a.rank < b.rank;
 }
 
-bool same_place(const Group& a, const Group& b) {
-  return a.pc == b.pc && a.stack == b.stack;
-}
+bool same_place(const Group& a, const Group& b) { return a.pc == b.pc && a.stack == b.stack; }
 
 void take(Warp& w, size_t k) {
   w.now = w.others[k];
@@ -37,7 +35,8 @@ bool pick(Warp& w) {
   if (!w.live) return false;
   size_t best = w.others.size();
   for (size_t k = 0; k < w.others.size(); ++k)
-    if (w.others[k].wait == Group::ready && (best == w.others.size() || before(w.others[k], w.others[best])))
+    if (w.others[k].wait == Group::ready &&
+        (best == w.others.size() || before(w.others[k], w.others[best])))
       best = k;
   if (best == w.others.size()) {  // nobody can bring the lanes that a warp-level operation misses
     for (size_t k = 0; k < w.others.size() && best == w.others.size(); ++k)
@@ -76,17 +75,19 @@ bool reconverge(Warp& w) {
 
 }  // namespace
 
-// Head of a basic block: imm is its rank, vec zero when it does nothing but exit, o[0] what it
-// takes from the warp's turn: one, and more for a block so long that the clock would go unseen.
+// Head of a basic block; vec is zero when it does nothing but exit.
+struct BlockOperands {
+  i32 fuel;  // taken from the warp's turn: one, more for a block so long that the clock goes unseen
+};
 Flow block_head(Warp& w, const Ins& i) {
-  w.now.rank = u32(i.imm);
+  w.now.rank = i.rank();
   if (!w.others.empty()) {
     if (reconverge(w)) return Flow::jumped;
     for (const Group& g : w.others)
       w.passed |= g.wait == Group::at_barrier && i.vec && g.stack.size() == w.now.stack.size() &&
                   g.rank != w.now.rank && !w.program->reaches(w.now.rank, g.rank);
   }
-  w.fuel -= i.o[0];
+  w.fuel -= operands<BlockOperands>(i).fuel;
   if (w.fuel < 0) return Flow::yield;
   FlowCount& c = w.program->blocks[w.pc];
   c.warps++;
@@ -122,7 +123,8 @@ void propagate(Warp& w, const Ins& i) {
   } else {
     for (i32 k = 0; k < inputs; ++k) collect(w.undefined[in[k]], w.origin[in[k]]);
   }
-  for (i32 k = 0; k < predicate_inputs; ++k) collect(w.pred_undefined[pin[k]], w.pred_origin[pin[k]]);
+  for (i32 k = 0; k < predicate_inputs; ++k)
+    collect(w.pred_undefined[pin[k]], w.pred_origin[pin[k]]);
   bad &= w.exec;
   if (bad && i.flags & CROSS_LANE) bad = w.exec;
   for (i32 k = 0; k < outputs; ++k) {
@@ -210,7 +212,8 @@ void prepare(Block& b, Machine& m) {
     w.program = m.program;
     w.index = k;
     w.regs_store.resize(size_t(m.program->slots) * 128 + 64);
-    w.regs = w.regs_store.data() + (64 - reinterpret_cast<uintptr_t>(w.regs_store.data()) % 64) % 64;
+    w.regs =
+        w.regs_store.data() + (64 - reinterpret_cast<uintptr_t>(w.regs_store.data()) % 64) % 64;
     w.preds_store.resize(m.program->predicates + 1);
     w.preds = w.preds_store.data();
     w.local.resize(size_t(m.program->local_bytes) * LANES);
@@ -308,7 +311,8 @@ Outcome run(Block& b) {
       m.steps += WARP_FUEL - std::max<i64>(w.fuel, 0);
       moved += was_running || w.pc != pc;
       spun |= w.fuel < 0;
-      if ((spun || !(turn & (m.sampling ? 7 : 1023))) && (m.steps > m.step_limit || cpu_seconds() > m.deadline)) {
+      if ((spun || !(turn & (m.sampling ? 7 : 1023))) &&
+          (m.steps > m.step_limit || cpu_seconds() > m.deadline)) {
         m.out_of_time = true;
         m.report(event_at(w, ENDLESS, w.now.mask ? __builtin_ctz(w.now.mask) : 0));
         return Outcome::finished;
@@ -344,7 +348,8 @@ u64 Machine::block_bytes() const {
   const Program& p = *program;
   const u64 warps = (u64(ntid.x) * ntid.y * ntid.z + LANES - 1) / LANES;
   const u64 shared = u64(p.shared_bytes) + dynamic_bytes;
-  return warps * (p.slots * u64{128} + p.local_bytes * u64{LANES}) + shared + (shared >> p.shared_shift) * sizeof(Cell);
+  return warps * (p.slots * u64{128} + p.local_bytes * u64{LANES}) + shared +
+         (shared >> p.shared_shift) * sizeof(Cell);
 }
 
 void Machine::launch() {
@@ -382,8 +387,8 @@ void Machine::launch() {
 
 void add_schedule(Table& t) {
   t.push_back({"block", block_head, ">i", [](const Program& p, const Ins& i) {
-    return i.o[0] > 0 && u64(i.imm) < p.ranks;
-  }});
+                 return operands<BlockOperands>(i).fuel > 0 && u64(i.imm) < p.ranks;
+               }});
 }
 
 }  // namespace sim

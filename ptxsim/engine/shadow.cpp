@@ -31,8 +31,9 @@ void Machine::report(Event e) {
 }
 
 Region* Machine::find(u64 address, i64& index) {
-  auto after = std::upper_bound(regions.begin(), regions.end(), address,
-                                [](u64 a, const std::unique_ptr<Region>& r) { return a < r->base; });
+  auto after =
+      std::upper_bound(regions.begin(), regions.end(), address,
+                       [](u64 a, const std::unique_ptr<Region>& r) { return a < r->base; });
   if (after == regions.begin()) return nullptr;
   index = after - regions.begin() - 1;
   return regions[index].get();  // the caller checks the size; this is the nearest one below
@@ -71,17 +72,17 @@ void check_defined(Warp& w, i32 slot, EventKind kind, bool predicate) {
 void resolve_addresses(Warp& w, const Ins& i, Access& a) {
   a.mask = w.exec;
   a.bytes = i.width * i.vec;
-  if (i.o[4] < 0) {
-    std::fill(a.at, a.at + LANES, u64(i.imm));
+  if (i.base() < 0) {
+    std::fill(a.at, a.at + LANES, u64(i.offset()));
     return;
   }
-  check_defined(w, i.o[4], UNDEFINED_ADDRESS, false);
-  if (i.o[5] == 8) {
-    const u64* base = lanes<u64>(w, i.o[4]);
-    for (int l = 0; l < LANES; ++l) a.at[l] = base[l] + i.imm;
+  check_defined(w, i.base(), UNDEFINED_ADDRESS, false);
+  if (i.base_bytes() == 8) {
+    const u64* base = lanes<u64>(w, i.base());
+    for (int l = 0; l < LANES; ++l) a.at[l] = base[l] + i.offset();
   } else {
-    const u32* base = lanes<u32>(w, i.o[4]);
-    for (int l = 0; l < LANES; ++l) a.at[l] = u32(base[l] + u32(i.imm));
+    const u32* base = lanes<u32>(w, i.base());
+    for (int l = 0; l < LANES; ++l) a.at[l] = u32(base[l] + u32(i.offset()));
   }
   if (a.mask != ALL) {
     u64 first = a.at[a.first()];
@@ -103,7 +104,8 @@ void drop_misaligned(Warp& w, Access& a, u8 space, bool write) {
     e.write = write;
     if (space != SHARED) {
       i64 index = -1;
-      if (Region* r = w.block->machine->find(a.at[l], index); r && within(a.at[l], 1, r->base, r->size)) {
+      if (Region* r = w.block->machine->find(a.at[l], index);
+          r && within(a.at[l], 1, r->base, r->size)) {
         e.region = index;
         e.region_start = r->base;
         e.region_size = r->size;
@@ -195,7 +197,8 @@ void settle_shared(Warp& w, Access& a, bool write) {
     // Below the first array, or within the red zone ahead of the next one: say "before" that one.
     for (size_t k = 0; k < arrays.size(); ++k)
       if (a.at[l] < arrays[k].start &&
-          (nearest < 0 || arrays[k].start - a.at[l] < a.at[l] - (arrays[nearest].start + arrays[nearest].size))) {
+          (nearest < 0 ||
+           arrays[k].start - a.at[l] < a.at[l] - (arrays[nearest].start + arrays[nearest].size))) {
         nearest = k;
         break;
       }
@@ -221,9 +224,11 @@ void race(Warp& w, int lane, EventKind kind, u8 space, u64 address, u32 bytes, b
   w.block->machine->report(e);
 }
 
-bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, bool plain, u32& origin) {
+bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, bool plain,
+                        u32& origin) {
   if (c.pending)
-    race(w, lane, ASYNC_RACE, SHARED, at, bytes, false, true, c.pending_pc, c.pending - 1, w.block->id, false);
+    race(w, lane, ASYNC_RACE, SHARED, at, bytes, false, true, c.pending_pc, c.pending - 1,
+         w.block->id, false);
   if (!c.writer) {
     origin = w.pc;
     return true;
@@ -235,19 +240,23 @@ bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, boo
   return true;
 }
 
-void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic, u32 undefined_origin) {
+void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic,
+                  u32 undefined_origin) {
   const u32 cell = 1u << w.program->shared_shift;
   for (u32 at = address; at - address < bytes; at += cell) {
     Cell& c = w.block->cells[at >> w.program->shared_shift];
     if (__builtin_expect(c.pending != 0, 0) && c.pending != ~0u)
-      race(w, lane, ASYNC_RACE, SHARED, at, cell, true, true, c.pending_pc, c.pending - 1, w.block->id, false);
+      race(w, lane, ASYNC_RACE, SHARED, at, cell, true, true, c.pending_pc, c.pending - 1,
+           w.block->id, false);
     // The same value written twice is how every thread initialises one flag: harmless.
     if (c.writer && !same && !(atomic && c.writer_pc & ATOMIC_BIT) && !w.ordered(c.writer, lane))
       race(w, lane, RACE, SHARED, at, bytes, true, true, c.writer_pc, c.writer, w.block->id, false);
     if (c.reader && !w.ordered(c.reader, lane) && !same)
-      race(w, lane, RACE, SHARED, at, bytes, true, false, c.reader_pc, c.reader, w.block->id, false);
+      race(w, lane, RACE, SHARED, at, bytes, true, false, c.reader_pc, c.reader, w.block->id,
+           false);
     else if (c.reader2 && !w.ordered(c.reader2, lane) && !same)
-      race(w, lane, RACE, SHARED, at, bytes, true, false, c.reader2_pc, c.reader2, w.block->id, false);
+      race(w, lane, RACE, SHARED, at, bytes, true, false, c.reader2_pc, c.reader2, w.block->id,
+           false);
     c.writer = w.stamp(lane);
     c.writer_pc = undefined_origin == DEFINED ? w.pc : undefined_origin | UNDEFINED_BIT;
     if (atomic) c.writer_pc |= ATOMIC_BIT;

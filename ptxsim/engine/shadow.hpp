@@ -43,15 +43,18 @@ void count_shared(Warp& w, const Access& a);
 
 // Race and definedness bookkeeping of one lane's read of shared cells [address, address + bytes).
 // Returns true when it meets an undefined value and sets `origin` to where that came from.
-bool report_shared_read(Warp& w, int lane, u32 address, u32 bytes, const Cell& c, bool plain, u32& origin);
+bool report_shared_read(Warp& w, int lane, u32 address, u32 bytes, const Cell& c, bool plain,
+                        u32& origin);
 
 inline bool shared_read(Warp& w, int lane, u32 address, u32 bytes, bool plain, u32& origin) {
   const u32 cell = 1u << w.program->shared_shift, me = w.stamp(lane);
   bool undefined = false;
   for (u32 at = address; at - address < bytes; at += cell) {
     Cell& c = w.block->cells[at >> w.program->shared_shift];
-    const bool fine = !c.pending && c.writer && !(c.writer_pc & UNDEFINED_BIT) && w.ordered(c.writer, lane);
-    if (__builtin_expect(!fine, 0)) undefined |= report_shared_read(w, lane, at, bytes, c, plain, origin);
+    const bool fine =
+        !c.pending && c.writer && !(c.writer_pc & UNDEFINED_BIT) && w.ordered(c.writer, lane);
+    if (__builtin_expect(!fine, 0))
+      undefined |= report_shared_read(w, lane, at, bytes, c, plain, origin);
     // Two readers of one warp and time stand for all of its lanes: whoever writes next differs
     // from one of them.
     if (!plain || !(((c.reader ^ me) | (c.reader2 ^ me)) & ~31u)) continue;
@@ -66,7 +69,8 @@ inline bool shared_read(Warp& w, int lane, u32 address, u32 bytes, bool plain, u
 }
 
 // `same` says that the write leaves every byte as it is.
-void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic, u32 undefined_origin);
+void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic,
+                  u32 undefined_origin);
 bool global_read(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool plain);
 void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool same,
                   bool atomic, bool plain);

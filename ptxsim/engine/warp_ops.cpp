@@ -22,59 +22,71 @@ u32 members_of(Warp& w, i32 slot) { return lanes<u32>(w, slot)[__builtin_ctz(w.e
 
 enum Shuffle { UP, DOWN, BFLY, IDX };
 
-// o: destination, predicate (-1), source, lane operand, clamp operand, members
+struct ShuffleOperands {
+  i32 result, inside, source, lane, clamp, members;
+};  // inside: -1: not wanted
+
 template <Shuffle mode> Flow shuffle(Warp& w, const Ins& i) {
+  const auto o = operands<ShuffleOperands>(i);
   Flow flow = Flow::next;
-  if (!assembled(w, members_of(w, i.o[5]), flow)) return flow;
-  u32 *d = lanes<u32>(w, i.o[0]), *a = lanes<u32>(w, i.o[2]), *b = lanes<u32>(w, i.o[3]),
-      *c = lanes<u32>(w, i.o[4]);
+  if (!assembled(w, members_of(w, o.members), flow)) return flow;
+  u32 *d = lanes<u32>(w, o.result), *a = lanes<u32>(w, o.source), *b = lanes<u32>(w, o.lane),
+      *c = lanes<u32>(w, o.clamp);
   u32 result[LANES], valid = 0, undefined = 0, origin = w.pc;
   for (int l = 0; l < LANES; ++l) {
     if (!(w.exec >> l & 1)) continue;
     i32 segment = c[l] >> 8 & 31, clamp = c[l] & 31, lane = l, by = b[l] & 31;
     i32 high = (lane & segment) | (clamp & ~segment), low = lane & segment;
-    i32 from = mode == UP ? lane - by : mode == DOWN ? lane + by : mode == BFLY ? lane ^ by
-                                                                               : low | (by & ~segment);
+    i32 from = mode == UP     ? lane - by
+               : mode == DOWN ? lane + by
+               : mode == BFLY ? lane ^ by
+                              : low | (by & ~segment);
     bool inside = mode == UP ? from >= high : from <= high;
     if (!inside) from = lane;
     valid |= u32(inside) << l;
     result[l] = a[from];
     if (!(w.exec >> from & 1)) undefined |= 1u << l;  // a lane that takes no part has no value
-    else if (w.tainted && w.undefined[i.o[2]] >> from & 1) {
+    else if (w.tainted && w.undefined[o.source] >> from & 1) {
       undefined |= 1u << l;
-      origin = w.origin[i.o[2]];
+      origin = w.origin[o.source];
     }
   }
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1) d[l] = result[l];
-  if (i.o[1] >= 0) w.preds[i.o[1]] = (w.preds[i.o[1]] & ~w.exec) | valid;
-  if (undefined || w.tainted) mark_undefined(w, i.o[0], undefined, origin);
+  if (o.inside >= 0) w.preds[o.inside] = (w.preds[o.inside] & ~w.exec) | valid;
+  if (undefined || w.tainted) mark_undefined(w, o.result, undefined, origin);
   return Flow::next;
 }
 
-// o: destination (predicate, or register for ballot), predicate, members
 enum Vote { EVERY, ANYONE, UNANIMOUS, BALLOT };
+struct VoteOperands {
+  i32 result, vote, members;
+};  // result: of ballot a register, else a predicate
+
 template <Vote mode> Flow vote(Warp& w, const Ins& i) {
+  const auto o = operands<VoteOperands>(i);
   Flow flow = Flow::next;
-  if (!assembled(w, members_of(w, i.o[2]), flow)) return flow;
-  u32 yes = w.preds[i.o[1]] & w.exec;
+  if (!assembled(w, members_of(w, o.members), flow)) return flow;
+  u32 yes = w.preds[o.vote] & w.exec;
   if (mode == BALLOT) {
-    u32* d = lanes<u32>(w, i.o[0]);
+    u32* d = lanes<u32>(w, o.result);
     for (int l = 0; l < LANES; ++l)
       if (w.exec >> l & 1) d[l] = yes;
     return Flow::next;
   }
   bool result = mode == EVERY ? yes == w.exec : mode == ANYONE ? yes != 0 : !yes || yes == w.exec;
-  w.preds[i.o[0]] = (w.preds[i.o[0]] & ~w.exec) | (result ? w.exec : 0);
+  w.preds[o.result] = (w.preds[o.result] & ~w.exec) | (result ? w.exec : 0);
   return Flow::next;
 }
 
-// o: destination, predicate (-1), source, members
+struct MatchOperands { i32 result, agree, source, members; };  // agree: -1: not wanted
+
 template <class T, bool all> Flow match(Warp& w, const Ins& i) {
+  const auto o = operands<MatchOperands>(i);
   Flow flow = Flow::next;
-  if (!assembled(w, members_of(w, i.o[3]), flow)) return flow;
-  u32* d = lanes<u32>(w, i.o[0]);
-  T* a = lanes<T>(w, i.o[2]);
+  if (!assembled(w, members_of(w, o.members), flow)) return flow;
+  u32* d = lanes<u32>(w, o.result);
+  T* a = lanes<T>(w, o.source);
   u32 result[LANES] = {}, agree = 0;
   for (int l = 0; l < LANES; ++l)
     for (int k = 0; k < LANES; ++k)
@@ -85,17 +97,20 @@ template <class T, bool all> Flow match(Warp& w, const Ins& i) {
     d[l] = all ? (same ? w.exec : 0) : result[l];
     agree |= u32(same) << l;
   }
-  if (all && i.o[1] >= 0) w.preds[i.o[1]] = (w.preds[i.o[1]] & ~w.exec) | agree;
+  if (all && o.agree >= 0) w.preds[o.agree] = (w.preds[o.agree] & ~w.exec) | agree;
   return Flow::next;
 }
 
-// o: destination, source, members
+struct ReduceOperands { i32 result, source, members; };
+
 template <class T, class F> Flow reduce(Warp& w, const Ins& i) {
+  const auto o = operands<ReduceOperands>(i);
   Flow flow = Flow::next;
-  if (!assembled(w, members_of(w, i.o[2]), flow)) return flow;
-  T *d = lanes<T>(w, i.o[0]), *a = lanes<T>(w, i.o[1]);
+  if (!assembled(w, members_of(w, o.members), flow)) return flow;
+  T *d = lanes<T>(w, o.result), *a = lanes<T>(w, o.source);
   T sum = a[__builtin_ctz(w.exec)];
-  for (u32 rest = w.exec & (w.exec - 1); rest; rest &= rest - 1) sum = F{}(sum, a[__builtin_ctz(rest)]);
+  for (u32 rest = w.exec & (w.exec - 1); rest; rest &= rest - 1)
+    sum = F{}(sum, a[__builtin_ctz(rest)]);
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1) d[l] = sum;
   return Flow::next;
@@ -104,29 +119,34 @@ template <class T, class F> void redux(Table& t, const char* name, F) {
   t.push_back({name, reduce<T, F>, "n>nn"});
 }
 
+struct SyncOperands { i32 members; };
+
 Flow sync_warp(Warp& w, const Ins& i) {
+  const auto o = operands<SyncOperands>(i);
   Flow flow = Flow::next;
-  if (!assembled(w, members_of(w, i.o[0]), flow)) return flow;
+  if (!assembled(w, members_of(w, o.members), flow)) return flow;
   w.known[w.index]++;
   return Flow::next;
 }
 
 Flow active_mask(Warp& w, const Ins& i) {
-  u32* d = lanes<u32>(w, i.o[0]);
+  u32* d = lanes<u32>(w, i.output());
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1) d[l] = w.exec;
   return Flow::next;
 }
 
-// o: destination (-1), predicate, members
+struct ElectOperands { i32 leader, elected, members; };  // leader: -1: not wanted
+
 Flow elect(Warp& w, const Ins& i) {
+  const auto o = operands<ElectOperands>(i);
   Flow flow = Flow::next;
-  if (!assembled(w, members_of(w, i.o[2]), flow)) return flow;
+  if (!assembled(w, members_of(w, o.members), flow)) return flow;
   u32 leader = __builtin_ctz(w.exec);
-  if (i.o[0] >= 0)
+  if (o.leader >= 0)
     for (int l = 0; l < LANES; ++l)
-      if (w.exec >> l & 1) lanes<u32>(w, i.o[0])[l] = leader;
-  w.preds[i.o[1]] = (w.preds[i.o[1]] & ~w.exec) | 1u << leader;
+      if (w.exec >> l & 1) lanes<u32>(w, o.leader)[l] = leader;
+  w.preds[o.elected] = (w.preds[o.elected] & ~w.exec) | 1u << leader;
   return Flow::next;
 }
 

@@ -75,7 +75,7 @@ def _work(campaign: Campaign, seed: int, first: int, step: int, until: float) ->
         worker = subprocess.Popen(
             command,
             cwd=_ROOT,
-            env={**os.environ, **_OPTIONS, "LD_PRELOAD": _sanitisers()},
+            env=sanitised_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -121,6 +121,11 @@ def _listen(worker: subprocess.Popen[str], lines: Queue[str | None]) -> None:
     for line in worker.stdout:
         lines.put(line.rstrip("\n"))
     lines.put(None)
+
+
+def sanitised_environment() -> dict[str, str]:
+    """This process's, for a Python that loads a sanitised library."""
+    return {**os.environ, **_OPTIONS, "LD_PRELOAD": _sanitisers()}
 
 
 def _sanitisers() -> str:

@@ -44,23 +44,23 @@ void lock_down() {
       // other processes and programs
       SYS_clone, SYS_clone3, SYS_execve, SYS_execveat, SYS_kill, SYS_tkill, SYS_rt_sigqueueinfo,
       SYS_rt_tgsigqueueinfo, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_pidfd_getfd, SYS_ptrace,
-      SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_prlimit64, SYS_setrlimit, SYS_setpriority,
+      SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_prlimit64, SYS_setrlimit,
+      SYS_setpriority,
       // leaving the CPU to others, which costs no time of one's own
       SYS_sched_yield, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr,
       SYS_sched_setaffinity, SYS_ioprio_set,
       // the world outside
-      SYS_socket, SYS_socketpair, SYS_io_uring_setup, SYS_mount, SYS_umount2, SYS_unshare, SYS_setns,
+      SYS_socket, SYS_socketpair, SYS_io_uring_setup, SYS_mount, SYS_umount2, SYS_unshare,
+      SYS_setns,
       // doors into the kernel
-      SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_keyctl, SYS_add_key, SYS_request_key,
-  };
+      SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_keyctl, SYS_add_key, SYS_request_key};
   std::vector<sock_filter> filter = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1),  // the x32 numbers
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-  };
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)};
   const sock_filter refused = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1 /* EPERM */);
   for (const unsigned call : denied) {
     filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
@@ -85,9 +85,9 @@ void on_signal(int number, siginfo_t* info, void*) {
   std::string message = "host code crashed with " + std::string(strsignal(number));
   if (number == SIGSEGV || number == SIGBUS) {
     if (in_device_range(info->si_addr))
-      message += ": it dereferenced a device pointer; only a kernel may read or write device memory";
-    else if (info->si_addr == nullptr)
-      message += ": it dereferenced a null pointer";
+      message +=
+          ": it dereferenced a device pointer; only a kernel may read or write device memory";
+    else if (info->si_addr == nullptr) message += ": it dereferenced a null pointer";
   } else if (number == SIGABRT) {
     message = "host code aborted: a failed assertion or an uncaught exception";
   }
@@ -112,7 +112,8 @@ Entry load() {
   if (library == nullptr) {
     const std::string error = dlerror();
     const size_t name = error.find("undefined symbol: ");
-    if (name != std::string::npos) refuse_call(error.substr(name + std::strlen("undefined symbol: ")));
+    if (name != std::string::npos)
+      refuse_call(error.substr(name + std::strlen("undefined symbol: ")));
     refuse("FE", "the host code cannot be loaded: " + error);
   }
   stub_unresolved(library);
@@ -144,8 +145,8 @@ void refuse(const char* verdict, const std::string& message, const Frames& frame
     const auto offset = static_cast<char*>(frame) - static_cast<char*>(info.dli_fbase);
     offsets += (offsets.empty() ? "" : ",") + std::to_string(offset);
   }
-  write_all("{\"refusal\":{\"verdict\":" + json_text(verdict) + ",\"message\":" + json_text(message) +
-            ",\"frames\":[" + offsets + "]}}");
+  write_all("{\"refusal\":{\"verdict\":" + json_text(verdict) +
+            ",\"message\":" + json_text(message) + ",\"frames\":[" + offsets + "]}}");
   _exit(0);
 }
 
@@ -159,7 +160,8 @@ void run_child(const Size& size, int reply_fd) {
   try {
     load()(buffers.a, buffers.b, buffers.c, size.m, size.n, size.k);
   } catch (const std::exception& error) {
-    refuse("RE", std::string("host code threw an exception: ") + error.what() + after_last_error(), {});
+    refuse("RE", std::string("host code threw an exception: ") + error.what() + after_last_error(),
+           {});
   } catch (...) {
     refuse("RE", "host code threw an exception" + after_last_error(), {});
   }

@@ -84,7 +84,8 @@ int blocks_per_multiprocessor(const Kernel& kernel, int threads, size_t dynamic)
   const cudaOccFuncAttributes attributes = occupancy_kernel(kernel);
   const cudaOccDeviceState state = occupancy_state(kernel);
   cudaOccResult result = {};
-  if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &attributes, &state, threads, dynamic))
+  if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &attributes, &state, threads,
+                                              dynamic))
     return 0;
   return result.activeBlocksPerMultiprocessor;
 }
@@ -118,7 +119,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   if (device != 0) return failed(cudaErrorInvalidDevice, __func__);
   *value = attribute_value(attribute);
   if (*value == NO_ATTRIBUTE)
-    refuse("FE", "cudaDeviceGetAttribute with attribute " + std::to_string(attribute) + " is not supported");
+    refuse("FE", "cudaDeviceGetAttribute with attribute " + std::to_string(attribute) +
+                     " is not supported");
   return cudaSuccess;
 }
 
@@ -163,7 +165,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   return cudaSuccess;
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function,
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,
+                                                                   const void* function,
                                                                    int threads, size_t shared,
                                                                    unsigned) {
   *blocks = blocks_per_multiprocessor(kernel_of(function, __func__), threads, shared);
@@ -171,10 +174,11 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function,
                                                           int threads, size_t shared) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0);
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared,
+                                                                0);
 }
-cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks,
-                                                      int threads) {
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function,
+                                                      int blocks, int threads) {
   const Kernel& kernel = kernel_of(function, __func__);
   const cudaOccDeviceProp device = occupancy_device();
   const cudaOccFuncAttributes attributes = occupancy_kernel(kernel);

@@ -41,7 +41,8 @@ Refusal judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared) {
     return {cudaErrorInvalidConfiguration,
             "the block " + text(block) + " exceeds 1024 threads, or 64 in z"};
   if (threads > uint64_t(kernel.max_threads))
-    return {cudaErrorInvalidValue, "the block " + text(block) + " exceeds the kernel's launch bound of " +
+    return {cudaErrorInvalidValue, "the block " + text(block) +
+                                       " exceeds the kernel's launch bound of " +
                                        std::to_string(kernel.max_threads) + " threads"};
   const size_t total = kernel.shared_static + shared;
   if (total > request.target.shared_optin)
@@ -50,24 +51,24 @@ Refusal judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared) {
                                        " that a block can have on " + request.target.name};
   if (shared > kernel.shared_dynamic)
     return {cudaErrorInvalidValue,
-            std::to_string(shared) + " bytes of dynamic shared memory exceed the kernel's limit of " +
+            std::to_string(shared) +
+                " bytes of dynamic shared memory exceed the kernel's limit of " +
                 std::to_string(kernel.shared_dynamic) +
                 ": raise cudaFuncAttributeMaxDynamicSharedMemorySize with cudaFuncSetAttribute"};
   const uint64_t warps = (threads + 31) / 32;
-  const uint64_t registers = warps * ((kernel.registers * 32 + 255) / 256 * 256);
+  const uint64_t registers = warps * ((uint64_t(kernel.registers) * 32 + 255) / 256 * 256);
   if (registers > 65536)
-    return {cudaErrorLaunchOutOfResources,
-            std::to_string(threads) + " threads of " + std::to_string(kernel.registers) +
-                " registers exceed the 65536 that a block can have"};
+    return {cudaErrorLaunchOutOfResources, std::to_string(threads) + " threads of " +
+                                               std::to_string(kernel.registers) +
+                                               " registers exceed the 65536 that a block can have"};
   return {cudaSuccess, ""};
 }
 
 cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared) {
   const Refusal refusal = judge(kernel, grid, block, shared);
   if (refusal.error != cudaSuccess)
-    refuse("RE",
-           std::string(cudaGetErrorName(refusal.error)) + ": kernel " + readable_name(kernel.name) +
-               " cannot be launched: " + refusal.why);
+    refuse("RE", std::string(cudaGetErrorName(refusal.error)) + ": kernel " +
+                     readable_name(kernel.name) + " cannot be launched: " + refusal.why);
   std::vector<unsigned char> block_of_params(kernel.param_bytes());
   for (size_t i = 0; i < kernel.params.size(); ++i)
     std::memcpy(&block_of_params[kernel.params[i].first], arguments[i], kernel.params[i].second);
@@ -83,7 +84,7 @@ Frames launch_site;
 std::string readable_name(const std::string& mangled) {
   int status = 0;
   char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-  const std::string name = status == 0 ? demangled : mangled;
+  std::string name = status == 0 ? demangled : mangled;
   std::free(demangled);
   const size_t hidden = name.find("_GLOBAL__N__");  // nvcc's name for an anonymous namespace
   const size_t end = name.find("::", hidden);
@@ -94,7 +95,8 @@ std::string readable_name(const std::string& mangled) {
 Kernel& kernel_of(const void* function, const char* caller) {
   const auto found = kernels.find(function);
   if (found == kernels.end())
-    refuse("RE", std::string(caller) + " returned cudaErrorInvalidDeviceFunction: not a __global__ function");
+    refuse("RE", std::string(caller) +
+                     " returned cudaErrorInvalidDeviceFunction: not a __global__ function");
   return *found->second;
 }
 
@@ -124,7 +126,8 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, CUstr
   return 0;
 }
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream) {
-  if (pending.empty()) return failed(cudaErrorInvalidConfiguration, "a kernel called without <<<>>>");
+  if (pending.empty())
+    return failed(cudaErrorInvalidConfiguration, "a kernel called without <<<>>>");
   const Configuration& top = pending.back();
   *grid = top.grid;
   *block = top.block;
@@ -165,7 +168,8 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
     kernel.carveout = value;
     return cudaSuccess;
   }
-  refuse("FE", "cudaFuncSetAttribute with attribute " + std::to_string(attribute) + " is not supported");
+  refuse("FE",
+         "cudaFuncSetAttribute with attribute " + std::to_string(attribute) + " is not supported");
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {

@@ -91,8 +91,9 @@ Ended await(pid_t child, int fd) {
     if (n <= 0 || ended.reply.size() + n > MAX_PLAN_BYTES) break;
     ended.reply.append(chunk, n);
   }
-  // Its end of the pipe closes when it ends, and a moment later it can be waited for. One that lives
-  // on has closed the pipe, talks on or hangs; a status of SIGKILL says that somebody else did it.
+  // Its end of the pipe closes when it ends, and a moment later it can be waited for. One that
+  // lives on has closed the pipe, talks on or hangs; a status of SIGKILL says that somebody else
+  // did it.
   for (int i = 0; i < PATIENCE_MS && ended.late == IN_TIME; ++i) {
     if (waitpid(child, &ended.status, WNOHANG) == child) return ended;
     usleep(1000);
@@ -117,7 +118,7 @@ bool send(int fd, const std::string& data) {
 int main(int argc, char** argv) {
   const char* fd_text = std::getenv("SGEMM_GRADER_RESULT_FD");
   if (argc != 2 || fd_text == nullptr || !read_request(argv[1])) return 2;
-  const int result_fd = std::atoi(fd_text);
+  const int result_fd = int(std::strtol(fd_text, nullptr, 10));
   prctl(PR_SET_DUMPABLE, 0);  // the children must not open this process's memory
   for (const Size& size : request.sizes) {
     int fds[2];
@@ -132,8 +133,8 @@ int main(int argc, char** argv) {
     close(fds[1]);
     const Ended ended = await(child, fds[0]);
     close(fds[0]);
-    const std::string head = std::to_string(ended.late) + " " + std::to_string(ended.status) +
-                             " " + std::to_string(ended.reply.size()) + "\n";
+    const std::string head = std::to_string(ended.late) + " " + std::to_string(ended.status) + " " +
+                             std::to_string(ended.reply.size()) + "\n";
     if (!send(result_fd, head + ended.reply)) return 3;
     if (ended.late != IN_TIME) break;  // the others would take as long
   }

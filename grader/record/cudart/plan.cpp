@@ -43,13 +43,15 @@ std::string triple(dim3 d) {
 
 // Bounds are named in grader/record/plan_bounds.py, which hands them to the compiler.
 void bounded(size_t count, size_t most, const std::string& before, const std::string& after) {
-  if (count > most) refuse("RE", "run_custom " + before + " " + number(most) + " " + after + " in one call");
+  if (count > most)
+    refuse("RE", "run_custom " + before + " " + number(most) + " " + after + " in one call");
 }
 
 void bounded_text(size_t more) {
   if (more > MAX_PLAN_BYTES || operations.size() + memory.size() + more > MAX_PLAN_BYTES - FRAME)
     refuse("RE", "run_custom asks for more than its record can hold in one call: " +
-                     number(MAX_PLAN_BYTES >> 20) + " MiB of kernel names, parameters and symbol data");
+                     number(MAX_PLAN_BYTES >> 20) +
+                     " MiB of kernel names, parameters and symbol data");
 }
 
 void add(const std::string& operation) {
@@ -67,10 +69,8 @@ bool near_allocation(uint64_t address, size_t& index, int64_t& delta) {
   if (address < FIRST_ADDRESS - REACH || address >= next_address) return false;
   auto after = std::upper_bound(allocations.begin(), allocations.end(), address,
                                 [](uint64_t a, const Allocation& b) { return a < b.address; });
-  if (after != allocations.end() && after->address - address <= REACH)
-    ++after;
-  else if (after == allocations.begin())
-    return false;
+  if (after != allocations.end() && after->address - address <= REACH) ++after;
+  else if (after == allocations.begin()) return false;
   const Allocation& found = *(after - 1);
   index = size_t(&found - allocations.data());
   delta = int64_t(address - found.address);
@@ -107,7 +107,8 @@ Buffers plan_begin(const Size& problem) {
 }
 
 void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol) {
-  bounded(allocations.size() + 1, MAX_ALLOCATIONS, "makes more than", "allocations of device memory");
+  bounded(allocations.size() + 1, MAX_ALLOCATIONS, "makes more than",
+          "allocations of device memory");
   const uint64_t address = next_address, room = FIRST_ADDRESS + ARENA_BYTES - address;
   if (bytes > room || room - bytes < 2 * STRIDE)
     refuse("RE", "run_custom uses more device memory than any GPU has");
@@ -134,8 +135,9 @@ void plan_free(size_t allocation) { allocations[allocation].live = false; }
 bool plan_find(const void* pointer, size_t bytes, Place& place) {
   const uint64_t address = reinterpret_cast<uint64_t>(pointer);
   if (address < FIRST_ADDRESS || address >= next_address) return false;
-  const auto after = std::upper_bound(allocations.begin(), allocations.end(), address,
-                                      [](uint64_t a, const Allocation& b) { return a < b.address; });
+  const auto after =
+      std::upper_bound(allocations.begin(), allocations.end(), address,
+                       [](uint64_t a, const Allocation& b) { return a < b.address; });
   const Allocation& found = *(after - 1);  // the first one starts at FIRST_ADDRESS
   const uint64_t delta = address - found.address;
   if (!found.live || delta > found.bytes || bytes > found.bytes - delta) return false;
@@ -149,33 +151,36 @@ void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
   add("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
       ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) + ",\"params\":\"" +
       base64(params.data(), params.size()) + "\",\"pointers\":[" +
-      pointers_in(params.data(), params.size()) + "],\"carveout\":" + std::to_string(kernel.carveout) + "}");
+      pointers_in(params.data(), params.size()) +
+      "],\"carveout\":" + std::to_string(kernel.carveout) + "}");
 }
 
 void plan_memset(Place place, int value, size_t bytes) {
-  add_transfer("{\"type\":\"memset\",\"allocation\":" + number(place.allocation) + ",\"delta\":" +
-      number(place.delta) + ",\"value\":" + number(value & 255) + ",\"size\":" + number(bytes) + "}");
+  add_transfer("{\"type\":\"memset\",\"allocation\":" + number(place.allocation) +
+               ",\"delta\":" + number(place.delta) + ",\"value\":" + number(value & 255) +
+               ",\"size\":" + number(bytes) + "}");
 }
 
 void plan_copy(Place source, Place target, size_t bytes) {
   add_transfer("{\"type\":\"copy\",\"source\":" + number(source.allocation) + ",\"source_delta\":" +
-      number(source.delta) + ",\"target\":" + number(target.allocation) + ",\"target_delta\":" +
-      number(target.delta) + ",\"size\":" + number(bytes) + "}");
+               number(source.delta) + ",\"target\":" + number(target.allocation) +
+               ",\"target_delta\":" + number(target.delta) + ",\"size\":" + number(bytes) + "}");
 }
 
 void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes) {
   bounded_text(bytes);
   const auto data = static_cast<const unsigned char*>(source);
-  add_transfer("{\"type\":\"symbol\",\"symbol\":" + json_text(symbol) + ",\"delta\":" + number(delta) +
-               ",\"data\":\"" + base64(data, bytes) + "\",\"pointers\":[" + pointers_in(data, bytes) + "]}");
+  add_transfer("{\"type\":\"symbol\",\"symbol\":" + json_text(symbol) +
+               ",\"delta\":" + number(delta) + ",\"data\":\"" + base64(data, bytes) +
+               "\",\"pointers\":[" + pointers_in(data, bytes) + "]}");
 }
 
 size_t plan_launches() { return launch_count; }
 
 std::string plan_json() {
   return "{\"plan\":{\"size\":[" + std::to_string(size.m) + "," + std::to_string(size.n) + "," +
-         std::to_string(size.k) + "],\"allocations\":[" + memory + "],\"operations\":[" + operations +
-         "]}}";
+         std::to_string(size.k) + "],\"allocations\":[" + memory + "],\"operations\":[" +
+         operations + "]}}";
 }
 
 std::string json_text(const std::string& text) {

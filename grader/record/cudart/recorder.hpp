@@ -2,13 +2,11 @@
 // entry point once per problem size and writes down what run_custom asks the device to do.
 //
 //   main.cpp        reads the request, forks one child per size, relays the replies
-//   child.cpp       the life of one child: locks itself down, loads the host code, tells how it ended
-//   unresolved.cpp  calls of what nobody defines
-//   plan.cpp        what is recorded, as the JSON of grader.model.Plan
-//   memory.cpp      allocations, copies, symbols
-//   launch.cpp      kernels and their launches
-//   device.cpp      answers about the device and its occupancy
-//   order.cpp       streams, events, errors, synchronisation
+//   child.cpp       the life of one child: locks itself down, loads the host code, tells how it
+//   ended unresolved.cpp  calls of what nobody defines plan.cpp        what is recorded, as the
+//   JSON of grader.model.Plan memory.cpp      allocations, copies, symbols launch.cpp      kernels
+//   and their launches device.cpp      answers about the device and its occupancy order.cpp
+//   streams, events, errors, synchronisation
 //
 // Everything below is one process per problem size, with one thread: plain globals will do.
 // Bounds and addresses (MAX_LAUNCHES, FIRST_ADDRESS and others) are macros from bounds.py.
@@ -39,12 +37,12 @@ struct Kernel {
   size_t shared_dynamic = 0;  // the most a launch may ask for; cudaFuncSetAttribute changes it
   int carveout = -1;
 
-  size_t param_bytes() const { return params.empty() ? 0 : params.back().first + params.back().second; }
+  size_t param_bytes() const {
+    return params.empty() ? 0 : params.back().first + params.back().second;
+  }
 };
 
-struct Size {
-  int m, n, k;
-};
+struct Size { int m, n, k; };
 
 struct Request {
   std::string library;
@@ -72,12 +70,8 @@ void stub_unresolved(void* library);
 [[noreturn]] void refuse_call(const std::string& function);  // mangled
 
 // --- plan.cpp
-struct Place {
-  size_t allocation, delta;
-};
-struct Buffers {
-  float *a, *b, *c;
-};
+struct Place { size_t allocation, delta; };
+struct Buffers { float *a, *b, *c; };
 Buffers plan_begin(const Size& size);
 void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol = "");
 void* plan_allocate_workspace(size_t bytes);

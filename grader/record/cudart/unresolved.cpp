@@ -29,16 +29,17 @@ constexpr auto stubs = make_stubs(std::make_index_sequence<MAX_STUBS>());
 }  // namespace
 
 void refuse_call(const std::string& function) {
-  refuse("FE", readable_name(function) +
-                   " cannot be used in run_custom: kernel launches, device memory, streams and events "
-                   "of the CUDA runtime are supported, other libraries are not");
+  refuse("FE",
+         readable_name(function) +
+             " cannot be used in run_custom: kernel launches, device memory, streams and events "
+             "of the CUDA runtime are supported, other libraries are not");
 }
 
 // Fills the slots through which the library would call what it lacks. It is linked for lazy
 // binding, so the slots are still unresolved, and writable.
 void stub_unresolved(void* library) {
   link_map* map = nullptr;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return;
+  if (dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return;
   const ElfW(Rela)* slots = nullptr;
   const ElfW(Sym)* symbols = nullptr;
   const char* strings = nullptr;
@@ -51,7 +52,7 @@ void stub_unresolved(void* library) {
     if (entry->d_tag == DT_PLTRELSZ) bytes = entry->d_un.d_val;
   }
   for (size_t i = 0; i < bytes / sizeof *slots; ++i) {
-    const ElfW(Sym)& symbol = symbols[ELF64_R_SYM(slots[i].r_info)];
+    const auto& symbol = symbols[ELF64_R_SYM(slots[i].r_info)];
     const char* name = strings + symbol.st_name;
     if (symbol.st_shndx != SHN_UNDEF || dlsym(library, name) || dlsym(RTLD_DEFAULT, name)) continue;
     if (names.size() == MAX_STUBS) return;
