@@ -12,8 +12,7 @@ namespace {
 
 // The compiler warns when one of these lacks a name of its enumeration.
 #define NAME(constant) \
-  case constant:       \
-    return #constant
+  case constant: return #constant
 
 const char* name(Space space) {
   switch (space) {
@@ -23,8 +22,7 @@ const char* name(Space space) {
     NAME(PARAM);
     NAME(CONST);
     NAME(GENERIC);
-    case SPACES:
-      break;
+    case SPACES: break;
   }
   return nullptr;
 }
@@ -93,8 +91,7 @@ const char* name(SpecialRegister which) {
     NAME(DYNAMIC_SMEM_SIZE);
     NAME(TOTAL_SMEM_SIZE);
     NAME(GRIDID);
-    case SPECIALS:
-      break;
+    case SPECIALS: break;
   }
   return nullptr;
 }
@@ -113,8 +110,8 @@ void enumeration(std::string& to, const std::string& group) {
 
 std::string described() {
   std::string text;
-#define FIELD(record, field)                                                             \
-  text += #record "." #field " " + std::to_string(offsetof(record, field)) + ' ' +        \
+#define FIELD(record, field)                                                       \
+  text += #record "." #field " " + std::to_string(offsetof(record, field)) + ' ' + \
           std::to_string(sizeof(record::field)) + '\n'
 #define RECORD(record) line(text, #record, sizeof(record))
 #define CONSTANT(group, constant) line(text, #group "." #constant, constant)

@@ -1,4 +1,5 @@
-// Programs as Python packs them (layout.cpp tells engine.py of the layouts), and how they become the engine's.
+// Programs as Python packs them (layout.cpp tells engine.py of the layouts), and how they become
+// the engine's.
 #pragma once
 
 #include "engine.hpp"
