@@ -1,8 +1,7 @@
 """Real submissions that declare what they must get, graded by the whole pipeline on the CPU.
 
 ``fixtures/correct``, ``fixtures/broken`` and ``fixtures/gpu`` (right, but only a GPU can run them)
-hold one submission per folder; its ``expect.yaml`` is an ``Expect`` (below). A finding's line is
-given by a marker: ``// BUG`` at the end of that line.
+hold one submission per folder; tests/support/corpus.py says how each declares what it must get.
 """
 
 from __future__ import annotations
@@ -13,52 +12,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import yaml
 from rich.console import Console
 
 from grader.compile.building import compile_submission
 from grader.grading.pipeline import Graded, grade
-from grader.model import Finding, Record, Result, Severity, Verdict
+from grader.model import Finding, Result, Severity, Verdict
 from grader.performance import sass
 from grader.report import terminal, text
 from grader.results import store
 from grader.submission.folder import load_submission
 from tests.support.bench import bench
-from tests.support.places import FIXTURES
-
-FOLDERS = sorted(path.parent for path in FIXTURES.glob("*/*/expect.yaml"))
-
-
-class ExpectedFinding(Record):
-    kind: str
-    says: str = ""  # part of the message
-    file: str = "sgemm.cu"
-    line: str | None = None  # a marker
-    lines: tuple[str, ...] = ()  # markers, any of which will do
-
-
-class ExpectedLog(Record):
-    """One line of the compiler's output, which must name a marked line of sgemm.cu."""
-
-    line: str
-    says: str
-
-
-class Expect(Record):
-    """A case or the whole must show each thing that is given; no other kind of error may show."""
-
-    verdict: Verdict
-    finding: ExpectedFinding | None = None
-    also: tuple[str, ...] = ()  # kinds of findings that follow from the same bug
-    message: str = ""  # part of the result's error or of a case's message
-    got: str | None = None  # what stands at the first mismatch, as printed
-    log: ExpectedLog | None = None
-    needs: str | None = None  # "cutlass"
-    known: str | None = None  # why the grader does not manage this yet
-
-
-def expectation(folder: Path) -> Expect:
-    return msgspec.convert(yaml.safe_load((folder / "expect.yaml").read_text()), Expect)
+from tests.support.corpus import ExpectedFinding, Fixture, fixtures
+from tests.support.places import ROOT
 
 
 def marked(file: Path, markers: tuple[str, ...]) -> set[int]:
@@ -72,8 +37,7 @@ def marked(file: Path, markers: tuple[str, ...]) -> set[int]:
 
 
 def check_finding(want: ExpectedFinding, findings: tuple[Finding, ...], folder: Path) -> None:
-    markers = want.lines or ((want.line,) if want.line else ())
-    lines = marked(folder / want.file, markers)
+    lines = marked(folder / want.file, want.markers)
     assert any(
         finding.kind == want.kind
         and want.says in finding.message
@@ -82,20 +46,20 @@ def check_finding(want: ExpectedFinding, findings: tuple[Finding, ...], folder: 
     ), f"no {want.kind} at {want.file}:{lines} that says {want.says!r} among {findings}"
 
 
-def check_result(result: Result, want: Expect, folder: Path) -> None:
-    assert result.verdict is want.verdict, (result.error, result.cases, result.findings)
+def check_result(result: Result, want: Fixture) -> None:
+    assert result.verdict is want.cpu.verdict, (result.error, result.cases, result.findings)
     if want.finding:
-        check_finding(want.finding, result.findings, folder)
+        check_finding(want.finding, result.findings, want.folder)
     allowed = {*want.also, want.finding.kind if want.finding else ""}
     unasked = [f for f in result.findings if f.severity is not Severity.NOTE]
     assert {f.kind for f in unasked} <= allowed, unasked
     messages = [result.error or "", *(case.message for case in result.cases)]
-    assert any(want.message in message for message in messages), messages
+    assert any(want.cpu.words in message for message in messages), messages
     if want.got:
         mismatches = [c.error.first_mismatch for c in result.cases if c.error]
         assert want.got in {m.got_text for m in mismatches if m}
     if want.log:
-        (line,) = marked(folder / "sgemm.cu", (want.log.line,))
+        (line,) = marked(want.folder / "sgemm.cu", (want.log.marker,))
         assert re.search(rf"sgemm\.cu\({line}\).*{re.escape(want.log.says)}", result.error or "")
 
 
@@ -135,37 +99,37 @@ def tensor_cores(folder: Path) -> tuple[Finding, ...]:
     return sass.find_tensor_cores(sass.disassemble(built.cubin, shared.toolchain, shared.sandbox))
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f"{f.parent.name}-{f.name}")
-def test_fixture(folder: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    want = expectation(folder)
-    if want.needs == "cutlass" and bench().toolchain.cutlass_include is None:
+@pytest.mark.parametrize(
+    "want", fixtures(), ids=lambda want: f"{want.folder.parent.name}-{want.folder.name}"
+)
+def test_fixture(want: Fixture, tmp_path: Path) -> None:
+    if want.needs_cutlass and bench().toolchain.cutlass_include is None:
         pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
-    if want.known:
-        request.applymarker(pytest.mark.xfail(reason=want.known, strict=True))
 
-    wrong = want.verdict is not Verdict.AC  # asked to explain, it must decline
+    wrong = want.cpu.verdict is not Verdict.AC  # asked to explain, it must decline
     graded = grade(
-        folder, msgspec.structs.replace(bench(), explain=wrong), lambda _stage, _detail: None
+        want.folder, msgspec.structs.replace(bench(), explain=wrong), lambda _stage, _detail: None
     )
 
-    check_result(graded.result, want, folder)
+    check_result(graded.result, want)
     if wrong:
         check_declined(graded)
-    if want.verdict is Verdict.AC:
-        assert tensor_cores(folder) == ()  # on a GPU the machine code decides, too
+    else:
+        # On a GPU the machine code decides, too.
+        assert tensor_cores(want.folder) == ()
     assert store.load(store.save(tmp_path, graded.result)) == graded.result
-    assert want.verdict.value in rendered(graded)
+    assert want.cpu.verdict.value in rendered(graded)
 
 
 def test_every_correct_fixture_expects_acceptance() -> None:
-    for folder in FOLDERS:
-        accepted = expectation(folder).verdict is Verdict.AC
-        assert accepted == (folder.parent.name == "correct"), folder
+    for want in fixtures():
+        accepted = want.cpu.verdict is Verdict.AC
+        assert accepted == (want.folder.parent.name == "correct"), want.folder
 
 
 @pytest.mark.parametrize("name", ["starter", "submissions/alice"])
 def test_samples_are_accepted(name: str) -> None:
-    result = grade(FIXTURES.parents[1] / name, bench(), lambda _stage, _detail: None).result
+    result = grade(ROOT / name, bench(), lambda _stage, _detail: None).result
 
     assert result.verdict is Verdict.AC
     assert [f for f in result.findings if f.severity is not Severity.NOTE] == []

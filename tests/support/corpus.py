@@ -1,14 +1,23 @@
-"""The corpus of cheats: what each submission under tests/cheats declares about itself.
+"""What each kernel under tests/cheats and tests/fixtures declares about itself.
 
-The first comment of its sgemm.cu says what it tries, then, each on lines of its own:
+The first comment of its sgemm.cu says what it is or tries, then, each starting a line of its own:
 
-    // Stopped by: what stands in its way
-    // Needs: bubblewrap (only where nothing else stops it)
+    // Tell the student: what a good message says
+    // Stopped by: what stands in a cheat's way
+    // Needs: bubblewrap (a cheat that nothing else stops), or cutlass
     // CPU: the verdict in the simulator, and words that the result must hold
     // GPU: the same on a GPU; "no gain": its score is at most that of honest work
+    // Finding: KIND in FILE at BUG or BUG2: part of its message
+    // Also: kinds of findings that follow from the same bug
+    // Got: what stands at the first mismatch, as printed
+    // Log: at BUG: part of the line of the compiler's output that names this line
 
-In sources ``@PLACE@`` stands for the folder that holds submissions and results, ``@GRADER@`` for
-the grader's package; ``lay_out`` fills them in.
+Only the kind of a finding is needed; without a file it is in sgemm.cu. ``// BUG`` marks a line by
+standing at its end. Every cheat has both verdicts; a fixture has a GPU's where
+tests/whole/test_gpu.py looks for it.
+
+In sources of cheats ``@PLACE@`` stands for the folder that holds submissions and results,
+``@GRADER@`` for the grader's package; ``lay_out`` fills them in.
 """
 
 from __future__ import annotations
@@ -18,9 +27,16 @@ from pathlib import Path
 
 import grader
 from grader.model import Record, Result, Verdict
-from tests.support.places import CHEATS
+from tests.support.places import CHEATS, FIXTURES
 
+_FIELDS = ("Tell the student", "Stopped by", "Needs", "CPU", "GPU", "Finding", "Also", "Got", "Log")
+_FIELD = re.compile(rf"({'|'.join(_FIELDS)}): (.+)")
 _EXPECTED = re.compile(r"(?P<verdict>[A-Z]{2,3})(?P<no_gain> no gain)?(?: (?P<words>.+))?")
+_FINDING = re.compile(
+    r"(?P<kind>[a-z-]+)(?: in (?P<file>\S+))?(?: at (?P<markers>BUG\d*(?: or BUG\d*)*))?"
+    r"(?:: (?P<says>.+))?"
+)
+_LOG = re.compile(r"at (?P<marker>BUG\d*): (?P<says>.+)")
 
 
 class Expected(Record):
@@ -43,41 +59,125 @@ class Cheat(Record):
     gpu: Expected
 
 
+class ExpectedFinding(Record):
+    kind: str
+    says: str  # part of the message
+    file: str
+    markers: tuple[str, ...]  # any of which will do
+
+
+class ExpectedLog(Record):
+    """One line of the compiler's output, which must name a marked line of sgemm.cu."""
+
+    marker: str
+    says: str
+
+
+class Fixture(Record):
+    """A case or the whole must show each thing that is given; no other kind of error may show."""
+
+    folder: Path
+    cpu: Expected
+    gpu: Expected | None
+    finding: ExpectedFinding | None
+    also: tuple[str, ...]
+    got: str | None
+    log: ExpectedLog | None
+    needs_cutlass: bool
+
+
 def cheats() -> tuple[Cheat, ...]:
     """All of them, by name. Raises ValueError, naming the file, when one does not say it all."""
-    return tuple(_read(folder) for folder in sorted(CHEATS.iterdir()) if folder.is_dir())
+    return tuple(_read_cheat(folder) for folder in sorted(CHEATS.iterdir()) if folder.is_dir())
 
 
-def _read(folder: Path) -> Cheat:
-    comment: list[str] = []
+def fixtures(kind: str = "*") -> tuple[Fixture, ...]:
+    """Those of one kind (correct, broken, gpu) or all, by name. Raises as ``cheats`` does."""
+    return tuple(_read_fixture(file.parent) for file in sorted(FIXTURES.glob(f"{kind}/*/sgemm.cu")))
+
+
+def _declared(folder: Path, *needed: str) -> dict[str, str]:
+    """The fields of the first comment; what stands before them is called "about"."""
+    found: dict[str, str] = {}
+    field = "about"
     for line in (folder / "sgemm.cu").read_text().splitlines():
         if not line.startswith("//"):
             break
-        comment.append(line[2:].strip())
-    text = " ".join(comment)
-    found = re.fullmatch(r"(.+?) Stopped by: (.+?)( Needs: bubblewrap)? CPU: (.+?) GPU: (.+)", text)
-    if not found:
-        raise ValueError(f"{folder}/sgemm.cu: expected what it tries, Stopped by, CPU and GPU")
-    tries, stopped_by, needs, cpu, gpu = found.groups()
+        text = line[2:].strip()
+        if match := _FIELD.fullmatch(text):
+            field, text = match.groups()
+            if field in found:
+                raise ValueError(f"{folder}/sgemm.cu: {field} stands there twice")
+            found[field] = text
+        else:
+            found[field] = f"{found[field]} {text}" if field in found else text
+    missing = [name for name in ("about", *needed) if name not in found]
+    if missing:
+        raise ValueError(f"{folder}/sgemm.cu: its first comment lacks {', '.join(missing)}")
+    return found
+
+
+def _read_cheat(folder: Path) -> Cheat:
+    declared = _declared(folder, "Stopped by", "CPU", "GPU")
     return Cheat(
         folder=folder,
-        tries=tries,
-        stopped_by=stopped_by,
-        needs_bubblewrap=needs is not None,
-        cpu=_expected(folder, cpu),
-        gpu=_expected(folder, gpu),
+        tries=declared["about"],
+        stopped_by=declared["Stopped by"],
+        needs_bubblewrap=_needs(folder, declared, "bubblewrap"),
+        cpu=_expected(folder, declared["CPU"]),
+        gpu=_expected(folder, declared["GPU"]),
     )
 
 
+def _read_fixture(folder: Path) -> Fixture:
+    declared = _declared(folder, "CPU")
+    finding = log = None
+    if text := declared.get("Finding"):
+        found = _match(folder, _FINDING, text, "a finding")
+        finding = ExpectedFinding(
+            kind=found["kind"],
+            says=found["says"] or "",
+            file=found["file"] or "sgemm.cu",
+            markers=tuple(found["markers"].split(" or ")) if found["markers"] else (),
+        )
+    if text := declared.get("Log"):
+        found = _match(folder, _LOG, text, "a line of the compiler's output")
+        log = ExpectedLog(marker=found["marker"], says=found["says"])
+    return Fixture(
+        folder=folder,
+        cpu=_expected(folder, declared["CPU"]),
+        gpu=_expected(folder, declared["GPU"]) if "GPU" in declared else None,
+        finding=finding,
+        also=tuple(declared["Also"].split(", ")) if "Also" in declared else (),
+        got=declared.get("Got"),
+        log=log,
+        needs_cutlass=_needs(folder, declared, "cutlass"),
+    )
+
+
+def _needs(folder: Path, declared: dict[str, str], what: str) -> bool:
+    needed = declared.get("Needs")
+    if needed not in (None, what):
+        raise ValueError(f"{folder}/sgemm.cu: Needs: {needed}, expected {what}")
+    return needed is not None
+
+
 def _expected(folder: Path, text: str) -> Expected:
-    found = _EXPECTED.fullmatch(text)
-    if not found or found["verdict"] not in Verdict.__members__:
-        raise ValueError(f"{folder}/sgemm.cu: {text!r} is no verdict with words")
+    found = _match(folder, _EXPECTED, text, "a verdict with words")
+    if found["verdict"] not in Verdict.__members__:
+        raise ValueError(f"{folder}/sgemm.cu: {found['verdict']} is no verdict")
     return Expected(
         verdict=Verdict[found["verdict"]],
         words=found["words"] or "",
         no_gain=found["no_gain"] is not None,
     )
+
+
+def _match(folder: Path, pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
+    found = pattern.fullmatch(text)
+    if not found:
+        raise ValueError(f"{folder}/sgemm.cu: {text!r} is not {what}")
+    return found
 
 
 def lay_out(cheat: Cheat, place: Path) -> Path:

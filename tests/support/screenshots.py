@@ -22,7 +22,8 @@ from tests.support.places import ALICE, BROKEN, CORRECT, ROOT
 
 NAMES = {"missing_second_sync": "bob", "edge_not_written": "carol", "compile_error": "dave"}
 IMAGES = ROOT / "docs" / "images"
-_MARKS = re.compile(r" *// BUG\d*")  # where the tests expect a finding
+# Where the tests expect a finding, and what they expect.
+_MARKS = re.compile(r" *// BUG\d*|^// (CPU|GPU|Finding|Also|Log): .*\n", re.MULTILINE)
 TWIN = Work(
     student="bob", files={"sgemm.cu": (ROOT / "tests" / "course" / "disguised.cu").read_text()}
 )

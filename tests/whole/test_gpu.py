@@ -24,8 +24,8 @@ from grader.record.recording import target_for
 from grader.report.text import score_block
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_toolchain
-from tests.support.corpus import Cheat, cheats
-from tests.support.places import BROKEN, CHEATS, CORRECT, FIXTURES, HONEST, ROOT
+from tests.support.corpus import Cheat, Fixture, cheats, fixtures
+from tests.support.places import CHEATS, HONEST, ROOT
 
 pytestmark = [
     pytest.mark.gpu,
@@ -75,43 +75,30 @@ def test_a_good_kernel_is_measured_and_scored() -> None:
     assert 5 < result.score.total < 100
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("split_k_atomic", "split_k_workspace", "constant_parameters", "dynamic_shared"),
-        *("pointers_in_a_packed_struct", "pointers_in_a_struct", "pointers_in_constants"),
-        *("pointers_before_the_start", "pointers_past_the_end", "pointers_into_the_middle"),
-        *("pointers_to_symbols", "two_workspaces", "variables_of_one_name"),
-    ],
-)
-def test_plans_are_replayed_at_their_own_addresses(name: str) -> None:
-    result = graded(CORRECT / name)
+def on_a_gpu(kind: str) -> pytest.MarkDecorator:
+    """The fixtures of this kind that declare a verdict on a GPU."""
+    chosen = [each for each in fixtures(kind) if each.gpu]
+    return pytest.mark.parametrize("want", chosen, ids=lambda want: want.folder.name)
+
+
+@on_a_gpu("correct")
+def test_plans_are_replayed_at_their_own_addresses(want: Fixture) -> None:
+    result = graded(want.folder)
     assert result.verdict is Verdict.AC, result.cases
     assert "relocated" not in findings(result), result.findings
 
 
-@pytest.mark.parametrize("name", ["in_kernel_malloc", "function_pointers", "virtual_functions"])
-def test_what_only_a_gpu_can_run(name: str) -> None:
-    assert graded(FIXTURES / "gpu" / name).verdict is Verdict.AC
+@on_a_gpu("gpu")
+def test_what_only_a_gpu_can_run(want: Fixture) -> None:
+    assert graded(want.folder).verdict is Verdict.AC
 
 
-@pytest.mark.parametrize(
-    ("folder", "verdict", "kind"),
-    [
-        (BROKEN / "grid_not_divided", Verdict.RE, "out-of-bounds"),
-        (BROKEN / "writes_input", Verdict.WA, "input-modified"),
-        (BROKEN / "half_precision", Verdict.WA, None),
-        (BROKEN / "reads_c", Verdict.WA, "uninitialized-read"),
-        (BROKEN / "tf32_mma", Verdict.RF, "tensor-core"),
-        (BROKEN / "endless_loop", Verdict.TLE, "endless-loop"),
-        (BROKEN / "null_pointer", Verdict.RE, "out-of-bounds"),
-    ],
-    ids=lambda value: value.name if isinstance(value, Path) else None,
-)
-def test_what_is_wrong_is_caught(folder: Path, verdict: Verdict, kind: str | None) -> None:
-    result = graded(folder)
-    assert result.verdict is verdict, result.cases
-    assert kind is None or kind in findings(result), result.findings
+@on_a_gpu("broken")
+def test_what_is_wrong_is_caught(want: Fixture) -> None:
+    assert want.gpu is not None
+    result = graded(want.folder)
+    assert result.verdict is want.gpu.verdict, result.cases
+    assert not want.gpu.words or want.gpu.words in findings(result), result.findings
     assert result.score is None or result.score.total == 0
 
 
