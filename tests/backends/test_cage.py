@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import ptxsim
 from grader.backends.process import Cage, WorkerProcess, for_a_gpu
 from grader.backends.simulator.device import CpuDevice
 from grader.backends.simulator.engine_library import engine_library
@@ -84,9 +85,10 @@ def test_a_worker_has_no_environment_and_no_way_out(
 
 
 def assert_only_what_is_needed(inside: Path, engine: Path) -> None:
-    """Python, the grader's package and the engine, and none of it can be written."""
+    """Python, the grader's packages and the engine, and none of it can be written."""
     package = Path(explaining.__file__).parents[1]
-    own = {*map(Path, (sys.prefix, sys.base_prefix)), package, engine}
+    simulator = Path(ptxsim.__file__).parent
+    own = {*map(Path, (sys.prefix, sys.base_prefix)), package, simulator, engine}
     own |= {place.resolve() for place in own}
     for line in (inside / "mountinfo").read_text().splitlines():
         words = line.split()
