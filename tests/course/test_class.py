@@ -324,8 +324,10 @@ def test_a_fault_of_the_machine_ends_in_3(place: Path) -> None:
     assert "the grader failed for bob" in done.stderr
 
 
-def test_killed_and_resumed_it_ends_like_an_undisturbed_run(place: Path) -> None:
-    texts = {f"s{i:02d}": (STARTER, WRONG, "int x = ;", STARTER)[i % 4] for i in range(40)}
+@pytest.mark.parametrize("students", [12, pytest.param(40, marks=pytest.mark.slow)])
+def test_killed_and_resumed_it_ends_like_an_undisturbed_run(students: int, place: Path) -> None:
+    kernels = (STARTER, WRONG, "int x = ;", STARTER)
+    texts = {f"s{i:02d}": kernels[i % 4] for i in range(students)}
     class_of(place / "c", texts)
     (place / "lab.yaml").write_text(LAB)
     options = ("c", "--lab", "lab.yaml", "--jobs", "2")
