@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import ptxsim
 from grader.backends.process import Cage, WorkerProcess, for_a_gpu
 from grader.backends.simulator.device import CpuDevice
 from grader.backends.simulator.engine_library import engine_library
@@ -87,7 +86,7 @@ def test_a_worker_has_no_environment_and_no_way_out(
 def assert_only_what_is_needed(inside: Path, engine: Path) -> None:
     """Python, the grader's packages and the engine, and none of it can be written."""
     package = Path(explaining.__file__).parents[1]
-    simulator = Path(ptxsim.__file__).parent
+    simulator = package.with_name("ptxsim")
     own = {*map(Path, (sys.prefix, sys.base_prefix)), package, simulator, engine}
     own |= {place.resolve() for place in own}
     for line in (inside / "mountinfo").read_text().splitlines():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from grader.backends import gpu
 from grader.model import Mnk
 from grader.problems.inputs import (
     KEY_BYTES,
@@ -16,9 +19,8 @@ from grader.problems.inputs import (
     values,
 )
 from tests.support import kernels
-from tests.support.places import ROOT
 
-CHECKS = ROOT / "grader" / "backends" / "gpu" / "checks.cu"
+CHECKS = Path(gpu.__file__).parent / "checks.cu"
 KEY = bytes(range(KEY_BYTES))
 MANY = 1 << 18
 
