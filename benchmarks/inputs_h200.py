@@ -1,8 +1,8 @@
 """What unpredictable inputs cost, and what the cheats against them come to, on a GPU.
 
-`python -m benchmarks.inputs_h200 [cheats] [costs] [noise]`: cheats graded as tests/test_gpu.py
-does; then the parts of a repetition, the noise of honest kernels as the search for two speeds sees
-it, and how long launches take that are verified but not timed.
+`python -m benchmarks.inputs_h200 [cheats] [costs] [noise]`: cheats graded as
+tests/whole/test_gpu.py does; then the parts of a repetition, the noise of honest kernels as the
+search for two speeds sees it, and how long launches take that are verified but not timed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
-from tests.corpus import HONEST, Cheat, cheats
+from tests.support.corpus import HONEST, Cheat, cheats
 
 FAMILIES = (
     *("searches_in_the_warm_up", "searches_in_a_small_size", "fast_in_the_first_run"),
@@ -52,7 +52,7 @@ SIZES = (256, 512, 1024, 2048, 3072, 4096, 8192)
 
 
 def quick(default: Lab, runs: int) -> Lab:
-    """As tests/test_gpu.py grades cheats: six sizes to verify, one to time."""
+    """As tests/whole/test_gpu.py grades cheats: six sizes to verify, one to time."""
     case = Case(id="performance-0", size=Mnk(m=1024, n=1024, k=1024))
     return msgspec.structs.replace(
         default,

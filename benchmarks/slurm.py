@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.machine import machine
 from grader.toolchain.native import cache_folder
-from tests.slurm.cluster import Cluster
+from tests.support.cluster import Cluster
 
 ROOT = Path(__file__).parents[1]
 COUNT, CHUNK, AT_ONCE = 500, 25, 2

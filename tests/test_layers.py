@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,3 +80,28 @@ def test_only_the_gpu_device_imports_cupy() -> None:
         }
         if names & {"cupy", "cupy_backends"}:
             assert path.parent == PACKAGE / "backends" / "gpu"
+
+
+def test_every_room_has_its_tests() -> None:
+    tests = PACKAGE.parent / "tests"
+    rooms = set(ORDER) - {"errors"}
+    assert {path.parent.name for path in tests.glob("*/test_*.py")} == rooms | {"whole"}
+
+
+def test_no_test_module_imports_another() -> None:
+    """What several of them need is in tests/support or in a conftest.py."""
+    for path in (PACKAGE.parent / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+                mine = names[0] == "tests"
+                assert not mine or not any(name.startswith("test_") for name in names), path
+
+
+def test_no_file_name_has_a_space() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=PACKAGE.parent, capture_output=True, text=True
+    )
+    if listed.returncode:
+        pytest.skip("no checkout")
+    assert [name for name in listed.stdout.split("\0") if " " in name] == []

@@ -7,9 +7,9 @@ Volta (193) and Turing (188; both Jia et al., "Dissecting the NVidia Turing T4 G
 Microbenchmarking", 2019), of the L2 (200) and DRAM (290) for Ampere (Abdelkhalik et al.,
 "Demystifying the Nvidia Ampere Architecture through Microbenchmarking and Instruction-level
 Analysis", 2022); Hopper's were measured on an H200 (2026-11-21, ``python -m
-benchmarks.latencies_h200``: 253 and 512 with reading the clock). Per GPU: multiprocessors, boost
-clock and DRAM bandwidth as NVIDIA publishes them (see ``_GPUS``). FP32 peaks are computed:
-multiprocessors × lanes × 2 × clock.
+benchmarks.calibration.latencies_h200``: 253 and 512 with reading the clock). Per GPU:
+multiprocessors, boost clock and DRAM bandwidth as NVIDIA publishes them (see ``_GPUS``). FP32
+peaks are computed: multiprocessors × lanes × 2 × clock.
 """
 
 from __future__ import annotations

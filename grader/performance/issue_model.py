@@ -34,8 +34,8 @@ from grader.toolchain.native import Native
 
 _FLAGS = ("-std=c++20", "-O2", "-fvisibility=default")
 _SECTOR_CYCLES = 0.5  # 64 bytes from the L2 reach a multiprocessor in a cycle
-# H200, 2026-11-21, python -m benchmarks.latencies_h200: the warps of a scheduler load 32 times 4 or
-# 8 bytes every 4.1 cycles; w warps pass a barrier every 12 + 2·w.
+# H200, 2026-11-21, python -m benchmarks.calibration.latencies_h200: the warps of a
+# scheduler load 32 times 4 or 8 bytes every 4.1 cycles; w warps pass a barrier every 12 + 2·w.
 _ACCESS_CYCLES = 4
 _ARRIVAL_CYCLES, _RELEASE_CYCLES = 2, 12
 _WARM, _ROUNDS = 8, 40

@@ -17,7 +17,7 @@ from ptxsim.sampling import LaunchSample
 
 _SECTOR = 32  # bytes
 # A load of 16 bytes a lane in two wavefronts takes 26 cycles on an H200, where 4 bytes take 23:
-# 2026-11-21, python -m benchmarks.latencies_h200.
+# 2026-11-21, python -m benchmarks.calibration.latencies_h200.
 _WIDE_CYCLES = 2
 
 

@@ -14,7 +14,8 @@ from grader.model import Record, Waiting
 from grader.performance.issue_model import Replayed, Why, replay
 from grader.performance.loop_steps import MainLoop
 
-_FETCHED = 2  # sectors: DRAM gives 64 bytes at a time (H200, benchmarks/latencies_h200.py)
+# Sectors: DRAM gives 64 bytes at a time (H200, benchmarks/calibration/latencies_h200.py).
+_FETCHED = 2
 
 
 class Wave(Record):

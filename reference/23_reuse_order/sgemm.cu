@@ -5,7 +5,7 @@
 //           Another map of the lanes. K blocks of 24, the main loop's body half of one. All this
 //           is in reuse_order.cuh, pack.cuh and the Shape that the host names.
 // Why:      registers lie in two banks, even and odd; an FFMA has three sources, and a bank gives
-//           one register per cycle (benchmarks/register_banks.py). ptxas keeps much of the source's
+//           one register per cycle (benchmarks/calibration/register_banks.py). ptxas keeps much of the source's
 //           order and marks the factor that stays with .reuse: it is not read again. The other
 //           factor and the sum should lie in different banks. Both come and go in aligned quads;
 //           with the rows of A swapped in pairs, a value of A and its sum always do. What is left,

@@ -11,9 +11,10 @@ from grader.errors import Rejected
 from grader.model import Mnk
 from grader.record.recording import record_plans
 from grader.submission.folder import load_submission
-from tests import test_fixtures
-from tests.explained import built
 from tests.fuzz.cases import SEEDS
+from tests.support.bench import bench
+from tests.support.explained import built
+from tests.support.places import CHEATS, CORRECT
 
 _HERE = Path(__file__).parent
 _SIZE = Mnk(m=5, n=7, k=3)
@@ -21,7 +22,7 @@ _MOST_BYTES = 14_000  # of one PTX text; mutations of a long one rarely meet any
 _FOLDERS = (
     _HERE / "features",
     *(
-        _HERE.parent / "fixtures" / "correct" / name
+        CORRECT / name
         for name in (
             *(
                 "atomic_cas_loop",
@@ -36,24 +37,21 @@ _FOLDERS = (
             *("mutex", "single_thread", "naive", "tiled_template", "work_queue"),
         )
     ),
-    *(
-        _HERE.parent / "cheats" / name
-        for name in ("mma_fp16", "mma_bf16", "tf32_rounding", "traps")
-    ),
+    *(CHEATS / name for name in ("mma_fp16", "mma_bf16", "tf32_rounding", "traps")),
 )
 
 
 def main() -> None:
     SEEDS.mkdir(exist_ok=True)
-    bench = test_fixtures.bench()
+    shared = bench()
     for folder in _FOLDERS:
         build = built(folder, "sm_90")
         plan = record_plans(
             build,
             load_submission(folder),
             [_SIZE],
-            bench.toolchain,
-            bench.sandbox,
+            shared.toolchain,
+            shared.sandbox,
             record_s=10,
             memory_mb=4096,
         )[0]

@@ -116,7 +116,8 @@ def bank_conflicts(code: Sequence[Instruction], arch: str) -> int:
 
     Each bank delivers one register of a warp per cycle. Where an FFMA takes two cycles, only one
     that needs three registers of one bank waits, for a cycle. Where it takes one, it is issued when
-    neither bank lags behind by more than one register (as ``benchmarks/register_banks.py`` saw).
+    neither bank lags behind by more than one register
+    (as ``benchmarks/calibration/register_banks.py`` saw).
     """
     reads = ffma_reads(code)
     if arch in _HALF_RATE:

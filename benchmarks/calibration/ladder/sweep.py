@@ -1,0 +1,96 @@
+"""Time many variants of a rung in one short run on a GPU.
+
+    python -m benchmarks.calibration.ladder.sweep RUNG VARIANTS --sizes 512,1024,4096 [--repeats 7]
+
+VARIANTS is a file as in ``variants.py``. All are compiled and recorded at once, then every size's
+variants are timed as the judge times, alternating with cuBLAS's fastest, on fresh inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+
+from benchmarks.calibration.ladder.variants import parse
+from benchmarks.judge_h200 import Kernel
+from grader.backends.gpu.bench import SharedBench
+from grader.backends.probe import first_gpu_arch
+from grader.errors import GraderError
+from grader.grading.pipeline import Bench
+from grader.labs.lab import load_lab
+from grader.sandbox.running import Sandbox
+from grader.toolchain.discovery import find_toolchain
+
+
+def measure(bench: SharedBench, kernel: Kernel, n: int, repeats: int) -> str:
+    """Microseconds, TFLOPS and the ratio to cuBLAS's fastest; or what is wrong with the product."""
+    if n not in kernel.plans:
+        return "was not recorded"
+    case = kernel.case(bench, n)
+    name, baseline = case.baseline("best")
+    keys = case.fresh()
+    case.launch()
+    case.reference()
+    outcome = case.check(keys, 0.0)
+    if outcome.findings or outcome.error is None or outcome.error.wrong:
+        return f"WRONG: {outcome.message} {outcome.findings}"
+    mine, theirs = [], []
+    for turn in range(repeats):
+        case.fresh()
+        order = [(mine, case.launch), (theirs, baseline)]
+        for times, launch in order if turn % 2 else reversed(order):
+            times.append(bench.time(launch))
+    ms, ratio = statistics.median(mine), statistics.median(theirs) / statistics.median(mine)
+    tflops = 2e-9 * n**3 / ms
+    return f"{1e3 * ms:9.1f} us {tflops:6.2f} TFLOPS  {ratio:.3f} of {name}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rung", type=Path)
+    parser.add_argument("variants", type=Path)
+    parser.add_argument("--sizes", required=True)
+    parser.add_argument("--repeats", type=int, default=7)
+    arguments = parser.parse_args()
+    arch = first_gpu_arch()
+    if arch is None:
+        raise SystemExit("no NVIDIA GPU here")
+    tools = Bench(
+        lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), gpu_arch=arch
+    )
+    sizes = tuple(int(size) for size in arguments.sizes.split(","))
+    variants = list(parse(arguments.variants.read_text()))
+
+    def made(folder: Path) -> Kernel | str:
+        try:
+            return Kernel(folder, tools, sizes)
+        except GraderError as error:
+            return str(error)
+
+    # Everything that starts processes comes before CUDA is touched: a context does not fork.
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor() as pool:
+        folders = [variant.write(arguments.rung, Path(scratch)) for variant in variants]
+        kernels = list(pool.map(made, folders))
+    bench = SharedBench()
+    print(
+        f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}, {arguments.rung}", flush=True
+    )
+    with bench.stream:
+        for n in sizes:
+            for variant, kernel in zip(variants, kernels, strict=True):
+                if variant.sizes and n not in variant.sizes:
+                    continue
+                line = (
+                    kernel
+                    if isinstance(kernel, str)
+                    else measure(bench, kernel, n, arguments.repeats)
+                )
+                print(f"{n:6} {variant.name:16} {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

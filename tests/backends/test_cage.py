@@ -1,0 +1,288 @@
+"""The processes that interpret what students wrote: what they can reach, and what is believed."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import grader
+import ptxsim
+from grader.backends.process import Cage, WorkerProcess, for_a_gpu
+from grader.backends.simulator import simulation_worker
+from grader.backends.simulator.device import CpuDevice
+from grader.backends.simulator.engine_library import engine_library
+from grader.errors import MachineError
+from grader.labs.lab import load_lab
+from grader.model import Build, Launch, Verdict
+from grader.sandbox import bubblewrap
+from grader.sandbox.running import Limits, Sandbox
+from grader.toolchain.native import cache_folder
+from tests.support.kernels import compiled
+from tests.support.simulating import lab, misbehaving, planned, run
+
+LIMITS = load_lab().limits
+needs_bubblewrap = pytest.mark.skipif(
+    bubblewrap.working() is None, reason="bubblewrap does not work here"
+)
+MODES = [pytest.param("require", marks=needs_bubblewrap), "off"]
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/proc", "/dev")
+
+
+def innermost(session: int, filters: int) -> Path:
+    """/proc of the interpreter in a session, once it has given up what it does not need."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if os.getsid(int(folder.name)) != session:
+                    continue
+                is_python = b"python" in (folder / "cmdline").read_bytes().split(b"\0")[0]
+                if is_python and status(folder).get("Seccomp_filters") == str(filters):
+                    return folder
+            except OSError:  # ended meanwhile
+                continue
+        time.sleep(0.02)
+    raise AssertionError("it never locked itself down")
+
+
+def status(folder: Path) -> dict[str, str]:
+    lines = (folder / "status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def environment(folder: Path) -> dict[str, str]:
+    entries = (folder / "environ").read_bytes().decode().split("\0")
+    return dict(entry.split("=", 1) for entry in entries if entry)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_worker_has_no_environment_and_no_way_out(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_SECRET", "x")
+    sandbox, engine = Sandbox.open(mode), engine_library().compiled()  # type: ignore[arg-type]
+    cage = Cage(sandbox=sandbox, limits=Limits(cpu_s=60), readable=(engine,))
+    with WorkerProcess(
+        (sys.executable, "-m", simulation_worker.__name__, str(engine)), cage
+    ) as worker:
+        inside = innermost(worker.pid, filters=2 if mode == "require" else 1)
+        seen = status(inside)
+        assert (seen["Seccomp"], seen["NoNewPrivs"]) == ("2", "1")
+        assert set(environment(inside)) <= {"PATH", "LANG", "OPENBLAS_NUM_THREADS", "PWD"}
+        assert (inside / "stat").read_text().rpartition(")")[2].split()[4] == "0"  # no terminal
+        if mode == "require":
+            assert int(seen["CapEff"], 16) == 0
+            assert (inside / "ns/net").readlink() != Path("/proc/self/ns/net").readlink()
+            assert_only_what_is_needed(inside, engine)
+
+
+def assert_only_what_is_needed(inside: Path, engine: Path) -> None:
+    """Python, the grader's packages and the engine, and none of it can be written."""
+    package = Path(grader.__file__).parent
+    simulator = Path(ptxsim.__file__).parent
+    own = {*map(Path, (sys.prefix, sys.base_prefix)), package, simulator, engine}
+    own |= {place.resolve() for place in own}
+    for line in (inside / "mountinfo").read_text().splitlines():
+        words = line.split()
+        where, options = Path(words[4]), words[5].split(",")
+        if where in (Path("/"), Path("/tmp")) or str(where).startswith(SYSTEM):
+            continue
+        assert where in own, line
+        assert "ro" in options, line
+    assert not (inside / "root").joinpath(*cache_folder().parts[1:], "builds").exists()
+    assert not (inside / "root").joinpath(*package.parts[1:]).with_name("submissions").exists()
+
+
+PROBE = """
+import ctypes, errno, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def tried(name, act):
+    try:
+        print(name, "open", act())
+    except OSError as error:
+        print(name, errno.errorcode[error.errno])
+def called(name, *arguments):
+    if getattr(libc, name)(*arguments) < 0:
+        raise OSError(ctypes.get_errno(), name)
+def probe():
+    tried("passwd", lambda: open("/etc/passwd").read())
+    tried("environ", lambda: open("/proc/self/environ").read())
+    tried("parent", lambda: open(f"/proc/{os.getppid()}/environ").read())
+    tried("maps", lambda: open("/proc/self/maps").read())
+    tried("list", lambda: os.listdir("/"))
+    tried("write", lambda: open("/tmp/x", "w"))
+    tried("terminal", lambda: open("/dev/tty"))
+    tried("fork", os.fork)
+    tried("exec", lambda: os.execv("/bin/true", ["true"]))
+    tried("socket", socket.socket)
+    tried("unix", lambda: socket.socket(socket.AF_UNIX))
+    tried("kill", lambda: os.kill(os.getppid(), 9))
+    tried("limits", lambda: called("setrlimit", 7, (ctypes.c_ulong * 2)(9, 9)))
+    tried("memory", lambda: called("process_vm_readv", os.getppid(), None, 0, None, 0, 0))
+    tried("ptrace", lambda: called("ptrace", 16, os.getppid(), 0, 0))
+    tried("code", lambda: called("mprotect", id(probe) & ~4095, 4096, 7))
+    tried("namespace", lambda: called("unshare", 0x10000000))
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_code_in_the_worker_can_do_nothing_but_compute(mode: str, build: Build) -> None:
+    """As if a program had taken over the interpreter."""
+    script = misbehaving("say(); right(size, a, b, c)")
+    program = script[2].replace("worker.main(", f"{PROBE}\nimport io\n{SAY}\nworker.main(")
+    program = program.replace('0.25, "hello"', "0.25, said.getvalue()")
+    (outcome,) = run((*script[:2], program), build, [planned(0)], mode=mode)
+    lines = dict(line.split(" ", 1) for line in outcome.printed.splitlines())
+    assert len(lines) == 17
+    assert set(lines.values()) == {"EPERM"}, lines
+    assert outcome.error is not None and outcome.error.wrong == 0
+
+
+SAY = """
+import builtins, contextlib
+said = io.StringIO()
+def say():
+    with contextlib.redirect_stdout(said):
+        probe()
+"""
+
+
+def test_a_worker_that_floods_its_pipe_is_given_up(build: Build) -> None:
+    command = (sys.executable, "-c", "import os\nwhile True: os.write(1, b'x' * 65536)")
+    with pytest.raises(MachineError, match="answered with more than 64 MB"):
+        run(command, build, [planned(0)])
+
+
+def test_a_worker_that_floods_its_log_is_ended_by_the_system(build: Build) -> None:
+    command = (sys.executable, "-c", "import os\nwhile True: os.write(2, b'x' * 65536)")
+    with pytest.raises(MachineError, match="ended unexpectedly"):
+        run(command, build, [planned(0)])
+
+
+def forging(body: str) -> Sequence[str]:
+    """A worker that answers the job with whatever ``body`` writes."""
+    program = misbehaving(f"os.write(stream, {body})")[2]
+    keep = "stream = os.dup(1)\nworker.main("
+    return (sys.executable, "-c", program.replace("worker.main(", keep))
+
+
+OUTCOME = (
+    '{"type":"finished","outcome":{"id":"%s","size":[5,7,3],"refused":%s,"message":"",'
+    '"stopped":%s,"seconds":%s,"error":null,"findings":[],"lines":[],"printed":""}}\n'
+)
+FORGED = {
+    "another case": ("cpu-7", "null", "null", "0"),
+    "a verdict of the judge's": ("cpu-0", '"AC"', "null", "0"),
+    "an unknown end": ("cpu-0", "null", '"well"', "0"),
+    "not a number": ("cpu-0", "null", "null", "NaN"),
+    "no finite number": ("cpu-0", "null", "null", "1e999"),
+}
+
+
+@pytest.mark.parametrize("values", FORGED.values(), ids=FORGED.keys())
+def test_what_a_worker_may_not_say_is_not_believed(values: tuple[str, ...], build: Build) -> None:
+    with pytest.raises(MachineError, match="the simulator's answer cannot be read"):
+        run(forging(repr((OUTCOME % values).encode())), build, [planned(0)])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"declared","interface":{"entries":{"' + b"k" * 100_000 + b'":{}}}}\n',
+        b'{"type":"declared","interface":{"entries":{},"symbols":{"s":{"space":"global","size":'
+        + b"9" * 40
+        + b"}}}}\n",
+        b'{"type":"done"}\n',
+        b"\xff\xfe\n",
+    ],
+)
+def test_an_answer_out_of_all_bounds_is_not_believed(line: bytes, build: Build) -> None:
+    program = f"import os\nos.write(1, {line!r})\nos.read(0, 1)\nimport time\ntime.sleep(9)"
+    with pytest.raises(MachineError, match="the simulator's answer cannot be read"):
+        run((sys.executable, "-c", program), build, [planned(0)])
+
+
+def test_last_words_hold_no_address_and_no_folder(build: Build) -> None:
+    words = "free(): 0x7f00deadbeef in /home/grader/secret/lib.so\\x1b[1m"
+    program = f"import os\nos.read(0, 1)\nos.write(2, b'{words}')\nos._exit(3)"
+    with pytest.raises(MachineError) as caught:
+        run((sys.executable, "-c", program), build, [planned(0)])
+    assert str(caught.value).endswith(": free(): 0x… in lib.so?[1m")
+
+
+def test_a_worker_that_does_not_listen_holds_nobody_up(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grader.backends.simulator.device._READ_SECONDS", 0.3)
+    build.ptx.write_text("x" * (1 << 22))
+    with pytest.raises(MachineError, match="no answer within"):
+        run((sys.executable, "-c", "import time; time.sleep(60)"), build, [planned(0)])
+
+
+def test_what_a_gpus_driver_needs_is_all_that_its_worker_gets() -> None:
+    kept = {
+        "PATH": "/bin",
+        "HOME": "/h",
+        "CUDA_VISIBLE_DEVICES": "0",
+        "NVIDIA_VISIBLE_DEVICES": "0",
+    }
+    secret = {"A_SECRET": "x", "SLURM_JWT": "x", "AWS_SECRET_ACCESS_KEY": "x", "MY_PATH": "x"}
+    assert for_a_gpu({**kept, **secret}) == kept
+
+
+GREEDY = """\
+__global__ void greedy(int* C) {
+  volatile int own[(1 << 17) - 256];
+  for (int i = 0; i < 64; ++i) own[i * 1021] = i;
+  C[0] = own[threadIdx.x];
+}
+"""
+
+
+def test_an_engine_without_memory_ends_the_case_and_not_the_process(build: Build) -> None:
+    """A block of 1024 threads, each with half a megabyte of its own."""
+    ptx, folder = compiled(GREEDY)
+    build.ptx.write_text(ptx)
+    case = planned(0)
+    kernel = re.search(r"\.entry\s+(\w+)", ptx)
+    assert kernel
+    launch = Launch(
+        kernel=kernel[1],
+        grid=(1, 1, 1),
+        block=(1024, 1, 1),
+        shared_bytes=0,
+        params=struct.pack("<Q", case.plan.allocations[2].address),
+        pointers=(),
+    )
+    greedy = msgspec.structs.replace(
+        case, plan=msgspec.structs.replace(case.plan, operations=(launch,))
+    )
+    chosen = msgspec.structs.replace(load_lab(), limits=lab(memory_mb=700, simulate_s=60).limits)
+    with CpuDevice(Sandbox.open(), chosen.limits) as device:
+        (outcome,) = device.run(build, str(folder), [greedy], chosen, lambda _stage, _detail: None)
+    assert outcome.refused is Verdict.RE
+    assert "more memory than the lab's 700 MB" in outcome.message
+
+
+def test_what_is_read_is_what_is_declared(build: Build) -> None:
+    build.ptx.write_text(
+        ".version 9.0\n.target sm_80\n.address_size 64\n"
+        ".global .align 4 .b8 table[64];\n.const .align 8 .u64 where;\n"
+        ".visible .entry k(.param .u64 a, .param .u32 n)\n.maxntid 64, 1, 1\n{\nret;\n}\n"
+    )
+    with CpuDevice(Sandbox.open(), LIMITS) as device:
+        declared = device.read(build, "/", lambda _stage, _detail: None)
+    assert {n: (s.space, s.size) for n, s in declared.symbols.items()} == {
+        "table": ("global", 64),
+        "where": ("const", 8),
+    }
+    (entry,) = declared.entries.values()
+    assert (entry.size, entry.max_threads) == (12, 64)

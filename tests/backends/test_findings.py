@@ -1,0 +1,91 @@
+"""Kinds of findings: the enums hold exactly what is made, and documents keep their words."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from grader.backends.simulator.wording import sentence
+from grader.model import Kind
+from grader.results import store
+from ptxsim import records as simulator
+from ptxsim.findings import events
+from ptxsim.records import Access, Accessed, Event, Finding, Place, Severity
+from tests.support.results import RACE, make_result
+
+ROOT = Path(__file__).parents[2]
+THREAD = (1, 0, 0)
+
+
+def named(files: Iterable[Path]) -> set[str]:
+    """Members of an enum ``Kind`` that the code of these files names."""
+    return {
+        node.attr
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "Kind"
+    }
+
+
+def test_every_kind_of_the_simulator_is_made_somewhere() -> None:
+    assert named((ROOT / "ptxsim").rglob("*.py")) == set(simulator.Kind.__members__)
+    assert set(events._KINDS) == set(Event)
+
+
+def test_every_kind_of_the_grader_is_made_somewhere() -> None:
+    judging = set((ROOT / "grader" / "judging").rglob("*.py"))
+    others = (
+        set((ROOT / "grader").rglob("*.py")) - judging - {ROOT / "grader" / "model" / "finding.py"}
+    )
+    own = set(Kind.__members__) - set(simulator.Kind.__members__)
+    assert own <= named(others)
+    assert {kind.value for kind in simulator.Kind} == {
+        kind.value for name, kind in Kind.__members__.items() if name not in own
+    }
+
+
+def test_events_are_numbered_as_in_the_engine() -> None:
+    text = (ROOT / "ptxsim" / "engine" / "engine.hpp").read_text()
+    (body,) = re.findall(r"enum EventKind : u32 \{(.*?)\}", text, re.DOTALL)
+    assert re.findall(r"\w+", body) == [event.name for event in Event]
+
+
+@pytest.mark.parametrize("event", Event)
+def test_every_event_has_a_sentence(event: Event) -> None:
+    found = Finding(
+        kind=events._KINDS[event],
+        severity=Severity.ERROR,
+        place=None,
+        event=event,
+        here=Place(file="sgemm.cu", line=12),
+        there=Place(file="tile.cuh", line=3),
+        block=(0, 0, 0),
+        thread=THREAD,
+        other_block=(0, 0, 0),
+        other_thread=(2, 0, 0),
+        access=Access(
+            space="shared",
+            address=132,
+            size=4,
+            write=True,
+            accessed=Accessed(name="tile", start=0, size=128),
+        ),
+    )
+    said = sentence(found)
+    assert "thread (1,0,0)" in said or "block (0,0,0)" in said
+    assert "line 12" in said or "tile[33]" in said
+
+
+def test_documents_hold_the_words_that_they_always_held(tmp_path: Path) -> None:
+    path = store.save(tmp_path, make_result(findings=(RACE,)))
+    assert '"kind": "race"' in path.read_text()
+    assert store.load(path).findings == (RACE,)
+    path.write_text(path.read_text().replace('"kind": "race"', '"kind": "nonsense"'))
+    with pytest.raises(store.StoreError, match="damaged result document"):
+        store.load(path)

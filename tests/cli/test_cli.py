@@ -1,0 +1,364 @@
+"""The command line as a user meets it: real processes, exit statuses, one-line errors."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from grader.cli import main
+from grader.model import Verdict
+from grader.results import store
+from tests.support.places import ROOT
+from tests.support.results import RACE, WRONG, make_result
+
+GRADE = (sys.executable, "-m", "grader.cli")
+NAIVE = ROOT / "starter"
+LAB = """\
+id: quick
+correctness: [[1, 1, 1]]
+performance: [{mnk: [64, 64, 64]}]
+cpu: [[1, 1, 1], [2, 3, 5], [33, 17, 20]]
+"""
+
+
+def run(
+    *arguments: str | Path, cwd: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*GRADE, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder to work in, with a small lab file."""
+    (tmp_path / "lab.yaml").write_text(LAB)
+    return tmp_path
+
+
+def submission(place: Path, name: str, text: str | None = None) -> Path:
+    """A copy of the starter, or a submission with this sgemm.cu."""
+    folder = place / "submissions" / name
+    shutil.copytree(NAIVE, folder)
+    if text is not None:
+        (folder / "sgemm.cu").write_text(text)
+    return folder
+
+
+def starter_with(old: str, new: str) -> str:
+    text = (NAIVE / "sgemm.cu").read_text()
+    assert old in text
+    return text.replace(old, new)
+
+
+# --- a grading ---------------------------------------------------------------------------------
+
+
+def test_an_accepted_submission(place: Path) -> None:
+    submission(place, "alice")
+    done = run("submissions/alice", "--lab", "lab.yaml", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert "alice: AC accepted" in done.stderr
+    assert "33×17×20" in done.stderr
+    assert "No performance score" in done.stderr
+    for step in ("compiling", "recording", "simulating"):
+        assert step in done.stderr
+    (document,) = (place / "results").rglob("*.json")
+    result = store.load(document)
+    assert result.verdict is Verdict.AC
+    assert document == store.result_path(place / "results", result)
+    assert [case.verdict for case in result.cases] == [Verdict.AC] * 3
+    assert result.build is not None and result.build.kernels[0].registers > 0
+    assert result.lines and result.environment.device == "cpu"
+
+
+def test_json_is_the_document_and_nothing_else(place: Path) -> None:
+    submission(place, "alice")
+    done = run("--json", "--out", "elsewhere", "--lab", "lab.yaml", "submissions/alice", cwd=place)
+    assert done.returncode == 0
+    assert done.stdout.count("\n") == 1
+    document = json.loads(done.stdout)
+    assert document["schema"] == "sgemm-grader/result"
+    (stored,) = (place / "elsewhere").rglob("*.json")
+    assert json.loads(stored.read_text()) == document
+    assert document["build"]["arch"] == "sm_80"
+    (launch,) = document["launches"]  # at the lab's largest size
+    assert (launch["block"], launch["times"]) == ([16, 16, 1], 1)
+    assert not (place / "results").exists()
+
+
+def test_a_wrong_answer_shows_where(place: Path) -> None:
+    text = starter_with("C[i + j * size_t(m)] = sum", "C[i * size_t(n) + j] = sum")
+    folder = submission(place, "bob", text)
+    done = run(folder, "--lab", "lab.yaml", cwd=place)
+    assert done.returncode == 1
+    assert "bob: WA wrong answer" in done.stderr
+    assert "C came out transposed: C is column-major, C[i + j*m]" in done.stderr
+    assert "first wrong element: C[row 0, column 1]" in done.stderr
+
+
+def test_an_access_out_of_bounds_shows_its_line(place: Path) -> None:
+    text = starter_with("if (i >= m || j >= n) return;", "")
+    folder = submission(place, "carol", text)
+    line = next(n for n, t in enumerate(text.splitlines(), 1) if "sum += A" in t)
+    done = run(folder, "--lab", "lab.yaml", cwd=place)
+    assert done.returncode == 1
+    assert "carol: RE runtime error" in done.stderr
+    assert "error: out-of-bounds: global read: block" in done.stderr
+    assert f"> {line} │     sum += A[i * size_t(k) + p]" in done.stderr
+
+
+def test_a_compile_error_is_in_the_students_words(place: Path) -> None:
+    folder = submission(place, "dave", starter_with("float sum = 0.0f;", "float sum = 0.0f"))
+    done = run(folder, "--lab", "lab.yaml", cwd=place)
+    assert done.returncode == 1
+    assert "dave: CE compile error" in done.stderr
+    assert 'sgemm.cu(15): error: expected a ";"' in done.stderr
+    assert "No performance score" not in done.stderr
+
+
+def test_a_folder_without_sgemm_cu_is_fe_and_has_a_document(place: Path) -> None:
+    (place / "empty").mkdir()
+    done = run("empty", "--json", cwd=place)
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert document["verdict"] == "FE"
+    assert "sgemm.cu is missing" in document["error"]
+    assert document["build"] is None and document["cases"] == []
+
+
+def test_several_submissions_give_the_worst_status(place: Path) -> None:
+    submission(place, "alice")
+    (place / "empty").mkdir()
+    done = run("empty", "nowhere", "submissions/alice", "--json", "--lab", "lab.yaml", cwd=place)
+    assert done.returncode == 2
+    assert [json.loads(line)["verdict"] for line in done.stdout.splitlines()] == ["FE", "AC"]
+    assert "grade: nowhere: no such folder" in done.stderr
+
+
+def test_closed_stdout_is_no_traceback(place: Path) -> None:
+    submission(place, "alice")
+    command = [*GRADE, "--json", "--lab", "lab.yaml", "submissions/alice"]
+    with subprocess.Popen(
+        command,
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        words = process.stderr.read()
+    assert "Traceback" not in words and "BrokenPipe" not in words
+    assert "alice: AC accepted" in words
+
+
+# --- Ctrl-C ------------------------------------------------------------------------------------
+
+ENDLESS = "for (volatile int forever = 1; forever;) {}"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "term"]
+)
+def test_ctrl_c_leaves_no_process_and_no_file(sent: int, status: int, place: Path) -> None:
+    submission(place, "eve", starter_with("float sum = 0.0f;", f"float sum = 0.0f; {ENDLESS}"))
+    mark = {"SGEMM_TEST_MARK": str(place)}
+    with subprocess.Popen(
+        [*GRADE, "--lab", "lab.yaml", "submissions/eve"],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **mark},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stderr is not None
+        words = ""
+        while "simulating" not in words:
+            line = process.stderr.readline()
+            assert line, words
+            words += line
+        time.sleep(0.3)
+        os.killpg(process.pid, sent)
+        words += process.stderr.read()
+    assert process.returncode == status, words
+    assert "Traceback" not in words
+    assert marked(mark) == []
+    assert not (place / "results").exists()
+
+
+def marked(mark: dict[str, str]) -> list[int]:
+    """Processes that carry this environment."""
+    ((name, value),) = mark.items()
+    needle = f"{name}={value}".encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):  # gone, or another user's
+            if folder.name.isdigit() and needle in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+# --- usage -------------------------------------------------------------------------------------
+
+USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
+    "no argument": ([], 2, "the following arguments are required: SUBMISSION"),
+    "no folder": (["nowhere"], 2, "grade: nowhere: no such folder"),
+    "a file": (["lab.yaml"], 2, "grade: lab.yaml: not a folder"),
+    "no lab": (["x", "--lab", "none.yaml"], 2, "grade: none.yaml: no such lab file"),
+    "bad lab": (["x", "--lab", "bad.yaml"], 2, "grade: bad.yaml: cpu: missing; expected a list"),
+    "odd option": (["x", "--device", "tpu"], 2, "invalid choice: 'tpu'"),
+    "no document": (["report", "none.json"], 3, "grade: none.json: cannot be read"),
+    "no such name": (["new", "../x"], 2, "cannot be a folder's name here"),
+    "hidden name": (["new", ".x"], 2, "cannot be a folder's name here"),
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"), USAGE_ERRORS.values(), ids=USAGE_ERRORS.keys()
+)
+def test_usage_errors_are_one_line(
+    arguments: Sequence[str], status: int, words: str, place: Path
+) -> None:
+    (place / "bad.yaml").write_text(
+        "id: x\ncorrectness: [[1, 1, 1]]\nperformance: [{mnk: [1, 1, 1]}]\n"
+    )
+    done = run(*arguments, cwd=place)
+    assert done.returncode == status
+    assert words in done.stderr
+    assert done.stdout == "" and "Traceback" not in done.stderr
+
+
+def test_a_gpu_that_is_not_there_cannot_be_asked_for(place: Path) -> None:
+    submission(place, "alice")
+    done = run("submissions/alice", "--device", "gpu", cwd=place, env={"CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("grade: --device gpu: ")
+
+
+def test_auto_says_that_it_simulates(place: Path) -> None:
+    done = run("nowhere", cwd=place, env={"CUDA_VISIBLE_DEVICES": ""})
+    assert "no NVIDIA GPU here: kernels run in the simulator on the CPU" in done.stderr
+    done = run("nowhere", "--device", "cpu", cwd=place)
+    assert "GPU" not in done.stderr
+
+
+def test_help_and_version(place: Path) -> None:
+    done = run("--help", cwd=place)
+    assert done.returncode == 0
+    for word in ("SUBMISSION", "--lab", "--device", "--out", "--json", "--sandbox", "doctor"):
+        assert word in done.stdout
+    assert run("--version", cwd=place).stdout.startswith("grade 0.")
+
+
+# --- the other commands ------------------------------------------------------------------------
+
+
+COMMANDS = sorted(
+    path.name.removesuffix("_command.py") for path in (ROOT / "grader/cli").glob("*_command.py")
+)
+
+
+def test_help_lists_every_command(place: Path) -> None:
+    done = run("--help", cwd=place)
+    listed = re.findall(r"^    ([a-z]+)  ", done.stdout, re.MULTILINE)
+    assert sorted([*listed, "grade"]) == COMMANDS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [] if name == "grade" else [name]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--help"])
+    told = capsys.readouterr()
+    assert ended.value.code == 0
+    assert told.out.startswith(" ".join(["usage: grade", *words, "[-h]"]))
+    usage, description, _options = told.out.split("\n\n", 2)
+    assert description.strip() and "None" not in usage + description
+
+
+def test_a_wrong_option_shows_the_usage_of_its_command(place: Path) -> None:
+    done = run("sass", "x", "--colour", cwd=place)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: grade sass")
+    assert "grade sass: error: unrecognized arguments: --colour" in done.stderr
+
+
+def test_a_command_loads_only_what_it_needs(place: Path) -> None:
+    look = (
+        "import sys; from grader.cli import main; main(['new', 'x']); print('numpy' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", look],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "False\n"
+
+
+def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:
+    done = run("new", "frank", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert "submissions/frank/sgemm.cu" in done.stderr
+    folder = place / "submissions" / "frank"
+    assert sorted(p.name for p in folder.iterdir()) == ["README.md", "gemm.cuh", "sgemm.cu"]
+    (folder / "sgemm.cu").write_text("mine")
+    done = run("new", "frank", cwd=place)
+    assert done.returncode == 2
+    assert "exists already" in done.stderr
+    assert (folder / "sgemm.cu").read_text() == "mine"
+    assert [p.name for p in folder.parent.iterdir()] == ["frank"]
+
+
+def test_a_folder_may_be_named_like_a_command(place: Path) -> None:
+    (place / "doctor").mkdir()
+    done = run("./doctor", "--json", cwd=place)
+    assert json.loads(done.stdout)["submission"]["student"] == "doctor"
+
+
+def test_report_shows_a_stored_result_again(place: Path) -> None:
+    result = make_result(cases=(WRONG,), findings=(RACE,), verdict=Verdict.WA)
+    path = store.save(place / "results", result)
+    done = run("report", path, cwd=place)
+    assert done.returncode == 0
+    assert "alice: WA wrong answer" in done.stderr
+    assert "race: two threads touch tile[3]" in done.stderr
+
+
+def test_doctor_lists_what_it_looked_at(place: Path) -> None:
+    done = run("doctor", cwd=place)
+    assert done.returncode == 0, done.stderr
+    for word in ("Python", "C++ compiler", "nvcc", "recorder", "simulator", "sandbox", "nvdisasm"):
+        assert word in done.stderr
+
+
+def test_doctor_names_the_remedy_of_what_is_missing(place: Path) -> None:
+    done = run("doctor", cwd=place, env={"NVCC_CCBIN": "/nowhere/g++"})
+    assert done.returncode == 3
+    assert "apt-get install g++" in done.stderr

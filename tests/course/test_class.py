@@ -1,0 +1,364 @@
+"""A whole class: what counts as a submission, resuming, faults that stay with one submission."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.course.class_run.class_worker import Kind, Setup, Task
+from grader.course.class_run.pool import Queue, grade_all, lanes
+from grader.course.class_run.roll import Entrant, call_roll
+from grader.errors import UsageError
+from grader.model import Result, Verdict
+from grader.results import store
+from grader.submission.folder import load_listed
+from tests.support.places import ROOT
+
+STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
+WRONG = STARTER.replace("C[", "C[1 + ", 1)
+LAB = """\
+id: quick
+correctness: [[1, 1, 1]]
+performance: [{mnk: [64, 64, 64]}]
+cpu: [[1, 1, 1], [2, 3, 5], [33, 17, 20]]
+limits: {simulate_s: 2}
+"""
+HANG = """\
+#include "gemm.cuh"
+__global__ void spin(volatile float* C) { while (C[0] != 1.0f) C[0] = 2.0f; }
+template <> void run_custom<float>(thrust::device_vector<float>& A,
+    thrust::device_vector<float>& B, thrust::device_vector<float>& C,
+    const int m, const int n, const int k) {
+  spin<<<1, 1>>>(C.data().get());
+}
+"""
+
+
+def class_of(folder: Path, texts: dict[str, str]) -> Path:
+    for student, text in texts.items():
+        (folder / student).mkdir(parents=True)
+        (folder / student / "sgemm.cu").write_text(text)
+    return folder
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [
+        sys.executable,
+        "-m",
+        "grader.cli",
+        "class",
+        "--device",
+        "cpu",
+        *map(str, arguments),
+    ]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160"}
+
+
+def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments),
+        cwd=cwd,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "lab.yaml").write_text(LAB)
+    return tmp_path
+
+
+def results(out: Path) -> dict[str, Result]:
+    return {result.submission.student: result for result in map(store.load, store.stored(out))}
+
+
+def essence(result: Result) -> object:
+    """What must be the same however often the run was interrupted."""
+    cases = [(case.id, case.verdict) for case in result.cases]
+    kinds = sorted({finding.kind for finding in result.findings})
+    return (result.verdict, result.submission.sha256, cases, kinds, result.error)
+
+
+# --- what a folder holds ----------------------------------------------------------------------
+
+
+def test_folders_and_flat_files(tmp_path: Path) -> None:
+    class_of(tmp_path, {"bob": STARTER, ".git": ""})
+    (tmp_path / "alice.cu").write_text(STARTER)
+    (tmp_path / "notes.txt").write_text("not a submission")
+    entrants, complaints = call_roll(tmp_path)
+    assert [entrant.student for entrant in entrants] == ["alice", "bob"]
+    assert [entrant.source.name for entrant in entrants] == ["alice.cu", "bob"]
+    assert not complaints
+    for entrant in entrants:
+        submission = load_listed(entrant.source, entrant.student)
+        assert submission.student == entrant.student
+        assert submission.contents == {"sgemm.cu": STARTER.encode()}
+
+
+def test_an_export_of_gradescopes(tmp_path: Path) -> None:
+    class_of(tmp_path, {"submission_1": STARTER, "submission_2": STARTER, "submission_3": STARTER})
+    (tmp_path / "submission_metadata.yml").write_text(
+        "submission_1:\n"
+        "  :submitters:\n  - :name: Ann\n    :sid: '0042'\n    :email: ann@x.org\n"
+        "  :created_at: 2026-01-30 12:00:00.000000000 -08:00\n"
+        "submission_2:\n"
+        "  :submitters:\n  - :name: Cy/..\n    :sid:\n    :email:\n"
+        "  - :name: Bo\n    :email: bo@x.org\n"
+    )
+    entrants, _ = call_roll(tmp_path)
+    assert [e.student for e in entrants] == ["0042", "Cy/..+bo@x.org", "submission_3"]
+    assert [e.submitted for e in entrants] == ["2026-01-30T12:00:00-08:00", None, None]
+    submission = load_listed(entrants[1].source, entrants[1].student)
+    assert (submission.student, submission.folder.name) == ("Cy/..+bo@x.org", "submission_2")
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-01-30 12:00:00 UTC", "2026-01-30T12:00:00+00:00"),
+        ("2026-01-30T12:00:00.5Z", "2026-01-30T12:00:00+00:00"),
+        ("2026-01-30 12:00:00", "2026-01-30T12:00:00+00:00"),
+        ("last Friday", None),
+        ("2026-13-45 12:00:00 UTC", None),
+    ],
+)
+def test_when_gradescope_says_it_came(tmp_path: Path, text: str, moment: str | None) -> None:
+    class_of(tmp_path, {"submission_1": STARTER})
+    (tmp_path / "submission_metadata.yml").write_text(
+        f"submission_1:\n  :submitters:\n  - :sid: '7'\n  :created_at: {text}\n"
+    )
+    if moment is None:
+        with pytest.raises(UsageError, match=":created_at:"):
+            call_roll(tmp_path)
+    else:
+        assert call_roll(tmp_path)[0][0].submitted == moment
+
+
+def test_the_time_of_an_export_stands_in_the_result(place: Path) -> None:
+    class_of(place / "class", {"submission_1": STARTER})
+    (place / "class" / "submission_metadata.yml").write_text(
+        "submission_1:\n  :submitters:\n  - :sid: '7'\n  :created_at: 2026-01-30 12:00:00 -08:00\n"
+    )
+    assert run("class", "--lab", "lab.yaml", "--no-report", cwd=place).returncode == 0
+    assert results(place / "results")["7"].submission.submitted == "2026-01-30T12:00:00-08:00"
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda folder: None, "neither folders nor .cu files"),
+        (lambda folder: (folder / "sgemm.cu").write_text(""), "is one submission"),
+        (
+            lambda folder: class_of(folder, {"a": ""}) and (folder / "a.cu").write_text(""),
+            "are both of a",
+        ),
+        (
+            lambda folder: (folder / "submission_metadata.yml").write_text("a: [b"),
+            "expected Gradescope's list",
+        ),
+        (
+            lambda folder: (folder / "submission_metadata.yml").write_text("a:\n  b: c\n"),
+            "expected Gradescope's list",
+        ),
+    ],
+)
+def test_folders_that_are_no_class(tmp_path: Path, make: object, words: str) -> None:
+    make(tmp_path)  # type: ignore[operator]
+    with pytest.raises(UsageError, match=words):
+        call_roll(tmp_path)
+
+
+def test_a_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such folder"):
+        call_roll(tmp_path / "none")
+
+
+# --- workers ----------------------------------------------------------------------------------
+
+
+def tasks_of(folder: Path) -> list[Task]:
+    entrants: tuple[Entrant, ...] = call_roll(folder)[0]
+    return [Task(kind="grade", student=e.student, source=e.source) for e in entrants]
+
+
+def setup_in(place: Path) -> Setup:
+    return Setup(
+        lab=place / "lab.yaml", sandbox="auto", gpu_arch=None, out=place / "out", report=True
+    )
+
+
+@pytest.mark.parametrize("kinds", [lanes("cpu", 2), lanes("gpu", 1)])
+def test_every_submission_is_graded_once(place: Path, kinds: list[Kind]) -> None:
+    folder = class_of(place / "c", {"a": STARTER, "b": WRONG, "c": "int x = ;", "d": STARTER})
+    reports = list(grade_all(tasks_of(folder), kinds, setup_in(place)))
+    found = {report.task.student: report.verdict for report in reports}
+    assert found == {"a": Verdict.AC, "b": Verdict.RE, "c": Verdict.CE, "d": Verdict.AC}
+    assert len(reports) == 4
+    assert {name: r.verdict for name, r in results(place / "out").items()} == found
+    assert len(list((place / "out").rglob("*.html"))) == 4
+
+
+def test_compiling_ahead_of_one_grader() -> None:
+    tasks = [Task(kind="grade", student=name, source=Path(name)) for name in "abc"]
+    queue = Queue(tasks, ahead=True)
+    ahead = queue.next("compile")
+    assert ahead is not None
+    assert (ahead.kind, ahead.student) == ("compile", "a")
+    assert queue.next("grade") == tasks[1]  # a is being compiled: not worth waiting for
+    second = queue.next("compile")
+    assert second is not None
+    assert second.student == "c"  # b is being graded
+    assert queue.next("grade") is None
+    queue.compiled(ahead)
+    assert queue.next("grade") == tasks[0]
+    queue.compiled(msgspec.structs.replace(tasks[2], kind="compile"))
+    assert queue.next("grade") == tasks[2]
+    assert queue.next("compile") is None
+
+
+def the_worker(others: set[BaseProcess]) -> BaseProcess:
+    (worker,) = set(multiprocessing.active_children()) - others
+    return worker
+
+
+def test_a_worker_that_dies_at_work_costs_one_submission(place: Path) -> None:
+    folder = class_of(place / "c", {"a": STARTER, "b": HANG, "c": STARTER})
+    before = set(multiprocessing.active_children())
+    reports = grade_all(tasks_of(folder), ["grade"], setup_in(place))
+    found = [next(reports)]
+    # The hanging kernel has two seconds, of which one has passed by then.
+    killer = threading.Timer(1.0, the_worker(before).kill)
+    killer.start()
+    found += reports
+    killer.join()
+    assert [report.verdict for report in found] == [Verdict.AC, Verdict.IE, Verdict.AC]
+    assert "signal 9" in found[1].message
+    assert set(multiprocessing.active_children()) == before
+
+
+def test_a_worker_that_dies_at_rest_costs_nothing(place: Path) -> None:
+    folder = class_of(place / "c", dict.fromkeys("abc", STARTER))
+    before = set(multiprocessing.active_children())
+    reports = grade_all(tasks_of(folder), ["grade"], setup_in(place))
+    found = [next(reports)]
+    victim = the_worker(before)
+    victim.kill()
+    victim.join()
+    found += reports
+    assert [report.verdict for report in found] == [Verdict.AC] * 3
+    assert set(multiprocessing.active_children()) == before
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+def test_a_class(place: Path) -> None:
+    class_of(place / "c", {"alice": STARTER, "bob": WRONG, "hang": HANG, "empty": " "})
+    (place / "c" / "carl.cu").write_text(STARTER)
+    options = ("c", "--lab", "lab.yaml")
+    done = run(*options, cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    for words in ("5/5", "bob: RE", "hang: TLE", "empty: FE", "graded now: 5 (2 AC, 1 RE, 1 TLE"):
+        assert words in done.stderr, done.stderr
+    before = results(place / "results")
+    done = run(*options, cwd=place)
+    assert "4 of 5 are graded already" in done.stderr
+    assert results(place / "results")["bob"] == before["bob"]
+    done = run(*options, "--force", "--only", "a*", "--only", "bob", "--jobs", "1", cwd=place)
+    assert "graded now: 2" in done.stderr
+    (place / "c" / "bob" / "sgemm.cu").write_text(STARTER)
+    assert "graded now: 1 (1 AC)" in run(*options, "--only", "bob", cwd=place).stderr
+    (place / "lab.yaml").write_text(LAB + "# another version\n")
+    assert "graded now: 5" in run(*options, cwd=place).stderr
+
+
+def test_wrong_usage(place: Path) -> None:
+    class_of(place / "c", {"alice": STARTER})
+    done = run("c", "--only", "bob", cwd=place)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "no submission of this name" in done.stderr
+    assert run("c", "--jobs", "0", cwd=place).returncode == 2
+    assert run("none", cwd=place).returncode == 2
+
+
+def test_a_damaged_result_is_kept_and_graded_again(place: Path) -> None:
+    class_of(place / "c", {"alice": STARTER})
+    assert run("c", "--lab", "lab.yaml", cwd=place).returncode == 0
+    (document,) = store.stored(place / "results")
+    document.write_text("{")
+    done = run("c", "--lab", "lab.yaml", cwd=place)
+    assert "not a result document" in done.stderr
+    assert "graded now: 1 (1 AC)" in done.stderr
+    assert document.with_name(f"{document.name}.damaged").read_text() == "{"
+    assert store.load(document).verdict is Verdict.AC
+
+
+def test_a_fault_of_the_machine_ends_in_3(place: Path) -> None:
+    class_of(place / "c", {"alice": STARTER, "bob": WRONG})
+    (place / "results" / "quick").mkdir(parents=True)
+    (place / "results" / "quick" / "bob").write_text("in the way")
+    done = run("c", "--lab", "lab.yaml", cwd=place)
+    assert done.returncode == 3
+    assert "alice: AC" in done.stderr
+    assert "the grader failed for bob" in done.stderr
+
+
+@pytest.mark.parametrize("students", [12, pytest.param(40, marks=pytest.mark.slow)])
+def test_killed_and_resumed_it_ends_like_an_undisturbed_run(students: int, place: Path) -> None:
+    kernels = (STARTER, WRONG, "int x = ;", STARTER)
+    texts = {f"s{i:02d}": kernels[i % 4] for i in range(students)}
+    class_of(place / "c", texts)
+    (place / "lab.yaml").write_text(LAB)
+    options = ("c", "--lab", "lab.yaml", "--jobs", "2")
+    started = time.monotonic()
+    assert run(*options, "--out", "whole", cwd=place).returncode == 0
+    seconds = time.monotonic() - started
+    rng = random.Random(5)
+    kept: dict[Path, tuple[int, int]] = {}
+    for kill in (signal.SIGKILL, signal.SIGKILL, signal.SIGINT):
+        process = subprocess.Popen(
+            command(*options, "--out", "cut"),
+            cwd=place,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(rng.uniform(0.15, 0.4) * seconds)
+        process.send_signal(kill)
+        status = process.wait(timeout=20)
+        assert status in (0, -kill, 130)
+        for path in store.stored(place / "cut"):
+            if path in kept:  # nothing finished is done again
+                assert (path.stat().st_ino, path.stat().st_mtime_ns) == kept[path]
+            kept[path] = (path.stat().st_ino, path.stat().st_mtime_ns)
+        time.sleep(1)  # a worker whose parent was killed finishes what it has
+    done = run(*options, "--out", "cut", cwd=place)
+    assert done.returncode == 0, done.stderr
+    whole, cut = results(place / "whole"), results(place / "cut")
+    assert set(whole) == set(texts)
+    assert {name: essence(result) for name, result in cut.items()} == {
+        name: essence(result) for name, result in whole.items()
+    }
+    assert not list((place / "cut").rglob("*.tmp"))

@@ -1,0 +1,160 @@
+"""Copies are found however they are dressed; kernels written on their own are not."""
+
+from __future__ import annotations
+
+import builtins
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from grader.cli import entry as cli
+from grader.course.similar.comparison import Work, find_pairs
+from grader.course.similar.similar_render import html
+from grader.errors import MachineError
+from tests.support.browser import Browser
+from tests.support.places import CORRECT, ROOT
+
+ALICE = (ROOT / "submissions" / "alice" / "sgemm.cu").read_text()
+# Tiles in shared memory and patches in registers, each written on its own.
+SHAPES = (
+    *("tiled_template", "double_buffer", "register_tile", "warp_tile", "work_per_thread"),
+    *("cp_async_intrinsic", "float4_vectorised", "switch_statement", "odd_blocks"),
+    *("uninitialised_padding", "dynamic_shared", "shared_union", "named_barriers"),
+)
+KNOWN = [
+    path.read_text()
+    for folder in ("starter", "reference")
+    for path in sorted((ROOT / folder).rglob("*.cu*"))
+]
+
+# tiled_template with every name changed, declarations split and swapped, the host code's wrapper
+# moved, other comments and another layout of the lines.
+DISGUISED = Path(__file__).with_name("disguised.cu").read_text()
+
+
+def work(student: str, text: str, **more: str) -> Work:
+    return Work(student=student, files={"sgemm.cu": text, **more})
+
+
+def the_class() -> list[Work]:
+    return [work(name, (CORRECT / name / "sgemm.cu").read_text()) for name in SHAPES]
+
+
+def renamed(text: str) -> str:
+    """Other names for everything that a student named, no comments, functions in another order."""
+    text = re.sub(r"//.*", "", text)
+    own = r"\b(load_tile|tile|row|col|src|acc|[AB]s|row0|col0|t[xy]|whole|out|[BT][MNK]|PAD)\b"
+    text = re.sub(own, r"n_\1", text)
+    device, kernel = text.index("__device__"), text.index("__global__")
+    declaration = text[device : text.index("{", device)] + ";\n"
+    end = text.index("template <>")
+    return text[:device] + declaration + text[kernel:end] + text[device:kernel] + text[end:]
+
+
+def test_copies_in_disguise_are_found_and_nothing_else() -> None:
+    works = [*the_class(), work("alice", ALICE), work("mallory", renamed(ALICE))]
+    works.append(work("disguised", DISGUISED))
+    pairs = find_pairs(works, KNOWN)
+    found = {(pair.one.student, pair.other.student) for pair in pairs}
+    assert found == {("alice", "mallory"), ("tiled_template", "disguised")}
+    assert all(pair.share > 0.85 for pair in pairs)
+
+
+def test_kernels_of_the_same_shape_are_not_alike() -> None:
+    pairs = find_pairs(the_class(), KNOWN, threshold=0.5)
+    assert pairs == ()
+
+
+def test_what_everybody_was_given_does_not_count() -> None:
+    rung = (ROOT / "reference" / "14_float4" / "sgemm.cu").read_text()
+    both = [work("ann", rung), work("bob", rung)]
+    assert len(find_pairs(both, [])) == 1
+    assert find_pairs(both, KNOWN) == ()
+
+
+def test_what_many_have_is_an_idiom() -> None:
+    few = [work(f"s{i}", ALICE) for i in range(4)]
+    assert len(find_pairs(few, KNOWN)) == 6
+    many = [work(f"s{i}", ALICE) for i in range(11)]
+    assert find_pairs(many, KNOWN) == ()
+
+
+def test_a_part_that_was_copied_is_pointed_at() -> None:
+    loader = ALICE[ALICE.index("__device__") : ALICE.index("__global__")]
+    main = "\n\n" + '#include "load.cuh"\n'
+    works = [work("alice", ALICE), work("eve", main, **{"load.cuh": "\n\n" + loader})]
+    (pair,) = find_pairs(works, KNOWN, threshold=0.2)
+    assert {passage.file for passage in pair.other.passages} == {"load.cuh"}
+    start = 1 + ALICE[: ALICE.index("__device__")].count("\n")
+    theirs = set(range(start, start + loader.strip().count("\n") + 1))
+    marked = {line for p in pair.one.passages for line in range(p.first, p.last + 1)}
+    assert len(marked & theirs) > 0.8 * len(theirs)
+    assert len(marked - theirs) <= 6  # two lines elsewhere are written alike, and edges
+    assert pair.other.passages[0].first >= 3  # the two empty lines count
+
+
+def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
+    works = [work("<alice>", ALICE), work("mallory", renamed(ALICE))]
+    file = tmp_path / "similar.html"
+    file.write_text(html(find_pairs(works, KNOWN), works))
+    for width in (375, 1280):
+        for dark in (False, True):
+            browser.open(file, width=width, dark=dark, script=False)
+            assert browser.faults() == [], (width, dark)
+    text = file.read_text()
+    assert "<script" not in text
+    assert "<alice>" not in text
+    assert 'class="marked"' in text
+    assert "No two of them" in html((), works)
+
+
+def test_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(CORRECT / "tiled_template", tmp_path / "class" / "ann")
+    (tmp_path / "class" / "bob.cu").write_text(DISGUISED)
+    (tmp_path / "class" / "empty").mkdir()
+    assert cli.main(["similar", "class"]) == 0
+    said = capsys.readouterr().err
+    assert re.search(r"ann +\d\d+ % +bob +\d\d+ %", said)
+    assert "skipped: empty: " in said
+    assert "no proof" in said
+    page = Path("results/similar.html")
+    assert page.stat().st_mode & 0o077 == 0
+    assert "bob" in page.read_text()
+    assert cli.main(["similar", "class", "--threshold", "100", "--known", "class"]) == 0
+    assert "no suspiciously similar pairs" in capsys.readouterr().err
+    assert cli.main(["similar", "class", "--known", "results"]) == 2
+    assert "holds no CUDA source" in capsys.readouterr().err
+
+
+def test_a_text_that_the_tokeniser_chokes_on_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("grader.course.similar.comparison._CPU_SECONDS", 0.3)
+    (tmp_path / "class").mkdir()
+    shutil.copy(CORRECT / "tiled_template" / "sgemm.cu", tmp_path / "class" / "ann.cu")
+    (tmp_path / "class" / "bob.cu").write_text("int x;" + "\n" * 100_000 + "int y;")
+    (tmp_path / "class" / "cid.cu").write_text("int x;\n" * 100_000)
+    assert cli.main(["similar", "class"]) == 0
+    said = capsys.readouterr().err
+    assert "skipped: bob: not compared: it takes too long" in said
+    assert "skipped: cid: not compared: it takes too long" in said
+    assert "1 submissions" in said
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *arguments: object, **named: object) -> object:
+        if name == "copydetect":
+            raise ImportError(name)
+        return real(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MachineError, match=r"pip install 'sgemm-grader\[similar\]'"):
+        find_pairs([], [])

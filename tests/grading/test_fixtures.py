@@ -1,0 +1,135 @@
+"""Real submissions that declare what they must get, graded by the whole pipeline on the CPU.
+
+``fixtures/correct``, ``fixtures/broken`` and ``fixtures/gpu`` (right, but only a GPU can run them)
+hold one submission per folder; tests/support/corpus.py says how each declares what it must get.
+"""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from grader.compile.building import compile_submission
+from grader.grading.pipeline import Graded, grade
+from grader.model import Finding, Result, Severity, Verdict
+from grader.performance import sass
+from grader.report import terminal, text
+from grader.results import store
+from grader.submission.folder import load_submission
+from tests.support.bench import bench
+from tests.support.corpus import ExpectedFinding, Fixture, fixtures
+from tests.support.places import ROOT
+
+
+def marked(file: Path, markers: tuple[str, ...]) -> set[int]:
+    """The lines of ``file`` that end with one of the markers; each marker must be there."""
+    found = {
+        match[1]: number
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if (match := re.search(r"// (BUG\d*)$", line))
+    }
+    return {found[marker] for marker in markers}
+
+
+def check_finding(want: ExpectedFinding, findings: tuple[Finding, ...], folder: Path) -> None:
+    lines = marked(folder / want.file, want.markers)
+    assert any(
+        finding.kind == want.kind
+        and want.says in finding.message
+        and (not lines or (finding.file == want.file and finding.line in lines))
+        for finding in findings
+    ), f"no {want.kind} at {want.file}:{lines} that says {want.says!r} among {findings}"
+
+
+def check_result(result: Result, want: Fixture) -> None:
+    assert result.verdict is want.cpu.verdict, (result.error, result.cases, result.findings)
+    if want.finding:
+        check_finding(want.finding, result.findings, want.folder)
+    allowed = {*want.also, want.finding.kind if want.finding else ""}
+    unasked = [f for f in result.findings if f.severity is not Severity.NOTE]
+    assert {f.kind for f in unasked} <= allowed, unasked
+    messages = [result.error or "", *(case.message for case in result.cases)]
+    assert any(want.cpu.words in message for message in messages), messages
+    if want.got:
+        mismatches = [c.error.first_mismatch for c in result.cases if c.error]
+        assert want.got in {m.got_text for m in mismatches if m}
+    if want.log:
+        (line,) = marked(want.folder / "sgemm.cu", (want.log.marker,))
+        assert re.search(rf"sgemm\.cu\({line}\).*{re.escape(want.log.says)}", result.error or "")
+
+
+def check_declined(graded: Graded) -> None:
+    """No advice on speed; in its place what to mend, with its line where there is one."""
+    result = graded.result
+    assert result.explanation is None
+    said = text.mend_first(result)
+    assert said in " ".join(rendered(graded).split()) or not result.cases, said
+    judged = result.verdict is not Verdict.IE  # of what it cannot simulate the grader says no more
+    assert bool(said) == (judged and bool(result.cases))
+    errors = [f for f in result.findings if f.severity is Severity.ERROR and f.line]
+    assert not errors or any(f"{error.file}:{error.line}" in said for error in errors), said
+
+
+def rendered(graded: Graded) -> str:
+    console = Console(file=StringIO(), width=120)
+    console.print(terminal.render(graded.result, graded.sources))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def tensor_cores(folder: Path) -> tuple[Finding, ...]:
+    """What the scan of the machine code finds in a submission that was just built."""
+    shared = bench()
+    if shared.toolchain.nvdisasm is None:
+        return ()
+    limits = shared.lab.limits
+    built = compile_submission(
+        load_submission(folder),
+        shared.toolchain,
+        shared.sandbox,
+        arch=f"sm_{shared.lab.architectures[0]}",
+        compile_s=limits.compile_s,
+        memory_mb=limits.memory_mb,
+    )
+    return sass.find_tensor_cores(sass.disassemble(built.cubin, shared.toolchain, shared.sandbox))
+
+
+@pytest.mark.parametrize(
+    "want", fixtures(), ids=lambda want: f"{want.folder.parent.name}-{want.folder.name}"
+)
+def test_fixture(want: Fixture, tmp_path: Path) -> None:
+    if want.needs_cutlass and bench().toolchain.cutlass_include is None:
+        pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
+
+    wrong = want.cpu.verdict is not Verdict.AC  # asked to explain, it must decline
+    graded = grade(
+        want.folder, msgspec.structs.replace(bench(), explain=wrong), lambda _stage, _detail: None
+    )
+
+    check_result(graded.result, want)
+    if wrong:
+        check_declined(graded)
+    else:
+        # On a GPU the machine code decides, too.
+        assert tensor_cores(want.folder) == ()
+    assert store.load(store.save(tmp_path, graded.result)) == graded.result
+    assert want.cpu.verdict.value in rendered(graded)
+
+
+def test_every_correct_fixture_expects_acceptance() -> None:
+    for want in fixtures():
+        accepted = want.cpu.verdict is Verdict.AC
+        assert accepted == (want.folder.parent.name == "correct"), want.folder
+
+
+@pytest.mark.parametrize("name", ["starter", "submissions/alice"])
+def test_samples_are_accepted(name: str) -> None:
+    result = grade(ROOT / name, bench(), lambda _stage, _detail: None).result
+
+    assert result.verdict is Verdict.AC
+    assert [f for f in result.findings if f.severity is not Severity.NOTE] == []

@@ -1,0 +1,356 @@
+"""``grade ladder``: headers, the document, table and page, resuming; on the simulator."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from grader.cli import entry as cli
+from grader.cli.boards import known_ladders
+from grader.course.leaderboard.ranking import read_entries
+from grader.errors import MachineError, StoreError, UsageError
+from grader.ladder.document import (
+    SCHEMA,
+    Ladder,
+    document_path,
+    folder,
+    load_ladder,
+    make_ladder,
+    shipped_ladders,
+    stored_ladders,
+)
+from grader.ladder.host import run_host
+from grader.ladder.ladder_render import html, terminal
+from grader.ladder.pictures import legend
+from grader.ladder.rungs import find_reference, find_rungs
+from grader.ladder.standing import standing
+from grader.model import LabRef, Verdict
+from grader.report import html as report
+from grader.report import text
+from grader.results import store
+from tests.support.browser import Browser
+from tests.support.pages import (
+    H200,
+    LADDER_SIZES,
+    RUNGS,
+    SLOWEST,
+    gpu_result,
+    sample_ladder,
+    standing_at,
+    timed,
+)
+from tests.support.places import REFERENCE
+from tests.support.results import SHA
+
+LAB = """\
+id: quick
+correctness: [[1, 1, 1]]
+performance: [{mnk: [64, 64, 64]}]
+cpu: [[2, 3, 5], [33, 17, 20]]
+"""
+HOST = """\
+#include <cstdio>
+int main(int count, char** words) {
+  std::printf("plain:       1.25 GFLOPS\\nrestrict, accumulator: 3.5 GFLOPS (%s)\\n", words[1]);
+}
+"""
+
+
+def shown(ladder: Ladder, width: int = 120) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(terminal(ladder))
+    return console.export_text()
+
+
+# --- rungs and their headers ------------------------------------------------------------------
+
+
+def test_every_reference_rung_explains_itself() -> None:
+    assert [rung.number for rung in RUNGS] == list(range(1, len(RUNGS) + 1))
+    for rung in RUNGS:
+        assert rung.title, rung.name
+        assert rung.changed, rung.name
+        assert rung.why, rung.name
+
+
+def test_a_header_is_read_over_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "07_name").mkdir()
+    (tmp_path / "07_name" / "sgemm.cu").write_text(
+        "// Rung 7 (a trap): a title over\n// two lines.\n//\n"
+        "// Changed:  first,\n//           second.\n// Why:      because.\n"
+        "// Tile:     BM = 8\n#include <x>\n// Why: not this\n"
+    )
+    (tmp_path / "notes").mkdir()
+    (rung,) = find_rungs(tmp_path)
+    assert (rung.number, rung.name, rung.trap) == (7, "07_name", True)
+    assert rung.title == "a title over two lines"
+    assert rung.changed == "first, second."
+    assert rung.why == "because."
+
+
+def test_a_missing_reference_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match=r"no rungs here; expected folders such as 01_naive"):
+        find_reference(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert find_reference(None) == REFERENCE  # the checkout's, from anywhere
+    monkeypatch.setattr("grader.__file__", str(tmp_path / "site-packages" / "grader" / "x.py"))
+    with pytest.raises(UsageError, match=r"no reference/ here: .*grade ladder DIR"):
+        find_reference(None)
+
+
+# --- the document -----------------------------------------------------------------------------
+
+
+def test_a_rung_that_runs_out_of_time_keeps_its_smaller_sizes() -> None:
+    ladder = sample_ladder(RUNGS)
+    slow = ladder.steps[SLOWEST]
+    assert slow.verdict is Verdict.TLE
+    assert [speed.m for speed in slow.speeds] == [1024, 2048]
+    assert slow.message == "4096×4096×4096: a launch did not end within 10 s"
+    assert [size[0] for size in ladder.sizes] == list(LADDER_SIZES)
+    assert ladder.cublas((8192, 8192, 8192)) == pytest.approx(51.2)
+    assert ladder.cublas((1, 2, 3)) is None
+
+
+def test_rungs_without_a_result_are_said_to_have_none() -> None:
+    results = {"01_naive": gpu_result("01_naive", 1.8)}
+    lab = LabRef(id="ladder", sha256=SHA)
+    ladder = make_ladder(RUNGS, results, lab, grader="0.1.0", host=None)
+    assert ladder.steps[0].speeds[-1].tflops == pytest.approx(0.018 * 50.2)
+    assert ladder.steps[1].verdict is None
+    assert "not graded" in html(ladder)
+    assert "–" in shown(ladder)
+
+
+def test_documents_are_stored_one_for_each_gpu(tmp_path: Path) -> None:
+    a100 = msgspec.structs.replace(H200, name="NVIDIA A100/80GB")
+    ladders = [sample_ladder(RUNGS), sample_ladder(RUNGS, a100), sample_ladder(RUNGS, None)]
+    for ladder in ladders:
+        name = ladder.gpu.name if ladder.gpu else None
+        store.write_document(document_path(tmp_path, name), ladder)
+    (tmp_path / "ladder" / "broken.json").write_text("{")
+    (tmp_path / "ladder" / "later.json").write_text(f'{{"schema": "{SCHEMA}", "version": 99}}')
+    found, complaints = stored_ladders(tmp_path)
+    assert sorted(found, key=repr) == sorted(ladders, key=repr)
+    assert ["broken.json" in line for line in complaints] == [True, False]
+    assert "newer grader" in complaints[1]
+    assert read_entries(tmp_path) == ([], [])  # no board takes them for results
+    with pytest.raises(StoreError, match="expected 'sgemm-grader/ladder'"):
+        load_ladder(store.save(tmp_path, gpu_result()))
+
+
+def test_ladders_of_the_folder_above_are_known(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=200)
+    ladder = sample_ladder(RUNGS)
+    store.write_document(document_path(tmp_path, H200.name), ladder)
+    (tmp_path / "ladder" / "notes.json").write_text("{}")
+    assert ladder in known_ladders(tmp_path / "h200", console)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == ""  # what lies above is somebody else's
+    assert ladder in known_ladders(tmp_path, console)
+    assert "skipped: " in console.file.getvalue()
+
+
+def test_shipped_ladders_can_be_read() -> None:
+    for ladder in shipped_ladders():
+        assert ladder.gpu
+        assert ladder.sizes
+
+
+# --- where a submission stands ----------------------------------------------------------------
+
+
+def ladder_of(*ratios: float | None) -> Ladder:
+    """A ladder whose rungs have these ratios at 8192³; None: not timed there."""
+    results = {
+        rung.name: gpu_result(rung.name, cases=(timed(8192, ratio * 50, 50),) if ratio else ())
+        for rung, ratio in zip(RUNGS, ratios, strict=False)
+    }
+    lab = LabRef(id="ladder", sha256=SHA)
+    return make_ladder(RUNGS[: len(ratios)], results, lab, grader="0.1.0", host=None)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "below", "ahead"),
+    [
+        (0.01, None, [1]),
+        (0.02, 1, [2, 3, 4, 5]),  # as fast as rung 1; rungs 2 to 4 are slower or were not timed
+        (0.10, 1, [2, 3, 4, 5]),
+        (0.30, 6, [7]),
+        (1.20, 7, []),
+    ],
+)
+def test_standing(ratio: float, below: int | None, ahead: list[int]) -> None:
+    ladder = ladder_of(0.02, 0.005, None, 0.015, 0.12, 0.25, 0.9)
+    found = standing([timed(8192, ratio * 50, 50)], H200, [ladder])
+    assert found
+    assert (found.below.number if found.below else None) == below
+    assert [rung.number for rung in found.ahead] == ahead
+    assert found.rungs == 6
+    assert found.measured == ladder.created
+    own = text.standing(found)
+    if below and ahead:
+        words = RUNGS[ahead[-1] - 1].name.partition("_")[2].replace("_", " ")
+        assert f"between rung {below} (" in own
+        assert f"and rung {ahead[-1]} ({words}, " in own
+    elif ahead:
+        assert "slower than rung 1 (naive, 2.0 %)" in own
+    else:
+        assert "faster than every rung; the fastest is rung 7" in own
+
+
+def test_standing_needs_the_same_gpu_model_and_size() -> None:
+    ladder = ladder_of(0.02, 0.9)
+    a100 = msgspec.structs.replace(H200, name="NVIDIA A100")
+    case = timed(8192, 25, 50)
+    wrong = msgspec.structs.replace(case, verdict=Verdict.WA)
+    assert standing([case], a100, [ladder]) is None
+    assert standing([case], None, [ladder]) is None
+    assert standing([case], H200, []) is None
+    assert standing([timed(512, 5, 50)], H200, [ladder]) is None
+    assert standing([wrong], H200, [ladder]) is None
+    own = standing([case], H200, [ladder_of(0.4), ladder])
+    assert own
+    assert own.below  # the first ladder that fits, which is the one measured here
+    assert own.below.ratio == pytest.approx(0.4)
+
+
+def test_the_report_says_where_it_stands() -> None:
+    result = gpu_result(standing=standing_at(0.86))
+    page = report.render(result, {})
+    assert result.standing
+    (ahead,) = result.standing.ahead
+    assert f"Rung {ahead.number} adds: {ahead.title}" in page
+    assert "this submission" in page
+    assert "<h2>On the reference ladder" in page
+    assert "<h2>On the reference ladder" not in report.render(gpu_result(), {})
+
+
+def test_older_documents_have_no_standing(tmp_path: Path) -> None:
+    path = store.save(tmp_path, gpu_result(standing=standing_at(0.5)))
+    assert store.load(path) == gpu_result(standing=standing_at(0.5))
+    document = msgspec.json.decode(path.read_bytes())
+    del document["standing"]
+    path.write_bytes(msgspec.json.encode(document))
+    assert store.load(path) == gpu_result()
+
+
+# --- the table and the page -------------------------------------------------------------------
+
+
+def test_the_table_begins_with_the_cpu_and_ends_with_cublas() -> None:
+    lines = shown(sample_ladder(RUNGS)).splitlines()
+    assert "restrict 2.7 GFLOPS" in lines[1]
+    rows = [line for line in lines if line[:2].isdigit()]
+    assert [row.split()[0] for row in rows[: len(RUNGS)]] == [rung.name for rung in RUNGS]
+    assert "112.0%" in rows[len(RUNGS) - 1]
+    assert any(line.startswith("cuBLAS") and "51.2 100.0%" in line for line in lines)
+    assert "03_one_block, a trap: 4096×4096×4096: a launch did not end" in lines[-1]
+
+
+def test_no_figure_is_lost_on_a_narrow_terminal() -> None:
+    assert shown(sample_ladder(RUNGS), width=80).count("%") == 4 * (len(RUNGS) + 1) - 2
+
+
+@pytest.mark.parametrize("gpu", [H200, None], ids=["gpu", "simulator"])
+def test_the_page_in_a_browser(gpu: object, browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "ladder.html"
+    file.write_text(html(sample_ladder(RUNGS, H200 if gpu else None)))
+    for width in (375, 1280):
+        for dark in (False, True):
+            browser.open(file, width=width, dark=dark, script=dark)
+            browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+            assert browser.faults() == [], (width, dark)
+    assert "<script" not in file.read_text()
+
+
+def test_the_page_says_what_was_measured() -> None:
+    page = html(sample_ladder(RUNGS))
+    largest = f"{RUNGS[-1].name}, reaches 57.34 TFLOPS, 112.0 % of cuBLAS"
+    for part in (largest, "NVIDIA H200", "FP32 peak", "66.9", "&lt;2 cores&gt;", RUNGS[5].changed):
+        assert part in page, part
+    assert page.count("<figure>") == 3
+    untimed = html(sample_ladder(RUNGS, None))
+    assert "Only a GPU can be timed" in untimed
+    assert "<figure>" not in untimed
+
+
+def test_many_sizes_can_be_told_apart() -> None:
+    edges = (512, 1000, 1024, 2048, 2500, 3072, 4096, 4097, 6144, 8191, 8192)
+    cases = tuple(timed(edge, 20 + edge / 1000, 50) for edge in edges)
+    results = {rung.name: gpu_result(rung.name, cases=cases) for rung in RUNGS}
+    lab = LabRef(id="ladder", sha256=SHA)
+    kinds = legend(make_ladder(RUNGS, results, lab, grader="0.1.0", host=None))
+    assert [name for _, name in kinds] == [str(edge) for edge in edges]
+    assert len({kind for kind, _ in kinds}) == len(edges)
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+def test_the_command_grades_resumes_and_forgets_what_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lab.yaml").write_text(LAB)
+    rungs = tmp_path / "rungs"
+    for name in ("01_naive", "06_tile32"):
+        shutil.copytree(REFERENCE / name, rungs / name)
+    naive = rungs / "01_naive" / "sgemm.cu"
+    right = naive.read_text()
+    naive.write_text(right.replace("float sum = 0.0f", "float sum = 1.0f"))
+    assert naive.read_text() != right
+    (rungs / "00_host").mkdir()
+    (rungs / "00_host" / "host.cpp").write_text(HOST)
+    words = ["ladder", "rungs", "--device", "cpu", "--lab", "lab.yaml"]
+
+    assert cli.main([*words, "--only", "06*"]) == 0
+    assert [s.verdict for s in load(tmp_path).steps] == [None, Verdict.AC]
+    assert cli.main(words) == 0
+    assert "1 of 2 are graded already" in capsys.readouterr().err
+    wrong = load(tmp_path)
+    assert [step.verdict for step in wrong.steps] == [Verdict.WA, Verdict.AC]
+    assert wrong.host
+    assert [(loop.name, loop.gflops) for loop in wrong.host.loops] == [
+        ("plain", 1.25),
+        ("restrict, accumulator", 3.5),
+    ]
+    naive.write_text(right)  # what is stored is of another source now
+    assert cli.main(words) == 0
+    mended = load(tmp_path)
+    assert [step.verdict for step in mended.steps] == [Verdict.AC, Verdict.AC]
+    assert mended.sizes == ()
+    said = capsys.readouterr().err
+    assert "1 of 2 are graded already" in said
+    assert "01_naive" in said
+    assert (
+        "Only a GPU can be timed"
+        in document_path(Path("results"), None).with_suffix(".html").read_text()
+    )
+    assert len(list(folder(Path("results"), None).glob("quick/*/*.json"))) == 3
+
+
+def load(place: Path) -> Ladder:
+    return load_ladder(document_path(place / "results", None))
+
+
+def test_the_loops_on_the_cpu_are_timed() -> None:
+    found = run_host(REFERENCE)
+    assert found
+    assert [loop.name for loop in found.loops] == ["plain", "restrict"]
+    assert all(0.01 < loop.gflops < 1000 for loop in found.loops)
+
+
+def test_a_host_program_that_says_nothing_is_named(tmp_path: Path) -> None:
+    assert run_host(tmp_path) is None
+    (tmp_path / "00_host").mkdir()
+    (tmp_path / "00_host" / "host.cpp").write_text("int main() {}")
+    with pytest.raises(MachineError, match=r"host\.cpp: printed no line such as"):
+        run_host(tmp_path)

@@ -1,0 +1,199 @@
+"""Advice on the ladder and on kernels that other people might write; the whole explanation."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
+from grader.backends.simulator.device import CpuDevice, read_declarations
+from grader.errors import MachineError
+from grader.grading import pipeline as grading
+from grader.grading import stages
+from grader.grading.pipeline import grade
+from grader.hardware import gpus
+from grader.labs.lab import Lab
+from grader.model import Build, Plan, Verdict
+from grader.performance.explanation import explain_speed
+from grader.performance.sass import main_loop_code
+from grader.performance.structure import ffma_while_loading, waits_to_store
+from grader.record.recording import record_plans
+from grader.submission.folder import load_submission
+from tests.support.bench import bench
+from tests.support.explained import LARGE, LIMITS, built, explained, functions, rung
+from tests.support.places import ALICE, FIXTURES, ROOT
+
+RUNGS = sorted(file.parent for file in ROOT.glob("reference/[0-9]*/sgemm.cu"))
+LAST_WITH_ADVICE = "multistage"  # above it the evidence is in what the model leaves out
+
+
+def number(folder: Path) -> int:
+    return int(folder.name.split("_")[0])
+
+
+@pytest.mark.parametrize("folder", RUNGS, ids=lambda path: path.name)
+def test_a_rung_is_advised_toward_a_later_one(folder: Path) -> None:
+    """And every piece of advice names a line of the submission and a rung that exists."""
+    advice = explained(folder).advice
+
+    if number(folder) <= number(rung(LAST_WITH_ADVICE)):
+        assert advice, "every rung up to this one has something to learn from the next"
+    lines = (folder / "sgemm.cu").read_text().splitlines()
+    for each in advice:
+        assert each.rung and number(Path(each.rung)) > number(folder), each
+        assert each.gain is None or each.gain > 1
+        assert each.file == "sgemm.cu" or each.line is None
+        assert each.line is None or lines[each.line - 1].strip()
+
+
+@pytest.mark.parametrize(
+    ("idea", "first"),
+    [
+        ("naive", "tile32"),
+        ("one_block", "tile32"),
+        ("tile32_conflicts", "tile32"),
+        ("tile32", "unrolled"),
+        ("unrolled", "strided_2x2"),
+        ("strided_2x2", "register_4x4"),
+        ("register_4x4", "register_8x8"),
+        ("register_8x8", "float4"),
+        ("float4", "transposed"),
+        ("warp_tile", "register_prefetch"),
+        ("register_prefetch", "double_buffer"),
+        ("double_buffer", "multistage"),
+    ],
+)
+def test_the_first_advice_is_the_next_idea(idea: str, first: str) -> None:
+    assert explained(rung(idea)).advice[0].idea == first
+
+
+def test_advice_carries_its_evidence() -> None:
+    naive = explained(rung("naive")).advice[0]
+    conflicts = explained(rung("tile32_conflicts")).advice[0]
+    text = (rung("naive") / "sgemm.cu").read_text().splitlines()
+
+    assert naive.line is not None and "A[" in text[naive.line - 1]
+    assert "9 lines of 128 bytes" in naive.message
+    assert "16.5 wavefronts where 1 would do" in conflicts.message
+    assert conflicts.gain == pytest.approx(15, rel=0.1)
+
+
+def test_advice_about_waiting_cites_a_replay() -> None:
+    exposed = next(a for a in explained(rung("transposed")).advice if a.idea == "register_prefetch")
+    banks = next(a for a in explained(rung("double_buffer")).advice if a.idea == "reuse_order")
+    said = re.search(r"in (\d+) % of the cycles of a replay", banks.message)
+    spent = re.search(r"spends (\d+) % of its time waiting for them", exposed.message)
+
+    assert said and int(said[1]) > 10 and banks.gain is not None and 1.05 < banks.gain < 1.3
+    assert spent and int(spent[1]) > 5
+    assert "reuse_order" not in [each.idea for each in explained(rung("packed_bulk")).advice]
+
+
+def test_what_needs_ampere_is_not_advised_for_turing() -> None:
+    folder = rung("double_buffer")
+    shared, made = bench(), built(folder, "sm_75")
+    tools = (shared.toolchain, shared.sandbox)
+    declared = read_declarations(made, str(folder), shared.sandbox)
+    (plan,) = record_plans(
+        made,
+        load_submission(folder),
+        [LARGE],
+        *tools,
+        declared=declared,
+        record_s=20,
+        memory_mb=4096,
+    )
+    assert isinstance(plan, Plan)
+    with CpuDevice(shared.sandbox, LIMITS) as simulator:
+        found = explain_speed(
+            made, str(folder), plan, *tools, simulator, gpu=gpus.find("RTX 2080 Ti")
+        )
+
+    assert found is not None
+    assert "multistage" not in [each.idea for each in found.advice]
+
+
+@pytest.mark.parametrize(
+    ("name", "elements"), [("cp_async_ptx", None), ("split_k_atomic", None), ("naive_swapped", 1)]
+)
+def test_other_kernels_are_explained_too(name: str, elements: float | None) -> None:
+    found = explained(FIXTURES / "correct" / name, "sm_80")
+
+    assert found.counts and found.bounds and found.tile
+    assert elements is None or found.tile.elements == elements
+
+
+def test_the_structure_of_a_loop() -> None:
+    def loop(idea: str) -> tuple[object, ...]:
+        every = [main_loop_code(function) for function in functions(rung(idea), "sm_90")]
+        return max(every, key=len)
+
+    assert ffma_while_loading(loop("transposed")) == 0  # type: ignore[arg-type]
+    prefetched = ffma_while_loading(loop("register_prefetch"))  # type: ignore[arg-type]
+    assert prefetched is not None and prefetched > 256
+    assert waits_to_store(loop("register_prefetch"))  # type: ignore[arg-type]
+    assert not waits_to_store(loop("double_buffer"))  # type: ignore[arg-type]
+
+
+class SlowDevice(CpuDevice):
+    """Has time for two sizes only."""
+
+    def run(
+        self,
+        build: Build,
+        source_root: str,
+        cases: Sequence[PlannedCase],
+        lab: Lab,
+        progress: Progress,
+    ) -> tuple[CaseOutcome, ...]:
+        return super().run(build, source_root, cases[:2], lab, progress)
+
+
+def test_what_is_right_but_too_slow_is_advised(monkeypatch: pytest.MonkeyPatch) -> None:
+    explaining = msgspec.structs.replace(bench(), explain=True)
+    monkeypatch.setattr(grading, "CpuDevice", SlowDevice)
+    slow = grade(rung("one_block"), explaining, lambda _stage, _detail: None).result
+    wrong = grade(FIXTURES / "broken" / "misaligned_float4", explaining, lambda _s, _d: None).result
+
+    assert slow.verdict is Verdict.TLE and slow.explanation is not None
+    assert slow.explanation.advice[0].idea == "tile32"
+    assert wrong.cases[0].verdict is Verdict.AC and wrong.explanation is None
+
+
+def test_what_cannot_be_explained_costs_a_line_and_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def dies(*_given: Any, **_named: Any) -> Any:
+        raise MachineError("the issue model does not run to its end: status None")
+
+    explaining = msgspec.structs.replace(bench(), explain=True)
+    monkeypatch.setattr(stages, "explain_speed", dies)
+    said: list[str] = []
+    result = grade(ALICE, explaining, lambda stage, detail: said.append(f"{stage} {detail}")).result
+
+    assert result.verdict is Verdict.AC and result.explanation is None
+    assert said[-1] == "not explained: the issue model does not run to its end: status None"
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_grade_holds_the_explanation_of_a_right_kernel_only(tmp_path: Path) -> None:
+    explaining = msgspec.structs.replace(bench(), explain=True)
+    grade(ALICE, explaining, lambda _stage, _detail: None)  # compiles what is compiled once
+    started = time.monotonic()
+    good = grade(ALICE, explaining, lambda _stage, _detail: None).result
+    took = time.monotonic() - started
+    plain = time.monotonic()
+    grade(ALICE, bench(), lambda _stage, _detail: None)
+    took -= time.monotonic() - plain
+    bad = grade(FIXTURES / "broken" / "missing_second_sync", explaining, lambda _s, _d: None).result
+
+    assert good.verdict is Verdict.AC and good.explanation is not None
+    assert good.explanation.size == LARGE and len(good.explanation.bounds) == 3
+    assert bad.verdict is not Verdict.AC and bad.explanation is None
+    assert took < 10, f"the analysis took {took:.1f} s; 3 are meant, on an idle machine"

@@ -1,0 +1,200 @@
+"""The student's page: in a real browser, with everything a student may have written."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.model import BuildInfo, Finding, KernelInfo, Kind, Result, Severity, SourceFile, Verdict
+from grader.report import html
+from tests.support.browser import Browser
+from tests.support.pages import LINES, SOURCE, gpu_result, standing_at
+from tests.support.results import RACE, RIGHT, WRONG, make_result
+
+EVIL = '"><script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m\u202e'
+WIDTHS = (375, 1280)
+
+
+def wrong_result() -> Result:
+    maps = ("#" * 24 + "+" * 8,) * 3 + ("." * 32,) * 9
+    assert WRONG.error
+    large = msgspec.structs.replace(
+        WRONG,
+        id="cpu-2",
+        m=96,
+        n=256,
+        k=64,
+        error=msgspec.structs.replace(WRONG.error, tile_map=maps, tile_edge=8),
+    )
+    return make_result(
+        "mallory",
+        cases=(RIGHT, WRONG, large),
+        verdict=Verdict.WA,
+        findings=(RACE, msgspec.structs.replace(RACE, line=4, severity=Severity.WARNING)),
+        lines=LINES,
+    )
+
+
+def evil_result() -> Result:
+    finding = Finding(kind=Kind.RACE, severity=Severity.ERROR, message=EVIL, file=EVIL, line=2)
+    build = BuildInfo(
+        ok=False,
+        command=EVIL,
+        log=EVIL,
+        seconds=1,
+        kernels=(KernelInfo(name=EVIL, registers=255, shared_bytes=0, spill_bytes=16),),
+    )
+    submission = msgspec.structs.replace(
+        make_result().submission,
+        student=EVIL,
+        files=(SourceFile(name=EVIL, sha256="0" * 64, size=1),),
+    )
+    return make_result(
+        build=build,
+        findings=(finding,),
+        submission=submission,
+        cases=(msgspec.structs.replace(WRONG, message=EVIL),),
+        verdict=Verdict.CE,
+        error=EVIL,
+    )
+
+
+PAGES = {
+    "gpu": lambda: html.render(
+        gpu_result(lines=LINES, standing=standing_at(0.86)), {"sgemm.cu": SOURCE}
+    ),
+    "wrong": lambda: html.render(wrong_result(), {"sgemm.cu": SOURCE}),
+    "evil": lambda: html.render(evil_result(), {EVIL: f"{EVIL}\n" * 3}),
+    "bare": lambda: html.render(
+        make_result(build=None, cases=(), verdict=Verdict.FE, error="sgemm.cu is missing"), {}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_in_a_browser(name: str, browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / f"{name}.html"
+    file.write_text(PAGES[name]())
+    for width in WIDTHS:
+        for dark in (False, True):
+            browser.open(file, width=width, dark=dark)
+            browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+            assert browser.faults() == [], (width, dark)
+
+
+def test_a_page_works_without_javascript_and_prints(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(PAGES["gpu"]())
+    browser.open(file, width=1280, script=False)
+    assert browser.complaints == []
+    assert browser.print_pages().startswith(b"%PDF")
+    assert "<script" not in file.read_text()
+
+
+class Balance(HTMLParser):
+    """Notices elements closed in another order than they were opened."""
+
+    VOID = ("meta", "link", "br", "rect", "line", "circle", "polyline")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.crossed: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID and self.open.pop() != tag:
+            self.crossed.append(f"{tag} at line {self.getpos()[0]}")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_elements_nest(name: str) -> None:
+    """A comment over several lines must not leak its span from one line into the next."""
+    balance = Balance()
+    balance.feed(PAGES[name]())
+    assert balance.crossed == []
+    assert balance.open == []
+
+
+def test_the_measured_page_says_what_was_measured() -> None:
+    text = PAGES["gpu"]()
+    for part in ("86.07", "NVIDIA H200", "50.2", "8192³", "0.8607", "max bench: 43.2", "FLOP/B"):
+        assert part in text, part
+    assert "No performance score" not in text
+
+
+def test_the_wrong_page_points_at_the_mistake() -> None:
+    text = PAGES["wrong"]()
+    for part in (
+        "two threads touch tile[3]",
+        "sgemm.cu:3, block (1,0,0)",
+        'class="marked"><i>3</i>',
+        "each square is 8×8 elements",
+        "first wrong element: C[row 1, column 4] is nan",
+        "No performance score",
+    ):
+        assert part in text, part
+    assert text.count("<figure>") == 3  # roofline and two maps
+
+
+def test_what_students_write_is_escaped() -> None:
+    text = PAGES["evil"]()
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_sources_are_highlighted_and_stay_text() -> None:
+    text = PAGES["gpu"]()
+    assert "__global__</span>" in text
+    assert "<b>not markup</b>" not in text
+    assert "&lt;b&gt;not markup&lt;/b&gt;" in text
+
+
+def test_the_same_result_gives_the_same_page() -> None:
+    assert PAGES["wrong"]() == PAGES["wrong"]()
+
+
+def test_a_page_stays_small_whatever_comes() -> None:
+    many = tuple(
+        Finding(
+            kind=Kind.RACE,
+            severity=Severity.ERROR,
+            message="<" * 5000,
+            file="sgemm.cu",
+            line=1 + 7 * i,
+        )
+        for i in range(2000)
+    )
+    case = msgspec.structs.replace(wrong_result().cases[2], message="&" * 5000)
+    build = BuildInfo(
+        ok=True,
+        command="<" * 10**6,
+        log="<" * 10**6,
+        seconds=1,
+        kernels=tuple(
+            KernelInfo(name="k" * 5000, registers=1, shared_bytes=0, spill_bytes=0)
+            for _ in range(500)
+        ),
+    )
+    result = make_result(
+        "x" * 5000,
+        findings=many,
+        cases=(case,) * 1000,
+        build=build,
+        lines=LINES,
+        error="<" * 10**6,
+        verdict=Verdict.WA,
+    )
+    source = "float a = b<c, 1>(0) + '<' - 3;\n" * 30_000
+    small = "".join(f"{'<>' * 14}\n" for _ in range(1000))
+    page = html.render(result, {"sgemm.cu": source, "a.cuh": small})
+    assert len(page.encode()) <= 500_000

@@ -1,0 +1,215 @@
+"""What the terminal shows of a result, as plain text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from grader.model import (
+    BuildInfo,
+    CaseResult,
+    Environment,
+    KernelLaunch,
+    Result,
+    Run,
+    Score,
+    Share,
+    Timing,
+    Verdict,
+)
+from grader.report import terminal, text
+from grader.report.kernels import KernelRow, kernel_rows
+from tests.support.results import RACE, RIGHT, WRONG, make_result
+
+SOURCE = "line one\nline two\n\ttile[3] = x;\nline four\nline five\nline six\n"
+
+
+def shown(result: Result, sources: Mapping[str, str] | None = None, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(terminal.render(result, sources or {}))
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+
+
+def test_an_accepted_result_is_short_and_says_that_nothing_was_timed() -> None:
+    output = shown(make_result())
+    assert output.startswith("alice: AC accepted")
+    assert "1×1×1" in output and "sgemm<…>" in output and "96" in output and "8448" in output
+    assert text.NO_SCORE_ON_CPU in output
+    assert len(output.splitlines()) < 15
+
+
+def test_wrong_values_show_where_and_how_the_pattern_looks() -> None:
+    output = shown(make_result(cases=(RIGHT, WRONG), verdict=Verdict.WA))
+    assert "alice: WA wrong answer" in output
+    assert "9 of 24 elements are wrong" in output
+    assert "first wrong element: C[row 1, column 4] is nan, should be -1.25" in output
+    assert "  ..\n  .#\n  +#" in output
+    assert "one sign is 2×2 elements" in output
+
+
+def test_a_finding_shows_its_line_with_two_around_it() -> None:
+    output = shown(make_result(findings=(RACE,), verdict=Verdict.WA), {"sgemm.cu": SOURCE})
+    assert "error: race: two threads touch tile[3] with no barrier between them" in output
+    assert "sgemm.cu:3, block (1,0,0) thread (7,0,0), 12 times" in output
+    lines = [line.rstrip() for line in output.splitlines() if "│" in line]
+    assert lines == [
+        "    1 │ line one",
+        "    2 │ line two",
+        "  > 3 │     tile[3] = x;",
+        "    4 │ line four",
+        "    5 │ line five",
+    ]
+
+
+def test_neighbouring_findings_of_one_kind_are_told_once() -> None:
+    next_line = msgspec.structs.replace(RACE, line=4)
+    far = msgspec.structs.replace(RACE, line=1)
+    output = shown(make_result(findings=(RACE, next_line, far)), {"sgemm.cu": SOURCE})
+    assert output.count("error: race") == 2
+    assert "12 times; the same at line 4" in output
+    assert "  > 3 │     tile[3] = x;\n  > 4 │ line four" in output
+
+
+def test_findings_without_a_source_or_beyond_its_end_have_no_excerpt() -> None:
+    beyond = msgspec.structs.replace(RACE, line=700)
+    assert "│" not in shown(make_result(findings=(beyond,)), {"sgemm.cu": SOURCE})
+    assert "│" not in shown(make_result(findings=(RACE,)))
+
+
+def test_students_cannot_steer_the_terminal() -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J[bold]x[/bold]\u202e"
+    finding = msgspec.structs.replace(RACE, message=evil, line=1)
+    build = BuildInfo(ok=False, command="nvcc", log=evil, seconds=1, kernels=())
+    result = make_result(evil, findings=(finding,), build=build, error=evil)
+    output = shown(result, {"sgemm.cu": evil})
+    assert "\x1b" not in output and "\x07" not in output and "\u202e" not in output
+    assert output.count("[bold]x[/bold]") == 4
+
+
+def test_a_compile_error_shows_the_compilers_words() -> None:
+    log = "sgemm.cu(3): error: expected a ';'\n\n1 error detected in the compilation"
+    build = BuildInfo(ok=False, command="nvcc", log=log, seconds=1, kernels=())
+    result = make_result(build=build, cases=(), verdict=Verdict.CE, error="sgemm.cu(3): error: …")
+    output = shown(result)
+    assert "alice: CE compile error" in output
+    assert "sgemm.cu(3): error: expected a ';'" in output
+    assert text.NO_SCORE_ON_CPU not in output
+
+
+def test_a_very_long_log_is_cut() -> None:
+    build = BuildInfo(ok=False, command="", log="x\n" * 5000, seconds=1, kernels=())
+    output = shown(make_result(build=build, cases=(), verdict=Verdict.CE))
+    assert "4920 more lines" in output
+    assert len(output.splitlines()) < 100
+
+
+def test_a_score_is_shown_in_the_judges_form() -> None:
+    benches, baselines = (16.183, 16.1785, 16.1763), (18.6725, 18.7723, 18.8029)
+    runs = tuple(
+        Run(bench_tflops=bench, cublas_tflops=cublas)
+        for bench, cublas in zip(benches, baselines, strict=True)
+    )
+    timing = Timing(runs=runs, ratio=0.86, ratio_ci=(0.85, 0.87), noise=0.01, samples=30)
+    case = CaseResult(
+        id="performance-0",
+        m=8192,
+        n=8192,
+        k=8192,
+        verdict=Verdict.AC,
+        message="",
+        seconds=None,
+        error=None,
+        timing=timing,
+    )
+    environment = Environment(
+        grader="0",
+        device="gpu",
+        gpu=None,
+        cuda=None,
+        host="h",
+        slurm=None,
+        sandbox="bubblewrap",
+    )
+    score = Score(total=86.07, max=100, policy="oj")
+    output = shown(make_result(cases=(case,), score=score, environment=environment))
+    assert (
+        "Score 86.07 max.100 (Unweighted)\n"
+        "Judgement Message:\n"
+        "  1st run. bench: 16.183 TFLOPS, cublas: 18.6725 TFLOPS.\n"
+        "  2nd run. bench: 16.1785 TFLOPS, cublas: 18.7723 TFLOPS.\n"
+        "  3rd run. bench: 16.1763 TFLOPS, cublas: 18.8029 TFLOPS.\n"
+        "  max bench: 16.183 TFLOPS, max cublas: 18.8029 TFLOPS.\n"
+    ) in output
+    assert "No performance score" not in output
+
+    small = msgspec.structs.replace(case, id="small", m=512, n=512, k=512)
+    shares = (Share(case="performance-0", weight=3), Share(case="small", weight=0.5))
+    weighted = msgspec.structs.replace(score, shares=shares)
+    output = shown(make_result(cases=(small, case), score=weighted, environment=environment))
+    assert "Score 86.07 max.100 (Weighted)" in output
+    assert "  512×512×512, weight 0.5:\n" in output and "  8192×8192×8192, weight 3:\n" in output
+    even = tuple(Share(case=share.case, weight=1) for share in shares)
+    equal = msgspec.structs.replace(score, shares=even)
+    output = shown(make_result(cases=(small, case), score=equal, environment=environment))
+    assert "(Unweighted)" in output and "  512×512×512:\n" in output
+
+
+def test_kernel_names_are_readable() -> None:
+    names = {
+        "_Z5sgemmILi8EEvPKfS1_Pfiii": "sgemm<…>",
+        "_Z5sgemmPKfS0_Pfiii": "sgemm",
+        "_ZN3lab5sgemmILi8EEEvPf": "lab::sgemm<…>",
+        "_ZN29_GLOBAL__N__0a1b_sgemm_cu_0_15tiledEPf": "(anonymous)::tiled",
+        "sgemm": "sgemm",
+        "_Zodd": "_Zodd",
+    }
+    for mangled, readable in names.items():
+        assert text.kernel_name(mangled) == readable
+
+
+@pytest.mark.parametrize("name", [f"_Z{'9' * 5000}", f"_ZN{'0' * 5000}", f"_Z{'1a' * 5000}", "_Z٣"])
+def test_kernel_names_of_any_kind_can_be_shown(name: str) -> None:
+    assert text.kernel_name(name)
+
+
+def test_a_narrow_terminal_is_enough() -> None:
+    result = make_result(cases=(RIGHT, WRONG), findings=(RACE,), verdict=Verdict.WA)
+    output = shown(result, {"sgemm.cu": SOURCE}, width=60)
+    assert max(map(len, output.splitlines())) <= 60
+
+
+def test_occupancy_by_block_registers_and_shared_memory() -> None:
+    launch = KernelLaunch(
+        kernel="_Z5sgemmILi8EEvPKfS1_Pfiii",
+        grid=(4, 4, 1),
+        block=(16, 16, 1),
+        shared_bytes=80_000,
+        times=1,
+    )
+    build = make_result().build
+    assert build
+    known = msgspec.structs.replace(build, arch="sm_80")
+
+    def rows(**changes: object) -> KernelRow:
+        (row,) = kernel_rows(make_result(**{"build": known, "launches": (launch,), **changes}))
+        return row
+
+    row = rows()  # 8448 static + 80000 dynamic + 1 KiB of the system's: one fits in 164 KiB
+    assert (row.block, row.shared_bytes, row.resident) == (
+        "16×16",
+        88_448,
+        "8 of 64 (shared memory)",
+    )
+    lean = msgspec.structs.replace(launch, shared_bytes=0)
+    assert rows(launches=(lean,)).resident == "16 of 64 (registers)"  # 96 × 256 threads, twice
+    assert rows(launches=()).resident == ""
+    assert rows(build=build).resident == ""  # written before the architecture was
+    older = msgspec.structs.replace(build, arch="sm_75")  # has 64 KiB: not one block fits
+    assert rows(build=older).resident == ""
+    twice = (lean, msgspec.structs.replace(lean, block=(32, 1, 1)))
+    assert len(kernel_rows(make_result(build=known, launches=twice))) == 2

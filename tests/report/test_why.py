@@ -1,0 +1,110 @@
+"""The answers that a report gives, from real explanations."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import msgspec
+from rich.console import Console
+
+from grader.hardware import gpus
+from grader.model import Result, Verdict
+from grader.report import html, terminal
+from grader.report.why import answers
+from tests.support.explained import explained, rung
+from tests.support.pages import gpu_result
+from tests.support.places import ALICE
+from tests.support.results import RACE, RIGHT, WRONG, make_result
+
+SOURCES = {"sgemm.cu": (ALICE / "sgemm.cu").read_text()}
+
+
+def shown(result: Result) -> str:
+    console = Console(file=StringIO(), width=200)
+    console.print(terminal.render(result, SOURCES))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_every_thinking_question_is_answered_with_the_kernels_own_figures() -> None:
+    result = make_result(explanation=explained(ALICE))
+    said = {each.question: each.answer for each in answers(result)}
+
+    assert len(said) == 7
+    text = " ".join(said.values())
+    assert "1.1e+12" in said["How many floating-point operations?"]
+    assert "Nothing was timed here" in said["What is the peak, and how near is it?"]
+    assert "a tile of 128×128" in said["Which part of C does a block compute?"]
+    assert "64 elements for each thread" in text
+    # M·N·K·(1/128 + 1/128) elements of 4 bytes, and what the kernel was seen to ask for.
+    traffic = said["How much does it read from global memory?"]
+    assert "34.36 GB" in traffic and "Counted: 34.36 GB" in traffic
+    assert "FFMA only" in said["Why no tensor cores?"]
+    assert "512 of them FFMA" in text
+
+
+def test_a_timed_result_is_set_against_the_peak_of_its_gpu() -> None:
+    why = explained(ALICE)
+    timed = gpu_result("alice", 0.63)
+    case = timed.cases[-1]
+    size = msgspec.structs.replace(why.size, m=case.m, n=case.n, k=case.k)
+    result = msgspec.structs.replace(timed, explanation=msgspec.structs.replace(why, size=size))
+    peak = next(a.answer for a in answers(result) if a.question.startswith("What is the peak"))
+    card = gpus.of(result.environment.gpu) if result.environment.gpu else None
+
+    assert card is not None and f"{card.fp32_tflops:.3g} TFLOPS on this H200" in peak
+    assert case.timing is not None
+    best = max(run.bench_tflops for run in case.timing.runs)
+    assert f"Measured: {best:.4g}, {100 * best / card.fp32_tflops:.1f} %" in peak
+
+
+def test_terminal_and_page_show_bound_advice_and_the_line() -> None:
+    why = explained(rung("tile32_conflicts"))
+    result = make_result(explanation=why)
+    sources = {"sgemm.cu": (rung("tile32_conflicts") / "sgemm.cu").read_text()}
+    page = html.render(result, sources)
+
+    assert "the limit is shared memory" in shown(result)
+    assert f"next: line {why.advice[0].line}: Bank conflicts" in shown(result)
+    assert "Why this speed, what next" in page
+    assert "16.5 wavefronts where 1 would do" in page and "reference/" in page
+    assert page.count('class="marked"') >= 1
+    assert html.render(result, sources) == page
+
+
+def test_a_wrong_kernel_is_told_what_to_mend_first() -> None:
+    wrong = make_result(cases=(RIGHT, WRONG), verdict=Verdict.WA, findings=(RACE,))
+    said = "No advice on speed before every size is right. First 4×6×5: 9 of 24 elements are wrong"
+    assert f"{said}; race at sgemm.cu:3" in shown(wrong)
+    assert f"{said}; race at sgemm.cu:3" in html.render(wrong, {})
+    # Timed and right on the GPU; the simulator saw the race.
+    lucky = msgspec.structs.replace(wrong, cases=(RIGHT,))
+    assert "before every size is right. First race at sgemm.cu:3" in shown(lucky)
+
+    slow = msgspec.structs.replace(wrong, verdict=Verdict.TLE, explanation=explained(ALICE))
+    assert "No advice" not in shown(slow) + html.render(slow, {})
+
+
+def test_waiting_is_named_by_its_reason() -> None:
+    why = explained(rung("multistage"))
+    (said,) = [a.answer for a in answers(make_result(explanation=why)) if "limits" in a.question]
+
+    assert "the limit is waiting for register banks" in shown(make_result(explanation=why))
+    assert "In a replay of the main loop the schedulers issue in" in said
+    assert "waiting for register banks" in said
+    # A document from before there was a replay.
+    (bound,) = (msgspec.structs.replace(each, waiting=None) for each in why.bounds)
+    before = make_result(explanation=msgspec.structs.replace(why, bounds=(bound,)))
+    assert "the limit is waiting" in shown(before)
+
+
+def test_without_an_explanation_nothing_is_said() -> None:
+    result = make_result()
+
+    assert answers(result) == ()
+    assert "Why this speed" not in html.render(result, {})
+    assert "next:" not in shown(result)
+    missing = msgspec.structs.replace(
+        explained(ALICE), counts=(), bounds=(), advice=(), missing="too large"
+    )
+    assert "not found out: too large" in shown(make_result(explanation=missing))

@@ -1,0 +1,345 @@
+"""``python -m tests.support.cheat_table > docs/cheats.md``: the corpus as a page.
+
+What is said of other harnesses rests on reading their public code at the commits named in the page;
+nobody ran them. ``FAMILIES`` holds those judgements, one for each kind of cheat.
+"""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+
+from grader.model import Record
+from tests.support.corpus import Cheat, cheats
+
+
+class Judged(str, Enum):
+    """What the code that was read says of a kind of cheat."""
+
+    FOOLED = "fooled"  # nothing in it stands against this
+    STOPPED = "stopped"
+    PART = "in part"  # the notes say which
+    UNKNOWN = "not known"  # not in the code that was read
+
+
+class Family(Record):
+    title: str
+    names: str  # of the cheats
+    kernelbot: Judged
+    kernelbench: Judged
+    tensara: Judged
+    lab: Judged
+    why: str  # what in their code the judgement rests on
+
+
+F, S, P, U = Judged.FOOLED, Judged.STOPPED, Judged.PART, Judged.UNKNOWN
+
+FAMILIES = (
+    Family(
+        title="Timers and surroundings",
+        names="redefines_clocks redefines_timers resets_the_device asks_whether_it_is_timed "
+        "slow_at_first preloads_itself",
+        kernelbot=F,
+        kernelbench=F,
+        tensara=F,
+        lab=F,
+        why="All four load the submission's host code into the process that records the events. "
+        "KernelBot can put a search for patterns (KernelGuard) before it; its rules were not read.",
+    ),
+    Family(
+        title="A library does the work",
+        names="dlopen_cublas dlopen_driver finds_cublas_in_the_process",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=F,
+        lab=F,
+        why="Tensara's runner calls whatever the shared object calls; the lab links cuBLAS itself. "
+        "KernelBot and KernelBench search the source for patterns; whether for these was not read.",
+    ),
+    Family(
+        title="Results kept from one call to the next",
+        names="cache_by_checksum cache_by_pointer cache_by_shape cached_result skips_when_right "
+        "static_host_cache workspace_from_last_time",
+        kernelbot=F,
+        kernelbench=F,
+        tensara=F,
+        lab=F,
+        why="All four time many calls on inputs that were made once: what is kept stays right.",
+    ),
+    Family(
+        title="Right when watched, wrong when timed",
+        names="right_now_and_then right_when_watched wrong_only_when_cold",
+        kernelbot=F,
+        kernelbench=F,
+        tensara=F,
+        lab=F,
+        why="KernelBench, Tensara and the lab do not look at the outputs of timed calls. KernelBot "
+        "computes the comparison of each in leaderboard mode, but its `if not good` stands behind "
+        "the loop: only the last of fifty outputs decides.",
+    ),
+    Family(
+        title="Work that the timed stream does not see",
+        names="graph_of_its_own launches_from_the_device overlaps_by_attribute second_stream",
+        kernelbot=F,
+        kernelbench=F,
+        tensara=F,
+        lab=U,
+        why="Events on one stream, nothing about the others; KernelBench's own comment says so.",
+    ),
+    Family(
+        title="The L2 from last time",
+        names="persisting_l2",
+        kernelbot=U,
+        kernelbench=F,
+        tensara=F,
+        lab=U,
+        why="KernelBench overwrites the L2 before each call, but persisting lines stay (the line "
+        "against them is commented out); Tensara's runner does not flush.",
+    ),
+    Family(
+        title="Less precision, tensor cores",
+        names="bf16_storage fp16_sum mma_bf16 mma_fp16 tensor_cores_only_when_large tf32_rounding "
+        "tf32_three_times",
+        kernelbot=U,
+        kernelbench=P,
+        tensara=P,
+        lab=F,
+        why="KernelBench (1e-4 for FP32) and Tensara (rtol 1e-4, atol 1e-3) refuse rounded inputs; "
+        "neither looks for tensor cores, so three TF32 products pass. The lab's tolerance is "
+        "0.01·K. KernelBot's depends on the problem.",
+    ),
+    Family(
+        title="Other numbers than the product",
+        names="assumes_constants assumes_rank_one assumes_zero_input corner_and_copy "
+        "drops_the_last_term fewer_terms nan_everywhere zeros",
+        kernelbot=U,
+        kernelbench=P,
+        tensara=P,
+        lab=P,
+        why="KernelBench and Tensara compare every element of random products with torch.allclose, "
+        "for which NaN is wrong; whether one term less of 8192 shows was not worked out. The lab's "
+        "tolerance of ±82 at K = 8192 lets a left-out term pass and zeros not. KernelBot's "
+        "comparison depends on the problem.",
+    ),
+    Family(
+        title="Memory that is not C",
+        names="finds_leftovers_in_its_workspace hides_in_a overwrites_the_reference "
+        "puts_canaries_back reads_beyond_a reads_reference "
+        "reads_what_cublas_left_in_shared_memory writes_before_a "
+        "writes_beside_its_neighbour writes_beyond_c writes_far_beyond_c "
+        "zeroes_the_inputs",
+        kernelbot=P,
+        kernelbench=P,
+        tensara=P,
+        lab=U,
+        why="KernelBot gives out copies when it tests, not when it times. KernelBench's right "
+        "answer lies on the GPU while the submission runs; Tensara's lies on the host by then. "
+        "None has canaries or looks at the inputs afterwards.",
+    ),
+    Family(
+        title="Forged answers",
+        names="constructor_exits destructor_forges forged_plan forged_refusal prints_a_result "
+        "writes_into_the_results writes_its_own_memory writes_the_result_file "
+        "writes_to_every_descriptor",
+        kernelbot=P,
+        kernelbench=F,
+        tensara=F,
+        lab=F,
+        why="KernelBot's result pipe is closed to the process that loads the submission, but that "
+        "process says what the times were. In the others the submission shares the process that "
+        "reports.",
+    ),
+    Family(
+        title="Processes, signals, other people's files",
+        names="aborts catches_signals connects edits_the_grader exits fork_bomb jumps_out "
+        "kills_its_parent leaves_a_thread never_ends opens_devices ptraces_the_recorder "
+        "reads_classmate signals_every_way traps writes_its_parents_memory",
+        kernelbot=U,
+        kernelbench=F,
+        tensara=P,
+        lab=U,
+        why="KernelBench runs a submission in its own process. Tensara has a process and a time "
+        "limit for each. What their hosts' containers add (and KernelBot's) was not read.",
+    ),
+    Family(
+        title="Through the compiler",
+        names="assembler_bomb constexpr_bomb embeds_a_secret embeds_its_own_build "
+        "giant_array giant_host_array includes_a_classmate includes_a_secret "
+        "includes_itself lto_options macro_bomb options_that_write "
+        "pragma_flags probes_for_files sections_that_speak template_bomb",
+        kernelbot=U,
+        kernelbench=F,
+        tensara=P,
+        lab=U,
+        why="KernelBench compiles without a sandbox or limits of its own. Tensara calls nvcc "
+        "without a time limit, and gives its messages to the student.",
+    ),
+    Family(
+        title="Floods and forged displays",
+        names="allocates_without_end empty_lines fills_every_folder fills_the_disk "
+        "floods_stdout floods_the_log forged_entry_error forged_kill "
+        "forged_line_numbers forged_missing_header forged_nvcc_fatal "
+        "forged_register_count injects_ptx launches_a_million printf_flood "
+        "regex_bomb_diagnostics takes_all_memory terminal_and_html",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="Inputs that are predicted or recognised",
+        names="just_above_the_least_time predicts_the_next_inputs recognises_repeated_inputs",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="Work where no time is taken",
+        names="fast_when_verified searches_in_a_small_size searches_in_the_warm_up "
+        "slow_when_verified",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="Times that disagree",
+        names="fast_in_every_third_repetition fast_in_the_first_run "
+        "hides_two_speeds_in_jitter slow_in_every_fifth_repetition",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="Forged plans",
+        names="forged_address_of_the_reference forged_encoding forged_giant_names "
+        "forged_kernel forged_long_plan forged_many_launches forged_overlap "
+        "forged_pointer_slot forged_range_that_wraps forged_short_parameters "
+        "forged_symbol_offset forged_symbol_size forged_symbol_twice",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="PTX that two readers read in two ways",
+        names="ptx_behind_a_section ptx_behind_loc ptx_borrowed_label "
+        "ptx_carriage_return ptx_comment_in_a_string ptx_forged_files "
+        "ptx_label_twice ptx_preprocessor_line ptx_register_by_another_name "
+        "ptx_small_family ptx_string_of_lines ptx_symbol_twice "
+        "ptx_thousands_of_branches",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="Hostile PTX and formats",
+        names="branches_on_constants gigantic_dynamic_shared huge_local_array "
+        "null_behind_shared predicate_as_register prints_every_format "
+        "recurses_forever shifts_by_anything wraps_local_address "
+        "wraps_shared_address",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="Limits on work, spent waiting",
+        names="gives_its_time_away naps_all_the_time raises_its_own_limits "
+        "reads_the_compilers_output sleeps_instead sleeps_while_it_is_loaded "
+        "stops_itself",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+    Family(
+        title="The grader's process and environment",
+        names="reads_host_addresses takes_all_the_simulators_memory tells_its_environment",
+        kernelbot=U,
+        kernelbench=U,
+        tensara=U,
+        lab=U,
+        why="Not read.",
+    ),
+)
+
+HEAD = """\
+# Cheats
+
+Submissions that try to fool the grader or to break it. Each is a folder under `tests/cheats/` whose
+first comment says what it tries, what stops it and what it must come to.
+`tests/whole/test_cheats.py` grades all of them in the simulator (CI), `tests/whole/test_gpu.py` on
+a GPU. After each one the test looks round: no file of anybody else's has changed, no process is
+left, no secret stands in what a student can read. Folders that are cheats themselves (links that
+lead outside, pipes, names for a shell) are made in `tests/whole/test_cheats.py`.
+
+This page is written by `python -m tests.support.cheat_table > docs/cheats.md`. The last columns
+say what those tests demand. "AC" is no success: such a cheat leaves honest work behind, and "no
+gain" is tested: its score is at most 1.05 times that of the same work without it.
+
+| Tries | Stopped by | CPU | GPU |
+|---|---|---|---|
+"""
+OTHERS = """
+## Who else would be fooled
+
+As far as public code shows; it was read, not run. "Fooled" means that nothing in that code stands
+against it, "not known" that what decides is not in the code that was read. These harnesses serve
+other ends than a graded course.
+
+- KernelBot: gpu-mode/reference-kernels 3b46739, `problems/nvidia/eval_better_bench.py`;
+  gpu-mode/kernelbot 7f9137a, `src/libkernelbot/kernelguard.py`
+- KernelBench: ScalingIntelligence/KernelBench 0d12226, `src/kernelbench/eval.py`; 0de4ce8,
+  `src/kernelbench/timing.py`
+- Tensara: tensara/tensara 00c0afd, `engine/runner.py` and `engine/utils.py`; tensara/problems
+  32d3287, `problems/matrix-multiplication/def.py`
+- The lab: ZJUSCT/HPC101 4cd497c, `docs/lab/Lab3-Cuda`
+
+| Kind | KernelBot | KernelBench | Tensara | the lab's harness | this grader |
+|---|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The whole page. Raises KeyError for a cheat without a family, or with two."""
+    corpus = {cheat.folder.name: cheat for cheat in cheats()}
+    rows: list[str] = []
+    for family in FAMILIES:
+        rows.append(f"| **{family.title}** | | | |")
+        rows += [_row(corpus.pop(name)) for name in sorted(family.names.split())]
+    if corpus:
+        raise KeyError(f"no family: {', '.join(corpus)}")
+    others = [
+        f"| {f.title} | {f.kernelbot.value} | {f.kernelbench.value} | {f.tensara.value} "
+        f"| {f.lab.value} | stopped |"
+        for f in FAMILIES
+    ]
+    notes = [f"- *{family.title}.* {family.why}" for family in FAMILIES]
+    lines = [*others, "", *notes]
+    return HEAD + "\n".join(rows) + "\n" + OTHERS + "\n".join(lines) + "\n"
+
+
+def _row(cheat: Cheat) -> str:
+    name = cheat.folder.name
+    needs = " (needs bubblewrap)" if cheat.needs_bubblewrap else ""
+    gpu = cheat.gpu.verdict.value + (", no gain" if cheat.gpu.no_gain else "")
+    link = f"[{name}](../tests/cheats/{name}/sgemm.cu)"
+    stopped = cheat.stopped_by.rstrip(".").replace("|", "\\|")
+    tries = cheat.tries.replace("|", "\\|")
+    return f"| {link}: {tries} | {stopped}{needs} | {cheat.cpu.verdict.value} | {gpu} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

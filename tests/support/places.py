@@ -1,0 +1,14 @@
+"""Where the tests find what they read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests" / "fixtures"
+CORRECT = FIXTURES / "correct"
+BROKEN = FIXTURES / "broken"
+CHEATS = ROOT / "tests" / "cheats"
+HONEST = CORRECT / "naive_swapped"  # a right, slow submission that attacks start from
+REFERENCE = ROOT / "reference"
+ALICE = ROOT / "submissions" / "alice"

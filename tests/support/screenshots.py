@@ -1,0 +1,67 @@
+"""The pictures of docs/, from real gradings: ``python -m tests.support.screenshots``.
+
+The ladder's is of the first document in grader/ladder/measured; without one it is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from grader.course.similar.comparison import Work, find_pairs
+from grader.course.similar.similar_render import html as similar_page
+from grader.ladder.document import shipped_ladders
+from grader.ladder.ladder_render import html as ladder_page
+from grader.results import store
+from tests.support.browser import chromium
+from tests.support.places import ALICE, BROKEN, CORRECT, ROOT
+
+NAMES = {"missing_second_sync": "bob", "edge_not_written": "carol", "compile_error": "dave"}
+IMAGES = ROOT / "docs" / "images"
+# Where the tests expect a finding, and what they expect.
+_MARKS = re.compile(r" *// BUG\d*|^// (CPU|GPU|Finding|Also|Log): .*\n", re.MULTILINE)
+TWIN = Work(
+    student="bob", files={"sgemm.cu": (ROOT / "tests" / "course" / "disguised.cu").read_text()}
+)
+
+
+def tiled() -> str:
+    return (CORRECT / "tiled_template" / "sgemm.cu").read_text()
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        for fixture, student in NAMES.items():
+            source = (BROKEN / fixture / "sgemm.cu").read_text()
+            (place / "class" / student).mkdir(parents=True)
+            (place / "class" / student / "sgemm.cu").write_text(_MARKS.sub("", source))
+        shutil.copytree(ALICE, place / "class" / "alice")
+        grade = [sys.executable, "-m", "grader.cli"]
+        subprocess.run([*grade, "class", "--device", "cpu", "class"], cwd=place, check=True)
+        board = place / "board.html"
+        subprocess.run([*grade, "leaderboard", "--html", str(board)], cwd=place, check=True)
+        bob = next(p for p in store.stored(place / "results") if p.parent.name == "bob")
+        twins = place / "twins.html"
+        works = [Work(student="ann", files={"sgemm.cu": tiled()}), TWIN]
+        twins.write_text(similar_page(find_pairs(works, []), works))
+        with chromium() as browser:
+            for measured in shipped_ladders()[:1]:
+                ladder = place / "ladder.html"
+                ladder.write_text(ladder_page(measured))
+                browser.open(ladder, width=900, height=2230)
+                browser.screenshot(IMAGES / "ladder.png")
+            browser.open(twins, width=1100, height=700)
+            browser.screenshot(IMAGES / "similar.png")
+            browser.open(bob.with_suffix(".html"), width=900)
+            browser.screenshot(IMAGES / "report.png")
+            browser.open(board, width=900, height=360)
+            browser.screenshot(IMAGES / "leaderboard.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""A simulator's process that misbehaves as told, and what it is given to simulate."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
+from grader.backends.simulator.device import CpuDevice
+from grader.labs.lab import Lab, load_lab
+from grader.model import Allocation, Build, Mnk, Plan
+from grader.sandbox.running import Mode, Sandbox
+
+FAKE = """\
+import os, sys, threading, time
+from pathlib import Path
+import numpy as np
+from grader.backends.simulator import simulation_worker as worker
+from grader.errors import ToolchainError
+from grader.model import Verdict
+from ptxsim.errors import Reason, RefusedProgram
+from ptxsim.frontend.interface import Interface
+from ptxsim.simulator import SimOutcome
+
+class Fake:
+    declared = Interface(entries={{}}, symbols={{}})
+
+    def __init__(self, ptx, root, engine):
+        self.ptx, self.root = ptx, root
+
+    def run(self, plan, buffers, limits):
+        size = plan.size
+        a, b, c = (buffers[i].view(np.float32) for i in range(3))
+        print("noise that must not reach the answers", flush=True)
+        stopped = None
+        {body}
+        return SimOutcome((), (), stopped, 0.25, "hello")
+
+def right(size, a, b, c):
+    c[:] = (a.reshape(size.m, size.k) @ b.reshape(size.n, size.k).T).T.reshape(-1)
+
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+worker.main({arguments})
+"""
+
+
+def misbehaving(body: str = "pass", arguments: str = "Fake, lambda: None") -> Sequence[str]:
+    return (sys.executable, "-c", FAKE.format(body=body, arguments=arguments))
+
+
+def planned(index: int, m: int = 5, n: int = 7, k: int = 3) -> PlannedCase:
+    floats = {"A": m * k, "B": k * n, "C": m * n}
+    allocations = tuple(
+        Allocation(name=name, address=0x7F00_0000_0000 + (i << 32), size=4 * count)
+        for i, (name, count) in enumerate(floats.items())
+    )
+    plan = Plan(size=Mnk(m=m, n=n, k=k), allocations=allocations, operations=())
+    return PlannedCase(id=f"cpu-{index}", plan=plan)
+
+
+def lab(**limits: float) -> Lab:
+    default = load_lab()
+    return msgspec.structs.replace(
+        default, limits=msgspec.structs.replace(default.limits, **limits)
+    )
+
+
+def run(
+    command: Sequence[str],
+    build: Build,
+    cases: Sequence[PlannedCase],
+    progress: Progress = lambda _stage, _detail: None,
+    mode: Mode = "auto",
+    **limits: float,
+) -> tuple[CaseOutcome, ...]:
+    chosen = lab(**limits)
+    with CpuDevice(Sandbox.open(mode), chosen.limits, command) as device:
+        return device.run(build, str(build.ptx.parent), cases, chosen, progress)

@@ -1,0 +1,283 @@
+"""Submissions that try to fool the grader or to break it, each with what it must come to.
+
+After each of them a classmate's work, the results, the lab and the instructor's notes lie there as
+before, no process is left, and no secret stands in anything that a student could read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import socket
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from grader.grading.pipeline import Bench, Graded, grade
+from grader.labs.lab import Case, load_lab
+from grader.model import Mnk, Verdict
+from grader.report import html, terminal
+from grader.results import store
+from grader.sandbox.running import Sandbox
+from grader.toolchain.discovery import find_toolchain
+from tests.support import cheat_table
+from tests.support.corpus import Cheat, cheats, lay_out
+from tests.support.places import HONEST, ROOT
+from tests.support.results import make_result
+
+SIZES = ((1, 1, 1), (9, 17, 33), (64, 64, 32))
+SECRET = "SECRET-7f31c9"
+LIVE_CODE = re.compile(r"\x1b(?!\[[0-9;]*m)|\x07")  # an escape code that is not colour
+LIVE_TAG = re.compile(r"<script>alert|<img src=x")  # what the cheats would put into the page
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    lab = load_lab()
+    limits = msgspec.structs.replace(
+        lab.limits, compile_s=10, record_s=2, simulate_s=2, memory_mb=2048
+    )
+    cases = tuple(Case(id=f"cpu-{i}", size=Mnk(m=m, n=n, k=k)) for i, (m, n, k) in enumerate(SIZES))
+    return Bench(
+        lab=msgspec.structs.replace(lab, cpu=cases, limits=limits),
+        toolchain=find_toolchain(),
+        sandbox=Sandbox.open("auto"),
+        explain=False,
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A classmate with a submission and a result, the instructor's notes, a lab file, a token."""
+    monkeypatch.setenv("GRADER_TOKEN", SECRET)
+    classmate = tmp_path / "submissions" / "bob"
+    classmate.mkdir(parents=True)
+    text = (HONEST / "sgemm.cu").read_text()
+    (classmate / "sgemm.cu").write_text(f"{text}\n// {SECRET}\n")
+    (tmp_path / "notes.txt").write_text(f'#error "{SECRET}"\n')
+    (tmp_path / "lab.yaml").write_text("id: quick\n")
+    store.save(tmp_path / "results", make_result())
+    return tmp_path
+
+
+@pytest.mark.parametrize("cheat", cheats(), ids=lambda cheat: cheat.folder.name)
+def test_it_comes_to_what_it_declares(cheat: Cheat, bench: Bench, place: Path) -> None:
+    if cheat.needs_bubblewrap and bench.sandbox.kind != "bubblewrap":
+        pytest.skip("stopped by bubblewrap, which does not work here")
+    result = graded_without_harm(lay_out(cheat, place), bench, place).result
+    assert cheat.cpu.met_by(result), (result.verdict, result.error, result.cases, result.findings)
+    assert result.score is None
+
+
+def graded_without_harm(folder: Path, bench: Bench, place: Path) -> Graded:
+    """Grade it and look round: nothing changed, nobody left, nothing told."""
+    before, running = contents(place, folder), descendants()
+    graded = grade(folder, bench, lambda _stage, _detail: None)
+    assert contents(place, folder) == before
+    assert descendants() <= running
+    assert not Path("pwned").exists()
+    text, page = shown(graded)
+    document = store.encode(graded.result).decode()
+    assert SECRET not in text + page + document + graded.printed
+    assert "root:" not in text + page + document
+    assert not LIVE_CODE.search(text + page)
+    assert not LIVE_TAG.search(page)
+    assert len(document) < 4 << 20
+    return graded
+
+
+def contents(place: Path, besides: Path) -> dict[str, bytes]:
+    """Every file below ``place`` but those of the cheat itself."""
+    return {
+        str(path.relative_to(place)): path.read_bytes()
+        for path in sorted(place.rglob("*"))
+        if path.is_file() and not path.is_relative_to(besides)
+    }
+
+
+def descendants() -> set[int]:
+    """The living processes below this one."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # ended meanwhile
+            continue
+        if fields[0] != "Z":
+            parents[int(stat.parent.name)] = int(fields[1])
+    found: set[int] = set()
+    new = {os.getpid()}
+    while new:
+        new = {child for child, parent in parents.items() if parent in new} - found
+        found |= new
+    return found
+
+
+def shown(graded: Graded) -> tuple[str, str]:
+    """The terminal's text and the page."""
+    console = Console(file=StringIO(), width=160, force_terminal=True)
+    console.print(terminal.render(graded.result, graded.sources))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue(), html.render(graded.result, graded.sources)
+
+
+# --- folders that are the cheat ----------------------------------------------------------------
+
+
+def named(*names: str) -> Callable[[Path], None]:
+    """Files of these names, executable, that would do harm if anybody ran or imported them."""
+
+    def make(folder: Path) -> None:
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("#error never read\nraise SystemExit('imported')\n")
+            (folder / name).chmod(0o755)
+
+    return make
+
+
+def sparse(name: str, size: int) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        with (folder / name).open("wb") as file:
+            file.truncate(size)
+
+    return make
+
+
+def link(name: str, target: str) -> Callable[[Path], None]:
+    """A link in place of whatever has this name."""
+
+    def make(folder: Path) -> None:
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(target)
+
+    return make
+
+
+def instead(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Something else by the name of sgemm.cu."""
+
+    def replace(folder: Path) -> None:
+        (folder / "sgemm.cu").unlink()
+        make(folder / "sgemm.cu")
+
+    return replace
+
+
+def socket_at(path: Path) -> None:
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(f"/proc/self/fd/{descriptor}/{path.name}")
+    os.close(descriptor)
+
+
+def link_to_bob(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.symlink_to("bob")
+
+
+FOLDERS: dict[str, tuple[Callable[[Path], object], Verdict]] = {
+    "a header that links to the notes": (link("x.cuh", "../../notes.txt"), Verdict.FE),
+    "a header that links to a classmate's file": (link("x.cuh", "../bob/sgemm.cu"), Verdict.FE),
+    "a kernel that links to a classmate's": (link("sgemm.cu", "../bob/sgemm.cu"), Verdict.FE),
+    "a kernel that links to the passwords": (link("sgemm.cu", "/etc/passwd"), Verdict.FE),
+    "a link within the folder": (link("x.cuh", "sgemm.cu"), Verdict.FE),
+    "a link to itself": (link("x.cuh", "x.cuh"), Verdict.FE),
+    "a folder that links to the classmates": (link("include", ".."), Verdict.FE),
+    "a folder that links to the devices": (link("include", "/dev"), Verdict.FE),
+    "a submission that links to a classmate's": (link_to_bob, Verdict.FE),
+    "a pipe that nobody writes to": (lambda folder: os.mkfifo(folder / "x.cuh"), Verdict.FE),
+    "a kernel that is a pipe": (instead(os.mkfifo), Verdict.FE),
+    "a kernel that is a socket": (instead(socket_at), Verdict.FE),
+    "a kernel that is a folder": (instead(Path.mkdir), Verdict.FE),
+    "pipes and sockets beside the kernel": (
+        lambda folder: (os.mkfifo(folder / "log"), socket_at(folder / "agent")),
+        Verdict.AC,
+    ),
+    "a line break in a name": (named("x\nbob: AC accepted.cuh"), Verdict.FE),
+    "an escape code in a name": (named("\x1b[2J.cuh"), Verdict.FE),
+    "a name that runs from right to left": (named("x\u202ehuc.bob.cuh"), Verdict.FE),
+    "a name that is not UTF-8": (named(os.fsdecode(b"\xff.cuh")), Verdict.FE),
+    "a pipe whose name is a line of its own": (
+        lambda folder: os.mkfifo(folder / "x\nbob: AC accepted.cuh"),
+        Verdict.FE,
+    ),
+    "names for a shell": (
+        named("$(touch pwned).cuh", "; touch pwned;.h", "-o pwned.h", "@pwned.h"),
+        Verdict.AC,
+    ),
+    "a name for the page": (named("<img src=x onerror=alert(1)>.cuh"), Verdict.AC),
+    "a sparse file of a terabyte": (sparse("x.cuh", 1 << 40), Verdict.FE),
+    "a kernel of three sparse gigabytes": (sparse("sgemm.cu", 3 << 30), Verdict.FE),
+    "sparse gigabytes that are no source": (sparse("core", 3 << 30), Verdict.AC),
+    "folders within folders": (
+        lambda folder: folder.joinpath(*"abcdefghijklmnop").mkdir(parents=True),
+        Verdict.FE,
+    ),
+    "thousands of files": (named(*(f"{index}.txt" for index in range(4100))), Verdict.FE),
+    "a compressed bomb as a header": (
+        lambda folder: (folder / "x.cuh").write_bytes(bytes.fromhex("504b0304ffffffff1400")),
+        Verdict.FE,
+    ),
+    "a Thrust of its own": (named("thrust/device_vector.h", "thrust/device_ptr.h"), Verdict.AC),
+    "a grader of its own": (
+        named("grader/__init__.py", "sitecustomize.py", "numpy.py", "lab.yaml", "nvcc", "g++"),
+        Verdict.AC,
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "verdict"), FOLDERS.values(), ids=FOLDERS.keys())
+def test_folders(
+    make: Callable[[Path], object], verdict: Verdict, bench: Bench, place: Path
+) -> None:
+    folder = place / "submissions" / "mallory"
+    folder.mkdir()
+    (folder / "sgemm.cu").write_text((HONEST / "sgemm.cu").read_text())
+    make(folder)
+    result = graded_without_harm(folder, bench, place).result
+    assert result.verdict is verdict
+    assert result.submission.student == "mallory"
+    if verdict is Verdict.FE:
+        assert result.error
+        assert result.error.isprintable()
+
+
+def test_a_kernel_that_changes_while_it_is_graded(bench: Bench, place: Path) -> None:
+    """What is compiled, hashed and shown is the text that was read first."""
+    folder = place / "submissions" / "mallory"
+    folder.mkdir()
+    own = (HONEST / "sgemm.cu").read_text()
+    (folder / "sgemm.cu").write_text(own)
+
+    def change(_stage: str, _detail: str) -> None:
+        """At every stage the classmate's file stands in its place, and another beside it."""
+        (folder / "sgemm.cu").unlink()
+        (folder / "sgemm.cu").symlink_to("../bob/sgemm.cu")
+        (folder / "x.cuh").unlink(missing_ok=True)
+        (folder / "x.cuh").write_text("#error read again\n")
+
+    graded = grade(folder, bench, change)
+    assert (folder / "sgemm.cu").is_symlink()
+    assert graded.result.verdict is Verdict.AC
+    assert graded.sources == {"sgemm.cu": own}
+    (file,) = graded.result.submission.files
+    assert file.sha256 == hashlib.sha256(own.encode()).hexdigest()
+    text, page = shown(graded)
+    assert SECRET not in text + page + store.encode(graded.result).decode()
+
+
+def test_the_corpus_is_large_and_says_what_stops_each() -> None:
+    corpus = cheats()
+    assert len(corpus) >= 35
+    assert all(len(cheat.stopped_by) > 10 for cheat in corpus)
+
+
+def test_the_page_about_cheats_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "cheats.md").read_text() == cheat_table.page()

@@ -1,0 +1,102 @@
+"""Machines fail: processes are killed, disks fill up, tools are missing. Nothing may be lost or
+half-written, nobody gets a wrong verdict, and the user reads one clear line.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from grader.model import Verdict
+from grader.results import store
+from tests.support.commands import STARTER, Processes, environment, grade, run, until, warm_cache
+
+WRONG = STARTER.replace("C[", "C[1 + ", 1)
+SLOW = "#include <unistd.h>\n" + STARTER.replace(
+    "  const dim3 block", "  usleep(50000);\n  const dim3 block"
+)
+BROKEN = STARTER.replace("float sum = 0.0f;", "float sum = 0.0f")
+# How often, and what must have been hit by then. Forty kills may miss what lives for moments, and
+# the parent and the pool, whose deaths have tests of their own in tests/course/test_class.py.
+OFTEN = (40, {"simulator", "compiler"})
+HUNDREDS = (200, {"parent", "pool", "simulator", "recorder", "compiler"})
+# At every look. Some live for moments only, and it takes a second to start others again.
+CHANCE = {"recorder": 1.0, "compiler": 0.3, "simulator": 0.8, "pool": 0.04, "parent": 0.02}
+SEED = 20241121
+
+
+# --- processes are killed ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("often", "hit"), [OFTEN, pytest.param(*HUNDREDS, marks=pytest.mark.slow)], ids=["40", "200"]
+)
+def test_kills_lose_nothing_and_wrong_nobody(often: int, hit: set[str], place: Path) -> None:
+    """SIGKILL to whatever is at work, the command itself included, until it was sent so often.
+
+    What does not compile is not cached, so there is a compiler to kill in every round.
+    """
+    texts = {f"s{i:02d}": (STARTER, WRONG, BROKEN, SLOW)[i % 4] + f"\n// {i}" for i in range(12)}
+    truth = dict(zip(texts, (Verdict.AC, Verdict.RE, Verdict.CE, Verdict.AC) * 3, strict=True))
+    for student, text in texts.items():
+        (place / "class" / student).mkdir(parents=True)
+        (place / "class" / student / "sgemm.cu").write_text(text)
+    (place / "tmp").mkdir()
+    cache = warm_cache(place)
+    variables = {"SGEMM_GRADER_CACHE": str(cache), "TMPDIR": str(place / "tmp")}
+    command = grade("class", "class", "--lab", "lab.yaml", "--device", "cpu", "--jobs", "2")
+    rng = random.Random(SEED)
+    processes = Processes(place)
+    kills: Counter[str] = Counter()
+
+    assert run(command, place, **variables).returncode == 0
+    while kills.total() < often:
+        with subprocess.Popen(
+            [*command, "--force"],
+            cwd=place,
+            env=environment(**variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            while process.poll() is None:
+                time.sleep(rng.uniform(0.0, 0.05))
+                found = processes.look()
+                roles = sorted(set(found.values()) - {"other"})
+                if not roles or (kills.total() >= often and "parent" in roles):
+                    continue
+                role = rng.choice(roles)
+                if rng.random() > CHANCE[role]:
+                    continue
+                victim = rng.choice([pid for pid, its in found.items() if its == role])
+                with suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+                    kills[role] += 1
+            assert process.stderr is not None
+            words = process.stderr.read()
+            if (
+                process.returncode != -signal.SIGKILL
+            ):  # else Python itself may be cut off in a start
+                assert "Traceback" not in words, words[words.index("Traceback") :]
+            assert process.returncode in (0, 3, -signal.SIGKILL)
+        until(lambda: not processes.look())
+        for path in store.stored(place / "results"):
+            result = store.load(path)
+            assert result.verdict is truth[result.submission.student], (path, result.error)
+
+    assert set(kills) >= hit, kills
+    done = run(command, place, **variables)
+    assert done.returncode == 0, done.stderr
+    graded = {
+        store.load(p).submission.student: store.load(p) for p in store.stored(place / "results")
+    }
+    assert {student: result.verdict for student, result in graded.items()} == truth

@@ -1,0 +1,386 @@
+"""Bad input of every kind the grader reads: one clear error that names the place, or a value.
+
+Never a traceback, never a hang. The examples are the same in every run; SGEMM_FUZZ=5000 makes so
+many new ones for each test, and what they find is kept here as an ``@example``.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import os
+import re
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from grader.course.class_run.roll import call_roll
+from grader.course.leaderboard import board_render as boards
+from grader.course.leaderboard.ranking import make_boards, read_entries
+from grader.course.roster import late, read_roster
+from grader.errors import GraderError, LabError, Rejected, StoreError, UsageError
+from grader.hardware.targets import target_for
+from grader.labs.lab import DEFAULT_LAB, load_lab
+from grader.model import Finding, KernelInfo, Kind, Mnk, Plan, Severity, Verdict
+from grader.record.plan_bounds import addresses
+from grader.record.plan_check import Known, flaw
+from grader.report import html, terminal
+from grader.results import store
+from grader.submission.folder import load_submission
+from ptxsim.frontend import PtxError, parse
+from ptxsim.frontend.interface import Interface, Symbol, read_interface
+from tests.support.results import RACE, WRONG, make_result
+
+MORE = int(os.environ.get("SGEMM_FUZZ", "0"))
+FUZZ = settings(
+    max_examples=MORE or 60,
+    derandomize=not MORE,
+    database=None,
+    deadline=60_000,  # ms: nothing hangs, on a machine that others use too
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+# Values that nobody expects where they stand.
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=20),
+    st.sampled_from(["", "\x1b[2J", "a\nb", "../..", "0", "é", "\ud7ff", "=1+1", "1e999"]),
+    st.lists(st.integers(), max_size=4),
+    st.dictionaries(st.text(max_size=5), st.integers(), max_size=3),
+)
+
+
+def places(document: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of all values in a document."""
+    found = [here]
+    if isinstance(document, dict):
+        for key, value in document.items():
+            found += places(value, (*here, key))
+    elif isinstance(document, list):
+        for index, value in enumerate(document):
+            found += places(value, (*here, index))
+    return found
+
+
+@st.composite
+def changed(draw: st.DrawFn, document: Any) -> Any:
+    """The document with one to three values replaced, removed or added."""
+    document = copy.deepcopy(document)
+    for _ in range(draw(st.integers(1, 3))):
+        path = draw(st.sampled_from(places(document)))
+        if not path:
+            continue
+        parent = document
+        for key in path[:-1]:
+            parent = parent[key]
+        deed = draw(st.sampled_from(["replace", "replace", "remove", "add"]))
+        if deed == "replace":
+            parent[path[-1]] = draw(ODD)
+        elif deed == "remove":
+            del parent[path[-1]]
+        elif isinstance(parent, dict):
+            parent[draw(st.text(max_size=8))] = draw(ODD)
+        else:
+            parent.append(draw(ODD))
+    return document
+
+
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes) -> bytes:
+    """Bytes with pieces cut out, doubled or overwritten."""
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(content)))
+        end = min(len(content), start + draw(st.integers(0, 40)))
+        piece = draw(st.sampled_from([b"", content[start:end] * 2, draw(st.binary(max_size=8))]))
+        content = content[:start] + piece + content[end:]
+    return content
+
+
+def one_line(error: GraderError, *names: object) -> None:
+    """What a user sees: one line of printable characters that names the file or the folder."""
+    words = str(error)
+    assert "\n" not in words, words
+    assert len(words) < 2000, words
+    assert any(str(name) in words for name in names), words
+
+
+# --- lab files
+
+
+@cache
+def lab_document() -> Any:
+    return yaml.safe_load(DEFAULT_LAB.read_text())
+
+
+def try_lab(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    try:
+        load_lab(path)
+    except LabError as error:
+        one_line(error, path)
+
+
+@FUZZ
+@given(document=changed(lab_document()))
+def test_lab_values(tmp_path: Path, document: Any) -> None:
+    try_lab(tmp_path / "lab.yaml", yaml.safe_dump(document, allow_unicode=True).encode())
+
+
+@FUZZ
+@given(content=damaged(DEFAULT_LAB.read_bytes()))
+@example(content=b"&a [*a]")
+@example(content=b"a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: [*c, *c]")
+@example(content=b"[" * 1200)
+@example(content=b"id: !!python/object/apply:os.system [true]")
+@example(content=b"id: 2001-99-99")
+@example(content=b"id: " + b"9" * 10000)
+@example(content=b"\xff\xfe\x00")
+def test_lab_bytes(tmp_path: Path, content: bytes) -> None:
+    try_lab(tmp_path / "lab.yaml", content)
+
+
+# --- result documents
+
+
+@cache
+def result_document() -> Any:
+    return json.loads(
+        store.encode(make_result(cases=(WRONG,), findings=(RACE,), verdict=Verdict.WA))
+    )
+
+
+def try_result(place: Path, content: bytes) -> None:
+    """It is refused by name, or it can be shown in every way there is."""
+    path = place / "quick" / "alice" / "0123456789ab-cpu.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    try:
+        result = store.load(path)
+    except StoreError as error:
+        one_line(error, path)
+    else:
+        html.render(result, {})
+        Console(file=StringIO()).print(terminal.render(result, {}))
+    entries, complaints = read_entries(place)
+    for complaint in complaints:
+        assert "\n" not in complaint
+    if entries:
+        Console(file=StringIO()).print(boards.terminal(make_boards(entries), None))
+
+
+@FUZZ
+@given(document=changed(result_document()))
+def test_result_values(tmp_path: Path, document: Any) -> None:
+    try_result(tmp_path, json.dumps(document).encode())
+
+
+@FUZZ
+@given(content=damaged(json.dumps(result_document()).encode()))
+@example(content=b"[" * 100_000)
+@example(content=b'{"schema": "sgemm-grader/result", "version": 1e999}')
+def test_result_bytes(tmp_path: Path, content: bytes) -> None:
+    try_result(tmp_path, content)
+
+
+# --- rosters and exports
+
+ROSTER = (
+    b"student,name,submitted,due\n"
+    b'alice,"Davis, Jr.",2026-01-31T10:00:00Z,2026-01-31T23:59:00+01:00\nbob,,,\n'
+)
+METADATA = (
+    b"submission_1:\n  :submitters:\n  - :name: Ada\n    :sid: '007'\n    :email: a@b.c\n"
+    b"  :created_at: 2026-01-31 10:00:00.5 -08:00\n"
+)
+
+
+@FUZZ
+@given(content=damaged(ROSTER))
+@example(content=b"student,due\nalice,9999-12-31T23:59:59-23:59\n")
+@example(content=b"student,due\nalice,0001-01-01T00:00:00+23:59\n")
+@example(content=b"student\n" + b"x" * 200_000)
+@example(content=b'student\n"alice')
+@example(content=b"student\na\0b\n")
+def test_rosters(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_bytes(content)
+    try:
+        for person in read_roster(path).values():
+            late(person, None, None, "2026-01-31T10:00:00+00:00")
+    except UsageError as error:
+        one_line(error, path)
+
+
+@FUZZ
+@given(content=damaged(METADATA))
+@example(content=b"&a [*a]")
+@example(content=b"submission_1: {':submitters': [1]}")
+@example(content=b"[" * 1200)
+def test_exports_of_gradescope(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "submission_1").mkdir(exist_ok=True)
+    path = tmp_path / "submission_metadata.yml"
+    path.write_bytes(content)
+    try:
+        call_roll(tmp_path)
+    except UsageError as error:
+        one_line(error, path, tmp_path)
+
+
+# --- submissions
+
+
+@FUZZ
+@given(
+    content=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda t: t.encode())),
+    name=st.text(
+        st.characters(blacklist_characters="/\0", blacklist_categories=("Cs",)),
+        min_size=1,
+        max_size=30,
+    ),
+)
+def test_folders(tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str) -> None:
+    folder = tmp_path_factory.mktemp("f")
+    try:
+        (folder / f"{name}.cuh").write_bytes(content)
+    except OSError:
+        return  # no name for a file here
+    (folder / "sgemm.cu").write_bytes(content)
+    try:
+        load_submission(folder)
+    except Rejected as refusal:
+        assert refusal.verdict is Verdict.FE
+        one_line(refusal, "sgemm.cu", name, ascii(name)[1:-1])
+
+
+# --- PTX, and what the recorder says
+
+PTX = """\
+//
+.version 8.0
+.target sm_80
+.address_size 64
+.file 1 "sgemm.cu"
+.global .align 4 .b8 table[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+.visible .entry _Z4gemmPKfS0_Pfi(
+  .param .u64 _Z4gemm_param_0,
+  .param .align 8 .b8 _Z4gemm_param_1[24],
+  .param .u32 _Z4gemm_param_2
+)
+.maxntid 256, 1, 1
+{
+  .reg .pred %p<3>;
+  .reg .f32 %f<5>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<9>;
+  .shared .align 16 .b8 tile[4096];
+  .loc 1 12 3
+  ld.param.u64 %rd1, [_Z4gemm_param_0];
+  mov.u32 %r1, %tid.x;
+  setp.ge.s32 %p1, %r1, 64;
+  @%p1 bra $L_2;
+$L_1:
+  .loc 1 14 5, function_name $L__info_string0, inlined_at 1 20 7
+  ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];
+  fma.rn.f32 %f1, %f2, 0f3F800000, %f3;
+  bar.sync 0;
+$L_2:
+  ret;
+}
+"""
+
+
+@FUZZ
+@given(content=damaged(PTX.encode()))
+@example(content=b".entry a(" * 5000)
+@example(content=b"{" * 10000)
+@example(content=b"/*" * 10000)
+@example(content=b".visible .func (" + b".param .b32 " * 5000)
+def test_ptx(content: bytes) -> None:
+    text = content.decode(errors="replace")
+    try:
+        parse(text, Path("/nowhere"))
+    except PtxError as error:
+        assert str(error)
+
+
+SIZES = (40, 60, 24, 100)
+AT = tuple(addresses(SIZES))
+PLAN = {
+    "size": [2, 3, 5],
+    "allocations": [
+        {"name": name, "address": address, "size": size, "symbol": None}
+        for name, address, size in zip(("A", "B", "C", "workspace 1"), AT, SIZES, strict=True)
+    ],
+    "operations": [
+        {"type": "memset", "allocation": 2, "delta": 0, "value": 0, "size": 24},
+        {"type": "copy", "source": 0, "source_delta": 0, "target": 3, "target_delta": 4, "size": 8},
+        {"type": "symbol", "symbol": "table", "delta": 0, "data": "AAAA"},
+        {
+            "type": "launch",
+            "kernel": "k",
+            "grid": [1, 1, 1],
+            "block": [32, 1, 1],
+            "shared_bytes": 0,
+            "params": base64.b64encode(AT[0].to_bytes(8, "little")).decode(),
+            "pointers": [{"offset": 0, "allocation": 0, "delta": 0}],
+            "carveout": -1,
+        },
+    ],
+}
+KERNEL = read_interface(".entry k(.param .u64 k_0) {}", Path("/nowhere")).entries
+KNOWN = Known(
+    declared=Interface(entries=KERNEL, symbols={"table": Symbol(space="global", size=4, align=4)}),
+    figures={"k": KernelInfo(name="k", registers=8, shared_bytes=0, spill_bytes=0)},
+    target=target_for("sm_80"),
+)
+
+
+def test_the_plan_that_is_changed_is_sound() -> None:
+    plan = msgspec.json.decode(json.dumps(PLAN), type=Plan)
+    assert flaw(plan, Mnk(m=2, n=3, k=5), KNOWN) is None
+
+
+@FUZZ
+@given(document=changed(PLAN))
+@example(document=PLAN)
+def test_plans_from_an_untrusted_process(document: Any) -> None:
+    """What is sound stays inside its allocations, whoever wrote it."""
+    try:
+        plan = msgspec.json.decode(json.dumps(document), type=Plan)
+    except (msgspec.DecodeError, ValueError):
+        return
+    if flaw(plan, Mnk(m=2, n=3, k=5), KNOWN) is not None:
+        return
+    sizes = [allocation.size for allocation in plan.allocations]
+    assert sizes[:3] == [40, 60, 24]
+    for operation in plan.operations:
+        if operation.__class__.__name__ == "Memset":
+            assert 0 <= operation.delta <= operation.delta + operation.size
+            assert operation.delta + operation.size <= sizes[operation.allocation]
+
+
+@FUZZ
+@given(message=st.text(max_size=300), file=st.text(max_size=50), line=st.integers(-5, 10**6))
+def test_findings_of_any_text_can_be_shown(message: str, file: str, line: int) -> None:
+    finding = Finding(
+        kind=Kind.RACE, severity=Severity.ERROR, message=message, file=file, line=line
+    )
+    result = make_result(cases=(WRONG,), findings=(finding,), verdict=Verdict.WA)
+    page = html.render(result, {file: "one\ntwo\n"})
+    console = Console(file=StringIO(), width=100)
+    console.print(terminal.render(result, {file: "one\ntwo\n"}))
+    assert isinstance(console.file, StringIO)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", console.file.getvalue())
+    assert "\x1b" not in page

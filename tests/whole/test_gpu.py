@@ -1,0 +1,256 @@
+"""Grades on a real GPU: what only a GPU can show. Skipped, with the reason, where there is none."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.backends.probe import first_gpu_arch
+from grader.grading.pipeline import Bench, grade
+from grader.labs.lab import Case, Lab, load_lab
+from grader.ladder.document import stored_ladders
+from grader.model import Mnk, Result, Verdict
+from grader.record.recording import target_for
+from grader.report.text import score_block
+from grader.sandbox.running import Sandbox
+from grader.toolchain.discovery import find_toolchain
+from tests.support.corpus import Cheat, Fixture, cheats, fixtures
+from tests.support.places import CHEATS, HONEST, ROOT
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(first_gpu_arch() is None, reason="no NVIDIA GPU here"),
+    pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="CuPy is not installed"),
+]
+
+
+def lab(extent: int = 1024) -> Lab:
+    """The default lab with one smaller size to time, and few for the simulator."""
+    default = load_lab()
+    case = Case(id="performance-0", size=Mnk(m=extent, n=extent, k=extent))
+    limits = msgspec.structs.replace(default.limits, launch_s=2)
+    return msgspec.structs.replace(default, performance=(case,), cpu=default.cpu[:3], limits=limits)
+
+
+@cache
+def tools() -> tuple[object, ...]:
+    return find_toolchain(), Sandbox.open("auto")
+
+
+def graded(folder: Path, rules: Lab | None = None) -> Result:
+    toolchain, sandbox = tools()
+    bench = Bench(
+        lab=rules or lab(),
+        toolchain=toolchain,  # type: ignore[arg-type]
+        sandbox=sandbox,  # type: ignore[arg-type]
+        gpu_arch=first_gpu_arch(),
+    )
+    return grade(folder, bench, lambda _stage, _detail: None).result
+
+
+def findings(result: Result) -> set[str]:
+    return {finding.kind for finding in result.findings}
+
+
+def test_a_good_kernel_is_measured_and_scored() -> None:
+    result = graded(ROOT / "submissions" / "alice")
+    assert result.verdict is Verdict.AC
+    assert result.environment.device == "gpu"
+    assert result.environment.gpu is not None
+    (timing,) = [case.timing for case in result.cases if case.timing]
+    assert len(timing.runs) == 3
+    assert timing.ratio_ci[0] <= timing.ratio <= timing.ratio_ci[1]
+    assert timing.baseline is not None
+    assert result.score is not None
+    assert 5 < result.score.total < 100
+
+
+def on_a_gpu(kind: str) -> pytest.MarkDecorator:
+    """The fixtures of this kind that declare a verdict on a GPU."""
+    chosen = [each for each in fixtures(kind) if each.gpu]
+    return pytest.mark.parametrize("want", chosen, ids=lambda want: want.folder.name)
+
+
+@on_a_gpu("correct")
+def test_plans_are_replayed_at_their_own_addresses(want: Fixture) -> None:
+    result = graded(want.folder)
+    assert result.verdict is Verdict.AC, result.cases
+    assert "relocated" not in findings(result), result.findings
+
+
+@on_a_gpu("gpu")
+def test_what_only_a_gpu_can_run(want: Fixture) -> None:
+    assert graded(want.folder).verdict is Verdict.AC
+
+
+@on_a_gpu("broken")
+def test_what_is_wrong_is_caught(want: Fixture) -> None:
+    assert want.gpu is not None
+    result = graded(want.folder)
+    assert result.verdict is want.gpu.verdict, result.cases
+    assert not want.gpu.words or want.gpu.words in findings(result), result.findings
+    assert result.score is None or result.score.total == 0
+
+
+@cache
+def honest_score() -> float:
+    score = graded(HONEST, quick()).score
+    assert score is not None
+    return score.total
+
+
+def quick() -> Lab:
+    """Six sizes to verify, one to time, once."""
+    base = lab()
+    limits = msgspec.structs.replace(base.limits, compile_s=10, record_s=5, memory_mb=2048)
+    scoring = msgspec.structs.replace(base.scoring, runs=1)
+    return msgspec.structs.replace(
+        base, correctness=base.correctness[:6], limits=limits, scoring=scoring
+    )
+
+
+@pytest.mark.parametrize("cheat", cheats(), ids=lambda cheat: cheat.folder.name)
+def test_a_cheat_comes_to_what_it_declares(cheat: Cheat) -> None:
+    if cheat.needs_bubblewrap and Sandbox.open("auto").kind != "bubblewrap":
+        pytest.skip("stopped by bubblewrap, which does not work here")
+    result = graded(cheat.folder, quick())
+    said = (result.verdict, result.error, result.cases, result.findings)
+    assert cheat.gpu.met_by(result), said
+    if cheat.gpu.no_gain:
+        assert result.score is not None
+        assert result.score.total <= honest_score() * 1.05, said
+    else:
+        assert result.score is None or result.score.total == 0, said
+
+
+def test_two_speeds_are_in_the_document_and_the_slower_is_scored() -> None:
+    result = graded(CHEATS / "slow_in_every_fifth_repetition")
+    (timing,) = [case.timing for case in result.cases if case.timing]
+    assert timing.modes
+    assert 0.15 <= timing.modes.slow.share <= 0.25
+    assert timing.modes.fast.tflops > 3 * timing.modes.slow.tflops
+    assert timing.scored_tflops == timing.modes.slow.tflops
+    assert "two speeds" in score_block(result)
+
+
+def test_findings_decide_when_the_lab_says_so() -> None:
+    strict = lab()
+    rules = msgspec.structs.replace(strict.rules, findings="fail")
+    result = graded(CHEATS / "skips_when_right", msgspec.structs.replace(strict, rules=rules))
+    assert result.verdict is Verdict.WA  # it reads C before anything was written there
+
+
+def test_a_block_cannot_have_more_shared_memory_than_there_is(tmp_path: Path) -> None:
+    text = (CHEATS / "skips_when_right" / "sgemm.cu").read_text()
+    kernel = "  volatile __shared__ float some[8192];\n  some[threadIdx.x] = A[0];\n"
+    text = text.replace("int k) {\n  const int i", "int k) {\n" + kernel + "  const int i")
+    text = text.replace(
+        "  gemm<<<",
+        "  cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, 220 << 10);\n"
+        "  gemm<<<",
+    )
+    text = text.replace("dim3(32, 8)>>>", "dim3(32, 8), 220 << 10>>>")
+    (tmp_path / "sgemm.cu").write_text(text)
+    result = graded(tmp_path)
+    assert result.verdict is Verdict.RE, result
+    assert "shared memory" in str(result.cases), result.cases
+
+
+def test_more_memory_than_the_gpu_has(tmp_path: Path) -> None:
+    memory = target_for(first_gpu_arch() or "").memory_bytes
+    text = (CHEATS / "skips_when_right" / "sgemm.cu").read_text()
+    text = text.replace("  gemm<<<", f"  void* all;\n  cudaMalloc(&all, {memory}ull);\n  gemm<<<")
+    (tmp_path / "sgemm.cu").write_text(text)
+    result = graded(tmp_path)
+    assert result.verdict is Verdict.RE, result
+    assert f"no room for the {memory} bytes" in str(result.cases), result.cases
+
+
+def test_who_shares_the_gpu_gets_no_low_score() -> None:
+    busy = "import cupy, sys; x = cupy.ones((4096, 4096)); print(1, flush=True)\nwhile 1: x @ x"
+    with subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        other.stdout.readline()
+        result = graded(ROOT / "submissions" / "alice")
+        other.kill()
+    assert result.verdict is Verdict.IE
+    assert result.score is None
+    assert "the GPU was shared" in (result.error or "")
+
+
+def test_two_at_once_take_turns() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(graded, [ROOT / "submissions" / "alice"] * 2))
+    assert [result.verdict for result in both] == [Verdict.AC] * 2
+    for result in both:
+        (timing,) = [case.timing for case in result.cases if case.timing]
+        assert timing.disturbed <= 2
+
+
+def test_the_checks_themselves() -> None:
+    """In a process of its own: a context here would look like somebody else's to the graders."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.whole.gpu_checks"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    said = json.loads(done.stdout)
+    assert said["the same inputs as on the CPU"]
+    assert said["changed"] == [True, 0, 0, (1 << 64) - 1]
+    assert said["freivalds, cuBLAS"] <= 0.5
+    assert not said["freivalds, one element"] <= 1
+    assert said["freivalds, nan"] is None
+    assert said["faulty reference"].startswith("the reference itself is wrong")
+    assert said["impossible"] == "RF"
+    assert said["own addresses"] == {"relocated": False, "wrong": 0}
+    assert said["other addresses"] == {"relocated": True, "wrong": 0}
+
+
+def test_the_ladder_is_measured_and_says_where_a_kernel_stands(tmp_path: Path) -> None:
+    rungs = tmp_path / "rungs"
+    for name in ("01_naive", "12_register_4x4"):
+        shutil.copytree(ROOT / "reference" / name, rungs / name)
+    rules = tmp_path / "lab.yaml"
+    rules.write_text(
+        "id: quick\ncorrectness: [[33, 65, 17]]\n"
+        "performance: [{mnk: [512, 512, 512]}, {mnk: [1024, 1024, 1024]}]\n"
+        "cpu: [[33, 17, 20]]\nscoring: {policy: oj, runs: 1}\n"
+    )
+    options = ["--device", "gpu", "--lab", "lab.yaml"]
+
+    def grader(*words: str) -> str:
+        command = [sys.executable, "-m", "grader.cli", *words, *options]
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, "PYTHONPATH": path}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    grader("ladder", "rungs")
+    ((measured,), complaints) = stored_ladders(tmp_path / "results")
+    assert complaints == []
+    assert measured.gpu
+    assert [size[0] for size in measured.sizes] == [512, 1024]
+    naive, patches = measured.steps
+    assert [step.verdict for step in measured.steps] == [Verdict.AC, Verdict.AC]
+    assert naive.speeds[-1].ratio < patches.speeds[-1].ratio
+    assert (tmp_path / "results" / "ladder" / f"{measured.gpu.name}.html").is_file()
+    assert "2 of 2 are graded already" in grader("ladder", "rungs")
+
+    shutil.copytree(ROOT / "submissions" / "alice", tmp_path / "alice")
+    assert "On the reference ladder, " in grader("alice")

@@ -1,0 +1,341 @@
+"""Odd files, names, variables and settings: one clear line each, and the others are graded."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.course.leaderboard import board_render as render
+from grader.course.leaderboard.ranking import make_boards, read_entries
+from grader.course.roster import read_roster
+from grader.errors import MachineError, StoreError, ToolchainError, UsageError, one_line
+from grader.grading.document import slurm_job
+from grader.model import Result, Verdict
+from grader.report.text import clean
+from grader.results import store
+from grader.submission.reading import NotAFileError, read
+from grader.toolchain import native
+from grader.toolchain.native import cache_folder, lock_folder, locked
+from tests.support.commands import ALICE, STARTER, grade, run
+from tests.support.commands import one_line as says
+from tests.support.files import bind, grow
+from tests.support.results import make_result
+
+NAMES = (
+    'O\'Neil, "Bo"',
+    "a\nb\x1b[2J",
+    "=1+1",
+    "Jos\u00e9",
+    "Jose\u0301",
+    "-x",
+    "\u202ereb",
+    "a\tb",
+    "@me",
+)
+
+
+def results(out: Path) -> dict[str, Result]:
+    return {result.submission.student: result for result in map(store.load, store.stored(out))}
+
+
+# --- a class that holds anything --------------------------------------------------------------
+
+
+def test_whatever_lies_in_a_class_ends_nobody_elses_grading(place: Path) -> None:
+    folder = place / "submissions"
+    for name in ("pipe", "huge", "linked", "deep", "ended"):
+        (folder / name).mkdir()
+    os.mkfifo(folder / "pipe" / "sgemm.cu")
+    grow(folder / "huge" / "sgemm.cu", 3 << 30)
+    (folder / "linked" / "sgemm.cu").symlink_to("../alice/sgemm.cu")
+    (folder / "deep").joinpath(*"abcdefghijkl").mkdir(parents=True)
+    (folder / "mallory").symlink_to("alice")
+    os.mkfifo(folder / "carol.cu")
+    grow(folder / "dave.cu", 3 << 30)
+    (folder / "erin.cu").symlink_to("alice/sgemm.cu")
+    bind(folder / "frank.cu")
+    os.mkfifo(folder / "notes")
+    bind(folder / "agent")
+    (folder / "ended.cu").write_text(STARTER)
+    (folder / os.fsdecode(b"\xff")).mkdir()
+    done = run(grade("class", "submissions", "--lab", "lab.yaml", "--device", "cpu"), place)
+    assert done.returncode == 2, done.stderr  # for what belongs to nobody
+    assert "Traceback" not in done.stderr
+    assert "skipped: submissions/ended and submissions/ended.cu are both of ended" in done.stderr
+    assert "skipped: submissions/\\udcff: the name is not UTF-8" in done.stderr
+    found = results(place / "results")
+    assert {name: result.error for name, result in found.items()} == {
+        "alice": None,
+        "pipe": "sgemm.cu: a named pipe, not a plain file",
+        "huge": "sgemm.cu: larger than 1 MiB",
+        "linked": "sgemm.cu: a link; hand in the file or folder itself",
+        "deep": "a/b/c/d/e/f/g/h/i: more than 8 folders deep",
+        "mallory": "mallory: a link, not a plain file",
+        "carol": "carol.cu: a named pipe, not a plain file",
+        "dave": "dave.cu: larger than 1 MiB",
+        "erin": "erin.cu: a link, not a plain file",
+        "frank": "frank.cu: a socket, not a plain file",
+    }
+    assert found["alice"].verdict is Verdict.AC
+    assert all(r.verdict is Verdict.FE for name, r in found.items() if name != "alice")
+    for path in store.stored(place / "results"):
+        assert "__global__" not in path.with_suffix(".html").read_text() or "alice" in str(path)
+
+
+def test_an_export_with_a_pipe_and_gigabytes_in_it(place: Path) -> None:
+    folder = place / "export"
+    shutil.copytree(place / "submissions" / "alice", folder / "submission_1")
+    shutil.copytree(place / "submissions" / "alice", folder / "submission_2")
+    os.mkfifo(folder / "submission_2" / "pipe")
+    grow(folder / "submission_2" / "core", 3 << 30)
+    (folder / "submission_metadata.yml").write_text(
+        "submission_1:\n  :submitters:\n  - :sid: '7'\n"
+        'submission_2:\n  :submitters:\n  - :sid: "a\\nb: AC\\u202e"\n'
+    )
+    done = run(grade("class", "export", "--lab", "lab.yaml", "--device", "cpu"), place)
+    assert done.returncode == 0, done.stderr
+    assert {name: r.verdict for name, r in results(place / "results").items()} == {
+        "7": Verdict.AC,
+        "a\nb: AC\u202e": Verdict.AC,
+    }
+    assert "a\\nb: AC\\u202e: AC" in done.stderr
+    assert not any(line.startswith("b: AC") for line in done.stderr.splitlines())
+
+
+def test_one_bad_path_among_others(place: Path) -> None:
+    bad = ["none", "lab.yaml", "x" * 300, "lab.yaml/in", os.fsdecode(b"\xff"), "loop"]
+    (place / "loop").symlink_to("loop")
+    done = run(grade(*bad, "submissions/alice", "--lab", "lab.yaml", "--device", "cpu"), place)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "none: no such folder" in done.stderr
+    assert "lab.yaml: not a folder" in done.stderr
+    assert "File name too long" in done.stderr
+    assert "not UTF-8; rename it" in done.stderr
+    assert "loop: a link; name the folder" in done.stderr
+    assert results(place / "results")["alice"].verdict is Verdict.AC
+
+
+# --- results ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (os.mkfifo, "a named pipe, not a plain file"),
+        (bind, "a socket, not a plain file"),
+        (Path.mkdir, "a folder, not a plain file"),
+        (lambda path: path.symlink_to("/etc/passwd"), "a link, not a plain file"),
+        (lambda path: grow(path, 3 << 30), "larger than 64 MiB"),
+        (lambda path: path.write_bytes(b'{"schema": "\xff"}'), "not a result document"),
+    ],
+)
+def test_odd_results_are_named_and_the_others_ranked(
+    make: Callable[[Path], object], words: str, tmp_path: Path
+) -> None:
+    store.save(tmp_path, make_result())
+    (tmp_path / "sgemm" / "a\nb").mkdir()
+    make(tmp_path / "sgemm" / "a\nb" / "x.json")
+    entries, (complaint,) = read_entries(tmp_path)
+    assert len(entries) == 1
+    assert words in complaint
+    assert "a\\nb/x.json" in complaint
+    assert complaint.isprintable()
+    with pytest.raises(StoreError, match=r"x\.json"):
+        store.load(tmp_path / "sgemm" / "a\nb" / "x.json")
+
+
+# --- names ------------------------------------------------------------------------------------
+
+
+def test_names_are_matched_as_the_roster_writes_them_and_shown_escaped(tmp_path: Path) -> None:
+    with (tmp_path / "roster.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["student", "name"])
+        writer.writerows((name, f"={name}") for name in NAMES)
+    base = make_result()
+    for name in NAMES:
+        who = msgspec.structs.replace(base.submission, student=name)
+        store.save(tmp_path / "results", msgspec.structs.replace(base, submission=who))
+    assert len(results(tmp_path / "results")) == len(NAMES)
+    roster = read_roster(tmp_path / "roster.csv")
+    entries, complaints = read_entries(tmp_path / "results")
+    assert not complaints
+    boards = make_boards(entries, roster=roster)
+    rows = [row for row in boards[0].rows if row.kind != "cublas"]
+    assert {row.student for row in rows} == set(NAMES)
+    assert all(row.kind == "student" for row in rows)
+    done = run(grade("leaderboard", "--roster", "roster.csv"), tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = render.html(boards, roster)
+    for text in (done.stderr, page):
+        assert "a\\nb\\x1b[2J" in text
+        assert "\x1b[2J" not in text
+        assert "\u202e" not in text
+    table = list(csv.DictReader(io.StringIO(render.table_csv(boards, roster), newline="")))
+    assert {"'=1+1", "'-x", "'@me", "a\nb\x1b[2J", "Jose\u0301"} <= {
+        row["student"] for row in table
+    }
+    assert not any(row["name"].startswith("=") for row in table)
+
+
+def test_what_could_steer_a_terminal_is_replaced() -> None:
+    for char in "\x07\x1b\x9b\u061c\u200e\u200f\u2028\u2029\u202e\u2066":
+        assert char not in clean(f"a{char}b")
+        assert one_line(f"a{char}b").isprintable()
+    assert one_line(os.fsdecode(b"\xff")) == "\\udcff"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("\ufeffstudent,name\r\nann,Ann\r\n".encode(), None),
+        (b'student,name\n"a,b","say ""x"""\n', None),
+        (b"student;name\r\nann;Ann\r\n", ":1: no commas between the columns"),
+        (b"student\tname\r\nann\tAnn\r\n", ":1: no commas between the columns"),
+        ("student,name\nann,Zoë\n".encode("latin-1"), ":2: not UTF-8 text"),
+        ("student,name\nann,Ann\n".encode("utf-16"), ":1: not UTF-8 text"),
+        (b'student,name\n"ann,Ann\n', "not a CSV file"),
+        (b"", ":1: no column 'student'"),
+    ],
+)
+def test_rosters_of_other_programs(content: bytes, words: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_bytes(content)
+    if words is None:
+        assert len(read_roster(path)) == 1
+    else:
+        with pytest.raises(UsageError, match=words) as caught:
+            read_roster(path)
+        assert str(caught.value).isprintable()
+
+
+# --- the environment ----------------------------------------------------------------------------
+
+
+def test_a_count_of_restarts_that_is_none(place: Path) -> None:
+    done = run(ALICE, place, SLURM_JOB_ID="7", SLURM_RESTART_COUNT="abc")
+    says(done, 3, "SLURM_RESTART_COUNT=abc: not a number; unset it")
+    assert not results(place / "results")
+
+
+def test_variables_of_any_bytes(place: Path) -> None:
+    odd = os.fsdecode(b"a\xffb\n")
+    done = run(
+        [*ALICE, "--json"], place, SLURM_JOB_ID=odd, SLURMD_NODENAME=odd, SLURM_RESTART_COUNT="2"
+    )
+    assert done.returncode == 0, done.stderr
+    slurm = results(place / "results")["alice"].environment.slurm
+    assert slurm
+    assert (slurm.job, slurm.node, slurm.restarts) == ("a\\udcffb\\n", "a\\udcffb\\n", 2)
+
+
+def test_outside_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "abc")
+    assert slurm_job() is None
+
+
+@pytest.mark.parametrize("more", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "x"}])
+def test_a_terminal_that_knows_ascii_only(more: dict[str, str], place: Path) -> None:
+    (place / "submissions" / "alice").rename(place / "submissions" / "Zoë")
+    done = run([*ALICE[:3], "submissions/Zoë", *ALICE[4:], "--json"], place, **more)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    document = msgspec.json.decode(done.stdout, type=Result)
+    assert document.submission.student == "Zoë"
+    done = run(grade("export", "csv"), place, **more)
+    assert done.returncode == 0, done.stderr
+    assert "Zoë" in done.stdout
+
+
+# --- locks and caches ---------------------------------------------------------------------------
+
+
+def test_a_lock_never_touches_what_lies_there(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (tmp_path / "link").symlink_to(precious)
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe"):
+        with pytest.raises(MachineError, match=f"{name}: .*remove it"), locked(tmp_path / name):
+            pass
+    with locked(precious):
+        assert precious.read_text() == "mine"
+    with locked(tmp_path / "new"):
+        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
+
+
+def test_locks_of_the_machine_lie_in_a_private_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = lock_folder()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert lock_folder() == folder
+    folder.chmod(0o777)
+    with pytest.raises(MachineError, match="not a private folder of yours"):
+        lock_folder()
+    folder.rmdir()
+    (tmp_path / "other").mkdir(mode=0o700)
+    folder.symlink_to("other")
+    with pytest.raises(MachineError, match="not a private folder of yours"):
+        lock_folder()
+
+
+def test_a_cache_that_others_can_write_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(native.CACHE_VARIABLE, str(tmp_path / "cache"))
+    assert stat.S_IMODE(cache_folder().stat().st_mode) == 0o700
+    (tmp_path / "cache").chmod(0o777)
+    with pytest.raises(ToolchainError, match="it can be written by all"):
+        cache_folder()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_cache_or_a_lock_folder_of_somebody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(native.CACHE_VARIABLE, str(tmp_path / "cache"))
+    os.chown(cache_folder(), 12345, 12345)
+    with pytest.raises(ToolchainError, match="it is another user's"):
+        cache_folder()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    os.chown(lock_folder(), 12345, 12345)
+    with pytest.raises(MachineError, match="not a private folder of yours"):
+        lock_folder()
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def test_reading_never_waits_and_never_follows(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 10)
+    assert read(tmp_path / "file", 10) == b"x" * 10
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe", "."):
+        with pytest.raises(NotAFileError):
+            read(tmp_path / name)
+    for device in ("/dev/zero", "/dev/null"):
+        with pytest.raises(NotAFileError, match="a device"):
+            read(Path(device))
+    with pytest.raises(NotAFileError, match="larger"):
+        read(tmp_path / "file", 9)
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "none")
+
+
+def test_a_pipe_beside_the_results_is_no_key(tmp_path: Path) -> None:
+    store.save(tmp_path / "results", make_result())
+    os.mkfifo(tmp_path / "results" / ".pseudonym-key")
+    done = run(grade("leaderboard", "--pseudonyms"), tmp_path)
+    says(done, 3, "cannot be used as the key: a named pipe")

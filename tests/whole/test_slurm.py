@@ -1,0 +1,356 @@
+"""The scripts in slurm/ on a real cluster of five nodes. The simulator stands in for the GPUs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.model import Result, Verdict
+from grader.results import store
+from grader.toolchain.native import cache_folder
+from tests.support.cluster import Cluster, missing
+from tests.support.places import BROKEN, ROOT
+
+SCRIPTS = sorted((ROOT / "slurm").glob("*.sh"))
+pytestmark = pytest.mark.skipif(
+    bool(missing()) and not os.environ.get("CI"), reason=f"not installed: {', '.join(missing())}"
+)
+STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
+ENDLESS = (BROKEN / "host_endless_loop" / "sgemm.cu").read_text()
+LAB = """\
+id: quick
+correctness: [[1, 1, 1]]
+performance: [{{mnk: [64, 64, 64]}}]
+cpu: [[2, 3, 5], [33, 17, 20]]
+limits: {{simulate_s: 2, record_s: {seconds}, total_s: 300}}
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    # Sockets need a short path, wherever the other temporary folders are.
+    folder = tempfile.TemporaryDirectory(prefix="slurm-", dir="/tmp")
+    with folder as path, Cluster(Path(path) / "c") as running:
+        yield running
+
+
+class Site:
+    """A user's folder, and a checkout that nothing may be written to, on the cluster."""
+
+    def __init__(self, folder: Path, cluster: Cluster) -> None:
+        self.home = folder / "check out"
+        shutil.copytree(ROOT / "slurm", self.home / "slurm")
+        wrapper = self.home / "grade"
+        wrapper.write_text(
+            f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m grader.cli "$@"\n'
+        )
+        wrapper.chmod(0o755)
+        self.place = folder / "some where"
+        self.out = self.place / "out put"
+        self.place.mkdir()
+        (self.place / "lab.yaml").write_text(LAB.format(seconds=2))
+        (self.place / "slow.yaml").write_text(LAB.format(seconds=200))
+        self.cluster = cluster
+        self.environment = {
+            **os.environ,
+            **cluster.environment,
+            "GRADE_BIN": str(wrapper),
+            "GRADE_OUT": str(self.out),
+            "GRADE_LAB": str(self.place / "lab.yaml"),
+            "GRADE_DEVICE": "cpu",
+            "GRADE_POLL": "0.2",
+            "COLUMNS": "120",
+            "SGEMM_GRADER_CACHE": str(cache_folder()),
+            "GRADE_CACHE": str(cache_folder()),
+        }
+
+    def submissions(self, **texts: str) -> list[str]:
+        for name, text in texts.items():
+            (self.place / "work" / name).mkdir(parents=True)
+            (self.place / "work" / name / "sgemm.cu").write_text(text)
+        return [f"work/{name}" for name in texts]
+
+    def run(self, *command: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(part) for part in command],
+            cwd=self.place,
+            env={**self.environment, **changes},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def script(self, name: str) -> Path:
+        return self.home / "slurm" / name
+
+    def sbatch(self, *arguments: str | Path, **changes: str) -> str:
+        done = self.run("sbatch", "--parsable", *arguments, **changes)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def wait(self, *states: str, job: str | None = None, seconds: float = 120) -> None:
+        """Until the job is in one of the states; without any, until nothing is in the queue."""
+        deadline = time.monotonic() + seconds
+        selection = ("-j", job) if job else ()
+        while True:
+            there = set(self.run("squeue", "-h", "-o", "%T", *selection).stdout.split())
+            there -= {"COMPLETED", "FAILED"}
+            if there & set(states) or not (states or there):
+                return
+            assert time.monotonic() < deadline, (there, self.logs())
+            time.sleep(0.1)
+
+    def logs(self) -> str:
+        return "\n".join(path.read_text() for path in sorted(self.out.rglob("*.log")))
+
+    def results(self, out: Path | None = None) -> dict[str, Result]:
+        """By student; fails where a student has two, or a file is not whole."""
+        loaded = [store.load(path) for path in store.stored(out or self.out)]
+        assert len({result.submission.student for result in loaded}) == len(loaded)
+        assert not list((out or self.out).rglob("*.tmp"))
+        return {result.submission.student: result for result in loaded}
+
+
+@pytest.fixture
+def site(tmp_path: Path, cluster: Cluster) -> Iterator[Site]:
+    made = Site(tmp_path, cluster)
+    (made.home / "slurm" / "site.env").touch()
+    before = _files(made.home)
+    yield made
+    cluster.run("scancel", "--user", "root" if os.geteuid() == 0 else os.environ["USER"])
+    made.wait()
+    assert _files(made.home) == before  # a checkout may be read-only
+
+
+def _files(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_are_clean_and_short(script: Path) -> None:
+    assert len(script.read_text().splitlines()) <= 80
+    done = subprocess.run(
+        ["shellcheck", "-x", script], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_one_submission(site: Site) -> None:
+    (alice,) = site.submissions(alice=STARTER)
+    job = site.sbatch("--gres=gpu:2080ti:1", site.script("run.sh"), alice)
+    site.wait()
+    result = site.results()["alice"]
+    assert result.verdict is Verdict.AC
+    assert result.environment.slurm is not None
+    assert result.environment.slurm.job == job
+    assert result.environment.slurm.node.startswith("ti-0")
+    assert result.environment.slurm.partition == "gpu"
+    assert len(list(site.out.rglob("*.html"))) == 1
+    assert "AC accepted" in (site.out / "logs" / f"{job}.log").read_text()
+
+
+@pytest.mark.parametrize("tasks", [10, pytest.param(40, marks=pytest.mark.slow)])
+def test_an_array_and_a_node_that_dies(tasks: int, site: Site, cluster: Cluster) -> None:
+    texts = {f"s{i:02}": STARTER for i in range(tasks - 3)}
+    texts["error"] = "int x = ;"
+    texts["hang"] = (BROKEN / "endless_loop" / "sgemm.cu").read_text()
+    texts["crash"] = (BROKEN / "null_pointer" / "sgemm.cu").read_text()
+    folders = site.submissions(**texts)
+    array = f"--array=0-{tasks - 1}"
+    site.sbatch(array, "--gres=gpu:1", "--cpus-per-task=4", site.script("run.sh"), *folders)
+    site.wait("RUNNING")
+    victims = site.run("squeue", "-h", "-t", "R", "-o", "%N").stdout.split()
+    cluster.crash(victims[0])
+    cluster.say_down(victims[0])
+    cluster.boot(victims[0])
+    site.wait()
+    found = {student: result.verdict for student, result in site.results().items()}
+    expected = dict.fromkeys(texts, Verdict.AC)
+    expected |= {"error": Verdict.CE, "hang": Verdict.TLE, "crash": Verdict.RE}
+    assert found == expected
+
+
+def test_the_time_limit_is_told(site: Site) -> None:
+    (slow,) = site.submissions(slow=ENDLESS)
+    site.sbatch(
+        "--time=1", "--signal=B:USR1@55", site.script("run.sh"), slow,
+        GRADE_LAB=str(site.place / "slow.yaml"),
+    )  # fmt: skip
+    site.wait()
+    result = site.results()["slow"]
+    assert result.verdict is Verdict.TLE
+    assert "out of time" in (result.error or "")
+
+
+def test_names_that_look_like_settings_and_options(site: Site) -> None:
+    """As from a bare ``*``: after ``--`` none is taken for anything but a name."""
+    names = ("GRADE_BIN=evil", "-x y", "class", "a'$(touch pwned)\nb")
+    for name in names:
+        (site.place / name).mkdir()
+        (site.place / name / "sgemm.cu").write_text(STARTER)
+    site.sbatch(site.script("run.sh"), "--settings", f"GRADE_OUT={site.out}", "--", *names)
+    site.wait()
+    found = {name: result.verdict for name, result in site.results().items()}
+    assert found == dict.fromkeys(names, Verdict.AC), site.logs()
+    assert not list(site.place.rglob("pwned"))
+
+
+def test_a_class_compiled_in_a_job_of_its_own(site: Site) -> None:
+    """Its folder has a name that the shell must quote in bash's own way."""
+    folder = site.place / "it's\nJos\u00e9"
+    shutil.copytree(ROOT / "starter", folder / "ann")
+    done = site.run(site.script("class.sh"), folder, GRADE_CPU_PARTITION="cpu", LC_ALL="C")
+    assert done.returncode == 0, done.stderr
+    site.wait()
+    assert site.results()["ann"].verdict is Verdict.AC, site.logs()
+    (log,) = (site.out / "logs").glob("compile-*.log")
+    assert "compiled" in log.read_text()
+
+
+def test_put_back_into_the_queue(site: Site) -> None:
+    (alice,) = site.submissions(alice=STARTER)
+    slow = str(site.place / "slow.yaml")
+    (site.place / alice / "sgemm.cu").write_text(ENDLESS)
+    job = site.sbatch(site.script("run.sh"), alice, GRADE_LAB=slow)
+    site.wait("RUNNING", job=job)
+    log = site.out / "logs" / f"{job}.log"
+    while "recording" not in (log.read_text() if log.exists() else ""):
+        time.sleep(0.1)
+    site.run("scontrol", "requeue", job)
+    (site.place / alice / "sgemm.cu").write_text(STARTER)
+    site.wait("PENDING", job=job)
+    site.wait()
+    result = site.results()["alice"]
+    assert result.verdict is Verdict.AC
+    assert result.environment.slurm is not None
+    assert result.environment.slurm.restarts == 1
+
+
+def test_a_machine_that_fails_is_tried_again_and_then_left(site: Site) -> None:
+    (alice,) = site.submissions(alice=STARTER)
+    tried = site.place / "tried"
+    broken = site.place / "broken"
+    broken.write_text(f'#!/bin/sh\necho once >>"{tried}"\nexit 3\n')
+    broken.chmod(0o755)
+    job = site.sbatch(site.script("run.sh"), alice, GRADE_BIN=str(broken), GRADE_RETRIES="1")
+    site.wait()
+    assert tried.read_text().split() == ["once", "once"]
+    shown = site.run("scontrol", "show", "job", job).stdout
+    assert "ExitCode=3:0" in shown
+    assert site.results() == {}
+
+
+def test_two_classes_at_once_and_again(site: Site) -> None:
+    site.submissions(**dict.fromkeys(("ann", "bob", "cid", "dan", "eve"), STARTER))
+    shutil.copytree(site.place / "work", site.place / "other")
+    (site.place / "other" / "eve" / "sgemm.cu").write_text("int x = ;")
+    outs = {"work": site.out, "other": site.place / "results of others"}
+    for folder, out in outs.items():
+        # Settings reach the jobs of a site that keeps environments from them, too.
+        export = {"work": "ALL", "other": "NONE"}[folder]
+        done = site.run(
+            site.script("class.sh"), folder, "a100",
+            GRADE_OUT=str(out), GRADE_CHUNK="2", SBATCH_EXPORT=export,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "5 submissions in 3 tasks" in done.stdout
+    site.wait()
+    for folder, out in outs.items():
+        found = Counter(result.verdict for result in site.results(out / "a100").values())
+        assert found == ({Verdict.AC: 5} if folder == "work" else {Verdict.AC: 4, Verdict.CE: 1})
+        assert (out / "a100" / "leaderboard.html").exists()
+        assert json.loads((out / "a100" / "missing.json").read_text()) == {"students": []}
+    (site.place / "work" / "eve" / "sgemm.cu").write_text(STARTER + "// better\n")
+    started = time.monotonic()
+    again = site.run(site.script("class.sh"), "work", "a100")
+    assert "1 submissions in 1 tasks" in again.stdout, again
+    site.wait()
+    assert time.monotonic() - started < 30
+    nothing = site.run(site.script("class.sh"), "work", "a100")
+    assert "nothing is left to grade" in nothing.stdout
+
+
+def test_the_ladder_on_two_types_of_gpu(site: Site) -> None:
+    done = site.run(
+        site.script("ladder.sh"), "a100", "2080ti", GRADE_OPTIONS="--only 01_naive --no-report"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "the ladder on a100" in done.stdout
+    site.wait()
+    for kind in ("a100", "2080ti"):
+        (document,) = (site.out / kind / "ladder").glob("*.json")
+        assert "01_naive" in document.read_text()
+
+
+def test_nothing_of_the_callers_environment(site: Site) -> None:
+    """--export=NONE, another working directory, settings from the checkout's own file."""
+    (alice,) = site.submissions(alice=STARTER)
+    kept = ("GRADE_BIN", "GRADE_OUT", "GRADE_LAB", "GRADE_DEVICE", "SGEMM_GRADER_CACHE")
+    settings = {name: site.environment[name] for name in kept}
+    file = site.home / "slurm" / "site.env"
+    file.write_text("".join(f"{name}='{value}'\n" for name, value in settings.items()))
+    done = subprocess.run(
+        ["sbatch", "--parsable", "--export=NONE", site.script("run.sh"), site.place / alice],
+        cwd="/",
+        env=site.cluster.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    site.wait()
+    job = done.stdout.strip()
+    assert site.results()["alice"].verdict is Verdict.AC, site.logs()
+    assert (site.out / "logs" / f"{job}.log").exists()
+
+
+def test_what_a_student_types(site: Site) -> None:
+    good, wrong = site.submissions(good=STARTER, wrong=STARTER.replace("C[", "C[1 + ", 1))
+    done = site.run(site.script("judge.sh"), good, "--gres=gpu:a100:1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("Started slurm job ")
+    assert "waiting...\n" in done.stdout
+    assert "AC accepted" in done.stdout
+    done = site.run(site.script("judge.sh"), wrong)
+    assert done.returncode == 1
+    assert "RE runtime error" in done.stdout
+    # What an earlier job recorded is no answer of this one, which records nothing.
+    broken = site.place / "broken"
+    real = site.environment["GRADE_BIN"]
+    broken.write_text(f'#!/bin/sh\n[ "$1" = result ] || exit 3\nexec "{real}" "$@"\n')
+    broken.chmod(0o755)
+    done = site.run(site.script("judge.sh"), good, GRADE_BIN=str(broken), GRADE_RETRIES="0")
+    assert done.returncode == 3
+    assert "no result was recorded" in done.stdout
+
+
+def test_ctrl_c_leaves_the_job_running(site: Site) -> None:
+    (alice,) = site.submissions(alice=STARTER)
+    with subprocess.Popen(
+        [site.script("judge.sh"), alice, "--begin=now+3"],
+        cwd=site.place,
+        env=site.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as judge:
+        assert judge.stdout
+        while "place" not in judge.stdout.readline():
+            pass
+        judge.send_signal(signal.SIGINT)
+        said = judge.stdout.read()
+    assert "goes on" in said
+    assert judge.returncode == 130
+    site.wait()
+    assert site.results()["alice"].verdict is Verdict.AC
