@@ -1,7 +1,7 @@
 """``python -m tests.cheat_table > docs/cheats.md``: the corpus as a page, with other harnesses.
 
-The judgements of other harnesses come from reading their public code at the commits named in the page;
-nobody ran them. ``FAMILIES`` holds one judgement per kind of cheat.
+The judgements of other harnesses come from reading their public code at the commits named in the
+page; nobody ran them. ``FAMILIES`` holds one judgement per kind of cheat.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ FAMILIES = (
         tensara=P,
         lab=P,
         why="KernelBench and Tensara compare every element of random products with torch.allclose, "
-        "which rejects NaN; whether it detects one missing term of 8192 was not computed. The lab's "
-        "tolerance of ±82 at K = 8192 accepts a missing term but rejects zeros. KernelBot's "
+        "which rejects NaN; whether it detects one missing term of 8192 was not computed. The "
+        "lab's tolerance of ±82 at K = 8192 accepts a missing term but rejects zeros. KernelBot's "
         "comparison depends on the problem.",
     ),
     Family(
@@ -159,7 +159,7 @@ FAMILIES = (
         tensara=P,
         lab=U,
         why="KernelBench runs a submission in its own process. Tensara has a process and a time "
-        "limit for each. The protection that the hosts' containers add was not read, nor KernelBot's.",
+        "limit for each. The protection by the hosts' containers was not read, nor KernelBot's.",
     ),
     Family(
         title="Through the compiler",
@@ -171,8 +171,8 @@ FAMILIES = (
         kernelbench=F,
         tensara=P,
         lab=U,
-        why="KernelBench compiles without its own sandbox or limits. Tensara calls nvcc without a time "
-        "limit, and shows its messages to the student.",
+        why="KernelBench compiles without its own sandbox or limits. Tensara calls nvcc without a "
+        "time limit, and shows its messages to the student.",
     ),
     Family(
         title="Floods and forged displays",
@@ -279,15 +279,16 @@ HEAD = """\
 # Cheats
 
 These submissions try to fool the grader or to break it. Each is a folder under `tests/cheats/`. Its
-first comment says what it tries, what stops it, and which verdict it must get. `tests/test_cheats.py`
-grades all of them in the simulator (CI), `tests/test_gpu.py` on a GPU. After each cheat the test
-checks that no other file has changed, no process is left, and no secret appears in any output that a
-student can read. `tests/test_cheats.py` also creates folders that are cheats themselves (links that
+first comment says what it tries, what stops it, and which verdict it must get.
+`tests/test_cheats.py` grades all of them in the simulator (CI), `tests/test_gpu.py` on a GPU. After
+each cheat the test checks that no other file has changed, no process is left, and no secret appears
+in any output that a student can read. `tests/test_cheats.py` also creates folders that are cheats
+themselves (links that
 lead outside, pipes, names meant for a shell).
 
-`python -m tests.cheat_table > docs/cheats.md` writes this page. The last columns give the verdicts that
-the tests require. "AC" does not mean success: such a cheat still does the honest work, and the test
-checks "no gain": its score is at most 1.05 times that of the same work without the cheat.
+`python -m tests.cheat_table > docs/cheats.md` writes this page. The last columns give the verdicts
+that the tests require. "AC" does not mean success: such a cheat still does the honest work, and
+the test checks "no gain": its score is at most 1.05 times that of the same work without the cheat.
 
 | Tries | Stopped by | CPU | GPU |
 |---|---|---|---|
@@ -295,9 +296,9 @@ checks "no gain": its score is at most 1.05 times that of the same work without 
 OTHERS = """
 ## Who else would be fooled
 
-These judgements come from reading public code, not from running it. "Fooled" means that the code does
-nothing against the cheat; "not known" means that the code that was read does not decide it. These
-harnesses serve other purposes than a graded course.
+These judgements come from reading public code, not from running it. "Fooled" means that the code
+does nothing against the cheat; "not known" means that the code that was read does not decide it.
+These harnesses serve other purposes than a graded course.
 
 - KernelBot: gpu-mode/reference-kernels 3b46739, `problems/nvidia/eval_better_bench.py`;
   gpu-mode/kernelbot 7f9137a, `src/libkernelbot/kernelguard.py`

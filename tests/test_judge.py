@@ -81,17 +81,17 @@ RULINGS = {
     "race, right values": (
         outcome(finding("race")),
         Verdict.WA,
-        "race at sgemm.cu:7: the values came out right here, but on a GPU they depend on timing",
+        "race at sgemm.cu:7: the values are right here, but on a GPU they depend on timing",
     ),
     "input": (
         outcome(finding("input-modified", line=None)),
         Verdict.WA,
-        "input-modified!: the values came out right here, but A and B belong to the grader",
+        "input-modified!: the values are right here, but A and B belong to the grader",
     ),
     "unknown error": (
         outcome(finding("novelty")),
         Verdict.WA,
-        "novelty at sgemm.cu:7: the values came out right here, but the program is wrong",
+        "novelty at sgemm.cu:7: the values are right here, but the program is wrong",
     ),
     "warning": (outcome(finding("bank-conflict", severity=Severity.WARNING)), Verdict.AC, ""),
     "tensor core": (
