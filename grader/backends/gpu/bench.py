@@ -16,8 +16,8 @@ from grader.backends.gpu.watch import Watch, describe
 from grader.toolchain.native import cache_folder
 
 _FLUSH_FACTOR = 2  # the flush buffer against the L2
-# Handing a launch over takes the host tens of microseconds, more on a busy machine. A GPU that
-# waited for it would count them, and a small product would have two speeds.
+# Submitting a launch takes the host tens of microseconds, more on a busy machine. If the GPU waited
+# for it, the time would include the wait, and a small product would have two speeds.
 _HEAD_START_US = 100.0
 
 
@@ -40,8 +40,8 @@ class SharedBench:
         self.watch.begin()
 
     def time(self, launch: Product) -> float:
-        """Milliseconds of one launch that finds nothing of its data in the L2."""
-        self._driver.cuCtxResetPersistingL2Cache()  # not there on old GPUs: it says so, no harm
+        """Milliseconds of one launch with none of its data in the L2."""
+        self._driver.cuCtxResetPersistingL2Cache()  # fails harmlessly on old GPUs
         self.kernels.head_start(_HEAD_START_US)
         runtime.memsetAsync(self._flush.data.ptr, 0, self._flush.nbytes, self.stream.ptr)
         start, end = self._events
