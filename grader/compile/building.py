@@ -146,7 +146,7 @@ def _kernels(cubin: bytes, card: _Card) -> tuple[KernelInfo, ...]:
 
 
 def _refuse_the_drivers_library(cubin: bytes, card: _Card) -> None:
-    """The build defines every library call that nvcc declares; an undefined one is the student's."""
+    """Refuse undefined library calls: the build defines every one that nvcc declares."""
     for _, symbol in Elf(cubin).symbols(undefined=True):
         if symbol.name in LIBRARY_CALLS:
             message = f"inline assembly declares {symbol.name}; call printf() or assert() instead"
