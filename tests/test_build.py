@@ -204,7 +204,7 @@ def test_a_new_build_makes_room(compiled: Compile, monkeypatch: pytest.MonkeyPat
 
 
 def test_both_interfaces_are_the_same_file() -> None:
-    ours = ROOT / "grader" / "build" / "include" / "gemm.cuh"
+    ours = ROOT / "grader" / "compile" / "include" / "gemm.cuh"
     assert ours.read_text() == (ROOT / "starter" / "gemm.cuh").read_text()
 
 

@@ -88,7 +88,8 @@ def test_a_worker_has_no_environment_and_no_way_out(
 def assert_only_what_is_needed(inside: Path, engine: Path) -> None:
     """Python, the grader's package and the engine, and none of it can be written."""
     package = Path(explaining.__file__).parents[1]
-    own = {*map(Path, (sys.prefix, sys.base_prefix)), package, engine}
+    simulator = package.with_name("ptxsim")
+    own = {*map(Path, (sys.prefix, sys.base_prefix)), package, simulator, engine}
     own |= {place.resolve() for place in own}
     for line in (inside / "mountinfo").read_text().splitlines():
         words = line.split()

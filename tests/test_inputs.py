@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from grader.backends import gpu
 from grader.model import Mnk
-from grader.problems import inputs
 from grader.problems.inputs import (
     KEY_BYTES,
     Floats,
@@ -20,7 +20,7 @@ from grader.problems.inputs import (
 )
 from tests import kernels
 
-CHECKS = Path(inputs.__file__).parent / "devices" / "gpu" / "checks.cu"
+CHECKS = Path(gpu.__file__).parent / "checks.cu"
 KEY = bytes(range(KEY_BYTES))
 MANY = 1 << 18
 

@@ -153,3 +153,15 @@ def test_why_measuring_stopped_and_how_few_samples_are_few() -> None:
     assert timing.summarise([steady, steady[:3]], SIZE).stopped == "budget"
     assert timing.few(5)
     assert not timing.few(6)
+
+
+def test_two_clocks_agree_unless_somebody_forged_an_event() -> None:
+    def clocked(gpu_ms: float, host_ms: float) -> timing.Clocked:
+        return timing.Clocked(gpu_ms=gpu_ms, host_ms=host_ms)
+
+    baseline = clocked(21.5, 21.7)
+    honest = [(clocked(34.0, 34.2 + 5 * (k % 4 == 0)), baseline) for k in range(12)]
+    forged = [(clocked(10.0, 34.2), baseline) for _ in range(12)]
+    busy = [(clocked(34.0, 37.2), clocked(21.5, 24.7)) for _ in range(12)]
+    assert timing.unseen_ms(honest) == timing.unseen_ms(busy) == 0
+    assert timing.unseen_ms(forged) == pytest.approx(24.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 
 import cupy
 from cupy.cuda import runtime
@@ -13,6 +14,7 @@ from grader.backends.gpu.choice import Choices
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import Arena
 from grader.backends.gpu.watch import Watch, describe
+from grader.backends.statistics import Clocked
 from grader.toolchain.native import cache_folder
 
 _FLUSH_FACTOR = 2  # the flush buffer against the L2
@@ -41,12 +43,18 @@ class SharedBench:
 
     def time(self, launch: Product) -> float:
         """Milliseconds of one launch with none of its data in the L2."""
+        return self.clocked(launch).gpu_ms
+
+    def clocked(self, launch: Product) -> Clocked:
+        """The same, by the GPU's events and by the host's clock."""
         self._driver.cuCtxResetPersistingL2Cache()  # fails harmlessly on old GPUs
         self.kernels.head_start(_HEAD_START_US)
         runtime.memsetAsync(self._flush.data.ptr, 0, self._flush.nbytes, self.stream.ptr)
         start, end = self._events
+        began = time.perf_counter()
         start.record(self.stream)
         launch()
         end.record(self.stream)
         end.synchronize()
-        return float(cupy.cuda.get_elapsed_time(start, end))
+        host_ms = 1e3 * (time.perf_counter() - began)
+        return Clocked(gpu_ms=float(cupy.cuda.get_elapsed_time(start, end)), host_ms=host_ms)

@@ -19,7 +19,7 @@ from grader.backends.gpu.memory import Buffer, PlanMemory
 from grader.backends.gpu.plan_replay import Replay
 from grader.backends.gpu.watch import Sight
 from grader.backends.protocol import CaseOutcome, PlannedCase
-from grader.backends.statistics import Pair, certain, summarise
+from grader.backends.statistics import Clocked, Pair, certain, summarise, unseen_ms
 from grader.errors import MachineError
 from grader.hardware.peaks import least_ms
 from grader.model import Finding, Severity, Watched
@@ -177,6 +177,7 @@ def time_case(
     least = least_ms(case.size, bench.gpu)
     runs: list[list[Pair]] = []
     diary = _Diary()
+    clocks: list[tuple[Clocked, Clocked]] = []  # submission and baseline
     turn = 0
     for _ in range(job.runs):
         run: list[Pair] = []
@@ -184,15 +185,16 @@ def time_case(
         while not run or (time.monotonic() < deadline and not certain(run)):
             keys = case.fresh()
             if turn % 2:
-                theirs = bench.time(baseline)
+                theirs = bench.clocked(baseline)
                 # cuBLAS leaves parts of its product in shared memory, registers and workspaces.
                 # They must not belong to the product that the submission must compute now.
                 keys = case.fresh()
-                mine = bench.time(case.launch)
+                mine = bench.clocked(case.launch)
                 baseline()
             else:
-                mine = bench.time(case.launch)
-                theirs = bench.time(baseline)
+                mine = bench.clocked(case.launch)
+                theirs = bench.clocked(baseline)
+            clocks.append((mine, theirs))
             sight = bench.watch.look()
             beat()
             outcome = case.check(keys, time.monotonic() - started)
@@ -202,11 +204,15 @@ def time_case(
             wrong = outcome.error is None or outcome.error.wrong
             if wrong or outcome.findings:
                 return outcome
-            if not (mine >= least):
-                return msgspec.structs.replace(outcome, findings=(_impossible(mine, least),))
+            if not (mine.gpu_ms >= least):
+                finding = _impossible(mine.gpu_ms, least)
+                return msgspec.structs.replace(outcome, findings=(finding,))
             if diary.accepts(sight):
-                run.append(Pair(bench_ms=mine, baseline_ms=theirs))
+                run.append(Pair(bench_ms=mine.gpu_ms, baseline_ms=theirs.gpu_ms))
         runs.append(run)
+    unseen = unseen_ms(clocks)
+    if not (unseen <= 0):
+        return msgspec.structs.replace(outcome, findings=(_unseen(unseen),))
     timing = summarise(runs, case.size, name, disturbed=diary.disturbed, watched=diary.seen())
     return msgspec.structs.replace(
         outcome, timing=timing, untimed_ms=warm_up, seconds=time.monotonic() - started
@@ -219,6 +225,15 @@ def _impossible(milliseconds: float, least: float) -> Finding:
         severity=Severity.ERROR,
         message=f"a repetition took {milliseconds:.4g} ms; no FP32 product of this size takes less "
         f"than {least:.4g} ms on this GPU",
+    )
+
+
+def _unseen(milliseconds: float) -> Finding:
+    return Finding(
+        kind="impossible-time",
+        severity=Severity.ERROR,
+        message=f"by the host's clock a repetition took {milliseconds:.4g} ms more than the GPU's "
+        "events say; cuBLAS's repetitions beside it did not",
     )
 
 
