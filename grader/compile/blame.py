@@ -1,9 +1,9 @@
-"""Why a build failed, and whose fault it is.
+"""Why a build failed, and who is at fault.
 
-The compiler's words cannot decide that, because a submission can print any of them. The grader
-makes sure in another way:
+The compiler's messages cannot decide that, because a submission can print any message. The grader
+checks in other ways:
 
-- a header is missing if the line that the error names does include it,
+- a header is missing only if the line that the error names includes it,
 - the machine is broken if it cannot build a small program of the grader's own,
 - the interface is missing if the submission compiles without the grader's part.
 
@@ -74,7 +74,7 @@ def _words(failure: Failed, log: str) -> str:
 
 
 def _includes(submission: Submission, complaint: Complaint) -> bool:
-    """Whether the line that misses a header does include it."""
+    """Whether the line that the error names includes the missing header."""
     lines = submission.contents.get(complaint.file or "", b"").split(b"\n")
     if not complaint.missing or not complaint.line or complaint.line > len(lines):
         return False
@@ -83,7 +83,7 @@ def _includes(submission: Submission, complaint: Complaint) -> bool:
 
 
 def _trouble(shop: Workshop) -> str | None:
-    """What goes wrong when nothing of the student's is compiled."""
+    """What fails even without the student's code."""
     try:
         translated = translate(shop, _writing(TRIAL), ENTRY_SOURCE)
         assemble(shop, translated.ptx)

@@ -1,8 +1,9 @@
-"""Finished builds on disk: what is used stays, the oldest go when there are too many.
+"""Finished builds on disk: recently used builds stay, the oldest go if there are too many.
 
-Any number of graders share the folder without a lock. A build is taken by touching its folder. A
-grader that removes one moves it aside first, and puts it back if somebody has touched it meanwhile.
-Each build lists the hashes of its files, so that one which is damaged is made again.
+Any number of graders share the folder without a lock. A grader claims a build by touching its
+folder. To remove a build, it first moves the build aside, and puts it back if another grader has
+touched it meanwhile. Each build lists the hashes of its files, so damage is detected and the build
+repeated.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from grader.submission.reading import open_folder, read
 
 _CARD = "build.json"
 _LARGEST = 64 << 20  # bytes of a file
-KEPT_S = 3600.0  # whatever was used so recently may be in somebody's hands
-_EVERY_S = 600.0  # counting thousands of builds takes a while on a network's disk
+KEPT_S = 3600.0  # a build used this recently may still be in use
+_EVERY_S = 600.0  # counting thousands of builds is slow on a network disk
 _STAMP = ".counted"
 
 
@@ -42,7 +43,7 @@ class _Contents(Record):
 
 
 def keep(folder: Path, card: bytes, files: Mapping[str, bytes]) -> None:
-    """Put a build there by rename, so that a reader sees all of its files or none."""
+    """Store a build by rename, so that a reader sees all of its files or none."""
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         ready = Path(name) / "build"
@@ -57,9 +58,9 @@ def keep(folder: Path, card: bytes, files: Mapping[str, bytes]) -> None:
 
 
 def find(folder: Path, names: Iterable[str]) -> bytes | None:
-    """The card of the build in ``folder``, which is used from now on.
+    """The card of the build in ``folder``, which counts as used from now on.
 
-    None when there is none, or one whose files are not those that were kept; that one is removed.
+    None if there is no build, or its files have changed; a changed build is removed.
     """
     touch(folder)
     try:
@@ -86,7 +87,7 @@ def find(folder: Path, names: Iterable[str]) -> bytes | None:
 
 
 def _discard(folder: Path) -> None:
-    """Remove what lies there, a link too, as far as that is possible."""
+    """Remove ``folder`` as far as possible, even if it is a link."""
     aside = folder.with_name(f"{folder.name}.{os.getpid()}")
     with suppress(OSError):
         folder.rename(aside)
@@ -97,7 +98,7 @@ def _discard(folder: Path) -> None:
 
 
 def touch(folder: Path) -> None:
-    """Say that the build in ``folder`` is used; nothing where there is none or nobody may."""
+    """Mark the build in ``folder`` as used, if it exists and may be written."""
     with suppress(OSError):
         os.utime(folder)
 
@@ -113,9 +114,9 @@ def tidy(builds: Path, limit: int) -> None:
 
 
 def prune(builds: Path, limit: int) -> None:
-    """Remove the builds unused for longest until the others take ``limit`` bytes or less.
+    """Remove the least recently used builds until the others take at most ``limit`` bytes.
 
-    What was used within the last ``KEPT_S`` seconds stays whatever it takes.
+    Builds used within the last ``KEPT_S`` seconds always stay.
     """
     found = sorted(entries(builds), key=lambda entry: entry.used_ns)
     too_many = sum(entry.size for entry in found) - limit
@@ -124,11 +125,11 @@ def prune(builds: Path, limit: int) -> None:
         if too_many <= 0 or entry.used_ns >= newest:
             return
         remove(entry)
-        too_many -= entry.size  # somebody else may have been faster
+        too_many -= entry.size  # another grader may have been faster
 
 
 def entries(builds: Path) -> list[Entry]:
-    """Folders of builds, and what graders left that were killed."""
+    """Folders of builds, and leftovers of killed graders."""
     found = []
     for folder in builds.iterdir():
         with suppress(OSError):  # gone meanwhile
@@ -139,7 +140,7 @@ def entries(builds: Path) -> list[Entry]:
 
 
 def remove(entry: Entry) -> None:
-    """Unless it was used since it was counted."""
+    """Remove a build unless it was used since it was counted."""
     aside = entry.folder.with_name(f"{entry.folder.name}.{os.getpid()}")
     with suppress(OSError):  # another grader was faster, or it is read-only
         if entry.folder.stat().st_mtime_ns != entry.used_ns:

@@ -115,7 +115,7 @@ def _made(submission: Submission, shop: Workshop) -> tuple[_Card, Mapping[str, b
     except TooLarge as error:
         card = _after(card, error.output, 0.0)
         raise Rejected(Verdict.CE, str(error), build=_info(card, ok=False)) from None
-    # What the linker prints of a library that it could link is no concern of the student's.
+    # The linker's messages about a successful link do not concern the student.
     card = msgspec.structs.replace(card, seconds=card.seconds + library.seconds)
     return card, {PTX: translated.ptx, CUBIN: cubin.result, LIBRARY: library.result}
 
@@ -130,7 +130,7 @@ def _lacks_interface(host_object: bytes) -> bool:
     try:
         undefined = Elf(host_object).symbols(undefined=True)
         return any(symbol.name.startswith(_MANGLED_INTERFACE) for _, symbol in undefined)
-    except Damaged:  # the linker has the words for it
+    except Damaged:  # the linker reports it
         return False
 
 
@@ -146,7 +146,7 @@ def _kernels(cubin: bytes, card: _Card) -> tuple[KernelInfo, ...]:
 
 
 def _refuse_the_drivers_library(cubin: bytes, card: _Card) -> None:
-    """Whatever nvcc declares, the build defines (ptx/library.py): this is somebody else's text."""
+    """Refuse undefined library calls: the build defines every one that nvcc declares."""
     for _, symbol in Elf(cubin).symbols(undefined=True):
         if symbol.name in LIBRARY_CALLS:
             message = f"inline assembly declares {symbol.name}; call printf() or assert() instead"

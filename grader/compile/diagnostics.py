@@ -1,8 +1,8 @@
 """Reads what compilers print, as text that a submission may have written.
 
 A submission can make a compiler print anything: by #error, #pragma message, #line, a string with
-line breaks. So nothing here decides whose fault a failure is; blame.py makes sure in other ways.
-Every function takes time in proportion to the text.
+line breaks. So nothing here decides who is at fault; blame.py checks in other ways.
+Every function takes time proportional to the length of the text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PLAIN = "\x1b[0m"
 
 
 class Complaint(Record):
-    """The first error that a log tells of."""
+    """The first error in a log."""
 
     text: str  # the whole line
     more: int  # further lines with errors
@@ -44,9 +44,9 @@ class Complaint(Record):
 
 
 def readable(output: str) -> str:
-    """The compiler's words for the student: their file names, without our own part.
+    """The compiler's messages for the student, with the student's file names and without our part.
 
-    Long lines are cut, and so is what comes after a quarter of a megabyte.
+    Long lines are cut, and so is everything after a quarter of a megabyte.
     """
     kept: list[str] = []
     room = _MAX_LOG
@@ -63,7 +63,7 @@ def readable(output: str) -> str:
 
 
 def first_error(log: str) -> Complaint | None:
-    """What a log of ``readable`` complains about first; None when no line tells of an error."""
+    """The first error in a log from ``readable``; None when no line reports an error."""
     errors = [line for line in log.split("\n") if _is_error(line)]
     if not errors:
         return None

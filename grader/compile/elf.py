@@ -1,6 +1,6 @@
 """Reads the sections and symbols of a 64-bit ELF file; every offset is checked first.
 
-Host objects and cubins are made from hostile text, so what a file says of itself is not believed.
+Host objects and cubins are made from hostile text, so a file's figures are not trusted.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
     ptxas   that PTX → cubin
     g++     that object → host library
 
-Whatever nvcc leaves counts as the student's: inline assembly can put anything into the PTX and into
-the object. So each step runs in a folder of its own, its results are read once, and those bytes go
-to the next step. ptxas gets the very bytes that the grader parses. The link runs without its
-plugin, so that sections for link-time optimisation cannot pass options to a compiler.
+All output of nvcc counts as the student's: inline assembly can put anything into the PTX and the
+object. So each step runs in its own folder, its results are read once, and those bytes go to the
+next step. ptxas gets exactly the bytes that the grader parses. The linker runs without its plugin,
+so that sections for link-time optimisation cannot pass options to a compiler.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _COMPILE = (
     "-keep",
     "-keep-dir=../out",
     "-Xcompiler=-fPIC,-g1",
-    # g++ says in words that somebody killed a part of it, and a submission can print the same
-    # words. These make it say so by its exit status.
+    # If a part of g++ is killed, g++ prints a message, and a submission can print the same
+    # message. With these options g++ reports it by its exit status.
     r"-Xcompiler=-pass-exit-codes,-wrapper,/bin/sh\,../entry/part.sh",
 )
-# Calls into the runtime stay undefined. They bind when first called, so that a call nobody makes
+# Calls into the runtime stay undefined. They bind when first called, so an unused call
 # does no harm.
 _LINK = ("-shared", "-fno-lto", "-fno-use-linker-plugin", "-Wl,-z,lazy")
 _UNRESOLVED = "-Wl,--unresolved-symbols=ignore-all"
-_ATTEMPTS = 2  # one more when somebody kills the compiler, or it fails without an error
+_ATTEMPTS = 2  # one more if another process kills the compiler, or it fails without an error
 _ROOM = 1 << 20  # bytes
 _KILLED = 128 + signal.SIGKILL  # as a shell reports it
 _MIB = 1 << 20
@@ -94,12 +94,12 @@ class Failed(Exception):  # noqa: N818 - somebody has to find out whose fault it
 
     @property
     def killed(self) -> bool:
-        """Whether the compiler, or a part of it, was killed by somebody else."""
+        """Whether another process killed the compiler or a part of it."""
         return _killed(self.done)
 
 
 class TooLarge(Exception):  # noqa: N818 - the submission's doing
-    """A step made a file that nothing later should have to read."""
+    """A step made a file too large for later steps."""
 
     def __init__(self, name: str, output: str) -> None:
         size = _LARGEST[name] >> 20

@@ -26,9 +26,9 @@ Visibility = Literal["hidden", "after_due_date", "after_published", "visible"]
 def gradescope(result: Result, visibility: Visibility) -> str:
     """``results.json`` of Gradescope's autograder for one result.
 
-    A timed result has its score at the top. One of the simulator has a point for each size,
-    because only a GPU can be timed. Raises UsageError for verdict IE: a fault of the grader's must
-    not become a zero.
+    A timed result has its score at the top. A simulator result has one point per size, because only
+    a GPU can be timed. Raises UsageError for verdict IE: a failure of the grader must not become a
+    zero.
     """
     if result.verdict is Verdict.IE:
         raise UsageError("verdict IE is the grader's own fault and no grade; grade again")
@@ -117,8 +117,8 @@ def _leaderboard(result: Result) -> list[dict[str, object]]:
 def canvas(board: Board, roster: Roster, assignment: str, points: float) -> str:
     """A gradebook to import: identities as the roster has them, scores scaled to ``points``.
 
-    Who has no result is left out: a blank would clear a grade given by hand. Raises UsageError
-    when the roster has no Canvas IDs.
+    Students without a result are left out: a blank would clear a grade given by hand. Raises
+    UsageError when the roster has no Canvas IDs.
     """
     if not all(person.canvas.get("ID") for person in roster.values()):
         raise UsageError(

@@ -2,7 +2,7 @@
 
 The column ``student`` (or ``SIS Login ID`` in a gradebook exported from Canvas) holds the name of
 the submission's folder. Optional: ``name``, ``submitted`` and ``due`` (ISO 8601 times; without a
-zone they are UTC). The columns of a Canvas gradebook are kept for writing one.
+zone they are UTC). The columns of a Canvas gradebook are kept for the export.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Roster = Mapping[str, Person]
 
 
 def late(person: Person | None, due: datetime | None, submitted: str | None, graded: str) -> bool:
-    """Whether work came after its due date, the roster's own before the general ``due``.
+    """Whether work is late. A due date in the roster has precedence over ``due``.
 
-    What counts is when the roster says it came, else when it was handed in as far as that is known
-    (``submitted``), else when it was graded. Times are ISO 8601.
+    The time in the roster counts, else the known time of submission (``submitted``), else the time
+    of grading. Times are ISO 8601.
     """
     limit = (person.due if person else None) or due
     came = (person.submitted if person else None) or moment(submitted or graded)

@@ -1,1 +1,1 @@
-"""What GPUs can do: one table, their peaks, the targets that host code asks about."""
+"""Properties of GPUs: one table, peaks, and the GPU properties that host code sees."""

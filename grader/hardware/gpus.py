@@ -1,4 +1,4 @@
-"""GPUs by the figures of their makers, and how many blocks of a kernel fit on one multiprocessor.
+"""GPUs by published figures, and how many blocks of a kernel fit on one multiprocessor.
 
 Per compute capability: CUDA C++ Programming Guide, tables "Technical Specifications per Compute
 Capability" and "Throughput of Native Arithmetic Instructions"; allocation units from the tables of
@@ -19,34 +19,34 @@ import msgspec
 from grader.model import Dim3, GpuInfo, Occupancy, Record
 
 _WARP = 32
-_REGISTERS_UNIT = 256  # registers are handed to a warp in units of this many
-_SCHEDULERS = 4  # of one multiprocessor, but for the GP100
+_REGISTERS_UNIT = 256  # a warp gets registers in multiples of this
+_SCHEDULERS = 4  # of one multiprocessor, except on the GP100
 _GIB, _MIB = 1 << 30, 1 << 20
 
 
 class Multiprocessor(Record):
-    """What one SM of a compute capability holds and does in a clock cycle."""
+    """Capacity and throughput per cycle of one SM of a compute capability."""
 
-    fp32_lanes: int  # fused multiply-adds for each cycle
+    fp32_lanes: int  # fused multiply-adds per cycle
     warps: int = 64
     blocks: int = 32
     shared_kib: int = 96  # for all resident blocks
-    block_shared_kib: int = 48  # the most that one block can have, its static part included
+    block_shared_kib: int = 48  # the most that one block can have, including its static part
     shared_unit: int = 128  # bytes; a block's shared memory is rounded up to a multiple
-    shared_reserved: int = 1024  # bytes of every block that the system takes
+    shared_reserved: int = 1024  # bytes that the system takes from every block
     registers: int = 65536
-    integer_lanes: int = 64  # additions for each cycle
-    schedulers: int = _SCHEDULERS  # warp instructions issued in each cycle
-    l2_latency: int = 188  # cycles, at least, of a load that hits the L2
-    dram_latency: int = 290  # the same of what no cache holds
+    integer_lanes: int = 64  # additions per cycle
+    schedulers: int = _SCHEDULERS  # warp instructions issued per cycle
+    l2_latency: int = 188  # the lowest latency of a load that hits the L2, in cycles
+    dram_latency: int = 290  # the same for a load that no cache holds
 
     def fp32_tflops(self, multiprocessors: int, clock_mhz: float) -> float:
-        """The peak of so many of them: a fused multiply-add is two operations."""
+        """The peak of this many SMs: a fused multiply-add is two operations."""
         return multiprocessors * self.fp32_lanes * 2 * clock_mhz * 1e6 / 1e12
 
 
 class Memory(Record):
-    """What a device says of its memory."""
+    """A device's own figures of its memory."""
 
     bytes: int
     clock_mhz: int
@@ -58,14 +58,14 @@ class Gpu(Record):
     """One model of GPU."""
 
     name: str
-    matches: str  # every word of it stands in the driver's name of the device
+    matches: str  # every word of it occurs in the driver's name of the device
     capability: int  # 90 means 9.0
     multiprocessors: int
     clock_mhz: float  # boost
     dram_gb_s: float  # decimal gigabytes
     l2_bytes_per_clock: int | None = None  # reads of all SMs together; None: not published
-    device: str | None = None  # the driver's name, of cards that stand for their capability
-    memory: Memory | None = None  # of the same
+    device: str | None = None  # the driver's name, for GPUs that represent their capability
+    memory: Memory | None = None  # of the same GPU
 
     @property
     def multiprocessor(self) -> Multiprocessor:
@@ -89,7 +89,7 @@ def _before_ampere(lanes: int, shared_kib: int, block_shared_kib: int = 48) -> M
 def _ampere_or_later(
     lanes: int, shared_kib: int, warps: int = 64, blocks: int = 32, integer_lanes: int = 64
 ) -> Multiprocessor:
-    """One block can have all of the shared memory but the KiB that the system takes."""
+    """One block can have all shared memory except the KiB that the system takes."""
     return Multiprocessor(
         fp32_lanes=lanes,
         warps=warps,
@@ -119,7 +119,7 @@ MULTIPROCESSORS = {
     121: _ampere_or_later(128, 100, warps=48, blocks=24, integer_lanes=128),
 }
 
-# A more special name stands before a more general one.
+# More specific names come before more general ones.
 _GPUS = (
     # HGX B200 data sheet: 75 TFLOPS FP32, 8 TB/s for each GPU.
     Gpu(
@@ -287,7 +287,7 @@ _GPUS = (
         dram_gb_s=256,
     ),
 )
-SHOWN = ("H200", "A100 80GB PCIe", "RTX 2080 Ti")  # what a result without a GPU is compared with
+SHOWN = ("H200", "A100 80GB PCIe", "RTX 2080 Ti")  # for the bounds in a result without a GPU
 
 
 def known() -> tuple[Gpu, ...]:
@@ -295,9 +295,9 @@ def known() -> tuple[Gpu, ...]:
 
 
 def standing_for(arch: str) -> Gpu:
-    """The card that host code is told about when it is built for ``arch`` ("sm_80", "sm_90a").
+    """The GPU that host code sees when it is built for ``arch`` ("sm_80", "sm_90a").
 
-    That of the newest capability in the table that is not newer.
+    It has the newest capability in the table that is not newer than ``arch``.
     """
     capability = int("".join(filter(str.isdigit, arch)))
     cards = sorted((gpu for gpu in _GPUS if gpu.device), key=lambda gpu: gpu.capability)
@@ -314,8 +314,8 @@ def find(name: str) -> Gpu | None:
 
 
 def of(info: GpuInfo) -> Gpu | None:
-    """The GPU of a result: what its driver said, the rest from the table. None when too little is
-    known to say what it can do."""
+    """The GPU of a result: the driver's figures, and the rest from the table. None when too
+    little is known about it."""
     model = find(info.name)
     capability = int(info.compute_capability.replace(".", ""))
     multiprocessors = info.multiprocessors or (model.multiprocessors if model else None)
@@ -336,14 +336,14 @@ def of(info: GpuInfo) -> Gpu | None:
 def occupancy(
     sm: Multiprocessor, *, block: Dim3, registers: int, shared_bytes: int
 ) -> Occupancy | None:
-    """How many blocks one multiprocessor holds at a time, and what stops the next one.
+    """How many blocks one multiprocessor holds at a time, and which limit stops the next one.
 
     registers: per thread. shared_bytes: static and dynamic, of one block. None when not even one
     block fits.
     """
     warps = -(-block[0] * block[1] * block[2] // _WARP)
     per_warp = -(-max(registers, 1) * _WARP // _REGISTERS_UNIT) * _REGISTERS_UNIT
-    # Each scheduler has registers of its own, which cannot serve another's warps.
+    # Each scheduler has its own registers, which cannot serve another scheduler's warps.
     by_registers = sm.registers // sm.schedulers // per_warp * sm.schedulers
     # A block must fit four schedulers everywhere, even on the GP100, which has two.
     fits = warps <= sm.registers // _SCHEDULERS // per_warp * _SCHEDULERS

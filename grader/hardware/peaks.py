@@ -1,12 +1,11 @@
-"""FP32 peak of the GPU at hand (SMs × lanes × 2 × clock), and the least time a product can take."""
+"""FP32 peak of the GPU (SMs × lanes × 2 × clock), and the minimum time of a product."""
 
 from __future__ import annotations
 
 from grader.hardware.gpus import MULTIPROCESSORS
 from grader.model import GpuInfo, Mnk
 
-# Strassen's scheme once or twice over saves 1/8 of the multiplications each time; nothing that
-# computes in FP32 saves a third.
+# Each level of Strassen's scheme saves 1/8 of the multiplications; no FP32 scheme saves a third.
 _FEWEST_OPERATIONS = 2 / 3
 
 
@@ -17,7 +16,7 @@ def fp32_peak_tflops(capability: int, multiprocessors: int, clock_mhz: float) ->
 
 
 def least_ms(size: Mnk, gpu: GpuInfo) -> float:
-    """A time that no FP32 product of this size stays under on this GPU; 0 when nothing is known.
+    """A lower bound on the time of an FP32 product of this size; 0 when the GPU is not known.
 
     A and B must come from DRAM once (the L2 was flushed), and the operations take the FP32 pipes.
     """

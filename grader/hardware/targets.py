@@ -1,4 +1,4 @@
-"""The GPU that host code is told about, as the recorder reads it."""
+"""The GPU that host code sees, in the recorder's input format."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WARP = 32
 
 
 class Target(Record):
-    """What cudaGetDeviceProperties and the occupancy functions answer from."""
+    """The properties behind cudaGetDeviceProperties and the occupancy functions."""
 
     name: str
     major: int
@@ -24,7 +24,7 @@ class Target(Record):
     bus_bits: int
     shared_per_multiprocessor: int  # bytes
     shared_optin: int  # bytes, the most that one block can have
-    shared_reserved: int  # bytes the system takes of every block
+    shared_reserved: int  # bytes that the system takes from every block
     memory_bytes: int
 
 

@@ -1,10 +1,11 @@
 """From measured cases to a score, by the lab's policy.
 
 ``oj``: the published judge's rule, 100 · max(bench TFLOPS) / max(cuBLAS TFLOPS), at most the cap.
-``linear`` and ``log``: straight lines between the lab's checkpoints (ratio → score), over the
-ratio or its logarithm; beyond the ends the end's score. Several sizes are averaged by weight.
+``linear`` and ``log``: linear interpolation between the lab's checkpoints (ratio → score), over the
+ratio or its logarithm; beyond the ends, the score of the end. The score of several sizes is their
+weighted mean.
 
-Where the repetitions of a size have two speeds (``Timing.modes``), every policy takes the slower.
+If the repetitions of a size have two speeds (``Timing.modes``), every policy takes the slower.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from grader.model import CaseResult, Score, Share, Timing, Verdict
 
 
 def score(cases: Sequence[Case], results: Sequence[CaseResult], scoring: Scoring) -> Score | None:
-    """The submission's score; 0 when any case is not accepted, None when none was to be timed."""
+    """The submission's score; 0 if any case is not accepted, None if no case is timed."""
     weights = {case.id: case.weight for case in cases}
     highest = _highest(scoring)
     if not weights:
@@ -35,7 +36,7 @@ def score(cases: Sequence[Case], results: Sequence[CaseResult], scoring: Scoring
 
 
 def points(timing: Timing, scoring: Scoring) -> float:
-    """What one size earns."""
+    """The points for one size."""
     if scoring.policy == "oj":
         cublas = max(run.cublas_tflops for run in timing.runs)
         return min(100 * timing.scored_tflops / cublas, scoring.cap)

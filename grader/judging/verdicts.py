@@ -1,18 +1,18 @@
 """Outcomes → verdicts. Pure: the same outcomes always give the same result.
 
-One case, the first rule that applies:
+For one case, the first rule that applies decides:
 
-- refused by an earlier stage → that stage's verdict
+- rejected by an earlier stage → that stage's verdict
 - tensor-core instructions where the lab forbids them → RF
 - faster than the GPU can be in FP32 → RF
 - an illegal access or a trap → RE
 - endless loop, deadlock, time limit, a launch that took far longer than the timed ones → TLE
 - wrong values → WA
 - another error of the simulator (race, uninitialised read, divergent barrier, changed input)
-  → WA, even though the values came out right here
-- else → AC
+  → WA, even if the values are right here
+- otherwise → AC
 
-The submission: the first FE, CE or RF among its cases, else the worst of IE, RE, TLE, WA, AC.
+For the submission: the first FE, CE or RF among its cases, else the worst of IE, RE, TLE, WA, AC.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
 def judge_cases(
     cases: Sequence[Case], outcomes: Sequence[CaseOutcome], rules: Rules
 ) -> tuple[CaseResult, ...]:
-    """One result per case, in the order they were run. What follows a TLE was not run."""
+    """One result per case, in the order of the runs. Cases after a TLE were not run."""
     by_id: Mapping[str, CaseOutcome] = {outcome.id: outcome for outcome in outcomes}
     results: list[CaseResult] = []
     too_slow: str | None = None
@@ -58,7 +58,7 @@ def judge_cases(
             results.append(_unrun(case, Verdict.TLE, "the time for all cases is used up"))
             continue
         verdict, message = judge_case(outcome, rules)
-        if verdict is Verdict.TLE and outcome.error is None:  # it did not run to its end
+        if verdict is Verdict.TLE and outcome.error is None:  # it did not finish
             too_slow = case.id
         if verdict is Verdict.RE:
             broken = case.id
@@ -92,12 +92,12 @@ def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, str]:
         return Verdict.WA, outcome.message + cause
     if errors:
         why = _WHY_IT_COUNTS.get(errors[0].kind, "the program is wrong")
-        return Verdict.WA, f"{_place(errors[0])}: the values came out right here, but {why}"
+        return Verdict.WA, f"{_place(errors[0])}: the values are right here, but {why}"
     return Verdict.AC, ""
 
 
 def overall(cases: Sequence[CaseResult]) -> Verdict:
-    """The submission's verdict from its cases'. Raises ValueError when there is none."""
+    """The submission's verdict from its cases'. Raises ValueError if there are none."""
     verdicts = [case.verdict for case in cases if case.verdict]
     for verdict in verdicts:
         if verdict in _DECIDING:
@@ -106,7 +106,7 @@ def overall(cases: Sequence[CaseResult]) -> Verdict:
 
 
 def only_slow(results: Sequence[CaseResult], findings: Sequence[Finding]) -> bool:
-    """Whether time is all that speaks against it: some sizes are right, and none is wrong."""
+    """Whether the only fault is time: some sizes are right, none is wrong, some are too slow."""
     verdicts = {result.verdict for result in results} - {None}
     errors = any(finding.severity is Severity.ERROR for finding in findings)
     return verdicts == {Verdict.AC, Verdict.TLE} and not errors
@@ -130,7 +130,7 @@ def merge_findings(outcomes: Sequence[CaseOutcome]) -> tuple[Finding, ...]:
 
 
 def line_counts(outcomes: Sequence[CaseOutcome]) -> tuple[LineCount, ...]:
-    """The counts of the largest case that ran to its end."""
+    """The counts of the largest case that finished."""
     complete = [outcome for outcome in outcomes if outcome.error]
     if not complete:
         return ()

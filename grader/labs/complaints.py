@@ -1,7 +1,7 @@
-"""One line for people from msgspec's complaint about a parsed file.
+"""Turns msgspec's complaint about a parsed file into one readable line.
 
-``explain`` gives the field's path (``performance[1].mnk``), what belongs there and what is
-there. The caller supplies the words: ``sections`` maps the path of each mapping to its record,
+``explain`` gives the field's path (``performance[1].mnk``), the expected value and the value
+found. The caller supplies the words: ``sections`` maps the path of each mapping to its record,
 ``expected`` the path of a field to what belongs in it. List indices are left out of those paths
 (``performance[].mnk``).
 """
@@ -41,7 +41,7 @@ def explain(
         path = _join(path, missing["name"])
         return f"{path}: missing; expected {_words(path, complaint, sections, expected)}"
     if _shape(path) not in expected:
-        # One wrong number of a size: the whole size is what the author must look at.
+        # One number of a size is wrong: show the whole size.
         outer = re.sub(r"\[\d+\]$", "", path)
         path = outer if _shape(outer) in expected else path
     words = _words(path, complaint, sections, expected)

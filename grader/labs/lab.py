@@ -32,7 +32,7 @@ Architecture = Annotated[int, Meta(ge=70, le=129)]
 
 
 class Layout(Record):
-    """How the matrices lie in memory. One layout is supported; stated so that a lab says it."""
+    """How the matrices lie in memory. Only one layout is supported; a lab may state it."""
 
     A: Literal["row"] = "row"
     B: Literal["col"] = "col"
@@ -59,9 +59,9 @@ class Rules(Record):
 
 
 class Limits(Record):
-    """Seconds are CPU time, but wall time on a GPU; meter.py says what is charged.
+    """Seconds are CPU time, or wall time on a GPU; meter.py says what is charged.
 
-    ``memory_mb`` holds for each process that runs untrusted work.
+    ``memory_mb`` applies to each process that runs untrusted work.
     """
 
     compile_s: Positive = 60
@@ -203,7 +203,7 @@ def _parse(path: Path, data: bytes) -> dict[str, Any]:
     return document
 
 
-# --- what belongs in each field, in words -----------------------------------------------------
+# --- the expected value of each field, in words -----------------------------------------------
 
 _SIZE = f"3 integers [M, N, K] from 1 to {MAX_EXTENT}"
 _IDENTIFIER = "letters, digits, '-' and '_', at most 64"

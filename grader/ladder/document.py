@@ -1,7 +1,7 @@
-"""The reference ladder as it was measured: rungs and their results → one ``Ladder`` document.
+"""The measured reference ladder: rungs and their results → one ``Ladder`` document.
 
-One document for each GPU model. It holds all that the table, the page and a student's standing
-need, so that it can be shipped, stored and rendered without the rungs' sources.
+There is one document per GPU model. It holds everything that the table, the page and a student's
+standing need, so it can be shipped, stored and rendered without the rungs' sources.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Speed(Record):
     m: int
     n: int
     k: int
-    tflops: float  # as scored: of the best run, or the slower of two speeds
-    cublas_tflops: float  # of the best run, beside it
+    tflops: float  # the scored speed: of the best run, or the slower of two speeds
+    cublas_tflops: float  # of the best run
     ratio: float  # median of rung / cuBLAS
     samples: int  # repetitions
 
@@ -36,7 +36,7 @@ class Speed(Record):
 
 
 class Step(Record):
-    """A rung and what came of it."""
+    """A rung and its result."""
 
     rung: Rung
     sha256: str | None  # of its source; null when it has not been graded
@@ -49,14 +49,14 @@ class Step(Record):
 
 
 class HostLoop(Record):
-    """One way to write the three loops for the CPU."""
+    """One version of the three loops for the CPU."""
 
     name: str
     gflops: float
 
 
 class HostRun(Record):
-    """What the program reference/00_host printed."""
+    """The output of the program reference/00_host."""
 
     cpu: str
     n: int  # edge of the square product
@@ -64,7 +64,7 @@ class HostRun(Record):
 
 
 class Ladder(Record):
-    """The document: written by ``grade ladder``, one for each GPU model."""
+    """The document that ``grade ladder`` writes, one per GPU model."""
 
     schema: str
     version: int
@@ -78,12 +78,12 @@ class Ladder(Record):
 
     @property
     def sizes(self) -> tuple[tuple[int, int, int], ...]:
-        """Every size that any rung was timed at, growing."""
+        """Every size at which any rung was timed, in increasing order."""
         found = {speed.size for step in self.steps for speed in step.speeds}
         return tuple(sorted(found, key=lambda size: (size[0] * size[1] * size[2], size)))
 
     def cublas(self, size: tuple[int, int, int]) -> float | None:
-        """cuBLAS's TFLOPS at a size: the median over the rungs it was timed beside."""
+        """cuBLAS's TFLOPS at a size: the median over the rungs timed with it."""
         rates = sorted(
             speed.cublas_tflops
             for step in self.steps
@@ -146,7 +146,7 @@ def _speed(case: CaseResult) -> Speed | None:
 
 
 def _why(result: Result) -> str:
-    """The first size that decided against it, in one line."""
+    """The first size that was not accepted, in one line."""
     if result.verdict is Verdict.AC:
         return ""
     for case in result.cases:
@@ -159,12 +159,12 @@ def _why(result: Result) -> str:
 
 
 def folder(out: Path, gpu: str | None) -> Path:
-    """Where the rungs' own results of one GPU model lie, so that no other model replaces them."""
+    """The folder of the rungs' results on one GPU model; other models cannot replace them."""
     return out / FOLDER / store.folder_name(gpu or "simulator")
 
 
 def document_path(out: Path, gpu: str | None) -> Path:
-    """The ladder's document; its page stands beside it, ending in ``.html``."""
+    """The ladder's document; its page lies beside it, ending in ``.html``."""
     place = folder(out, gpu)
     return place.with_name(f"{place.name}.json")
 
@@ -175,7 +175,7 @@ def load_ladder(path: Path) -> Ladder:
 
 
 def stored_ladders(out: Path) -> tuple[list[Ladder], list[str]]:
-    """The ladders below ``out``, and one line for each file there that is none."""
+    """The ladders below ``out``, and one line for each file there that is not a ladder."""
     found = [_read(path) for path in sorted((out / FOLDER).glob("*.json"))]
     ladders = [ladder for ladder in found if isinstance(ladder, Ladder)]
     return ladders, [complaint for complaint in found if isinstance(complaint, str)]
@@ -189,6 +189,6 @@ def _read(path: Path) -> Ladder | str:
 
 
 def shipped_ladders() -> list[Ladder]:
-    """What was measured on the authors' GPUs, as the package brings it; perhaps nothing."""
+    """The ladders measured on the authors' GPUs, shipped with the package; may be empty."""
     measured = Path(__file__).parent / "measured"
     return [load_ladder(path) for path in sorted(measured.glob("*.json"))]

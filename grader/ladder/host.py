@@ -1,7 +1,7 @@
-"""The lowest rung: the three loops on the CPU, as the reference's own program times them.
+"""The lowest rung: the three loops on the CPU, timed by the reference's own program.
 
-``reference/00_host/host.cpp`` is ours, compiled with the host compiler; ``host N`` prints one line
-for each way to write the loops, such as ``plain  1.23 GFLOPS  1.75 s``.
+``reference/00_host/host.cpp`` is ours and compiled with the host compiler. ``host N`` prints one
+line for each version of the loops, such as ``plain  1.23 GFLOPS  1.75 s``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grader.errors import MachineError
 from grader.ladder.document import HostLoop, HostRun
 from grader.toolchain.native import compile_native
 
-EDGE = 1024  # of the product; larger ones tell no more of a CPU and take minutes
+EDGE = 1024  # of the product; larger ones reveal no more about a CPU and take minutes
 _FLAGS = ("-O3",)
 _SECONDS = 60
 _LINE = re.compile(r"\s*(?P<name>\S.*?)\s*:?\s+(?P<rate>\d+(?:\.\d+)?)\s*GFLOPS.*")

@@ -21,7 +21,7 @@ def device_name(ladder: Ladder) -> str:
 
 
 def terminal(ladder: Ladder) -> RenderableType:
-    """The CPU first, then the table of all rungs and cuBLAS, then what is to say of some."""
+    """The CPU, then the table of all rungs and cuBLAS, then notes on some rungs."""
     parts: list[RenderableType] = [
         Text(f"The reference ladder on {clean(device_name(ladder))}", style="bold")
     ]

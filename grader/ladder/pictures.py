@@ -1,4 +1,4 @@
-"""The ladder's pictures: all rungs and sizes in TFLOPS and beside cuBLAS, bars of the largest."""
+"""The ladder's pictures: rungs and sizes in TFLOPS and relative to cuBLAS; bars of the largest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from markupsafe import Markup
 from grader.ladder.document import Ladder, Step
 from grader.report.svg import WIDTH, Bar, bars, line, svg, text
 
-_COLOURS = 6  # in the style sheet: .series0 … .series5; then again with hollow marks
+_COLOURS = 6  # in the style sheet: .series0 … .series5; further series reuse them with hollow marks
 
 # The climb: user units of the plot, and of the columns of the CPU and cuBLAS beside it.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, WIDTH - 8.0, 12.0, 300.0
@@ -34,7 +34,7 @@ def _series(index: int) -> str:
 
 
 class _Columns:
-    """Where the rungs stand from left to right: perhaps the CPU, the rungs, perhaps cuBLAS."""
+    """Positions from left to right: the CPU if present, the rungs, cuBLAS if present."""
 
     def __init__(self, ladder: Ladder, *, cpu: bool, cublas: bool) -> None:
         self.cpu = _LEFT + _CPU / 2
@@ -86,7 +86,7 @@ def climb(ladder: Ladder) -> Markup:
 
 
 def share(ladder: Ladder) -> Markup | None:
-    """The ratio to cuBLAS over the rungs: a line for each size; None where nothing was timed."""
+    """The ratio to cuBLAS over the rungs: a line for each size; None if nothing was timed."""
     ratios = [speed.ratio for step in ladder.steps for speed in step.speeds]
     if not ratios:
         return None

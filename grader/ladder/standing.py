@@ -1,4 +1,4 @@
-"""Where a submission stands: its largest timed size beside the rungs of the same GPU model."""
+"""A submission's standing: its largest timed size among the rungs of the same GPU model."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from grader.model import CaseResult, GpuInfo, Standing, StandingRung, Timing, Ve
 def standing(
     cases: Sequence[CaseResult], gpu: GpuInfo | None, ladders: Iterable[Ladder]
 ) -> Standing | None:
-    """By the first of ``ladders`` of this GPU model that has a size in common with the cases.
+    """Use the first of ``ladders`` for this GPU model that has a size in common with the cases.
 
-    Ratios to cuBLAS are compared, not TFLOPS: a card that runs slower today slows both. The next
-    rung is the first that is faster; rungs that teach a trap are slower than ones before them, so
-    that the fastest before it, not its neighbour, is the one below.
+    Compare ratios to cuBLAS, not TFLOPS: a GPU that runs slower today slows both. The next rung is
+    the first that is faster. Traps are slower than earlier rungs, so the rung below is the fastest
+    rung before the next one, not its neighbour.
     """
     if gpu is None:
         return None

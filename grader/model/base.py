@@ -1,4 +1,4 @@
-"""The words that all stages share."""
+"""Words that all stages share."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from enum import Enum
 
 
 class Verdict(str, Enum):
-    """What a case or a submission comes to."""
+    """The verdict on a case or a submission."""
 
     AC = "AC"  # accepted
     WA = "WA"  # wrong answer
     CE = "CE"  # compile error
     RE = "RE"  # runtime error: illegal access, launch failure, host crash
     TLE = "TLE"  # time limit
-    FE = "FE"  # folder or interface not as the lab asks
+    FE = "FE"  # folder or interface not as the lab requires
     RF = "RF"  # rule forbidden
-    IE = "IE"  # the grader's own fault; never a zero
+    IE = "IE"  # internal error; never a zero

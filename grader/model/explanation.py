@@ -51,14 +51,14 @@ class Traffic(Record):
     requests: int  # warp instructions with at least one lane
     cost: int  # sectors of 32 bytes in global memory, wavefronts in shared memory
     lines: int  # lines of 128 bytes in global memory, one after the other for each request
-    bytes: int  # asked for, had every lane taken part
+    bytes: int  # requested, if every lane were active
     # Of shared loads and stores: wavefronts, were there no bank conflicts. Of copies to shared
     # memory: those that take time.
     passes: int = 0
 
 
 class KernelCounts(Record):
-    """What one kind of launch executes at one size: the machine code, as often as it runs."""
+    """The machine code that one kind of launch executes at one size, with counts."""
 
     name: str  # mangled
     grid: Dim3
@@ -69,7 +69,7 @@ class KernelCounts(Record):
     instructions: int  # of warps
     floats: int  # of them FFMA, FADD, FMUL
     flops: int  # of threads; FMA = 2
-    warp_cycles: float  # the least that one warp takes, were it alone
+    warp_cycles: float  # the minimum time of a warp that runs alone
     mix: tuple[OpcodeCount, ...]  # most frequent first
     global_loads: Traffic
     global_stores: Traffic
@@ -80,7 +80,7 @@ class KernelCounts(Record):
 
 
 class Occupancy(Record):
-    """What one multiprocessor holds of a kernel at a time."""
+    """How much of a kernel one multiprocessor holds at a time."""
 
     blocks: int
     warps: int
@@ -94,9 +94,12 @@ class Limit(Record):
 
 
 class Waiting(Record):
-    """A replay of the main loop by all warps that one multiprocessor holds. Shares of the cycles of
-    its schedulers: in ``issued`` they issue, else no warp can go on, most of all because of what
-    the others say; together 1 but for rounding. Shares of a warp's own time: what others hide."""
+    """The issue model of the main loop, with all warps that one multiprocessor holds.
+
+    Shares of the schedulers' cycles: in ``issued`` they issue; in the others no warp is ready, for
+    the reason that the field names; the sum is 1, up to rounding. ``warp_…``: shares of a warp's
+    own time, which other warps may hide.
+    """
 
     cycles: float  # for one round of the loop by all of them
     issued: float
@@ -111,22 +114,22 @@ class Waiting(Record):
 
 
 class Bound(Record):
-    """The fastest that the counts allow on one GPU."""
+    """The highest speed that the counts allow on one GPU."""
 
     gpu: str
     size: Mnk
     tflops: float
-    resource: str  # the one that says so
+    resource: str  # the limiting one
     limits: tuple[Limit, ...]  # lowest first
     peak_tflops: float
     waiting: Waiting | None = None  # of the launch that takes longest; null: it has no main loop
 
 
 class Advice(Record):
-    """What to try next, and the counts that say so."""
+    """What to try next, and the counts that support it."""
 
     idea: str  # of a rung of the reference ladder: "tile32"
-    rung: str | None  # its folder in reference/, where that is at hand
+    rung: str | None  # its folder in reference/, if available
     message: str  # evidence and remedy, as a student reads them
     file: str | None
     line: int | None

@@ -36,7 +36,7 @@ class Run(Record):
 
 
 class Watched(Record):
-    """What NVML said between the repetitions of one case."""
+    """NVML's readings between the repetitions of one case."""
 
     sm_clock_mhz: tuple[int, int]  # lowest and highest
     slowed: tuple[str, ...]  # reasons the GPU gave for a lower clock, such as "power cap"
@@ -47,7 +47,7 @@ class Mode(Record):
 
     tflops: float
     ratio: float  # submission's speed / baseline's, in these repetitions
-    share: float  # of the repetitions; every run has an equal say
+    share: float  # of the repetitions; every run has the same weight
 
 
 class Modes(Record):
@@ -63,10 +63,10 @@ class Timing(Record):
     ratio_ci: tuple[float, float]  # 95 %
     noise: float  # relative spread of one repetition's ratio
     samples: int  # repetitions
-    baseline: str | None = None  # what was the fastest: "cublasSgemm" or "cublasLt 2"
+    baseline: str | None = None  # the fastest variant: "cublasSgemm" or "cublasLt 2"
     stopped: str | None = None  # why measuring ended: "certain" (interval) or "budget" (time)
     disturbed: int = 0  # repetitions dropped because others used the GPU, or it was slowed
-    watched: Watched | None = None  # null: NVML is not there, nobody watched
+    watched: Watched | None = None  # null: NVML is missing, so nothing was watched
     modes: Modes | None = None  # null: one speed; or a document before version 4, not looked for
 
     @property
@@ -169,7 +169,7 @@ class Score(Record):
 
 
 class StandingRung(Record):
-    """A rung of the reference ladder, as far as it says where a submission stands."""
+    """A rung of the reference ladder, with the facts that a standing needs."""
 
     number: int
     name: str  # of its folder

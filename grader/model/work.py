@@ -15,10 +15,10 @@ class SourceFile(Record):
 
 
 class Submission(Record):
-    """sgemm.cu and perhaps local headers, as they were read; nothing compiled yet."""
+    """sgemm.cu and any local headers, exactly as read; not yet compiled."""
 
-    student: str  # as the list of submissions names them
-    folder: Path  # absolute; where it was read, for messages: nobody reads there again
+    student: str  # the name in the list of submissions
+    folder: Path  # absolute; for messages only: it is never read again
     files: tuple[SourceFile, ...]  # sorted by name; what the build may see
     contents: Mapping[str, bytes]  # of ``files`` by name: what is compiled, hashed and shown
     sha256: str  # over names and contents of ``files``

@@ -1,6 +1,6 @@
-"""What the machine's memory instructions move, and what that costs.
+"""The traffic of the machine's memory instructions, and its cost.
 
-Each has the lanes' addresses of the PTX instruction it was made from, at its own width.
+Each instruction has the lanes' addresses of its PTX instruction, at its own width.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Access(Record):
 
     item: Instruction
     row: RowCount  # of the PTX instruction it was made from
-    requests: float  # executions by a warp with at least one lane that the guard lets through
+    requests: float  # executions by a warp with at least one lane on
 
 
 def accesses(
@@ -28,9 +28,9 @@ def accesses(
 ) -> Iterator[Access]:
     """rows: by line of the PTX. runs: executions of every block of ``function``.
 
-    Instructions made from one of PTX share its requests as they share its executions. Where ptxas
-    put a guard in place of a branch, more is executed than requested; where one load of 16 bytes
-    serves four passes of a loop, less is executed than the PTX requests.
+    Instructions made from one PTX instruction share its requests as they share its executions. If
+    ptxas replaced a branch with a predicate, the machine executes more than it requests. If one
+    load of 16 bytes serves four iterations of a loop, it executes less than the PTX requests.
     """
     made: dict[tuple[str, int], list[tuple[Instruction, float]]] = {}
     for index, times in enumerate(runs):
@@ -67,7 +67,7 @@ def _parts(item: Instruction, row: RowCount) -> Iterator[tuple[str, tuple[int, .
         brought, warp = row.source_requests, row.width * _LANES
         lines = row.source_lines
         yield "LDGSTS", (brought, row.source_sectors, 0, lines, brought * warp)
-        # Every line is written to shared memory by itself; zeros at once. Past the L1 that takes
+        # Each line is written to shared memory separately, zeros together. Past the L1 that takes
         # no time: fixture cp_async_ptx would be faster than its bound.
         waves = max(row.cost, lines + row.requests - brought)
         passes = row.cost if ".BYPASS" in item.opcode else waves

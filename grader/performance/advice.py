@@ -1,9 +1,9 @@
-"""Counts → what to try next. Every rule names its evidence; one without evidence says nothing.
+"""Counts → what to try next. Every rule names its evidence; a rule without evidence stays silent.
 
-A rule's gain is what the bound model says of the counts as they would be with the idea carried out
-as the rung does it, apart from waiting, which counts do not tell; or, where the idea is about
-waiting, what a replay of the loop says with that waiting gone. Where the idea relieves what is not
-the narrowest, the gain is None.
+A rule's gain compares the bound with the bound of the counts after the change that the idea's rung
+makes, apart from waiting, which counts do not show. If the idea is about waiting, the gain comes
+from the issue model without that wait. If the idea relieves a resource that is not the bottleneck,
+the gain is None.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grader.performance.loop_steps import Step, Unit
 from grader.performance.structure import ffma_while_loading, waits_to_store
 from grader.submission.provided import provided
 
-_WORTH = 0.9  # loads left, below which more elements for each thread are advised
+_WORTH = 0.9  # advise more elements per thread if this share of the loads or less is left
 _BANKS_NOTICED = 0.08  # of the cycles; the rungs that order their FFMA lose half of it
 _MOST = 3  # pieces of advice; a student does one thing at a time
 _BLOCKED = 16  # elements for each thread from which loads of tiles are worth a thought
@@ -35,7 +35,7 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
 
 
 def _distinct(found: Iterator[Advice]) -> Iterator[Advice]:
-    """One piece of advice for each idea."""
+    """At most one piece of advice per idea."""
     seen: set[str] = set()
     for each in found:
         if each.idea not in seen:
@@ -147,7 +147,7 @@ def _rolled(facts: Facts) -> Advice | None:
 
 
 def _more_for_each_thread(facts: Facts) -> Advice | None:
-    """One rule for 1, up to 8 and up to 32 elements for each thread."""
+    """One rule for 1, up to 8 and up to 32 elements per thread."""
     sums, loads = facts.loop.accumulators, facts.counts.shared_loads
     if not loads.requests or sums > 32:
         return None
@@ -209,7 +209,7 @@ def _exposed(facts: Facts) -> Advice | None:
         return None
     waiting = facts.waiting
     replayed = (
-        f", and in a replay of it a warp spends {100 * waiting.warp_global_loads:.0f} % of its "
+        f", and in the issue model a warp spends {100 * waiting.warp_global_loads:.0f} % of its "
         f"time waiting for them and {100 * waiting.warp_barriers:.0f} % at barriers"
         if waiting
         else ""
@@ -223,7 +223,7 @@ def _exposed(facts: Facts) -> Advice | None:
 
 
 def _at_once(step: Step) -> Step:
-    """A load from global memory that has arrived when it is asked for."""
+    """A load from global memory whose result is there at once."""
     if step.unit is not Unit.LINES:
         return step
     return msgspec.structs.replace(step, sectors=0.0, latency=1)
@@ -256,12 +256,12 @@ def _through_registers(facts: Facts) -> Advice | None:
 
 
 def _banks(facts: Facts) -> Advice | None:
-    """FFMA that wait for registers which lie in one bank."""
+    """FFMA that wait because their registers lie in one bank."""
     waiting = facts.waiting
     if waiting is None or waiting.banks < _BANKS_NOTICED or facts.loop.accumulators < _BLOCKED:
         return None
     message = (
-        f"FFMA wait for register banks: in {100 * waiting.banks:.0f} % of the cycles of a replay "
+        f"FFMA wait for register banks: in {100 * waiting.banks:.0f} % of the issue model's cycles "
         "nothing issues because operands come from one bank (even or odd registers) and no .reuse "
         "saves one; where two FFMA in a row share a value of A or B and the others come from both "
         "banks by turns, each reads only two registers"
@@ -286,7 +286,7 @@ def _long_wave(facts: Facts) -> Advice | None:
     threads = counts.block[0] * counts.block[1] * counts.block[2]
     covered = across * down * threads * facts.loop.accumulators / (facts.size.m * facts.size.n)
     if not 0.9 < covered < 1.1:
-        return None  # a block is no tile of C of its own
+        return None  # a block does not compute a separate tile of C
     if fits is None or facts.loop.accumulators < _BLOCKED or down < 2 or counts.grid[2] > 1:
         return None
     wave = min(fits.blocks * gpu.multiprocessors, across * down)

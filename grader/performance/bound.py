@@ -1,8 +1,8 @@
-"""The fastest that a kernel's counts allow on a GPU, and the resource that says so.
+"""The highest speed that a kernel's counts allow on a GPU, and the resource that limits it.
 
-For every kind of launch: the time each resource needs for what the kernel asks of it, were it never
-idle; the longest of them bounds the launch, launches follow one another. The busiest multiprocessor
-runs ceil(blocks / multiprocessors) blocks.
+For every kind of launch, each resource needs a certain time for the kernel's requests if it is
+never idle. The longest time bounds the launch; launches run one after the other. The busiest
+multiprocessor runs ceil(blocks / multiprocessors) blocks.
 
 Modelled
     issue           warp instructions, one per scheduler and cycle
@@ -13,10 +13,10 @@ Modelled
                     cycle, or 64 per multiprocessor
     DRAM            A and B read once, C written once
     latency         a lone warp's time, with the warps that fit at a time (``serial.py``)
-    waiting         the main loop, replayed by all warps that fit at a time (``waiting.py``)
+    waiting         the main loop in the issue model, with all warps that fit (``waiting.py``)
 
-Not modelled: misses of the L2 beyond the first and how busy DRAM then is, what is outside of the
-main loop but its instructions, the instruction cache, clocks under load, the last wave's tail
+Not modelled: misses of the L2 beyond the first and the load on DRAM that follows, code outside the
+main loop except its instructions, the instruction cache, clocks under load, the last wave's tail
 beyond the busiest multiprocessor. All of these make a kernel slower than the bound, never faster.
 """
 
@@ -43,9 +43,9 @@ def bound(
     loops: Sequence[MainLoop | None] = (),
 ) -> Bound | None:
     """kernels: by mangled name, as built for ``gpu``'s architecture or one like it. loops: of the
-    same launches as ``counts``; without them nothing is said of waiting.
+    same launches as ``counts``; without them the bound has no waiting.
 
-    None when nothing was counted, or a block does not fit on this GPU.
+    None when there are no counts, or a block does not fit on this GPU.
     """
     total, longest = 0.0, 0.0
     waiting: Waiting | None = None
@@ -110,7 +110,7 @@ def _blocks(counts: KernelCounts) -> int:
 
 
 def _seconds(counts: KernelCounts, wave: Wave | None, gpu: Gpu) -> dict[str, float]:
-    """What each resource needs for one kind of launch."""
+    """The time that each resource needs for one kind of launch."""
     sm = gpu.multiprocessor
     blocks = _blocks(counts)
     busiest = -(-blocks // gpu.multiprocessors) / blocks  # share of one multiprocessor

@@ -9,8 +9,8 @@ from grader.performance.profiler import Profile
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op"
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op"
-# What the instructions ask for. The L1's own counters also hold wavefronts that other work in its
-# data pipe makes it repeat, and count each of these as a bank conflict.
+# The wavefronts that instructions request. The L1's own counters also include wavefronts that it
+# repeats because of other work in its data pipe, and count each of these as a bank conflict.
 _WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op"
 _ALL_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op"
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op"

@@ -1,4 +1,4 @@
-"""Block counts that are known tell those that are not: what flows in flows out."""
+"""Derives unknown block counts from known ones: as many warps enter a block as leave it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from grader.performance.sass import Function
 
 Edge = tuple[int, int]
-# Code may go on elsewhere than at a successor. ptxas also leaves loops by a CALL for good.
+# Code may continue elsewhere than at a successor. ptxas also leaves loops by a CALL for good.
 _LEAVING = ("EXIT", "CALL", "RET", "BRX", "BRXU", "JMX", "KILL")
 
 
 def conserve(
     function: Function, known: Sequence[float | None], guesses: Sequence[float]
 ) -> list[float]:
-    """Executions of every block. ``guesses`` serve where the flow leaves a block open, as far as
-    what flows into it allows.
+    """Executions of every block. ``guesses`` apply where the flow does not determine a block,
+    limited by the flow into it.
 
-    Warps that part at a branch and run both sides are counted on both; what would then flow out
-    of nowhere is taken as nothing.
+    Warps that diverge at a branch count on both sides; outflow without inflow counts as zero.
     """
     counts = list(known)
     edges: dict[Edge, float] = {}
@@ -50,8 +49,8 @@ def conserve(
 
 
 def flows(function: Function, counts: Sequence[float]) -> dict[Edge, float]:
-    """How often every edge is taken when the executions of all blocks are known. What they leave
-    open is divided as the blocks behind it run."""
+    """How often every edge is taken when the executions of all blocks are known. An edge that these
+    do not determine gets a share in proportion to the block behind it."""
     edges: dict[Edge, float] = {}
     into, out, leaves = _graph(function)
     known: list[float | None] = list(counts)
@@ -83,14 +82,14 @@ def _graph(function: Function) -> tuple[list[list[Edge]], list[list[Edge]], list
 def _gates(
     blocks: Sequence[int], into: Sequence[Sequence[Edge]], out: Sequence[Sequence[Edge]]
 ) -> tuple[list[Edge], list[Edge]]:
-    """The edges that enter a loop, and those that leave it: as many warps pass these as those."""
+    """The edges that enter a loop, and those that leave it: equally many warps pass each kind."""
     inside = set(blocks)
     entries = [edge for b in blocks for edge in into[b] if edge[0] not in inside]
     return entries, [edge for b in blocks for edge in out[b] if edge[1] not in inside]
 
 
 def _balance(gates: tuple[list[Edge], list[Edge]], edges: dict[Edge, float]) -> bool:
-    """Finds the one edge of a loop's gates that is not known; whether there was one."""
+    """Computes the only unknown edge among a loop's gates; returns whether there was one."""
     missing = [edge for side in gates for edge in side if edge not in edges]
     if len(missing) != 1:
         return False
@@ -107,7 +106,7 @@ def _propagate(
     out: Sequence[Sequence[Edge]],
     leaves: Sequence[bool],
 ) -> bool:
-    """One round; whether anything new was learnt."""
+    """One round; returns whether it found any new count."""
     learnt = False
     for index in range(len(counts)):
         sides = [into[index]] if index else []  # the entry is also entered from outside

@@ -1,4 +1,4 @@
-"""What a rule of the advice may look at, and what it may ask the models."""
+"""The facts that an advice rule may use, and its questions to the models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOTICED = 1.02  # a smaller gain is within what the model leaves out
 
 
 class Facts(Record):
-    """All that a rule may look at: the launch that does most of the work."""
+    """All facts for a rule, about the launch that does most of the work."""
 
     size: Mnk
     gpu: Gpu
@@ -35,8 +35,8 @@ class Facts(Record):
     loop: SassLoop
     code: tuple[Instruction, ...]  # of the main loop
     counts: KernelCounts
-    steps: MainLoop | None  # of the main loop and what is round it
-    now: Bound | None  # with a replay of them
+    steps: MainLoop | None  # of the main loop and its surroundings
+    now: Bound | None  # with the issue model of ``steps``
 
     def executed(self, *kinds: str) -> int:
         """Warp instructions of these kinds; "LDS" stands for every width."""
@@ -47,7 +47,7 @@ class Facts(Record):
         )
 
     def each(self, *kinds: str) -> float:
-        """The same for each FFMA."""
+        """The same per FFMA."""
         return self.executed(*kinds) / max(self.executed("FFMA"), 1)
 
     def where(self, *bases: str) -> tuple[str | None, int | None]:
@@ -66,7 +66,7 @@ class Facts(Record):
 
     @property
     def waiting(self) -> Waiting | None:
-        """What the replay waits for."""
+        """The reasons for waiting in the issue model."""
         return self.now.waiting if self.now else None
 
     def gain_if(self, relieved: Callable[[Step], Step]) -> float | None:

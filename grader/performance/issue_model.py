@@ -1,8 +1,8 @@
-"""One multiprocessor, cycle by cycle: the resident warps go round the main loop together.
+"""One multiprocessor, cycle by cycle: the resident warps run the main loop together.
 
-Every scheduler issues at most one instruction in each cycle, from the warp it issued from last or,
-when that one must wait, from the oldest that can go on. (Greedy is what Huerta et al., "Analyzing
-Modern NVIDIA GPU Cores", 2025, found; which of the others comes first makes little difference.) A
+Every scheduler issues at most one instruction per cycle, from the warp that issued last or, if that
+warp must wait, from the oldest warp that is ready. (Huerta et al., "Analyzing Modern NVIDIA GPU
+Cores", 2025, found this greedy policy; the order of the other warps makes little difference.) A
 warp waits for
 
     stall counts and scoreboards of its machine code
@@ -11,9 +11,9 @@ warp waits for
     register banks: each delivers one register of a warp per cycle and may fall behind by one
     the multiprocessor's paths to shared memory, to lines of global memory, to the L2
 
-No queue is ever full, and what is not named here takes no time. Blocks that start together or one
-after the other find different ways to share these; the faster of two starts counts.
-``replay.cpp`` does the work.
+No queue is ever full, and everything not listed here takes no time. Blocks that start together and
+blocks that start one after the other share these resources differently; the faster start counts.
+``issue_model.cpp`` does the work.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ACCESS_CYCLES = 4
 _ARRIVAL_CYCLES, _RELEASE_CYCLES = 2, 12
 _WARM, _ROUNDS = 8, 40
 _ISSUES = 1_200_000  # at most: less than a tenth of a second
-_MOST = 2  # times as far as the slowest warp the others may go on the average
+_MOST = 2  # times as far as the slowest warp, the limit for the others on average
 
 
 class Why(IntEnum):
@@ -59,7 +59,9 @@ class Replayed(Record):
 
     cycles: float  # for each round of all resident warps
     issued: float  # share of the schedulers' cycles in which they issue
-    idle: tuple[float, ...]  # share in which no warp can, by what the first to go on waits for
+    idle: tuple[
+        float, ...
+    ]  # share in which no warp is ready, by the reason of the next warp to be ready
     waited: tuple[float, ...]  # share of the warps' time, by ``Why``
 
 
@@ -111,7 +113,7 @@ def replay(
     steps: Sequence[Step], warps: int, blocks: int, sm: Multiprocessor, *, latency: int
 ) -> Replayed | None:
     """``blocks`` of ``warps`` each, resident at a time. ``latency``: cycles until the first sector
-    from beyond the L1 is there. None when a round is too long for it."""
+    from beyond the L1 arrives. None when an iteration is too long for the model."""
     each = len(steps) * warps * blocks
     rounds = min(_ROUNDS, _ISSUES // (_MOST * each))
     if rounds < 2:

@@ -1,9 +1,9 @@
 """Machine code joined with the simulator's counts: how often each instruction runs.
 
-ptxas keeps, for every machine instruction, the line of the PTX it was made from. The simulator says
-how often each PTX instruction ran and with which addresses. Where one basic block of PTX became one
-of machine code, the counts carry over; where ptxas unrolled a loop or copied a block, the copies
-share them: the longest copy runs as often as it can, as the code before it decides.
+ptxas records the PTX line of every machine instruction. The simulator says how often each PTX
+instruction ran and with which addresses. If one basic block of PTX became one block of machine
+code, the counts carry over. If ptxas unrolled a loop or copied a block, the copies share them: the
+longest copy runs as often as the code before it allows.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ptxsim.sampling import LaunchSample, RowCount
 
 _ANCHORS = ("FFMA", "LDG", "LDS", "STG", "STS", "LDGSTS", "BAR", "LDL", "STL")
 _FLOATS = ("FFMA", "FADD", "FMUL")
-_OFF = "predicated off"  # accesses whose guard lets no lane of the warp through
+_OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
 
 
 def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
-    """What all launches of this kind do together, scaled up from the sampled blocks."""
+    """The counts of all launches of this kind together, scaled up from the sampled blocks."""
     rows = {row.row: row for row in sample.rows}
     factor = scale(sample, size)
     runs = executions(function, rows)
@@ -66,7 +66,7 @@ def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
 
 
 def scale(sample: LaunchSample, size: Mnk) -> float:
-    """What the sampled blocks did times this is what all launches of their kind do.
+    """The factor from the sampled blocks to all launches of their kind.
 
     A sample that ran out of time is scaled by its share of 2·M·N·K, as if the kernel did all of it.
     """
@@ -76,7 +76,7 @@ def scale(sample: LaunchSample, size: Mnk) -> float:
 
 
 def _alone(function: Function, sample: LaunchSample, runs: Sequence[float], factor: float) -> float:
-    """Cycles of one warp of one block. What a sample lacks of its time is added."""
+    """Cycles of one warp of one block. Adds the time that an incomplete sample lacks."""
     warps = sample.warps * sample.all_blocks * sample.times
     return warp_cycles(function, runs) * factor / warps
 
@@ -105,7 +105,7 @@ def executions(function: Function, rows: Mapping[int, RowCount]) -> list[float]:
 
 
 def _anchors(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> Counter[int]:
-    """PTX lines of instructions that ptxas does not make more or fewer of, with their copies."""
+    """PTX lines of instructions that ptxas neither duplicates nor merges, with their copies."""
     return Counter(
         item.ptx_line
         for item in code
@@ -117,7 +117,7 @@ def _anchors(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> Count
 
 
 def _head(anchors: Counter[int], rows: Mapping[int, RowCount]) -> int:
-    """The PTX block that most of a machine block came from; others lent it a load or two."""
+    """The PTX block behind most of a machine block; other blocks may add a load or two."""
     votes: Counter[int] = Counter()
     for line, copies in anchors.items():
         votes[rows[line].head] += copies
@@ -196,10 +196,10 @@ def _loops_by_itself(
 
 
 def _vote(function: Function, index: int, rows: Mapping[int, RowCount]) -> float:
-    """For blocks without an anchor: what most of their PTX lines say.
+    """For blocks without an anchor: the count of most of their PTX lines.
 
-    Before a loop ptxas also computes what an outer loop could, so there the line counts that runs
-    most often.
+    Before a loop, ptxas also computes values that an outer loop could compute, so the line that
+    runs most often counts there.
     """
     said = Counter(
         rows[item.ptx_line].warps

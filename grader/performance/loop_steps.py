@@ -1,6 +1,6 @@
-"""The main loop as one multiprocessor sees it: what every instruction of a round asks for.
+"""The main loop as the issue model sees it: the resources that each instruction needs.
 
-Latencies are the least seen anywhere, so that a replay is never too slow.
+Latencies are the lowest reported anywhere, so the issue model is never too slow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WIDE_CYCLES = 2
 
 
 class Unit(IntEnum):
-    """What serves an instruction, beside its scheduler."""
+    """The unit that executes an instruction, apart from its scheduler."""
 
     NONE = 0
     FP32 = 1
@@ -51,7 +51,7 @@ class Step(Record):
 
 
 class MainLoop(Record):
-    """What a warp does once round the loop that takes its block along K."""
+    """The steps of a warp in one iteration of the loop along K."""
 
     steps: tuple[Step, ...]
     rounds: float  # of each warp of a launch
@@ -99,7 +99,7 @@ def _step(
         work = (moved.lines or moved.cost) / times
         if item.base == "LDS" and item.bits == 128:
             latency += _WIDE_CYCLES
-        # A tile on its way to shared memory comes but once: sectors of which a request uses all
+        # A tile on its way to shared memory is loaded once: sectors of which a request uses all
         # cannot have come with an earlier one.
         if item.base in ("LDG", "LDGSTS"):
             latency = LATENCY["LDG"]

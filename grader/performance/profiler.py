@@ -48,7 +48,7 @@ METRICS = (
     "smsp__cycles_elapsed.avg.per_second",
 )
 _PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute")
-_MEND = "install Nsight Compute (package nsight-compute of the CUDA toolkit)"
+_REMEDY = "install Nsight Compute (package nsight-compute of the CUDA toolkit)"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _FORBIDDEN = "ERR_NVGPUCTRPERM"
 
@@ -69,7 +69,7 @@ def find_ncu() -> Path:
         candidates = sorted(p for p in Path(place).glob("**/ncu") if os.access(p, os.X_OK))
         if candidates:
             return candidates[-1]
-    raise MachineError(f"no ncu on PATH: {_MEND}")
+    raise MachineError(f"no ncu on PATH: {_REMEDY}")
 
 
 def profile(

@@ -1,4 +1,4 @@
-"""The way a warp takes once round a kernel's main loop, with the loops inside it."""
+"""A warp's path through one iteration of a kernel's main loop, with the loops inside it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LONGEST = 8000  # instructions of one round; a loop over tiles of C is far long
 def round_trip(
     function: Function, runs: Sequence[float]
 ) -> tuple[Loop, tuple[Instruction, ...]] | None:
-    """The loop that takes a block along K, and one round of it.
+    """The loop along K, and one iteration of it.
 
-    That is the innermost loop with a barrier round the one with the most FFMA, or the latter where
-    there is no such loop, or where its round is too long to be one step along K. ``runs``:
-    executions of every block. None without a loop that computes.
+    It is the innermost loop with a barrier that encloses the loop with the most FFMA. If there is
+    none, or its iteration is too long for one step along K, it is the loop with the most FFMA.
+    ``runs``:     executions of every block. None without a loop that computes.
     """
     inner = main_loop(function)
     if inner is None:

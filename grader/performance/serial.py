@@ -1,7 +1,7 @@
-"""How long a warp alone would need: stall counts and scoreboards of the machine code.
+"""The time of a lone warp: stall counts and scoreboards of the machine code.
 
-The scheduler may hide this time behind other warps, so it bounds a kernel only when few warps share
-a scheduler. Latencies are the shortest that are seen anywhere, so that the time is never too long.
+The scheduler can hide this time behind other warps, so it bounds a kernel only if few warps share a
+scheduler. Latencies are the lowest reported anywhere, so the time is never too long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a main loop is put together: what stands between a load and its use, between barriers."""
+"""The structure of a main loop: the code between a load and its use, and between barriers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ffma_while_loading(loop: Sequence[Instruction]) -> int | None:
 
 
 def waits_to_store(loop: Sequence[Instruction]) -> bool:
-    """Between two barriers the loop only fills shared memory: nobody computes meanwhile."""
+    """Whether the loop only fills shared memory between two barriers, without computing."""
     barriers = [index for index, item in enumerate(loop) if item.base == "BAR"]
     if len(barriers) < 2:
         return False

@@ -1,8 +1,7 @@
 """How long the main loop takes when its warps wait for each other, for memory and for registers.
 
-What the resident warps need for a round in the replay, times the rounds and the waves of resident
-blocks. No cache holds anything yet when the first wave of the first launch comes; later ones find
-all they ask for in the L2.
+The issue model's time for one iteration, times the iterations and the waves of resident blocks. For
+the first wave of the first launch all caches are cold; later waves find all their data in the L2.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ class Wave(Record):
 
 
 def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, Waiting] | None:
-    """Seconds, and what they go by. ``cold``: no launch came before.
+    """Seconds, and how they divide. ``cold``: no launch came before.
 
-    None when a round of the loop is too long to be replayed.
+    None when an iteration of the loop is too long for the issue model.
     """
     sm, shape = gpu.multiprocessor, (wave.warps, wave.blocks)
     later = replay(loop.steps, *shape, sm, latency=sm.l2_latency)
@@ -37,14 +36,14 @@ def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, 
     if later is None or first is None:
         return None
     if first.cycles < later.cycles:
-        first = later  # by a luckier order, but what takes longer to come makes nothing faster
+        first = later  # a better order by chance: longer latencies make nothing faster
     share = min(1.0, 1 / wave.times) * _from_dram(loop)
     said = _mixed([(share, first), (1 - share, later)])
     return said.cycles * loop.rounds * wave.times / (gpu.clock_mhz * 1e6), said
 
 
 def _from_dram(loop: MainLoop) -> float:
-    """In which share of the rounds something comes from DRAM, when no cache holds anything."""
+    """The share of the iterations in which data comes from DRAM when the caches are cold."""
     per_line = (step.sectors / step.work for step in loop.steps if step.sectors and step.work)
     return min(1.0, max(per_line, default=0.0) / _FETCHED)
 

@@ -1,1 +1,1 @@
-"""What is asked: inputs, the reference, and how close is close enough."""
+"""The task: inputs, the reference and the tolerance."""

@@ -1,13 +1,13 @@
 """Inputs that nobody can predict: a key per matrix, ChaCha12, 32 random bits per element.
 
-Each matrix of each launch gets a key of 256 bits from the operating system, drawn when the launch
-before has ended. Word i of the key stream makes element i. The stream is that of RFC 8439 with
-nonce 0, the counter from 0 and 12 rounds for its 20: no attack is known on more than 7, and a GPU
-makes inputs in every repetition. ``backends/gpu/checks.cu`` computes the same bits there.
+Each matrix of each launch gets a key of 256 bits from the operating system, drawn after the
+previous launch has ended. Word i of the key stream gives element i. The stream follows RFC 8439
+with nonce 0, a counter from 0, and 12 rounds instead of 20: no attack is known on more than 7, and
+a GPU generates inputs in every repetition. ``backends/gpu/checks.cu`` computes the same bits there.
 
-A kernel sees its inputs, which show 23 of the 32 bits of each word, and at worst the keys of
-matrices that exist already. Neither says anything about a key that has not been drawn yet.
-docs/verification.md has the whole argument.
+A kernel sees its inputs, which reveal 23 of the 32 bits of each word, and at worst the keys of
+matrices that exist already. Neither reveals anything about a key that has not been drawn yet.
+docs/verification.md has the full argument.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _ZERO_NONCE = bytes(12)
 
 
 def fresh_key() -> bytes:
-    """A key that nobody can know. Draw it after the last launch that must not learn it."""
+    """A key that nobody can know. Draw it only after every launch that must not learn it."""
     return secrets.token_bytes(KEY_BYTES)
 
 
 def make_inputs(size: Mnk, keys: tuple[bytes, bytes] | None = None) -> tuple[Floats, Floats]:
-    """A and B from their keys; from fresh ones unless a test wants the same inputs again."""
+    """A and B from their keys; from fresh keys unless a test wants the same inputs again."""
     key_a, key_b = keys or (fresh_key(), fresh_key())
     return values(key_a, size.m * size.k), values(key_b, size.k * size.n)
 
 
 def values(key: bytes, count: int) -> Floats:
-    """The first ``count`` elements that ``key`` makes: signed, with magnitudes in [0.5, 1.5).
+    """The first ``count`` elements for ``key``: signed, with magnitudes in [0.5, 1.5).
 
-    Of a word, bit 31 is the sign. Bit 30 picks the half of the range, bits 20–29 the step of
-    TF32's precision in it. Bits 0–10 place the low 13 mantissa bits in 0x1001 … 0x1800, above one
+    Bit 31 of a word is the sign. Bit 30 picks the half of the range, and bits 20–29 the step of
+    TF32's precision in it. Bits 0–10 place the low 13 mantissa bits in 0x1001 … 0x1800, just above
     half of such a step.
     """
     word = key_stream(key, count)
@@ -79,7 +79,7 @@ def chacha_blocks(
     a, b, c, d = work[:4], work[4:8], work[8:12], work[12:]
     for _ in range(rounds // 2):
         _quarter_rounds(a, b, c, d)
-        # The diagonals become columns, and go back afterwards.
+        # Rotate the diagonals into columns, and back afterwards.
         b[:], c[:], d[:] = b[[1, 2, 3, 0]], c[[2, 3, 0, 1]], d[[3, 0, 1, 2]]
         _quarter_rounds(a, b, c, d)
         b[:], c[:], d[:] = b[[3, 0, 1, 2]], c[[2, 3, 0, 1]], d[[1, 2, 3, 0]]
@@ -88,7 +88,7 @@ def chacha_blocks(
 
 
 def _quarter_rounds(a: Words, b: Words, c: Words, d: Words) -> None:
-    """Four quarter rounds side by side, one in each row, of all blocks."""
+    """Four quarter rounds at once, one per row, for all blocks."""
     for x, y, z, left in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
         x += y
         z ^= x

@@ -1,27 +1,27 @@
 """float64 reference, error criterion, first mismatch and tile map.
 
-Matrices travel as flat float32 arrays in the lab's memory order: A row-major (``A[i*k + p]``),
+Matrices are flat float32 arrays in the lab's memory order: A row-major (``A[i*k + p]``),
 B column-major (``B[p + j*k]``), C column-major (``C[i + j*m]``).
 
-**The criterion.** An element is right when ``|C - Cref| / s <= tolerance(K)`` with the scale
-``s = ‖row i of A‖ · ‖column j of B‖ / √K``: the size a sum of K random-sign products has. Written
-this way round, NaN is wrong.
+**The criterion.** An element is correct if ``|C - Cref| / s <= tolerance(K)`` with the scale
+``s = ‖row i of A‖ · ‖column j of B‖ / √K``, the typical size of a sum of K products with random
+signs. Written this way round, NaN is wrong.
 
-An FP32 sum rounds each partial sum by at most u = 2⁻²⁴ of it. Partial sums grow like √p, the
-roundings are independent, so the error divided by s grows like u·√K whatever the order of
-summation, as long as the order does not follow the data. Measured worst elements of 256² results
+FP32 rounds each partial sum with a relative error of at most u = 2⁻²⁴. Partial sums grow like √p,
+and the rounding errors are independent, so the error divided by s grows like u·√K for every order
+of summation that does not depend on the data. Measured worst elements of 256² results
 for K = 1 … 16384: 1 to 3.6 u·√K with and without fused multiply-add. The tolerance is
 ``u·(2 + 8·√K)``, two to three times that.
 
-Rounding the *inputs* to TF32 (10 bits) or BF16 (7) is an error of every product, which does not
+Rounding the *inputs* to TF32 (10 bits) or BF16 (7) puts an error in every product, which does not
 shrink with K: 5.5e-4 of s on average, against a tolerance of 4e-6 at K = 64 and 6e-5 at K = 16384.
 More than 90 % of the elements are then wrong.
 
-**The inputs** (``inputs.py``) make each shortcut show. Magnitudes lie in [0.5, 1.5), so leaving out
-one term of K = 16384 costs at least 0.25 / 128 of s, 30 tolerances. Signs are random, so sums stay
-small. The 13 mantissa bits that TF32 drops are kept just above one half of its last place: every
-input is far from its TF32, FP16 and BF16 neighbours, rounded or cut off, and always to the same
-side, so that even 1×1×1 shows it.
+**The inputs** (``inputs.py``) expose every shortcut. Magnitudes lie in [0.5, 1.5), so omitting one
+term at K = 16384 costs at least 0.25 / 128 of s, 30 tolerances. Signs are random, so sums stay
+small. The 13 mantissa bits that TF32 drops lie just above half a unit in its last place. Every
+input is far from its TF32, FP16 and BF16 neighbours, rounded or truncated, and always on the same
+side, so even 1×1×1 shows the difference.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from grader.problems.inputs import Floats
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-POISON = 0x7FC0DEAD  # a quiet NaN nobody computes: what C holds before the kernel runs
+POISON = 0x7FC0DEAD  # a quiet NaN that no computation gives; fills C before the kernel runs
 UNIT_ROUNDOFF = 2.0**-24
 MAP_ROWS, MAP_COLUMNS = 32, 64
 
 
 class Check(Record):
-    """What comparing one C with the reference gave."""
+    """The result of comparing one C with the reference."""
 
     error: ErrorStats
     message: str  # "" when right, else how much is wrong and, if the pattern is exact, why
@@ -56,7 +56,7 @@ class Check(Record):
 
 
 def poisoned(size: Mnk) -> Floats:
-    """C before the kernel: NaN everywhere, so that what is not written cannot be right."""
+    """C before the kernel: NaN everywhere, so an element that is never written is wrong."""
     return np.full(size.m * size.n, POISON, dtype=np.uint32).view(np.float32)
 
 
@@ -69,7 +69,7 @@ def tolerance(k: int) -> float:
 
 
 def freivalds_bounds(k: int, rows: Doubles, columns: Doubles) -> Doubles:
-    """For every row i, what |C·x − A·(B·x)| may be when x is a vector of random signs.
+    """For every row i, the limit of |C·x − A·(B·x)| for a vector x of random signs.
 
     rows: ‖row i of A‖, columns: ‖column j of B‖. The errors of row i, each at most the tolerance,
     add up with random signs: the sum passes six times their Euclidean norm once in 10⁷.
@@ -118,7 +118,7 @@ def _first_mismatch(wrong: Mask, got: Floats, want: Doubles) -> Mismatch | None:
     )
 
 
-# --- a picture of what is wrong ---------------------------------------------------------------
+# --- a picture of the wrong elements ----------------------------------------------------------
 
 
 def tile_edge(m: int, n: int) -> int:
@@ -155,7 +155,7 @@ _STEPS = (4, 8, 16, 32, 64, 128)  # K steps of tiled kernels
 
 
 def _explain(size: Mnk, a: Floats, b: Floats, c: Floats, wrong: Mask) -> str:
-    """How much is wrong, and why where one mistake explains every element exactly."""
+    """How much is wrong; also why, if one mistake explains every element exactly."""
     count, total = int(wrong.sum()), wrong.size
     amount = f"{count} of {total} elements are wrong" if total > 1 else "the one element is wrong"
     unwritten = int(np.count_nonzero(c.view(np.uint32) == POISON))
@@ -172,7 +172,7 @@ def _explain(size: Mnk, a: Floats, b: Floats, c: Floats, wrong: Mask) -> str:
 def _suspects(
     size: Mnk, a: Floats, b: Floats, c: Floats
 ) -> Iterator[tuple[str, Floats, tuple[Doubles, Doubles]]]:
-    """(cause, C, (A, B)) as they would have to be read if that cause were the whole story."""
+    """(cause, C, (A, B)), with the matrices read as that cause would have them."""
     m, n, k = size.m, size.n, size.k
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
     read_a = (wide_a.reshape(m, k), wide_a.reshape(k, m).T)

@@ -1,7 +1,7 @@
-"""What a plan may come to and where its allocations lie.
+"""The limits of a plan, and the addresses of its allocations.
 
-The recorder is compiled with these figures and stops at them with a message that names the one
-that was passed; check.py holds every plan to them again, whoever wrote it.
+The recorder is compiled with these figures. If host code exceeds one, the recorder stops with a
+message that names it. plan_check.py checks every plan against them again, whoever wrote it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 
 MAX_LAUNCHES = 10_000
 MAX_TRANSFERS = 10_000  # memsets, copies and symbol writes
-MAX_ALLOCATIONS = 1024  # A, B, C and symbols whose address was asked for included
+MAX_ALLOCATIONS = 1024  # including A, B, C and symbols whose address was requested
 MAX_PLAN_BYTES = 8 << 20  # of the plan as JSON: parameters, symbol data, every name
 
 # The arena lies where neither programs nor libraries are mapped and where a driver lets us map
-# device memory; the upper half of its addresses is no likely integer. Allocations are so far apart
-# that an index gone wrong by 31 bits reaches no neighbour.
-RED_ZONE = 1024  # bytes on either side of an allocation that belong to nobody
+# device memory; no likely integer equals the upper half of its addresses. Allocations are so far
+# apart that an index wrong by 31 bits reaches no neighbour.
+RED_ZONE = 1024  # unused bytes on either side of an allocation
 FIRST_ADDRESS = 0x6A5D_0000_0000 + RED_ZONE
 STRIDE = 4 << 30
 ARENA_BYTES = 1 << 43
@@ -25,7 +25,7 @@ REACH = 1 << 30
 
 
 def addresses(sizes: Iterable[int]) -> Iterator[int]:
-    """Where allocations of these sizes lie, in this order. plan.cpp does the same."""
+    """The addresses of allocations of these sizes, in this order. plan.cpp computes the same."""
     at = FIRST_ADDRESS
     for size in sizes:
         yield at

@@ -1,10 +1,10 @@
 """Checks a plan that came out of an untrusted process.
 
-Host code shares its process with the recorder and can write what it likes. A plan that passes
-here asks for nothing that an honest run_custom could not ask for: it fits the bounds, its names,
-sizes and addresses are those that the build and the recorder's rules give, and every range lies
-inside one allocation. Ranges are compared by subtraction, so that no sum can wrap in the C++ that
-reads the plan later.
+Host code shares its process with the recorder and can write anything. A plan that passes these
+checks requests only what an honest run_custom could request. It fits the bounds; its names and
+sizes match the build; its addresses follow the recorder's rules; and every range lies inside one
+allocation. Ranges are compared by subtraction, so no sum can wrap in the C++ that reads the plan
+later.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ _MAX_BLOCK = (1024, 1024, 64)
 _FLOAT = 4
 _POINTER = 8
 _WARP = 32
-_REGISTER_UNIT = 256  # registers are handed out per warp in multiples of this
+_REGISTER_UNIT = 256  # a warp gets registers in multiples of this
 
 
 class Known(Record):
     """What a plan may refer to: the kernels and variables of the build, the device."""
 
     declared: Interface
-    figures: Mapping[str, KernelInfo]  # what ptxas said of the kernels
+    figures: Mapping[str, KernelInfo]  # ptxas's figures of the kernels
     target: Target
 
 
 def flaw(plan: Plan, size: Mnk, known: Known) -> str | None:
-    """What no honest record for ``size`` could hold, in a few words; None when it is sound."""
+    """What no honest plan for ``size`` could contain, in a few words; None when it is sound."""
     if plan.size != size:
         return "its size is another"
     return _memory_flaw(plan, known) or _operations_flaw(plan, known)

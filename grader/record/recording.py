@@ -1,8 +1,8 @@
-"""Build → launch plans: runs the host code in the sandbox and writes down what it asks for.
+"""Build → launch plans: runs the host code in the sandbox and records its calls.
 
 The host library is loaded by ``recorder/``, our stand-in for CUDA's runtime, in one process per
-problem size. What comes back is data from an untrusted process: it is decoded strictly and
-checked against the build before anybody uses it.
+problem size. The answer comes from an untrusted process: it is decoded strictly and checked
+against the build before anything uses it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SOURCES = Path(__file__).parent / "cudart"
 _HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
 _HEAD_BYTES = 64  # of a frame, at most
 _MAX_MESSAGE = 600  # characters
-_ATTEMPTS = 2  # one more when somebody kills the recorder, or host code that recorded nothing
+_ATTEMPTS = 2  # one more if another process kills the recorder, or host code recorded nothing
 _START_S = 5.0  # allowed on top of the sizes' own time
 
 
@@ -67,7 +67,7 @@ class _Reply(Record):
 class _Ended(Record):
     """How the process of one size ended."""
 
-    timed_out: bool  # it had its time
+    timed_out: bool  # it used its time
     starved: bool  # the machine was too busy to give it its time
     status: int  # as from waitpid
     reply: bytes
@@ -107,7 +107,7 @@ def record_plans(
 ) -> tuple[Plan | Rejected, ...]:
     """One plan, or the reason why there is none, for each of ``sizes``.
 
-    Sizes after one whose host code never returned are not recorded: the answer is shorter then.
+    If host code never returns for a size, the answer ends there.
     ``declared`` is what the build's PTX declares. ``record_s`` is the time that is charged for one
     size, as meter.py counts it. ``target`` is the GPU that host code is told about;
     by default one that fits the build's architecture. Raises MachineError when the recorder
@@ -156,7 +156,7 @@ def record_plans(
 
 
 def _known(build: Build, declared: Interface, target: Target) -> Known:
-    """What a plan may refer to; kernels that ptxas said nothing of have no figures."""
+    """What a plan may refer to; kernels that ptxas does not mention have no figures."""
     unknown = [
         KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
         for name in declared.entries
@@ -210,7 +210,7 @@ def _split(data: bytes, count: int) -> list[_Ended]:
 
 
 def _cut_short(ended: list[_Ended], count: int, done: Completed) -> bool:
-    """Whether the recorder ended before its work was done, through no time limit."""
+    """Whether the recorder ended before its work was done, other than by a time limit."""
     late = done.timed_out or done.starved or (ended and (ended[-1].timed_out or ended[-1].starved))
     return len(ended) < count and not late
 
@@ -222,7 +222,7 @@ def _killed(ended: _Ended) -> bool:
 
 
 def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | _Refusal:
-    """What the recorder says of one size, as far as it can be believed."""
+    """The recorder's answer for one size, as far as it can be trusted."""
     if ended.timed_out:
         message = f"host code did not return within {record_s:g} s"
         return _Refusal(verdict=Verdict.TLE, message=message)
@@ -242,7 +242,7 @@ def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | 
 
 
 def _silent(ended: _Ended) -> _Refusal:
-    """The process ended without a word of the recorder's."""
+    """The process ended without an answer from the recorder."""
     if os.WIFSIGNALED(ended.status):
         name = signal.strsignal(os.WTERMSIG(ended.status))
         return _Refusal(verdict=Verdict.RE, message=f"host code was ended by {name}")

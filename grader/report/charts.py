@@ -23,7 +23,7 @@ _VALUE = 60  # units right of them
 
 
 def throughput(cases: Sequence[CaseResult]) -> Markup | None:
-    """One pair of bars per timed size: what is scored. Ticks are the runs."""
+    """One pair of bars per timed size, with the scored speeds. Ticks mark the runs."""
     timed = [(case, case.timing) for case in cases if case.timing and case.timing.runs]
     if not timed:
         return None
@@ -61,17 +61,17 @@ def _size(case: CaseResult) -> str:
 
 
 def intensity(lines: Sequence[LineCount]) -> float | None:
-    """Floating-point operations per byte of the 32-byte sectors that the kernels ask for."""
+    """Floating-point operations per byte of the 32-byte sectors that the kernels request."""
     moved = 32 * sum(line.global_sectors for line in lines)
     done = sum(line.flops for line in lines)
     return done / moved if moved and done else None
 
 
 def roofline(flops_per_byte: float, gpu: str | None, tflops: float | None) -> Markup:
-    """Ceilings over arithmetic intensity, both logarithmic, and where the kernel stands.
+    """Ceilings over arithmetic intensity, both logarithmic, with the kernel marked.
 
-    gpu: the device measured on; its ceiling alone is drawn when it is a known one.
-    tflops: what was measured there, None in the simulator.
+    gpu: the device that ran the kernel; if it is known, only its ceiling is drawn.
+    tflops: the speed measured there, None in the simulator.
     """
     own = gpus.find(gpu) if gpu else None
     ceilings = [own] if own else [each for each in gpus.known() if each.name in gpus.SHOWN]
@@ -124,7 +124,7 @@ def roofline(flops_per_byte: float, gpu: str | None, tflops: float | None) -> Ma
 
 
 def neighbours(standing: Standing) -> Markup:
-    """The submission between the rung below it and the timed ones ahead, as shares of cuBLAS."""
+    """The submission, the rung below it and the timed rungs ahead, as shares of cuBLAS."""
     rungs = [*([standing.below] if standing.below else []), *standing.ahead]
     rows = [
         Bar(
@@ -163,12 +163,12 @@ def tile_picture(case: CaseResult, error: ErrorStats) -> Markup:
     drawn = max(left + width + 2, 120)
     label = f"Where C of {case.m}×{case.n}×{case.k} is wrong"
     picture = svg(top + height + 2, parts, label, width=drawn)
-    # All maps of a page to one scale: small ones are not blown up to the width of the column.
+    # All maps of a page have one scale: small ones do not grow to the width of the column.
     return Markup('<div class="map" style="width:{}px">{}</div>').format(drawn, picture)
 
 
 def _cells(tile_map: Sequence[str], left: int, top: int, cell: int) -> Iterator[Markup]:
-    """Neighbours of one sign in one rectangle: a map of 2048 signs stays small."""
+    """Adjacent equal signs share one rectangle, so a map of 2048 signs stays small."""
     for row, signs in enumerate(tile_map):
         start = 0
         for column in range(1, len(signs) + 1):
@@ -186,7 +186,7 @@ def _cells(tile_map: Sequence[str], left: int, top: int, cell: int) -> Iterator[
 
 
 def sparkline(values: Sequence[float], top: float) -> Markup:
-    """Scores in the order they came; "" when there is nothing to compare."""
+    """Scores in chronological order; "" when there is nothing to compare."""
     if len(values) < 2 or top <= 0:
         return Markup("")
     step = 88 / (len(values) - 1)

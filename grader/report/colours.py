@@ -1,8 +1,8 @@
 """C++ and CUDA → lines of HTML with keywords, strings, numbers, comments and macros marked.
 
-One pass of one expression in which no part can match a text in two ways: the time is linear in the
-text, whatever a student wrote. (A general highlighter takes minutes for a few thousand lines that
-are empty.)
+One pass of one regular expression, no part of which can match a text in two ways. So the time is
+linear in the length of the text, whatever a student wrote. (A general highlighter takes minutes for
+a few thousand empty lines.)
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def coloured(text: str) -> list[Markup]:
         if kind == "k" and not _is_keyword(words):
             continue
         parts.append(escape(text[end : token.start()]))
-        # A span ends with its line, because every line stands in an element of its own.
+        # A span ends with its line, because every line has its own element.
         parts.append("\n".join(_span(kind, line) for line in words.split("\n")))
         end = token.end()
     parts.append(escape(text[end:]))

@@ -1,4 +1,4 @@
-"""Findings that are one mistake are told once."""
+"""Group findings that come from one mistake, so that a report shows them once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from grader.model import Finding
 
-CONTEXT = 2  # source lines shown above and below the one a finding points at
+CONTEXT = 2  # source lines shown above and below the line of a finding
 
 
 def neighbours(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Findings of one kind on lines close together, as groups; every group has at least one."""
+    """Groups of findings of one kind on nearby lines; no group is empty."""
     groups: list[list[Finding]] = []
     for finding in findings:
         last = groups[-1][-1] if groups else None

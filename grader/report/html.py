@@ -21,11 +21,11 @@ _NAME = 200  # characters of names a student chose
 
 
 class _Room(Record):
-    """How much of everything the page shows; the result document holds all."""
+    """How much of each part the page shows; the result document holds everything."""
 
     findings: int  # groups of findings
     pictures: int
-    message: int  # characters of one message; more is a log, not a sentence
+    message: int  # characters of one message; a longer one is a log, not a sentence
     log: int  # characters
     cases: int
     kernels: int
@@ -42,7 +42,7 @@ class Note(Record):
     severity: str
     message: str
     place: str
-    also: tuple[int, ...]  # further lines of the same mistake
+    also: tuple[int, ...]  # other lines with the same mistake
     excerpt: tuple[Line, ...]
 
 
@@ -98,7 +98,7 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:
         listings=highlighter.listings(result.findings, result.lines),
         kernels=_kernels(result, room),
         answers=answers(result),
-        mend_first=_cut(text.mend_first(result), room.message),
+        fix_first=_cut(text.fix_first(result), room.message),
         advice=[_advised(each, highlighter, room) for each in _advice(result)],
         log=_log(result, room),
     )
@@ -115,7 +115,7 @@ def _tone(verdict: Verdict | None) -> str:
 
 
 def _summary(result: Result, room: _Room) -> str:
-    """What came of it in one sentence."""
+    """The result in one sentence."""
     if result.error:
         return _cut(result.error, room.message)
     right = sum(case.verdict is Verdict.AC for case in result.cases)
@@ -131,7 +131,7 @@ def _summary(result: Result, room: _Room) -> str:
 
 
 def _best(cases: Sequence[CaseResult]) -> float | None:
-    """TFLOPS that are scored at the largest timed size."""
+    """The scored TFLOPS at the largest timed size."""
     timed = [case for case in cases if case.timing and case.timing.runs]
     if not timed:
         return None
@@ -150,7 +150,7 @@ def _error_ratio(case: CaseResult) -> str:
 
 
 def _pictures(cases: Sequence[CaseResult], room: _Room) -> list[Picture]:
-    """Maps of C where the pattern of wrong tiles says something, the largest first."""
+    """Maps of C whose pattern of wrong tiles is informative, the largest first."""
     telling = [case for case in cases if case.error and "." in "".join(case.error.tile_map)]
     telling.sort(key=lambda case: -case.m * case.n)
     pictures = []

@@ -1,4 +1,4 @@
-"""Kernels as the assembler and the launches describe them: said the same everywhere."""
+"""Kernels as the assembler and the launches describe them, in the same words everywhere."""
 
 from __future__ import annotations
 

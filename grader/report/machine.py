@@ -27,7 +27,7 @@ def render(
 ) -> RenderableType:
     """Summaries of ``kernels``; the loops of ``listings`` instruction by instruction.
 
-    sources: file name → text, for the lines that the machine code came from; may be empty.
+    sources: file name → text, for the lines behind the machine code; may be empty.
     """
     by_name = {function.name: function for function in listings}
     parts: list[RenderableType] = []
@@ -95,7 +95,7 @@ def _lines(loop: SassLoop, sources: Mapping[str, str]) -> Table:
 
 
 def source_line(sources: Mapping[str, str], file: str | None, line: int | None) -> str:
-    """The text of a source line, "" when it is not at hand."""
+    """The text of a source line, "" when it is not available."""
     rows = sources.get(file or "", "").splitlines()
     return text.clean(rows[line - 1].strip()) if line and line <= len(rows) else ""
 

@@ -1,4 +1,4 @@
-"""What a timed case comes to in words: said the same in the terminal and on the page."""
+"""The measurement of a timed case in words, the same in the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Measured(Record):
 
     case: CaseResult
     timing: Timing
-    of_peak: float | None  # what is scored / the GPU's FP32 peak; None when the peak is not known
+    of_peak: float | None  # scored speed / the GPU's FP32 peak; None when the peak is not known
     notes: tuple[str, ...]  # how the measurement went
 
 

@@ -27,17 +27,17 @@ def _environment() -> jinja2.Environment:
 
 
 def _printable(value: object) -> object:
-    """Control characters and direction overrides are not for pages either; markup is ours."""
+    """Remove control characters and direction overrides here too; keep our own markup."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return clean(value)
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """``16.18``: a number as people read it, without an exponent where that is shorter."""
+    """``16.18``: a readable number, without an exponent where that is shorter."""
     return f"{value:.{digits}g}"
 
 
 def page(template: str, **context: object) -> str:
-    """The page as one self-contained text of HTML."""
+    """The page as self-contained HTML."""
     return _environment().get_template(template).render(**context)

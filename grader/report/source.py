@@ -1,4 +1,4 @@
-"""Source texts → highlighted lines, with what the simulator counted on each of them."""
+"""Source texts → highlighted lines, with the simulator's counts for each line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from grader.report.groups import CONTEXT
 from grader.report.text import clean
 
 _MAX_LISTING = 30_000  # characters; highlighting makes them about six times as many
-_MAX_LINE = 240  # characters of one line that are shown
+_MAX_LINE = 240  # characters shown of one line
 
 
 class Line(Record):
@@ -23,11 +23,11 @@ class Line(Record):
 
 
 class Listing(Record):
-    """A whole file, for reading from top to bottom."""
+    """A complete file."""
 
     name: str
     lines: tuple[Line, ...]
-    counted: bool  # whether the shares mean anything
+    counted: bool  # false: there are no counts, so the shares mean nothing
 
 
 class Highlighter:
@@ -63,7 +63,7 @@ class Highlighter:
     def listings(
         self, findings: Sequence[Finding], counts: Sequence[LineCount]
     ) -> tuple[Listing, ...]:
-        """Every file that a page has room for, the shortest first in doubt."""
+        """The files that fit on a page; if not all fit, the shortest."""
         total = sum(count.instructions for count in counts)
         done = {(count.file, count.line): count.instructions for count in counts}
         marked = {(finding.file, finding.line) for finding in findings}
@@ -88,7 +88,7 @@ class Highlighter:
 
     def _highlighted(self, name: str) -> list[Markup]:
         if name not in self._lines:
-            # clean() first: what is highlighted is then ours to mark as safe.
+            # clean() comes first, so that the highlighted text can be marked as safe.
             lines = clean(self._sources[name]).expandtabs(4).split("\n")
             text = "\n".join(line[:_MAX_LINE] for line in lines)
             self._lines[name] = coloured(text)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from grader.model import Record
 
 WIDTH = 640
-_NAME, _VALUE, _ROW = 190.0, 120.0, 22.0  # of bars: left, right, and from one to the next
+_NAME, _VALUE, _ROW = 190.0, 120.0, 22.0  # of bars: room on the left, on the right, and per row
 
 
 def svg(height: float, parts: Sequence[Markup], label: str, width: float = WIDTH) -> Markup:

@@ -1,4 +1,4 @@
-"""Result → terminal: verdict, cases, what is wrong and where, kernels, score."""
+"""Result → terminal: verdict, cases, mistakes with their places, kernels, score."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
 from grader.report.why import advice_sentence, limit
 
-_MISMATCHES = 3  # sizes whose first wrong element is told; the document has the others
-_PICTURES = 1  # tile maps shown, of the largest C; more say nothing new
+_MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
+_PICTURES = 1  # tile maps shown, of the largest C; more add nothing
 _FINDINGS = 10  # shown in full; the document holds all
 _LOG_LINES = 80
 _STYLES = {Verdict.AC: "bold green", Verdict.IE: "bold yellow"}
@@ -114,7 +114,7 @@ def _error(case: CaseResult) -> str:
 
 
 def _wrong_values(cases: tuple[CaseResult, ...]) -> Iterator[RenderableType]:
-    """First mismatches, and maps of the cases where the pattern of wrong tiles says something."""
+    """First mismatches, and maps of the cases whose pattern of wrong tiles is informative."""
     wrong = [case for case in cases if case.error and case.error.wrong]
     if wrong:
         yield ""
@@ -170,7 +170,7 @@ def _findings(
 
 
 def _excerpt(group: list[Finding], sources: Mapping[str, str]) -> Text | None:
-    """The lines that the group points at, marked, with a little of what is around them."""
+    """The marked lines that the group names, with a few lines around them."""
     source = sources.get(group[0].file or "")
     marked = [finding.line for finding in group if finding.line is not None]
     if source is None or not marked:
@@ -195,15 +195,15 @@ def _excerpt(group: list[Finding], sources: Mapping[str, str]) -> Text | None:
 
 
 def _why(result: Result) -> Iterator[RenderableType]:
-    """The bound, what limits it, and what to try; the page has the rest."""
+    """The bound, the resource that limits it, and what to try; the page has the rest."""
     why = result.explanation
     if why is None:
-        first = text.mend_first(result)
+        first = text.fix_first(result)
         if first:
             yield Text("\n" + text.clean(first))
         return
     if why.missing is not None:
-        yield Text(f"\nWhy this speed: not found out: {text.clean(why.missing)}", style="dim")
+        yield Text(f"\nWhy this speed: unknown: {text.clean(why.missing)}", style="dim")
     for bound in why.bounds:
         yield Text.assemble(
             "\n" if bound is why.bounds[0] else "",

@@ -1,4 +1,4 @@
-"""Words and small texts that every renderer shares."""
+"""Words and short texts that all renderers share."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _LENGTH = re.compile(r"[0-9]{1,6}")  # a student can name a kernel _Z9999…
 
 
 def clean(text: str) -> str:
-    """The text without anything that could steer a terminal: students write these texts."""
+    """The text without terminal control characters: students write these texts."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def kernel_name(mangled: str) -> str:
-    """``sgemm<…>`` for ``_Z5sgemmILi8EEvPfS_iii``; anything else as it is."""
+    """``sgemm<…>`` for ``_Z5sgemmILi8EEvPfS_iii``; anything else unchanged."""
     if not mangled.startswith("_Z"):
         return mangled
     at = 3 if mangled.startswith("_ZN") else 2
@@ -55,7 +55,7 @@ def kernel_name(mangled: str) -> str:
 
 
 def place(finding: Finding) -> str:
-    """``sgemm.cu:17, block (2,0,0) thread (0,0,0), 12 times``: what is known and not yet said."""
+    """``sgemm.cu:17, block (2,0,0) thread (0,0,0), 12 times``, as far as known."""
     parts = []
     if finding.file is not None:
         parts.append(source_line(finding.file, finding.line))
@@ -86,13 +86,13 @@ def mismatch(case: CaseResult) -> str:
     )
 
 
-def mend_first(result: Result) -> str:
-    """Why there is no advice on speed, and where to begin; "" where there may be some."""
+def fix_first(result: Result) -> str:
+    """Why there is no advice on speed, and what to fix first; "" when there may be advice."""
     if result.explanation is not None or result.verdict in (Verdict.AC, Verdict.IE):
         return ""
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     first = [f"{failed.m}×{failed.n}×{failed.k}: {failed.message}"] if failed else []
-    # On a GPU all may have come out right where the simulator saw why it need not.
+    # On a GPU the values may be right although the simulator found why they need not be.
     errors = [each for each in result.findings if each.severity is Severity.ERROR and each.line]
     places = [f"{each.file}:{each.line}" for each in errors]
     if errors and not any(place in said for place in places for said in first):
@@ -120,7 +120,7 @@ def _rung(rung: StandingRung) -> str:
 
 
 def score_block(result: Result) -> str:
-    """The score in the judge's own form, or "" when there is none."""
+    """The score in the published judge's format, or "" when there is none."""
     if result.score is None:
         return ""
     weights = {share.case: share.weight for share in result.score.shares}
@@ -152,7 +152,7 @@ def score_block(result: Result) -> str:
 
 
 def two_speeds(modes: Modes) -> str:
-    """What it means for the score that the repetitions of a size do not agree."""
+    """The effect on the score when the repetitions of a size have two speeds."""
     fast, slow = modes.fast, modes.slow
     return (
         f"two speeds, {fast.tflops:.6g} TFLOPS in {100 * fast.share:.0f} % of the repetitions and "

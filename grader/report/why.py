@@ -21,7 +21,7 @@ class Said(Record):
 
 
 def answers(result: Result) -> tuple[Said, ...]:
-    """() when there is no explanation, or nothing was counted."""
+    """() when there is no explanation, or there are no counts."""
     why = result.explanation
     if why is None or not why.counts:
         return ()
@@ -55,7 +55,7 @@ def _operations(why: Explanation) -> str:
 
 
 def measured_tflops(result: Result) -> float | None:
-    """What is scored at the size that is explained; None where it was not timed."""
+    """The scored TFLOPS at the explained size; None if that size was not timed."""
     why = result.explanation
     for case in result.cases:
         timing = case.timing
@@ -119,26 +119,26 @@ _RESOURCES = {
 
 
 def limit(bound: Bound) -> str:
-    """The resource that says so, in a few words: "shared memory", "waiting for barriers"."""
+    """The limiting resource in a few words: "shared memory", "waiting for barriers"."""
     if bound.resource != "waiting" or bound.waiting is None:
         return bound.resource
     reasons = _reasons(bound.waiting)
-    reasons.pop(_PIPE)  # it is what should be busy
+    reasons.pop(_PIPE)  # a busy pipe is the goal, not a cause of waiting
     return f"waiting for {max(reasons, key=lambda name: reasons[name])}"
 
 
 def _waiting(waiting: Waiting) -> str:
-    """What the replay of the main loop says."""
+    """The issue model's result for the main loop."""
     several = sorted(_reasons(waiting).items(), key=lambda pair: -pair[1])
     named = [f"{name} {100 * share:.0f} %" for name, share in several if share >= 0.005]
     return (
-        f"In a replay of the main loop the schedulers issue in {100 * waiting.issued:.0f} % of the "
+        f"In the issue model the schedulers issue in {100 * waiting.issued:.0f} % of the "
         f"cycles; the rest go by in waiting for {', '.join(named)}."
     )
 
 
 def _reasons(waiting: Waiting) -> dict[str, float]:
-    """Shares of the cycles in which no warp can go on."""
+    """Shares of the cycles in which no warp is ready."""
     return {
         _PIPE: waiting.fp32,
         "register banks": waiting.banks,
@@ -187,7 +187,7 @@ def _tensor_cores(why: Explanation) -> str:
 
 
 def advice_sentence(advice: Advice) -> str:
-    """The message with what the model expects of it and where it is shown."""
+    """The message, the gain that the model predicts, and the rung that shows the idea."""
     words = advice.message[:1].upper() + advice.message[1:] + "."
     if advice.gain is not None:
         words += f" The model's bound grows {advice.gain:.3g} times."

@@ -1,7 +1,7 @@
 """Result documents on disk: ``<out>/<lab>/<student>/<source sha256, 12>-<device>.json``.
 
-A document appears whole or not at all (temporary file, fsync, rename, fsync of the folder), and
-what is read back is checked against the schema and its version.
+A document is written completely or not at all (temporary file, fsync, rename, fsync of the folder).
+Reading checks it against the schema and its version.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
 
 
 class _Header(msgspec.Struct):
-    """What is looked at before the rest is believed."""
+    """The fields to check before trusting the rest."""
 
     schema: str
     version: int
 
 
 def result_path(out: Path, result: Result) -> Path:
-    """Where this result belongs."""
+    """The path of this result."""
     who = result.submission
     return document_path(out, result.lab.id, who.student, who.sha256, result.environment.device)
 
 
 def document_path(out: Path, lab: str, student: str, sha256: str, device: str) -> Path:
-    """Where the result of this source on this device belongs."""
+    """The path of the result of this source on this device."""
     return out / folder_name(lab) / folder_name(student) / f"{sha256[:12]}-{device}.json"
 
 
 def folder_name(name: str) -> str:
-    """One folder name for any text: different texts never share one, and none leaves the folder.
+    """One folder name for any text: different texts never share one, and none leads outside.
 
-    Letters, digits and ``-_.@+`` and spaces inside stay; everything else becomes ``%XX`` of its
-    UTF-8 bytes. A very long name is cut and keeps its hash.
+    Letters, digits, ``-_.@+`` and inner spaces stay. Everything else becomes ``%XX`` of its UTF-8
+    bytes. A very long name is shortened and gets a hash.
     """
     last = len(name) - 1
     safe = "".join(
@@ -56,7 +56,7 @@ def folder_name(name: str) -> str:
         return safe
     digest = hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:16]
     start = safe.encode()[: _MAX_NAME_BYTES // 2].decode(errors="ignore")
-    return f"{start}%-{digest}"  # "%-" never comes out of _percent
+    return f"{start}%-{digest}"  # _percent never produces "%-"
 
 
 def _plain(char: str, *, edge: bool) -> bool:
@@ -73,7 +73,7 @@ def encode(result: Result) -> bytes:
 
 
 def save(out: Path, result: Result) -> Path:
-    """Write the document; an older one for the same source and device is replaced.
+    """Write the document. It replaces an older one for the same source and device.
 
     Raises StoreError naming the folder when it cannot be written.
     """
@@ -88,9 +88,9 @@ def write_document(path: Path, document: Record) -> None:
 
 
 def write(path: Path, content: bytes, *, mode: int = 0o644) -> None:
-    """Write a file whole or not at all. Raises StoreError naming the folder.
+    """Write a file completely or not at all. Raises StoreError naming the folder.
 
-    mode: who may read it, less what the umask forbids.
+    mode: its permissions, which the umask restricts.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def _write_atomically(path: Path, content: bytes, mode: int) -> None:
             os.fchmod(file.fileno(), mode & ~_umask())
             os.fsync(file.fileno())
         Path(temporary).replace(path)
-    except BaseException:  # Ctrl-C too must leave nothing half-written
+    except BaseException:  # Ctrl-C too must not leave a partial file
         with contextlib.suppress(FileNotFoundError):
             Path(temporary).unlink()
         raise
@@ -131,13 +131,13 @@ def _umask() -> int:
 def stored(out: Path) -> Iterator[Path]:
     """Every file below ``out`` that is named like a result document, sorted.
 
-    A folder that cannot be listed stands for what is in it, so that reading it tells why.
+    A folder that cannot be listed appears itself, so that reading it gives the reason.
     """
     return _below(out, 2)
 
 
 def _below(folder: Path, depth: int) -> Iterator[Path]:
-    """Documents ``depth`` folders further down. Hidden files and folders are left out."""
+    """Documents ``depth`` folders further down. Skips hidden files and folders."""
     try:
         found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):

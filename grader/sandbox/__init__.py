@@ -1,1 +1,1 @@
-"""How untrusted programs run: bubblewrap, resource limits, a filter for system calls."""
+"""How untrusted programs run: bubblewrap, resource limits, a system-call filter."""

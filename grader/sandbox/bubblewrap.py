@@ -1,4 +1,4 @@
-"""What bubblewrap is asked for: what a sandboxed program sees, and what it may not do."""
+"""The options of bubblewrap: what a sandboxed program sees, and what it may not do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child processes of which none is left behind."""
+"""Child processes that never outlive the grader."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def started(
     stdin: int = subprocess.DEVNULL,
     stderr: int | IO[bytes] = subprocess.PIPE,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A child in a session of its own; whatever is left of its group dies with the context."""
+    """A child in its own session; the rest of its process group dies with the context."""
     process = None
     try:
         try:
-            with _uninterrupted():  # a child that nobody knows of yet would outlive us
+            with _uninterrupted():  # a child that is not yet registered would outlive us
                 process = subprocess.Popen(
                     command,
                     cwd=cwd,
@@ -52,7 +52,7 @@ def started(
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C that comes meanwhile is handled at the end."""
+    """Defers Ctrl-C to the end of the block."""
     handler = signal.getsignal(signal.SIGINT)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield
@@ -68,6 +68,6 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End a child and what it started, as far as that has not left its group."""
+    """End a child and all processes that it started, unless they have left its group."""
     with suppress(ProcessLookupError, PermissionError):  # gone, or only zombies left
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,9 +1,9 @@
-"""Whose fault it is that processes take long: theirs, or a machine's that is too busy for them.
+"""Decides why processes take long: through their own work, or because the machine is too busy.
 
-A limit counts work, not waiting. ``Meter`` adds up what the processes of a session are charged:
-the CPU time of all of them, and the time in which none of them wanted a CPU, so that sleeping does
-not pay. Time in which they were ready to run and others ran is free. ``PATIENCE`` times the limit
-later a wall clock ends what is still there; by then the machine was too busy.
+A limit counts work, not waiting. ``Meter`` charges the processes of a session for the CPU time of
+all of them, and for the time in which none of them wanted a CPU, so that sleeping gains nothing.
+Time in which they were ready and others ran is free. After ``PATIENCE`` times the limit, a wall
+clock ends the processes that are left; the machine was then too busy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_PAUSE_S, _LEAST_PAUSE_S = 0.25, 0.05
 
 
 class TookTooLong(Exception):  # noqa: N818 - what the processes did, not a fault of ours
-    """The processes had their CPU time, or slept instead."""
+    """The processes used their CPU time, or slept instead."""
 
 
 class FellAsleep(TookTooLong):
@@ -33,7 +33,7 @@ class Starved(Exception):  # noqa: N818
 
 
 class Meter:
-    """What the processes of ``session`` use from now on, held against ``limit_s``."""
+    """Charges the processes of ``session`` from now on, against ``limit_s``."""
 
     def __init__(self, session: int, limit_s: float) -> None:
         self._session = session
@@ -48,7 +48,7 @@ class Meter:
         return self._charged
 
     def pause(self) -> float:
-        """Look, and say after how many seconds to look again.
+        """Look, and return after how many seconds to look again.
 
         Raises TookTooLong or Starved when there is no time left.
         """

@@ -2,11 +2,11 @@
 
 Inside bubblewrap the program sees the system's /usr read-only, the folders named by the caller,
 a private /tmp, no network, no GPU and no other process, and a filter (seccomp.py) refuses the
-system calls that no compiler needs. Without it the same limits hold (CPU, memory, file size,
+system calls that no compiler needs. Without it the same limits apply (CPU, memory, file size,
 processes, wall time, output) and the process group is killed at the end, but the file system is
-visible. SECURITY.md has the table of what holds where.
+visible. SECURITY.md compares both in a table.
 
-``Sandbox.run`` takes a program to its end; ``Sandbox.started`` is for one that is talked to.
+``Sandbox.run`` runs a program to its end; ``Sandbox.started`` is for exchanging messages with one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPEN_FILES = 256
 
 
 class Limits(Record):
-    """What one run may use. Memory holds for each process, the rest for the run."""
+    """The limits of one run. Memory applies to each process, the rest to the whole run."""
 
     cpu_s: float  # of all its processes together; meter.py says what is charged
     memory_mb: int = 4096  # address space
@@ -65,12 +65,12 @@ class Completed(Record):
 
     @property
     def killed(self) -> bool:
-        """Whether somebody else ended it: the system for want of memory, or a person."""
+        """Whether something else ended it: the system for lack of memory, or a person."""
         return self.signal == signal.SIGKILL and not self.timed_out and not self.starved
 
 
 class Sandbox(Record):
-    """Runs untrusted programs; ``kind`` is what the result document tells."""
+    """Runs untrusted programs; ``kind`` goes into the result document."""
 
     kind: Literal["bubblewrap", "rlimits"]
     prlimit: Path

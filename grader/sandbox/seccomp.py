@@ -1,10 +1,10 @@
 """The system calls that a sandboxed program may not make, as filters for the kernel.
 
-Compilers need processes and files, nothing else: no network beyond local sockets, no other
-namespace, no look into another process, none of the doors into the kernel. The recorder's children,
-which run the students' host code, close more behind themselves (record/cudart/child.cpp). The
+Compilers need only processes and files: no network beyond local sockets, no other namespaces, no
+access to other processes, and no administrative calls. The recorder's children,
+which run the students' host code, forbid more (record/cudart/child.cpp). The
 processes that interpret device code have everything they need before they see any of it:
-``lock_down`` leaves them memory, threads, clocks and the pipes that they have.
+``lock_down`` leaves them memory, threads, clocks and their open pipes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _DENIED = {
     "fanotify_init": (300, 262),
     "vhangup": (153, 58),
 }
-# What computing takes, with everything loaded and every file open.
+# The calls that computation needs once everything is loaded and every file open.
 _ALLOWED = {
     "read": (0, 63),
     "write": (1, 64),
@@ -203,10 +203,11 @@ class _Program(ctypes.Structure):
 
 
 def lock_down() -> None:
-    """Leave this process what computing takes: no file to open, no program, process or socket.
+    """Leave this process only computation: it can open no file or socket and start no process.
 
-    Call it when everything is loaded. It cannot be undone. Where the kernel has no such filter,
-    the other walls remain. From now on the process ends with the thread that started it.
+    Call it when everything is loaded. It cannot be undone. If the kernel has no such filter, the
+    sandbox's other protections remain. From now on the process ends with the thread that
+    started it.
     """
     library = ctypes.CDLL(None, use_errno=True)
     library.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)

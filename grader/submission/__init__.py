@@ -1,1 +1,1 @@
-"""A student's folder → ``Submission``: the sources as they were read, once."""
+"""A student's folder → ``Submission``: the sources, read once."""

@@ -1,9 +1,9 @@
 """Reads a submission, once; compiles nothing.
 
-What is not CUDA source is left out and never reaches the build: a folder may hold notes, pictures
-or an old executable. What is source must be a plain, readable, reasonably small file. Links are
-refused, because a student hands in what lies there and not what it points at. Every later stage
-works on the bytes read here, so nobody can have one file compiled and another one shown.
+A folder may hold notes, pictures or an old executable: files that are not CUDA source are skipped
+and never reach the build. A source must be a regular, readable, reasonably small file. Links are
+rejected, because a student hands in files, not the targets of links. Every later stage works on the
+bytes read here, so the grader cannot compile one file and show another.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from grader.submission.reading import NotAFileError, open_folder, read
 MAIN = "sgemm.cu"
 _SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl")
 _MAX_FILES = 64
-_MAX_ENTRIES = 4096  # of any kind, so that a giant tree is not walked for ever
+_MAX_ENTRIES = 4096  # of any kind, so that walking a giant tree ends
 _MAX_FILE_BYTES = 1 << 20
 _MAX_BYTES = 4 << 20  # of all files together
 _MAX_DEPTH = 8
-# Errors that come of the files themselves. Any other is the machine's.
+# Errors that the files themselves cause. Any other is the machine's fault.
 _OF_THE_FILE = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENXIO, errno.ENOTDIR)
 
 
@@ -64,9 +64,9 @@ def load_listed(path: Path, student: str) -> Submission:
 
 
 def student_of(path: Path) -> str:
-    """Whose work a folder holds by its own name. Raises SubmissionError.
+    """The student, from the folder's own name. Raises SubmissionError.
 
-    A link is not followed: its target's name is somebody else's.
+    A link is not followed: its target may belong to another student.
     """
     name = path.name if path.name not in ("", "..") else Path(os.path.realpath(path)).name
     try:
@@ -77,7 +77,7 @@ def student_of(path: Path) -> str:
 
 
 def copy_sources(submission: Submission, target: Path) -> None:
-    """Write the files, as they were read, below ``target``."""
+    """Write the files below ``target``, exactly as they were read."""
     for name, content in submission.contents.items():
         copy = target / name
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Opens files that others may have made, without following a link, waiting or reading without end.
+"""Opens files that others may have made, without following links, blocking, or unlimited reads.
 
-A name is looked up once. Everything else is asked of the descriptor, so that nobody can exchange
-the file between a check and its use.
+A name is looked up once. All checks use the descriptor, so nobody can exchange the file between a
+check and its use.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import stat
 from pathlib import Path
 
-# Without O_NONBLOCK, opening a named pipe waits until somebody writes to it.
+# Without O_NONBLOCK, opening a named pipe waits for a writer.
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KINDS = {
     stat.S_IFLNK: "a link",

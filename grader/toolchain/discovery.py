@@ -21,7 +21,7 @@ from grader.model import Record
 ORIGIN_VARIABLE = "SGEMM_GRADER_CUDA"
 _ORIGINS = {"home": "CUDA_HOME", "path": "PATH", "wheel": "wheel"}
 _ANSWER_S = 60.0  # wall; it takes a moment
-_MEND = (
+_REMEDY = (
     "install the wheels (pip install sgemm-grader brings them), "
     "or set CUDA_HOME to a CUDA toolkit 12.9 or newer"
 )
@@ -84,7 +84,7 @@ def find_toolchain() -> Toolchain:
             cutlass_include=_cutlass_include(),
         )
     where = f"{ORIGIN_VARIABLE}={forced}" if forced else "CUDA_HOME, PATH or the PyPI wheels"
-    raise ToolchainError(f"no nvcc in {where}: {_MEND}")
+    raise ToolchainError(f"no nvcc in {where}: {_REMEDY}")
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
@@ -132,7 +132,7 @@ def _ask(nvcc: Path) -> tuple[Path, Path, Path, str]:
             timeout=_ANSWER_S,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolchainError(f"{nvcc} does not answer as nvcc does ({error}): {_MEND}") from None
+        raise ToolchainError(f"{nvcc} does not answer as nvcc does ({error}): {_REMEDY}") from None
     answer = done.stderr
     here = re.search(r"^#\$ _HERE_=(.+)$", answer, re.MULTILINE)
     path = re.search(r"^#\$ PATH=(.+)$", answer, re.MULTILINE)
@@ -140,10 +140,10 @@ def _ask(nvcc: Path) -> tuple[Path, Path, Path, str]:
     numbers = re.findall(r"-D__CUDACC_VER_(?:MAJOR|MINOR|BUILD)__=(\d+)", answer)[:3]
     if here is None or include is None or len(numbers) != 3:
         why = "".join(answer.strip().splitlines()[:1]) or f"status {done.returncode}"
-        raise ToolchainError(f"{nvcc} does not answer as nvcc does ({why}): {_MEND}")
+        raise ToolchainError(f"{nvcc} does not answer as nvcc does ({why}): {_REMEDY}")
     ptxas = shutil.which("ptxas", path=path[1] if path else here[1])
     if ptxas is None:
-        raise ToolchainError(f"{nvcc} has no ptxas beside it: {_MEND}")
+        raise ToolchainError(f"{nvcc} has no ptxas beside it: {_REMEDY}")
     real = (Path(here[1]) / "nvcc").resolve()
     return real, Path(ptxas).resolve(), Path(include[1]).resolve(), ".".join(numbers)
 

@@ -1,6 +1,6 @@
 """Compiles the grader's own C++ once and keeps the result in a cache folder.
 
-The cache may be deleted at any time; what is missing is compiled again.
+The cache may be deleted at any time; missing files are compiled again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _ALWAYS = ("-std=c++17", "-fPIC")
 
 
 def cache_folder() -> Path:
-    """Where compiled things are kept; made if missing. Raises ToolchainError.
+    """The folder for compiled files; creates it if missing. Raises ToolchainError.
 
-    What lies in it is run, so it must be this user's own: anybody may make a folder in /tmp.
+    The grader runs its contents, so it must belong to this user: anybody can create a folder in
+    /tmp.
     """
     named = os.environ.get(CACHE_VARIABLE)
     remedy = f"set {CACHE_VARIABLE} to a folder of your own"
@@ -55,7 +56,7 @@ def _user_caches() -> Path:
 
 
 def cache_limit() -> int:
-    """Bytes that finished builds may take there. Raises ToolchainError."""
+    """Bytes that finished builds may take in the cache. Raises ToolchainError."""
     named = os.environ.get(LIMIT_VARIABLE)
     try:
         limit = float(named) if named else _LIMIT_GB
@@ -69,9 +70,9 @@ def cache_limit() -> int:
 
 
 def lock_folder() -> Path:
-    """Where locks of this machine lie, which nobody else can reach. Raises MachineError.
+    """This machine's folder for locks, private to the user. Raises MachineError.
 
-    It is not in the cache folder, which several machines may share.
+    It is not in the cache folder, because several machines may share that.
     """
     folder = Path(tempfile.gettempdir()) / f"sgemm-grader-locks-{os.getuid()}"
     with suppress(FileExistsError):
@@ -87,9 +88,9 @@ def lock_folder() -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold ``path`` as a lock file, so that two graders do not do the same thing at once.
+    """Hold ``path`` as a lock file, so that two graders do not do the same work at once.
 
-    Raises MachineError when something else lies there.
+    Raises MachineError if ``path`` is not a regular file.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -106,10 +107,11 @@ def locked(path: Path) -> Iterator[None]:
 
 
 class Native(Record):
-    """A program, or a library if ``shared``, made of C++17 ``sources``.
+    """A program, or a library if ``shared``, made from C++ ``sources``.
 
-    ``flags`` go to the compiler and the linker. It is cached by the contents of the sources, of the
-    headers in their folders, by compiler and flags.
+    ``flags`` go to the compiler and the linker. The standard is C++17 unless they name
+    another. The cache key covers the sources, the headers in their folders, the compiler and the
+    flags.
     """
 
     name: str
@@ -118,7 +120,7 @@ class Native(Record):
     flags: tuple[str, ...] = ()
 
     def path(self) -> Path:
-        """Where it is once it is compiled. Raises ToolchainError."""
+        """Its path in the cache, whether compiled or not. Raises ToolchainError."""
         key = _key(
             find_host_compiler(),
             self.sources,
@@ -127,8 +129,8 @@ class Native(Record):
         return cache_folder() / "native" / f"{self.name}-{key}{'.so' if self.shared else ''}"
 
     def compiled(self) -> Path:
-        """The same, compiled if need be; it appears by rename, so that two graders at once are
-        safe. Raises ToolchainError with the compiler's words."""
+        """The same path, compiled if necessary. It appears by rename, so two graders may compile at
+        once. Raises ToolchainError with the compiler's messages."""
         target = self.path()
         if target.exists():
             return target
@@ -201,6 +203,6 @@ def _key(compiler: Path, sources: Sequence[Path], flags: Sequence[str]) -> str:
 
 
 def _cpu() -> bytes:
-    """What -march=native depends on: a home folder is often shared between different nodes."""
+    """The CPU that -march=native depends on: different nodes often share a home folder."""
     lines = Path("/proc/cpuinfo").read_bytes().splitlines()
     return b"".join(sorted({line for line in lines if line.startswith((b"flags", b"model name"))}))

@@ -64,10 +64,10 @@ def check_result(result: Result, want: Fixture) -> None:
 
 
 def check_declined(graded: Graded) -> None:
-    """No advice on speed; in its place what to mend, with its line where there is one."""
+    """No advice on speed; in its place what to fix, with its line where there is one."""
     result = graded.result
     assert result.explanation is None
-    said = text.mend_first(result)
+    said = text.fix_first(result)
     assert said in " ".join(rendered(graded).split()) or not result.cases, said
     judged = result.verdict is not Verdict.IE  # of what it cannot simulate the grader says no more
     assert bool(said) == (judged and bool(result.cases))

@@ -85,17 +85,17 @@ RULINGS = {
     "race, right values": (
         outcome(finding(Kind.RACE)),
         Verdict.WA,
-        "race at sgemm.cu:7: the values came out right here, but on a GPU they depend on timing",
+        "race at sgemm.cu:7: the values are right here, but on a GPU they depend on timing",
     ),
     "input": (
         outcome(finding(Kind.INPUT_MODIFIED, line=None)),
         Verdict.WA,
-        "input-modified!: the values came out right here, but A and B belong to the grader",
+        "input-modified!: the values are right here, but A and B belong to the grader",
     ),
     "unknown error": (
         outcome(finding(Kind.HOST_CRASH)),
         Verdict.WA,
-        "host-crash at sgemm.cu:7: the values came out right here, but the program is wrong",
+        "host-crash at sgemm.cu:7: the values are right here, but the program is wrong",
     ),
     "warning": (outcome(finding(Kind.RACE, severity=Severity.WARNING)), Verdict.AC, ""),
     "tensor core": (

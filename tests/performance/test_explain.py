@@ -84,10 +84,10 @@ def test_advice_carries_its_evidence() -> None:
     assert conflicts.gain == pytest.approx(15, rel=0.1)
 
 
-def test_advice_about_waiting_cites_a_replay() -> None:
+def test_advice_about_waiting_cites_the_issue_model() -> None:
     exposed = next(a for a in explained(rung("transposed")).advice if a.idea == "register_prefetch")
     banks = next(a for a in explained(rung("double_buffer")).advice if a.idea == "reuse_order")
-    said = re.search(r"in (\d+) % of the cycles of a replay", banks.message)
+    said = re.search(r"in (\d+) % of the issue model's cycles", banks.message)
     spent = re.search(r"spends (\d+) % of its time waiting for them", exposed.message)
 
     assert said and int(said[1]) > 10 and banks.gain is not None and 1.05 < banks.gain < 1.3

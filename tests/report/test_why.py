@@ -72,7 +72,7 @@ def test_terminal_and_page_show_bound_advice_and_the_line() -> None:
     assert html.render(result, sources) == page
 
 
-def test_a_wrong_kernel_is_told_what_to_mend_first() -> None:
+def test_a_wrong_kernel_is_told_what_to_fix_first() -> None:
     wrong = make_result(cases=(RIGHT, WRONG), verdict=Verdict.WA, findings=(RACE,))
     said = "No advice on speed before every size is right. First 4×6×5: 9 of 24 elements are wrong"
     assert f"{said}; race at sgemm.cu:3" in shown(wrong)
@@ -90,7 +90,7 @@ def test_waiting_is_named_by_its_reason() -> None:
     (said,) = [a.answer for a in answers(make_result(explanation=why)) if "limits" in a.question]
 
     assert "the limit is waiting for register banks" in shown(make_result(explanation=why))
-    assert "In a replay of the main loop the schedulers issue in" in said
+    assert "In the issue model the schedulers issue in" in said
     assert "waiting for register banks" in said
     # A document from before there was a replay.
     (bound,) = (msgspec.structs.replace(each, waiting=None) for each in why.bounds)
@@ -107,4 +107,4 @@ def test_without_an_explanation_nothing_is_said() -> None:
     missing = msgspec.structs.replace(
         explained(ALICE), counts=(), bounds=(), advice=(), missing="too large"
     )
-    assert "not found out: too large" in shown(make_result(explanation=missing))
+    assert "unknown: too large" in shown(make_result(explanation=missing))

@@ -1,7 +1,7 @@
-"""``python -m tests.support.cheat_table > docs/cheats.md``: the corpus as a page.
+"""``python -m tests.support.cheat_table > docs/cheats.md``: the corpus as a page, with other harnesses.
 
-What is said of other harnesses rests on reading their public code at the commits named in the page;
-nobody ran them. ``FAMILIES`` holds those judgements, one for each kind of cheat.
+The judgements of other harnesses come from reading their public code at the commits named in the
+page; nobody ran them. ``FAMILIES`` holds one judgement per kind of cheat.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tests.support.corpus import Cheat, cheats
 
 
 class Judged(str, Enum):
-    """What the code that was read says of a kind of cheat."""
+    """What a harness does about a kind of cheat, judging by the code that was read."""
 
-    FOOLED = "fooled"  # nothing in it stands against this
+    FOOLED = "fooled"  # the code does nothing against it
     STOPPED = "stopped"
     PART = "in part"  # the notes say which
-    UNKNOWN = "not known"  # not in the code that was read
+    UNKNOWN = "not known"  # the code that was read does not decide it
 
 
 class Family(Record):
@@ -44,7 +44,7 @@ FAMILIES = (
         tensara=F,
         lab=F,
         why="All four load the submission's host code into the process that records the events. "
-        "KernelBot can put a search for patterns (KernelGuard) before it; its rules were not read.",
+        "KernelBot can first search for patterns (KernelGuard); its rules were not read.",
     ),
     Family(
         title="A library does the work",
@@ -54,7 +54,7 @@ FAMILIES = (
         tensara=F,
         lab=F,
         why="Tensara's runner calls whatever the shared object calls; the lab links cuBLAS itself. "
-        "KernelBot and KernelBench search the source for patterns; whether for these was not read.",
+        "KernelBot and KernelBench search the source for patterns; which ones was not read.",
     ),
     Family(
         title="Results kept from one call to the next",
@@ -64,7 +64,7 @@ FAMILIES = (
         kernelbench=F,
         tensara=F,
         lab=F,
-        why="All four time many calls on inputs that were made once: what is kept stays right.",
+        why="All four time many calls on the same inputs, so a kept result stays correct.",
     ),
     Family(
         title="Right when watched, wrong when timed",
@@ -74,8 +74,8 @@ FAMILIES = (
         tensara=F,
         lab=F,
         why="KernelBench, Tensara and the lab do not look at the outputs of timed calls. KernelBot "
-        "computes the comparison of each in leaderboard mode, but its `if not good` stands behind "
-        "the loop: only the last of fifty outputs decides.",
+        "compares each output in leaderboard mode, but its `if not good` comes after the loop: "
+        "only the last of fifty outputs decides.",
     ),
     Family(
         title="Work that the timed stream does not see",
@@ -84,7 +84,7 @@ FAMILIES = (
         kernelbench=F,
         tensara=F,
         lab=U,
-        why="Events on one stream, nothing about the others; KernelBench's own comment says so.",
+        why="Events cover one stream and no others; KernelBench's own comment says so.",
     ),
     Family(
         title="The L2 from last time",
@@ -104,7 +104,7 @@ FAMILIES = (
         kernelbench=P,
         tensara=P,
         lab=F,
-        why="KernelBench (1e-4 for FP32) and Tensara (rtol 1e-4, atol 1e-3) refuse rounded inputs; "
+        why="KernelBench (1e-4 for FP32) and Tensara (rtol 1e-4, atol 1e-3) reject rounded inputs; "
         "neither looks for tensor cores, so three TF32 products pass. The lab's tolerance is "
         "0.01·K. KernelBot's depends on the problem.",
     ),
@@ -117,8 +117,8 @@ FAMILIES = (
         tensara=P,
         lab=P,
         why="KernelBench and Tensara compare every element of random products with torch.allclose, "
-        "for which NaN is wrong; whether one term less of 8192 shows was not worked out. The lab's "
-        "tolerance of ±82 at K = 8192 lets a left-out term pass and zeros not. KernelBot's "
+        "which rejects NaN; whether it detects one missing term of 8192 was not computed. The "
+        "lab's tolerance of ±82 at K = 8192 accepts a missing term but rejects zeros. KernelBot's "
         "comparison depends on the problem.",
     ),
     Family(
@@ -132,9 +132,9 @@ FAMILIES = (
         kernelbench=P,
         tensara=P,
         lab=U,
-        why="KernelBot gives out copies when it tests, not when it times. KernelBench's right "
-        "answer lies on the GPU while the submission runs; Tensara's lies on the host by then. "
-        "None has canaries or looks at the inputs afterwards.",
+        why="KernelBot passes copies when it tests, but not when it times. KernelBench's correct "
+        "answer is on the GPU while the submission runs; Tensara's is on the host by then. "
+        "None has canaries or checks the inputs afterwards.",
     ),
     Family(
         title="Forged answers",
@@ -146,7 +146,7 @@ FAMILIES = (
         tensara=F,
         lab=F,
         why="KernelBot's result pipe is closed to the process that loads the submission, but that "
-        "process says what the times were. In the others the submission shares the process that "
+        "process reports the times. In the others the submission shares the process that "
         "reports.",
     ),
     Family(
@@ -159,7 +159,7 @@ FAMILIES = (
         tensara=P,
         lab=U,
         why="KernelBench runs a submission in its own process. Tensara has a process and a time "
-        "limit for each. What their hosts' containers add (and KernelBot's) was not read.",
+        "limit for each. The protection by the hosts' containers was not read, nor KernelBot's.",
     ),
     Family(
         title="Through the compiler",
@@ -171,8 +171,8 @@ FAMILIES = (
         kernelbench=F,
         tensara=P,
         lab=U,
-        why="KernelBench compiles without a sandbox or limits of its own. Tensara calls nvcc "
-        "without a time limit, and gives its messages to the student.",
+        why="KernelBench compiles without its own sandbox or limits. Tensara calls nvcc without a "
+        "time limit, and shows its messages to the student.",
     ),
     Family(
         title="Floods and forged displays",
@@ -278,16 +278,17 @@ FAMILIES = (
 HEAD = """\
 # Cheats
 
-Submissions that try to fool the grader or to break it. Each is a folder under `tests/cheats/` whose
-first comment says what it tries, what stops it and what it must come to.
-`tests/whole/test_cheats.py` grades all of them in the simulator (CI), `tests/whole/test_gpu.py` on
-a GPU. After each one the test looks round: no file of anybody else's has changed, no process is
-left, no secret stands in what a student can read. Folders that are cheats themselves (links that
-lead outside, pipes, names for a shell) are made in `tests/whole/test_cheats.py`.
+These submissions try to fool the grader or to break it. Each is a folder under `tests/cheats/`. Its
+first comment says what it tries, what stops it, and which verdict it must get.
+`tests/whole/test_cheats.py` grades all of them in the simulator (CI), `tests/whole/test_gpu.py` on a GPU. After
+each cheat the test checks that no other file has changed, no process is left, and no secret appears
+in any output that a student can read. `tests/whole/test_cheats.py` also creates folders that are cheats
+themselves (links that
+lead outside, pipes, names meant for a shell).
 
-This page is written by `python -m tests.support.cheat_table > docs/cheats.md`. The last columns
-say what those tests demand. "AC" is no success: such a cheat leaves honest work behind, and "no
-gain" is tested: its score is at most 1.05 times that of the same work without it.
+`python -m tests.support.cheat_table > docs/cheats.md` writes this page. The last columns give the
+verdicts that the tests require. "AC" does not mean success: such a cheat still does the honest work, and
+the test checks "no gain": its score is at most 1.05 times that of the same work without the cheat.
 
 | Tries | Stopped by | CPU | GPU |
 |---|---|---|---|
@@ -295,9 +296,9 @@ gain" is tested: its score is at most 1.05 times that of the same work without i
 OTHERS = """
 ## Who else would be fooled
 
-As far as public code shows; it was read, not run. "Fooled" means that nothing in that code stands
-against it, "not known" that what decides is not in the code that was read. These harnesses serve
-other ends than a graded course.
+These judgements come from reading public code, not from running it. "Fooled" means that the code
+does nothing against the cheat; "not known" means that the code that was read does not decide it.
+These harnesses serve other purposes than a graded course.
 
 - KernelBot: gpu-mode/reference-kernels 3b46739, `problems/nvidia/eval_better_bench.py`;
   gpu-mode/kernelbot 7f9137a, `src/libkernelbot/kernelguard.py`
@@ -313,7 +314,7 @@ other ends than a graded course.
 
 
 def page() -> str:
-    """The whole page. Raises KeyError for a cheat without a family, or with two."""
+    """The whole page. Raises KeyError if a cheat has no family, or more than one."""
     corpus = {cheat.folder.name: cheat for cheat in cheats()}
     rows: list[str] = []
     for family in FAMILIES:

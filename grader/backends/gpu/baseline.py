@@ -74,7 +74,7 @@ class Cublas:
 
     @property
     def version(self) -> str:
-        """cublasLt's own number, such as "130100"."""
+        """cublasLt's version number, such as "130100"."""
         self._lt.cublasLtGetVersion.restype = c_size_t
         return str(self._lt.cublasLtGetVersion())
 

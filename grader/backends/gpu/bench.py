@@ -18,8 +18,8 @@ from grader.backends.statistics import Clocked
 from grader.toolchain.native import cache_folder
 
 _FLUSH_FACTOR = 2  # the flush buffer against the L2
-# Handing a launch over takes the host tens of microseconds, more on a busy machine. A GPU that
-# waited for it would count them, and a small product would have two speeds.
+# Submitting a launch takes the host tens of microseconds, more on a busy machine. If the GPU waited
+# for it, the time would include the wait, and a small product would have two speeds.
 _HEAD_START_US = 100.0
 
 
@@ -42,7 +42,7 @@ class SharedBench:
         self.watch.begin()
 
     def time(self, launch: Product) -> float:
-        """Milliseconds of one launch that finds nothing of its data in the L2."""
+        """Milliseconds of one launch with none of its data in the L2."""
         return self.clocked(launch).gpu_ms
 
     def clocked(self, launch: Product) -> Clocked:

@@ -26,7 +26,7 @@ class Choice(Record):
 
 
 class Choices:
-    """Remembers choices in ``folder``; what cannot be read or written is measured again."""
+    """Stores choices in ``folder``; measures again what it cannot read or write."""
 
     def __init__(self, folder: Path, gpu: GpuInfo, library: str) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""The GPU as a device: a disposable worker process per submission, watched from here."""
+"""The GPU as a device: one disposable worker process per submission, supervised from here."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ class GpuDevice:
             run_seconds=self._run_seconds,
             baseline=lab.baseline,
         )
-        # One at a time on this GPU, whoever grades: side by side both would be slow and disturbed.
+        # Only one grader may use this GPU at a time: two would slow and disturb each other.
         with locked(_lock_of_the_gpu()):
             try:
                 return self._run(job, cases, lab, progress)
-            finally:  # its context must be gone before the next one looks who is there
+            finally:  # its context must be gone before the next worker looks for other processes
                 self._worker.__exit__()
 
     def _run(
@@ -121,14 +121,14 @@ class GpuDevice:
 
 
 def _lock_of_the_gpu() -> Path:
-    """Of this user on this machine: caches and results may be shared between machines."""
+    """The lock of this user on this machine; machines may share caches and results."""
     return lock_folder() / f"{first_gpu_uuid() or 'gpu'}.lock"
 
 
 def _ended(
     case: PlannedCase, verdict: Verdict, message: str, findings: tuple[Finding, ...] = ()
 ) -> CaseOutcome:
-    """A case that the worker did not survive."""
+    """The result of a case that ended the worker."""
     return CaseOutcome(
         id=case.id,
         size=case.plan.size,

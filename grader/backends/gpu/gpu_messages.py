@@ -1,4 +1,4 @@
-"""What the grader and its GPU worker say to each other, one line of JSON each."""
+"""Messages between the grader and its GPU worker, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Ready(Record, tag="ready"):
 
 
 class Beat(Record, tag="beat"):
-    """Something was launched and came back; the next answer is due within the launch limit."""
+    """A launch has finished; the next answer is due within the launch limit."""
 
     case: str
 
@@ -43,7 +43,7 @@ Reply = Ready | Beat | Finished | Broken | Failed | Done
 
 
 class Watching(Record):
-    """One plan to be run once, under a profiler."""
+    """One plan to run once under a profiler."""
 
     cubin: str  # path
     plan: Plan

@@ -52,7 +52,7 @@ def _one(
     bench: SharedBench, module: Any, each: TimedCase, job: GpuJob, replies: Replies
 ) -> Finished | Broken:
     planned = each.case
-    # Nothing of the case before lies about, and the card need hold one case only.
+    # Memory of the previous case is free, so the GPU needs room for one case only.
     cupy.get_default_memory_pool().free_all_blocks()
     notes: tuple[Finding, ...] = ()
     try:
@@ -90,7 +90,7 @@ def main() -> None:
             replies.send(Failed(message=str(error)))
         except (MemoryError, *_ERRORS) as error:
             replies.send(Failed(message=f"the GPU failed: {error or 'out of memory'}"))
-        except Exception as error:  # a fault of ours: said in one line, the traceback in the log
+        except Exception as error:  # a bug of ours: one line for the user, the traceback in the log
             traceback.print_exc()
             replies.send(Failed(message=f"the GPU worker failed: {error!r}"))
     os._exit(0)  # a broken context makes CuPy's own clean-up hang or shout

@@ -1,4 +1,4 @@
-"""The checks that run on the GPU: inputs made and re-made from a key, poison, comparison."""
+"""The checks that run on the GPU: generating and verifying inputs, poison, comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grader.model import ErrorStats, Mismatch, Mnk
 from grader.problems import product as verify
 from grader.problems.inputs import fresh_key
 
-# C is compared with cuBLAS in FP32, which errs as the submission does: two errors, twice the room.
+# The reference is cuBLAS in FP32, with rounding errors of its own: two errors, twice the tolerance.
 REFERENCE_MARGIN = 2.0
 
 _SOURCE = Path(__file__).with_name("checks.cu")
@@ -24,12 +24,12 @@ _NAMES = (
 _THREADS = 256
 _DOT_THREADS = 128  # as norms and rows_times in checks.cu are written
 _COLUMN_CHUNKS = 64
-_WORDS = 16  # elements that a thread of fill and changed makes at a time
+_WORDS = 16  # elements that a thread of fill and changed generates at a time
 _NONE = (1 << 64) - 1
 
 
 class Kernels:
-    """Compiled once per worker; every call is asynchronous on ``stream`` but for its result."""
+    """Compiled once per worker; every call is asynchronous on ``stream`` except for its result."""
 
     def __init__(self, stream: Any) -> None:
         module = cupy.RawModule(code=_SOURCE.read_text(), options=("--std=c++17",))
@@ -44,14 +44,14 @@ class Kernels:
         self._launch(name, (blocks,), _THREADS, *arguments)
 
     def fill(self, out: Any, key: bytes) -> None:
-        """The elements that ``inputs.values`` makes of this key."""
+        """The elements that ``inputs.values`` gives for this key."""
         self._over("fill", -(-out.size // _WORDS), out, np.uint64(out.size), *_words(key))
 
     def poison(self, out: Any, bits: int = verify.POISON) -> None:
         self._over("poison", out.size, out, np.uint64(out.size), np.uint32(bits))
 
     def changed(self, *made: tuple[Any, bytes]) -> list[tuple[int, int]]:
-        """For each matrix and its key: elements that ``fill`` made otherwise, and the first one."""
+        """For each matrix: how many elements differ from those of its key, and the first such."""
         with self._stream:
             results = cupy.array([[0, _NONE]] * len(made), dtype=cupy.uint64)
             for (matrix, key), result in zip(made, results, strict=True):
@@ -68,15 +68,15 @@ class Kernels:
         return count, first
 
     def head_start(self, microseconds: float) -> None:
-        """Keep the GPU busy for so long, so that the host is ahead of it."""
+        """Keep the GPU busy for this long, so that the host gets ahead of it."""
         self._launch("head_start", (1,), 1, np.uint64(1000 * microseconds))
 
     def freivalds(self, size: Mnk, a: Any, b: Any, c: Any) -> float:
         """How far C·x is from A·(B·x) for one vector of random signs, in FP64.
 
-        1 is verify.py's bound for such a sum of errors; rounding stays far below, one element
-        that has nothing to do with A·B goes far beyond. NaN when C holds one. The signs come
-        from a key that is drawn here, after C was made.
+        1 is product.py's bound for such a sum of errors. Rounding stays far below it; one wrong
+        element exceeds it by far. NaN when C holds one. The signs come from a key that is drawn
+        here, after C is complete.
         """
         m, n, k = size.m, size.n, size.k
         with self._stream:
@@ -104,7 +104,7 @@ class Kernels:
         return out
 
     def compare(self, size: Mnk, a: Any, b: Any, got: Any, want: Any) -> ErrorStats:
-        """C against the reference, by verify.py's criterion with room for both errors."""
+        """Compare C with the reference, by product.py's criterion with room for both errors."""
         tolerance = REFERENCE_MARGIN * verify.tolerance(size.k)
         with self._stream:
             rows, columns = self._norms(a, size.m, size.k), self._norms(b, size.n, size.k)
@@ -141,7 +141,7 @@ class Kernels:
     def _located(
         self, size: Mnk, stats: ErrorStats, first: int, a: Any, b: Any, got: Any, want: Any
     ) -> ErrorStats:
-        """With the first mismatch and the picture of wrong tiles; only wrong answers pay for it."""
+        """Add the first mismatch and the map of wrong tiles; only wrong answers cost this time."""
         row, column = divmod(first, size.n)
         host, reference = got.get(), want.get()
         rows = np.linalg.norm(a.get().reshape(size.m, size.k).astype(np.float64), axis=1)
@@ -169,5 +169,5 @@ class Kernels:
 
 
 def _words(key: bytes) -> tuple[np.uint64, ...]:
-    """A key as ``fill`` and ``changed`` take it."""
+    """A key in the form that ``fill`` and ``changed`` take."""
     return tuple(np.frombuffer(key, np.uint64))

@@ -1,7 +1,7 @@
 """One size on the GPU: verified once, or timed against cuBLAS with every output verified.
 
-The submission never runs on inputs that anything was computed from before: neither their keys nor
-any part of their product exists until its launch has ended.
+The submission always runs on new inputs. No part of their product exists before its launch has
+ended, and their keys are drawn just before it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from grader.problems.inputs import fresh_key
 
 Keys = tuple[bytes, bytes]  # of A and B
 
-# Disturbed repetitions that are borne: so many always, and as many as were good.
-_BORNE = 10
+# So many repetitions may be disturbed, or as many as were undisturbed, whichever is more.
+_MAY_BE_DISTURBED = 10
 
 
 class MeasuredCase:
@@ -46,10 +46,10 @@ class MeasuredCase:
         self.launch: Product = self._replay.launch
 
     def fresh(self) -> Keys:
-        """New A and B, poison everywhere else; the keys they were made from.
+        """New A and B, poison everywhere else. Returns the keys of A and B.
 
-        The keys are drawn when all that was launched has ended: there is no kernel left that could
-        meet them, wherever they lie.
+        The keys are drawn after all launched work has ended, so no kernel is left that could find
+        them.
         """
         self._bench.stream.synchronize()
         keys = fresh_key(), fresh_key()
@@ -68,7 +68,7 @@ class MeasuredCase:
 
     @property
     def addresses(self) -> tuple[int, int, int]:
-        """Of A, B and C on the device."""
+        """The addresses of A, B and C on the device."""
         return self._a.address, self._b.address, self._c.address
 
     def reference(self) -> None:
@@ -86,7 +86,7 @@ class MeasuredCase:
         self.launch = self.products(self._c)[name]
 
     def prove_reference(self) -> None:
-        """Raises MachineError unless what C is compared with is A·B, checked in FP64."""
+        """Raises MachineError unless the reference is A·B, checked in FP64."""
         arrays = (buffer.floats() for buffer in (self._a, self._b, self._reference))
         excess = self._bench.kernels.freivalds(self.size, *arrays)
         if not (excess <= 1):
@@ -156,7 +156,7 @@ def verify_case(bench: SharedBench, case: MeasuredCase) -> CaseOutcome:
     case.reference()
     bench.stream.synchronize()
     outcome = case.check(keys, time.monotonic() - started)
-    if not outcome.findings:  # of inputs that the submission changed nothing follows
+    if not outcome.findings:  # changed inputs say nothing about the reference
         case.prove_reference()
     return msgspec.structs.replace(outcome, untimed_ms=took)
 
@@ -187,7 +187,7 @@ def time_case(
             if turn % 2:
                 theirs = bench.clocked(baseline)
                 # cuBLAS leaves parts of its product in shared memory, registers and workspaces.
-                # They must not be of the product that is asked for now.
+                # They must not belong to the product that the submission must compute now.
                 keys = case.fresh()
                 mine = bench.clocked(case.launch)
                 baseline()
@@ -238,7 +238,7 @@ def _unseen(milliseconds: float) -> Finding:
 
 
 class _Diary:
-    """What was seen between the repetitions, and how many it spoiled."""
+    """Observations between the repetitions, and how many repetitions were disturbed."""
 
     def __init__(self) -> None:
         self._sights: list[Sight] = []
@@ -253,7 +253,7 @@ class _Diary:
             self._good += 1
             return True
         self.disturbed += 1
-        if self.disturbed > max(_BORNE, self._good):
+        if self.disturbed > max(_MAY_BE_DISTURBED, self._good):
             of = self.disturbed + self._good
             raise MachineError(
                 f"the GPU was shared: {self.disturbed} of {of} repetitions were disturbed "

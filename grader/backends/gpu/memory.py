@@ -1,9 +1,9 @@
-"""Device memory of a plan, with canaries round every buffer, at the recorder's own addresses.
+"""Device memory of a plan, with canaries around every buffer, at the recorder's addresses.
 
-A program may put a pointer wherever it likes: into a packed struct, a constant, before the start
-of its buffer. So a plan's memory is mapped at the very addresses that its host code was given, and
-what was recorded needs no change. Where the driver does not give these addresses, buffers come
-from CuPy's pool, and pointers that were recognised are relocated.
+A program may put a pointer anywhere: into a packed struct, into a constant, or before the start of
+its buffer. So a plan's memory is mapped at exactly the addresses that host code received, and the
+recorded data needs no change. If the driver does not grant these addresses, buffers come from
+CuPy's pool, and the replay relocates the pointers that the recorder recognised.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _READ_WRITE = 3  # CUmemAccess_flags
 class Buffer:
     """Device memory with a canary on either side. ``words`` is the part between.
 
-    ``around`` is memory that begins RED_ZONE bytes before the buffer and goes on behind it; by
+    ``around`` is memory that begins RED_ZONE bytes before the buffer and continues after it; by
     default it comes from CuPy's pool.
     """
 
@@ -45,9 +45,9 @@ class Buffer:
 
 
 class PlanMemory:
-    """A plan's buffers by the index of their allocation; None where a variable is meant.
+    """A plan's buffers by the index of their allocation; None for a variable.
 
-    ``relocated`` says why they do not lie where the recorder said; "" when they do.
+    ``relocated`` says why they are not at the recorded addresses; "" when they are.
     """
 
     def __init__(self, buffers: Sequence[Buffer | None], relocated: str) -> None:
@@ -55,7 +55,7 @@ class PlanMemory:
         self.relocated = relocated
 
     def given(self) -> tuple[Buffer, Buffer, Buffer]:
-        """Of A, B and C."""
+        """The buffers of A, B and C."""
         a, b, c = self.buffers[:_GIVEN]
         assert a and b and c
         return a, b, c
@@ -72,8 +72,8 @@ class PlanMemory:
 
 
 class Arena:
-    """The recorder's addresses. They are reserved once in a process, to its end: a driver that has
-    mapped something does not give the same addresses again for another size."""
+    """The recorder's addresses. A process reserves them once and keeps them: after a mapping, the
+    driver does not grant the same addresses again for another size."""
 
     def __init__(self) -> None:
         self._missing = ""
@@ -88,7 +88,7 @@ class Arena:
 
     @contextmanager
     def memory(self, plan: Plan) -> Iterator[PlanMemory]:
-        """What ``plan`` needs, until the end of the block. Raises MemoryError."""
+        """The memory that ``plan`` needs, until the end of the block. Raises MemoryError."""
         with ExitStack() as mapped:
             relocated = self._missing
             try:
@@ -98,13 +98,13 @@ class Arena:
                 relocated = str(error)
             if relocated:
                 buffers = [Buffer(a.size) if a.symbol is None else None for a in plan.allocations]
-            # Whatever ends the block may have left work in flight.
+            # Work may still be in flight, whatever ended the block.
             mapped.callback(_driver().cuCtxSynchronize)
             yield PlanMemory(buffers, relocated)
 
 
 def _mapped(allocations: Sequence[Allocation], undo: ExitStack) -> list[Buffer | None]:
-    """The buffers at their own addresses. Raises _AddressTakenError and MemoryError."""
+    """The buffers at their recorded addresses. Raises _AddressTakenError and MemoryError."""
     location = _Location(_ON_DEVICE, cupy.cuda.Device().id)
     granule = _granule(location)
     buffers: list[Buffer | None] = []

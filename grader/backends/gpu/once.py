@@ -1,7 +1,7 @@
 """Plans replayed once each, for a profiler to watch: ``python -m grader.backends.gpu.once JOB``.
 
-No other process of ours takes part and nothing is timed or verified. Beside the submission's
-kernels only those of ``checks.cu`` run, which fill the inputs.
+It involves no other process of ours, and times and verifies nothing. Apart from the submission's
+kernels, only those of ``checks.cu`` run, which fill the inputs.
 """
 
 from __future__ import annotations

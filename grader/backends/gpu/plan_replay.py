@@ -25,8 +25,8 @@ _PARAM_POINTER, _PARAM_SIZE, _PARAM_END = 1, 2, 0  # CU_LAUNCH_PARAM_*
 class Replay:
     """One plan, ready to be launched again and again on ``stream``.
 
-    ``memory`` outlives it. Raises Rejected(RE) when the GPU has no room for what a
-    launch asks, and CuPy's CUDA errors as they come.
+    ``memory`` outlives it. Raises Rejected(RE) if a launch needs more than the
+    GPU has, and passes on CuPy's CUDA errors.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Replay:
         self._graph = self._captured() if len(self._nodes) > 1 else None
 
     def launch(self) -> None:
-        """Everything the plan asks for, asynchronously."""
+        """Run the whole plan, asynchronously."""
         if self._graph is not None:
             self._graph.launch(self._stream)
             return
@@ -119,8 +119,8 @@ class Replay:
         )
 
     def _relocated(self, data: bytes, pointers: Sequence[PointerSlot]) -> bytearray:
-        """``data`` with its pointers into what does not lie where the recorder said: variables of
-        the module, and buffers where the driver did not give their addresses."""
+        """``data`` with relocated pointers to everything that is not at its recorded address:
+        variables of the module, and buffers whose addresses the driver did not grant."""
         moved = bytearray(data)
         for slot in pointers:
             address = self._addresses[slot.allocation] + slot.delta
@@ -128,7 +128,7 @@ class Replay:
         return moved
 
     def _allow_shared(self, plan: Plan) -> None:
-        """Raise every kernel's limit of dynamic shared memory to its largest launch."""
+        """Raise every kernel's limit on dynamic shared memory to that of its largest launch."""
         by_kernel: dict[str, list[Launch]] = {}
         for operation in plan.operations:
             if isinstance(operation, Launch):
@@ -160,7 +160,7 @@ class Replay:
 
 
 def _refusal(kernel: str, attribute: int, value: int) -> str:
-    """What the driver would not allow, as the student asked for it."""
+    """The limit that the driver enforces, in terms of the student's request."""
     if attribute == _MAX_DYNAMIC_SHARED:
         most = int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
         return (
@@ -175,7 +175,7 @@ def _driver() -> ctypes.CDLL:
 
 
 def load_module(cubin: bytes) -> Any:
-    """The submission's device code; nothing of its host code comes along."""
+    """Load the submission's device code, without any of its host code."""
     module = cupy.cuda.function.Module()
     module.load(cubin)
     return module

@@ -1,9 +1,9 @@
-"""Launches that are verified but not timed, held to the pace of those that are.
+"""Hold untimed launches to the pace of the timed ones.
 
-A launch whose time counts nowhere could work for those that count. Each may take ten times as long
-as the timed launches of its size, or, where its size is not timed, as their slowest pace has it.
-A tenth of a second comes on top, for what a first launch may load and for thin sizes that keep one
-block busy: docs/verification.md says how far honest launches stay below.
+An untimed launch could do work for the timed ones. Each may take ten times as long as the timed
+launches of its size; if its size is not timed, the slowest pace of the timed sizes counts. The
+limit includes another tenth of a second, for loading in a first launch and for thin sizes that keep
+only one block busy. docs/verification.md says how far honest launches stay below it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _TILE = 256  # a kernel works on whole tiles, however thin the matrices are
 
 
 def hold_to_pace(outcomes: Sequence[CaseOutcome]) -> tuple[CaseOutcome, ...]:
-    """The outcomes, with a finding where an untimed launch took too long.
+    """The outcomes, with a finding for each untimed launch that took too long.
 
-    To be called when all is measured; without a timed case there is no pace, and no limit but the
-    lab's.
+    Call it after all measurements. Without a timed case there is no pace, and only the lab's limit
+    applies.
     """
     paces = {each.size: _pace(each) for each in outcomes if each.timing}
     if not paces:

@@ -1,7 +1,7 @@
-"""Which GPU this is, and what else happens on it while it is measured.
+"""The GPU's identity, and other activity on it during a measurement.
 
-NVML knows what CUDA does not: other processes, the clock at this moment and why it is not higher.
-Without it (no ``nvidia-ml-py``, or a driver that hides it) nobody watches, and the result says so.
+NVML reports what CUDA does not: other processes, the current clock, and why it is not higher. If it
+is missing (no ``nvidia-ml-py``, or a driver that hides it), the result says so.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from grader.backends.probe import first_gpu_uuid, gpu_uuid
 from grader.hardware.peaks import fp32_peak_tflops
 from grader.model import GpuInfo, Record
 
-# Bits of nvmlDeviceGetCurrentClocksEventReasons (nvml.h). An idle GPU and clocks that somebody
-# set are no events; the power cap holds for submission and baseline alike and is only told.
+# Bits of nvmlDeviceGetCurrentClocksEventReasons (nvml.h). Idleness and manually set
+# clocks are ignored. The power cap affects submission and baseline alike, so it is only reported.
 _TOLD = {0x4: "power cap"}
 _DISTURBING = {
     0x8: "hardware slowdown",
@@ -34,14 +34,14 @@ class Sight(Record):
 
     clock_mhz: int
     slowed: tuple[str, ...]  # why the clock is not higher
-    disturbance: str | None  # what makes a repetition worthless, in words
+    disturbance: str | None  # why a repetition must be dropped, in words
 
 
 class Watch:
-    """NVML's eye on the GPU that this process uses.
+    """Watches through NVML the GPU that this process uses.
 
-    Make it before this process has a CUDA context: NVML may number processes otherwise than we
-    see them, so ours is known by having appeared in between (``begin``).
+    Create it before this process has a CUDA context. NVML may number processes differently from us,
+    so ``begin`` recognises our process as the one that has appeared since.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Watch:
             self._nvml = None
 
     def begin(self) -> None:
-        """Our context exists now; whatever else is there belongs to others."""
+        """Our context exists now; every other process belongs to someone else."""
         if self._nvml is not None:
             self._ours = (self._processes() - self._before) | {os.getpid()}
 
@@ -86,13 +86,13 @@ class Watch:
         return Sight(clock_mhz=clock, slowed=(*told, *slow), disturbance=disturbance)
 
     def _processes(self) -> frozenset[int]:
-        """Those that compute; a desktop's graphics is not among them."""
+        """Compute processes only, without a desktop's graphics."""
         running = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._device)
         return frozenset(int(process.pid) for process in running)
 
 
 def describe() -> GpuInfo:
-    """The first GPU, as CUDA tells it."""
+    """The first GPU, as CUDA describes it."""
     device = cupy.cuda.Device()
     properties = runtime.getDeviceProperties(device.id)
     attributes = device.attributes

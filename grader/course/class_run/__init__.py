@@ -1,1 +1,1 @@
-"""A whole class: finding the submissions, and grading them side by side."""
+"""A whole class: finding the submissions and grading them in parallel."""

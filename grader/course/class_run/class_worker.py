@@ -1,6 +1,6 @@
-"""A process that grades one submission after another, and what it says through its pipe.
+"""A process that grades one submission after another, and the messages on its pipe.
 
-It writes the results itself: one that is finished is on disk, whatever happens to its parent.
+It writes the results itself, so a finished result is on disk whatever happens to its parent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Setup(Record):
     gpu_arch: str | None  # "sm_90": the GPU at hand; None: the simulator
     out: Path
     report: bool  # whether pages are written
-    ladders: tuple[Ladder, ...] = ()  # to say where submissions stand
+    ladders: tuple[Ladder, ...] = ()  # to compute standings
 
     @property
     def device(self) -> Literal["cpu", "gpu"]:
@@ -55,14 +55,14 @@ class Setup(Record):
 
 
 class Task(Record):
-    kind: Kind  # "compile" only fills the build cache, ahead of a device that is busy
+    kind: Kind  # "compile" only fills the build cache while the device is busy
     student: str
     source: Path  # a folder, or one file that is the whole submission
     submitted: str | None = None  # when it was handed in, ISO 8601; null: not known
 
 
 class Report(Record):
-    """What became of a task. ``verdict`` None: compiled, or the work could not be done at all."""
+    """The outcome of a task. ``verdict`` None: compiled only, or the task failed."""
 
     task: Task
     verdict: Verdict | None
@@ -76,7 +76,7 @@ def serve(pipe: Connection, setup: Setup) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         bench = setup.bench()
-    except GraderError as error:  # the machine lacks now what it had when the parent looked
+    except GraderError as error:  # the machine has lost something since the parent checked it
         with contextlib.suppress(EOFError, ConnectionError):
             task = pipe.recv()
             pipe.send(Report(task=task, verdict=Verdict.IE, message=str(error), seconds=0))
@@ -99,7 +99,7 @@ def _answer(task: Task, bench: Bench, setup: Setup) -> Report:
     except GraderError as error:
         verdict, message = Verdict.IE, str(error)
     except Exception as error:
-        # A fault of ours with one submission must not end the class; the trace is for us.
+        # A bug of ours with one submission must not end the class; the trace is for us.
         traceback.print_exc()
         verdict, message = Verdict.IE, f"{type(error).__name__}: {error}"
     seconds = time.monotonic() - started
@@ -128,7 +128,7 @@ def _compile(task: Task, bench: Bench) -> None:
     """Build for the GPU and for the simulator that looks on."""
     lab = bench.lab
     simulated = f"sm_{lab.architectures[0]}"
-    with contextlib.suppress(Rejected):  # the grading will say so
+    with contextlib.suppress(Rejected):  # the grading will report it
         submission = load_listed(task.source, task.student)
         for arch in dict.fromkeys((bench.gpu_arch or simulated, simulated)):
             compile_submission(

@@ -1,4 +1,4 @@
-"""What is left of a class, written down once and shared out among the tasks of a batch job."""
+"""The ungraded part of a class, written once and divided among the tasks of a batch job."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Worker processes side by side: a task each, replaced when they die.
+"""Worker processes in parallel, one task each, replaced when they die.
 
-On the CPU every worker grades. On a GPU two grade in turn, so that nothing disturbs a measurement
-and none waits for what needs no GPU, while the others compile ahead of them.
+On the CPU every worker grades. On a GPU two workers take turns: nothing disturbs a measurement, and
+the GPU does not wait for work on the CPU. The others compile ahead of them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _CONTEXT = multiprocessing.get_context("spawn")  # a fork would copy the parent'
 
 
 def lanes(device: Literal["cpu", "gpu"], jobs: int) -> list[Kind]:
-    """What each of ``jobs`` workers does.
+    """The kind of work of each of ``jobs`` workers.
 
-    A GPU has two more: while one measures, the other gets ready or writes its report. The GPU's
-    lock lets one of them at it.
+    A GPU has two more: while one measures, the other prepares or writes its report. The GPU's lock
+    admits only one of them.
     """
     grading: list[Kind] = ["grade"] * (jobs if device == "cpu" else 2)
     ahead: list[Kind] = ["compile"] * (jobs if device == "gpu" else 0)
@@ -44,7 +44,7 @@ class _Worker:
         theirs.close()
 
     def start(self, task: Task) -> bool:
-        """Hand it a task; False when it has died while it waited."""
+        """Give it a task; False if it died while idle."""
         self.task = task
         try:
             self.pipe.send(task)
@@ -76,7 +76,7 @@ class _Worker:
 
 
 class Queue:
-    """Tasks in order. With ``ahead``, what is compiled already is graded first."""
+    """Tasks in order. With ``ahead``, compiled submissions are graded first."""
 
     def __init__(self, tasks: Sequence[Task], *, ahead: bool) -> None:
         self._grade = deque(tasks)
@@ -85,7 +85,7 @@ class Queue:
         self._compiled: set[str] = set()
 
     def next(self, kind: Kind) -> Task | None:
-        """What a worker of this kind does now; None: nothing, perhaps later."""
+        """The next task for a worker of this kind; None: nothing now, perhaps later."""
         if kind == "compile":
             while self._compile:
                 task = self._compile.popleft()
@@ -93,7 +93,7 @@ class Queue:
                     self._compiling.add(task.student)
                     return msgspec.structs.replace(task, kind="compile")
             return None
-        # Without anything compiled, the one nobody compiles yet: waiting would be slower.
+        # If none is compiled, take one that no worker compiles yet: waiting would be slower.
         choices = [task for task in self._grade if task.student in self._compiled] or [
             task for task in self._grade if task.student not in self._compiling
         ]

@@ -1,8 +1,8 @@
-"""Which submissions a folder holds, in any of three shapes.
+"""The submissions in a folder, in any of three layouts.
 
-- one folder per student, named like the student
-- files ``alice.cu`` lying flat, each a whole submission
-- what Gradescope exports: folders ``submission_123`` and a ``submission_metadata.yml``
+- one subfolder per student, named after the student
+- files such as ``alice.cu``, each a complete submission
+- an export from Gradescope: folders ``submission_123`` and a ``submission_metadata.yml``
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Entrant(Record):
 
 
 def call_roll(folder: Path) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
-    """The submissions in ``folder`` by student, and a line for each that belongs to nobody.
+    """The submissions in ``folder`` by student, and a line for each entry without a known student.
 
     Raises UsageError when there are none.
     """
@@ -68,7 +68,7 @@ def call_roll(folder: Path) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
 
 
 def _handed_in(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a submission. A link is one that will be refused: nobody looks behind it."""
+    """Whether it is a submission. A link counts, and will be rejected without following it."""
     is_folder = entry.is_dir(follow_symlinks=False) or entry.is_symlink()
     return is_folder or entry.name.endswith(".cu")
 
@@ -79,7 +79,7 @@ def _student(entry: os.DirEntry[str]) -> str:
 
 
 def _told_apart(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str]]:
-    """The entrants whose names are theirs alone and can be written down; why the others are not."""
+    """The entrants with unique, valid names; and the reasons for leaving out the others."""
     by_student: dict[str, list[Entrant]] = {}
     for entrant in entrants:
         by_student.setdefault(entrant.student, []).append(entrant)

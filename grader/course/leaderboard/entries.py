@@ -1,4 +1,4 @@
-"""What a board needs of the stored results."""
+"""The parts of the stored results that a board needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Case(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What a board needs of one result document; the rest is not even decoded."""
+    """The fields of one result document that a board needs; the rest is not decoded."""
 
     created: str
     lab: LabRef
@@ -48,7 +48,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def points(self) -> float:
-        """What is ranked: the score, or in the simulator the percentage of sizes that are right."""
+        """The ranked figure: the score, or in the simulator the percentage of correct sizes."""
         if self.environment.device == "gpu":
             return round(self.score.total, 2) if self.score else 0.0
         return round(100 * self.passed / len(self.cases), 2) if self.cases else 0.0
@@ -68,7 +68,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def read_entries(out: Path) -> tuple[list[Entry], list[str]]:
-    """All results below ``out``, and one line for each file that is none."""
+    """All results below ``out``, and one line for each file that is not a result."""
     found = [_read(path) for path in store.stored(out)]
     entries = [entry for entry in found if isinstance(entry, Entry)]
     return entries, [complaint for complaint in found if isinstance(complaint, str)]

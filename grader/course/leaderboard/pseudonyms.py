@@ -1,7 +1,7 @@
 """Stable names for a board that everybody may see.
 
-The name is an HMAC of the student's under a key that stays with the instructor: without the key
-nobody can compute it for a list of names, with it the same student is the same animal all term.
+The pseudonym is an HMAC of the student's name under the instructor's key. Without the key nobody
+can compute it from a list of names; with the key a student keeps the same animal all term.
 """
 
 from __future__ import annotations

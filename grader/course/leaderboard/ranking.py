@@ -23,7 +23,7 @@ Kind = Literal["student", "reference", "cublas", "missing"]
 class Row(Record):
     """One line of a board. What does not apply is None."""
 
-    rank: int | None  # shared by ties; None for everybody who is not ranked
+    rank: int | None  # shared by ties; None for unranked rows
     student: str
     kind: Kind
     verdict: Verdict | None
@@ -62,7 +62,7 @@ def make_boards(
 ) -> tuple[Board, ...]:
     """Boards of GPUs first.
 
-    choice: which of a student's results counts. roster: who else belongs there, and due dates.
+    choice: which of a student's results counts. roster: further students, and due dates.
     references: names of submissions to compare with, which are not ranked. ladders: where the
     first that was measured on a board's GPU model stands between the students, too.
     """
@@ -91,7 +91,7 @@ def make_boards(
 
 
 def _share_out(groups: dict[tuple[str, str, str | None], list[Entry]]) -> None:
-    """What ended before it met a GPU, such as a compile error, counts on every GPU's board."""
+    """Results that ended before any GPU, such as compile errors, count on every GPU's board."""
     for lab in {key[0] for key in groups}:
         models = [key for key in groups if key[:2] == (lab, "gpu") and key[2] is not None]
         if models:
@@ -134,7 +134,7 @@ def _row(
     reference: bool,
 ) -> Row:
     ordered = sorted(attempts, key=lambda entry: entry.created)
-    # Of equal attempts the earliest counts: trying again must not make anybody late.
+    # Of equal attempts the earliest counts: a retry must not make a student late.
     chosen = ordered[-1] if choice == "latest" else max(ordered, key=lambda entry: entry.points)
     fastest = chosen.fastest
     student = chosen.submission.student

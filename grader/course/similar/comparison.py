@@ -1,8 +1,8 @@
 """Pairs of submissions that share more code than chance and the lab explain.
 
 copydetect tokenises (Pygments) and fingerprints: names, comments and white space do not count, and
-every run of 25 characters of what is left is looked for anywhere in the other submission, so that
-code that was moved is found too. Nothing here says who copied from whom, or that anybody did.
+every run of 25 remaining characters is searched for anywhere in the other submission, so moved code
+is found too. The result does not say who copied from whom, or that anybody did.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ RUN = 25  # characters of tokenised code that must be equal to count as shared
 TOO_LONG = "not compared: it takes too long; read it yourself"
 _LONGEST = 1 << 18  # characters of a submission
 _CPU_SECONDS = 10.0  # for its tokens
-LEAST = 250  # shared characters; below, every short kernel is like every other
-_COMMON = 10  # what more submissions than this (or a fifth of the class) share is an idiom
+LEAST = 250  # shared characters; below this, all short kernels are alike
+_COMMON = 10  # code in more submissions than this (or a fifth of the class) is an idiom
 _FIRST = "//\n"
 _IN_ALL_NAME = "sgemm.cu"  # tells copydetect the language
 
@@ -108,7 +108,7 @@ def find_pairs(
 ) -> tuple[Pair, ...]:
     """Pairs with a share of at least ``threshold``, the most similar first.
 
-    known: code that everybody was given, which is left out of account.
+    known: code that all students were given, which does not count.
     Raises MachineError when copydetect is not installed.
     """
     fingerprint, compare = _copydetect()
@@ -118,7 +118,7 @@ def find_pairs(
         given |= fingerprint(text, ()).hashes
     first = [fingerprint(document.text, ()) for document in documents]
     idioms = _idioms([found.hashes for found in first])
-    # What all were given must go before the second look: shares are of what is left.
+    # Remove the given code before the second pass: shares refer to the rest.
     left_out = sorted(given | idioms)
     prints = [fingerprint(document.text, left_out) for document in documents]
     pairs = [
