@@ -1,4 +1,4 @@
-"""``python -m tests.support.cheat_table > docs/cheats.md``: the corpus as a page, with other harnesses.
+"""``python -m tests.support.cheat_table > docs/cheats.md``: the corpus as a page.
 
 The judgements of other harnesses come from reading their public code at the commits named in the
 page; nobody ran them. ``FAMILIES`` holds one judgement per kind of cheat.
@@ -278,17 +278,17 @@ FAMILIES = (
 HEAD = """\
 # Cheats
 
-These submissions try to fool the grader or to break it. Each is a folder under `tests/cheats/`. Its
-first comment says what it tries, what stops it, and which verdict it must get.
-`tests/whole/test_cheats.py` grades all of them in the simulator (CI), `tests/whole/test_gpu.py` on a GPU. After
-each cheat the test checks that no other file has changed, no process is left, and no secret appears
-in any output that a student can read. `tests/whole/test_cheats.py` also creates folders that are cheats
-themselves (links that
-lead outside, pipes, names meant for a shell).
+These submissions try to fool the grader or to break it. Each is a folder under `tests/cheats/`.
+Its first comment says what it tries, what stops it, and which verdict it must get.
+`tests/whole/test_cheats.py` grades all of them in the simulator (CI), `tests/whole/test_gpu.py`
+on a GPU. After each cheat the test checks that no other file has changed, no process is left, and
+no secret appears in any output that a student can read. `tests/whole/test_cheats.py` also creates
+folders that are cheats themselves (links that lead outside, pipes, names meant for a shell).
 
 `python -m tests.support.cheat_table > docs/cheats.md` writes this page. The last columns give the
-verdicts that the tests require. "AC" does not mean success: such a cheat still does the honest work, and
-the test checks "no gain": its score is at most 1.05 times that of the same work without the cheat.
+verdicts that the tests require. "AC" does not mean success: such a cheat still does the honest
+work, and the test checks "no gain": its score is at most 1.05 times that of the same work without
+the cheat.
 
 | Tries | Stopped by | CPU | GPU |
 |---|---|---|---|
