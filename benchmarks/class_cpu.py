@@ -72,7 +72,7 @@ def results(place: Path, out: str) -> Mapping[str, object]:
 
 def _essence(result: Result) -> object:
     cases = [(case.id, case.verdict) for case in result.cases]
-    kinds = sorted({finding.kind for finding in result.findings})
+    kinds = sorted({finding.kind.value for finding in result.findings})
     return result.verdict, result.submission.sha256, cases, kinds
 
 

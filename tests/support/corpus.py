@@ -46,7 +46,7 @@ class Expected(Record):
 
     def met_by(self, result: Result) -> bool:
         said = [result.error or "", *(case.message for case in result.cases)]
-        said += [f"{finding.kind} {finding.message}" for finding in result.findings]
+        said += [f"{finding.kind.value} {finding.message}" for finding in result.findings]
         return result.verdict is self.verdict and any(self.words in text for text in said)
 
 
