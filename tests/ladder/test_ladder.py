@@ -192,7 +192,9 @@ def test_traffic_is_what_the_formula_says(rung: Path) -> None:
 
 def test_variants_to_be_timed_fit_the_rung(tmp_path: Path) -> None:
     rung = REFERENCE / "25_dispatch"
-    listed = (REFERENCE.parent / "benchmarks" / "ladder" / "dispatch.txt").read_text()
+    listed = (
+        REFERENCE.parent / "benchmarks" / "calibration" / "ladder" / "dispatch.txt"
+    ).read_text()
 
     texts = [sources(variant.write(rung, tmp_path)) for variant in parse(listed)]
 
