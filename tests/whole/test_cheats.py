@@ -67,7 +67,23 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("cheat", cheats(), ids=lambda cheat: cheat.folder.name)
+# These take five to fifteen seconds each, and a quicker cheat of the same kind is in every run.
+LONG = """macro_bomb assembler_bomb reads_the_compilers_output stops_itself probes_for_files
+forged_long_plan sleeps_instead naps_all_the_time sleeps_while_it_is_loaded raises_its_own_limits
+""".split()
+
+
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        pytest.param(
+            cheat,
+            id=cheat.folder.name,
+            marks=[pytest.mark.slow] if cheat.folder.name in LONG else [],
+        )
+        for cheat in cheats()
+    ],
+)
 def test_it_comes_to_what_it_declares(cheat: Cheat, bench: Bench, place: Path) -> None:
     if cheat.needs_bubblewrap and bench.sandbox.kind != "bubblewrap":
         pytest.skip("stopped by bubblewrap, which does not work here")
