@@ -68,9 +68,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 # These take five to fifteen seconds each, and a quicker cheat of the same kind is in every run.
-LONG = """macro_bomb assembler_bomb reads_the_compilers_output stops_itself probes_for_files
-forged_long_plan sleeps_instead naps_all_the_time sleeps_while_it_is_loaded raises_its_own_limits
-""".split()
+LONG = [
+    "macro_bomb",
+    "assembler_bomb",
+    "reads_the_compilers_output",
+    "stops_itself",
+    "probes_for_files",
+    "forged_long_plan",
+    "sleeps_instead",
+    "naps_all_the_time",
+    "sleeps_while_it_is_loaded",
+    "raises_its_own_limits",
+]
 
 
 @pytest.mark.parametrize(
