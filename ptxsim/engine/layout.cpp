@@ -98,7 +98,7 @@ const char* name(SpecialRegister which) {
 
 #undef NAME
 
-void line(std::string& to, std::string what, u64 value) {
+void line(std::string& to, const std::string& what, u64 value) {
   to += what + ' ' + std::to_string(value) + '\n';
 }
 
@@ -108,6 +108,8 @@ void enumeration(std::string& to, const std::string& group) {
     line(to, group + '.' + found, value);
 }
 
+// What a field is called cannot stand in parentheses, and a pointer's own size is meant.
+// NOLINTBEGIN(bugprone-macro-parentheses, bugprone-sizeof-expression)
 std::string described() {
   std::string text;
 #define FIELD(record, field)                                                       \
@@ -210,6 +212,7 @@ std::string described() {
   enumeration<SpecialRegister>(text, "SpecialRegister");
   return text;
 }
+// NOLINTEND(bugprone-macro-parentheses, bugprone-sizeof-expression)
 
 }  // namespace
 

@@ -9,7 +9,9 @@ namespace {
 
 constexpr u64 PARAM_WINDOW = u64{3} << 56;
 
-// Element at `offset` of what each lane in `mask` points to.
+// Element at `offset` of what each lane in `mask` points to. A signed element extends its sign, as
+// ld.s8 does.
+// NOLINTBEGIN(bugprone-signed-char-misuse)
 template <class M, class R> void spread(const u8* const* from, u32 offset, u32 mask, R* out) {
   if (mask == ALL) {
     for (int l = 0; l < LANES; ++l) {
@@ -26,6 +28,7 @@ template <class M, class R> void spread(const u8* const* from, u32 offset, u32 m
     out[l] = R(value);
   }
 }
+// NOLINTEND(bugprone-signed-char-misuse)
 
 // Element `v` of each lane's access, from memory into its register.
 void into_register(Warp& w, const Ins& i, int v, const u8* const* from, u32 offset, u32 mask) {

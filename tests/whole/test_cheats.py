@@ -68,7 +68,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 # These take five to fifteen seconds each, and a quicker cheat of the same kind is in every run.
-LONG = [
+LONG = (
     "macro_bomb",
     "assembler_bomb",
     "reads_the_compilers_output",
@@ -79,7 +79,7 @@ LONG = [
     "naps_all_the_time",
     "sleeps_while_it_is_loaded",
     "raises_its_own_limits",
-]
+)
 
 
 @pytest.mark.parametrize(
