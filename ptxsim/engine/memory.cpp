@@ -130,7 +130,8 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
     p.at[l] = r.data + (a.at[l] - r.base);
     if (r.all_defined && r.stamps.empty()) continue;
     for (int v = 0; v < i.vec; ++v)
-      undefined[v] |= u32(global_read(w, l, r, index, a.at[l] + v * i.width, i.width, plain)) << l;
+      undefined[v] |= u32(global_read(w, l, r, index, a.at[l] + u64(v) * i.width, i.width, plain))
+                      << l;
   }
   finish_load(w, i, p, a.mask, undefined, origin);
 }
@@ -275,10 +276,10 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
     }
     for (int v = 0; v < i.vec; ++v) {
       u64 value = lane_value(w, i, i.element(v), l);
-      u8* at = p.at[l] + v * i.width;
+      u8* at = p.at[l] + u64(v) * i.width;
       if (space == SHARED || space == GLOBAL) {
         bool same = !std::memcmp(at, &value, i.width);
-        u64 address = a.at[l] + v * i.width;
+        u64 address = a.at[l] + u64(v) * i.width;
         if (space == SHARED)
           shared_write(w, l, u32(address), i.width, same && plain, false,
                        undefined_origin(w, i.element(v), l));
