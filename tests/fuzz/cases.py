@@ -68,7 +68,7 @@ def run_case(case: Case, engine: Engine) -> str:
     except MemoryError:
         return "out of memory"
     outcome.printed.encode()
-    return f"finding {outcome.findings[0].kind}" if outcome.findings else "ran"
+    return f"finding {outcome.findings[0].kind.value}" if outcome.findings else "ran"
 
 
 def _buffers(plan: Plan) -> dict[int, np.ndarray]:
