@@ -163,7 +163,7 @@ def engine_sources() -> tuple[Path, ...]:
 
 
 def build_engine(target: Path, compiler: str = "g++") -> Path:
-    """Compile the interpreter to ``target``, which takes half a minute. Raises EngineError."""
+    """Compile the interpreter to ``target``. Raises EngineError."""
     command = [compiler, *FLAGS, "-fPIC", "-shared", "-o", str(target)]
     done = subprocess.run(
         [*command, *map(str, engine_sources())], capture_output=True, text=True, check=False

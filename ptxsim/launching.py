@@ -55,7 +55,7 @@ def launch(
     arguments: one for each parameter. An array stands for a pointer to a device allocation of its
     size; a Python number takes the size of the parameter; ``bytes`` are a struct.
     shared_bytes: of dynamic shared memory.
-    engine: without it the engine is compiled on first use, which takes about a minute.
+    engine: without it the engine is compiled on first use.
 
     Raises RefusedProgram for a file or a launch that cannot be simulated, ValueError for arguments
     that do not fit the kernel, EngineError where the engine cannot be compiled.

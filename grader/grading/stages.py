@@ -159,6 +159,9 @@ def _run_on_gpu(
     fails = lab.rules.findings == "fail" and verdict is Verdict.AC
     if fails and seen.verdict not in (Verdict.AC, Verdict.IE):
         verdict = seen.verdict
+    score = scoring.score(lab.performance, results, lab.scoring)
+    if score is not None and verdict is not Verdict.AC:
+        score = msgspec.structs.replace(score, total=0.0)
     findings = (*judge.merge_findings(outcomes), *notes, *seen.findings)
     slow = judge.only_slow(results, findings) and seen.verdict in (Verdict.AC, Verdict.IE)
     card = gpus.of(gpu.gpu) if gpu.gpu and (verdict is Verdict.AC or slow) else None
@@ -171,7 +174,7 @@ def _run_on_gpu(
         printed=seen.printed,
         gpu=gpu.gpu,
         launches=launches_of(planned),
-        score=scoring.score(lab.performance, results, lab.scoring),
+        score=score,
         explanation=_explained(
             built, _plan_of(_largest(lab).size, plans), submission, bench, reader, progress, card
         )
