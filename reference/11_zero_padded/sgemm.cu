@@ -2,6 +2,7 @@
 //
 // Changed:  a matrix that is no multiple of the tile is first copied to a workspace that is, with
 //           zeros beyond its edge. The kernel is that of rung 10 without a comparison in its loads.
+//           The workspace is kept for the next call: workspace.cuh says why.
 // Why:      zeros add nothing to a sum, so whole tiles can be brought without asking. The other way
 //           is predication at the edge (rungs 5 to 10, and 12 on): two comparisons for each element
 //           brought, but no workspace and no copy. The copy moves M*K + K*N elements once; the
@@ -13,6 +14,7 @@
 //           not what it waited for.
 // Command:  grade reference/11_zero_padded
 #include "gemm.cuh"
+#include "workspace.cuh"
 
 constexpr int T = 32, TN = 8, COLS = T / TN;
 const dim3 BLOCK(T, COLS);
@@ -56,25 +58,28 @@ __global__ void sgemm(const float* A, const float* B, float* C, int m, int n, in
   }
 }
 
-// The matrix itself when it consists of whole tiles, else a padded copy; *workspace is to be freed.
-const float* padded(const float* matrix, int lines, int k, float** workspace) {
-  *workspace = nullptr;
-  if (lines % T == 0 && k % T == 0) return matrix;
+// The floats that the padded copy of a matrix takes: none when it consists of whole tiles.
+size_t padded_floats(int lines, int k) {
+  if (lines % T == 0 && k % T == 0) return 0;
+  return size_t(whole_tiles(lines)) * T * whole_tiles(k) * T;
+}
+
+// The matrix itself when it consists of whole tiles, else its padded copy in `to`.
+const float* padded(const float* matrix, float* to, int lines, int k) {
+  if (padded_floats(lines, k) == 0) return matrix;
   const dim3 tiles(whole_tiles(k), whole_tiles(lines));
-  cudaMalloc(workspace, sizeof(float) * tiles.x * T * tiles.y * T);
-  pad<<<tiles, BLOCK>>>(matrix, *workspace, lines, k, tiles.x * T);
-  return *workspace;
+  pad<<<tiles, BLOCK>>>(matrix, to, lines, k, tiles.x * T);
+  return to;
 }
 
 template <>
 void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
                        thrust::device_vector<float>& d_C, const int m, const int n,
                        const int k) {
-  float *rows, *columns;  // workspaces
-  const float* A = padded(d_A.data().get(), m, k, &rows);
-  const float* B = padded(d_B.data().get(), n, k, &columns);
+  const size_t a_floats = padded_floats(m, k);
+  float* copies = workspace(a_floats + padded_floats(n, k));
+  const float* A = padded(d_A.data().get(), copies, m, k);
+  const float* B = padded(d_B.data().get(), copies + a_floats, n, k);
   const dim3 grid(whole_tiles(m), whole_tiles(n));
   sgemm<<<grid, BLOCK>>>(A, B, d_C.data().get(), m, n, whole_tiles(k) * T);
-  cudaFree(rows);
-  cudaFree(columns);
 }

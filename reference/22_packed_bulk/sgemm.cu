@@ -5,7 +5,8 @@
 //           starts two bulk copies for it, which report to an mbarrier; others count the warps
 //           that have read a stage. The warps take turns in this. Before sm_90: cp.async of 16
 //           bytes. 16 x 8 per thread; two blocks of four warps for a multiprocessor. The main
-//           loop is in pipeline.cuh.
+//           loop is in pipeline.cuh. The panels lie in a workspace that is kept for the next call:
+//           workspace.cuh says why.
 // Why:      an issue slot holds one instruction, FFMA or not. Loading took rung 21 an address, a
 //           copy and its share of predicates for every float; now it takes next to nothing, the
 //           edges nothing. 128 FFMA need 6 LDS.128 instead of 8. Packing took 73 us of 2.6 ms at
@@ -16,6 +17,7 @@
 // Command:  grade reference/22_packed_bulk
 #include "gemm.cuh"
 #include "pipeline.cuh"
+#include "workspace.cuh"
 
 // --- packing: [row][p] to [row / PANEL][p][row % PANEL], zero beyond the edges
 
@@ -115,15 +117,12 @@ void launch(const float* A, const float* B, float* C, int m, int n, int k) {
   const Problem p = {m, n, padded / S::BK, ceil_div(m, BM), ceil_div(n, S::BN)};
   const size_t a_floats = size_t(p.tiles_m) * BM * padded;
   const size_t b_floats = size_t(p.tiles_n) * S::BN * padded;
-  float* packed_a = nullptr;
-  cudaMalloc(&packed_a, (a_floats + b_floats) * sizeof(float));
-  float* packed_b = packed_a + a_floats;
+  float *packed_a = workspace(a_floats + b_floats), *packed_b = packed_a + a_floats;
 
   const dim3 panels(padded / PACK_K, p.tiles_m + p.tiles_n);
   pack<<<panels, PACK_THREADS>>>(A, B, packed_a, packed_b, p.tiles_m, m, n, k, padded);
   cudaFuncSetAttribute(sgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
   sgemm<S><<<p.tiles_m * p.tiles_n, S::THREADS, S::SHARED>>>(packed_a, packed_b, C, p);
-  cudaFree(packed_a);
 }
 
 template <>

@@ -3,7 +3,8 @@
 // Changed:  the order of the 128 FMAs of one value of k: down a column, up the next, so that each
 //           differs from the one before in one factor only; packing swaps the rows of A in pairs.
 //           Another map of the lanes. K blocks of 24, the main loop's body half of one. All this
-//           is in reuse_order.cuh, pack.cuh and the Shape that the host names.
+//           is in reuse_order.cuh, pack.cuh and the Shape that the host names. The workspace is
+//           kept between calls as in rung 22.
 // Why:      registers lie in two banks, even and odd; an FFMA has three sources, and a bank gives
 //           one register per cycle (benchmarks/calibration/register_banks.py). ptxas keeps much of
 //           the source's order and marks the factor that stays with .reuse: it is not read again.
@@ -22,6 +23,7 @@
 #include "pack.cuh"
 #include "pipeline.cuh"
 #include "reuse_order.cuh"
+#include "workspace.cuh"
 
 struct Problem {
   int m, n, k_blocks, tiles_m, tiles_n;
@@ -61,15 +63,12 @@ void launch(const float* A, const float* B, float* C, int m, int n, int k) {
   const Problem p = {m, n, padded / S::BK, ceil_div(m, BM), ceil_div(n, S::BN)};
   const size_t a_floats = size_t(p.tiles_m) * BM * padded;
   const size_t b_floats = size_t(p.tiles_n) * S::BN * padded;
-  float* packed_a = nullptr;
-  cudaMalloc(&packed_a, (a_floats + b_floats) * sizeof(float));
-  float* packed_b = packed_a + a_floats;
+  float *packed_a = workspace(a_floats + b_floats), *packed_b = packed_a + a_floats;
 
   const dim3 panels(ceil_div(padded, PACK_K), p.tiles_m + p.tiles_n);
   pack<BM, S::BN><<<panels, PACK_THREADS>>>(A, B, packed_a, packed_b, p.tiles_m, m, n, k, padded);
   cudaFuncSetAttribute(sgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
   sgemm<S><<<p.tiles_m * p.tiles_n, S::THREADS, S::SHARED>>>(packed_a, packed_b, C, p);
-  cudaFree(packed_a);
 }
 
 template <>

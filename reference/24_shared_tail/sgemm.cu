@@ -3,7 +3,8 @@
 // Changed:  where the number of tiles leaves multiprocessors idle in the last wave, its tiles are
 //           not a block each: their K blocks, in one row, are cut into equal runs, one for each
 //           block that the device holds at a time. A run may end within a tile; such parts go to
-//           the workspace and a third kernel adds them, always in the same order.
+//           the workspace, which is kept between calls as in rung 22, and a third kernel adds them,
+//           always in the same order.
 // Why:      8192 x 8192 is 4096 tiles, 15.5 waves of 264: half of the device waits in the last.
 //           Rung 21 splits every tile and pays for all of them; here only one wave does.
 // Tile:     BM = BN = 128, BK = 24, TM = 16, TN = 8, 4 stages, 96 KiB, 128 threads; before sm_90
@@ -14,6 +15,7 @@
 #include "pack.cuh"
 #include "pipeline.cuh"
 #include "reuse_order.cuh"
+#include "workspace.cuh"
 
 struct Work {
   int m, n, k_blocks, tiles_m, tiles_n;
@@ -117,16 +119,14 @@ void launch(const float* A, const float* B, float* C, int m, int n, int k) {
   const size_t a_floats = size_t(w.tiles_m) * BM * padded;
   const size_t b_floats = size_t(w.tiles_n) * S::BN * padded;
   const size_t part_floats = size_t(2 * w.sharers) * BM * S::BN;
-  float* workspace = nullptr;
-  cudaMalloc(&workspace, (a_floats + b_floats + part_floats) * sizeof(float));
-  float *packed_a = workspace, *packed_b = packed_a + a_floats, *partial = packed_b + b_floats;
+  float* packed_a = workspace(a_floats + b_floats + part_floats);
+  float *packed_b = packed_a + a_floats, *partial = packed_b + b_floats;
 
   const dim3 panels(ceil_div(padded, PACK_K), w.tiles_m + w.tiles_n);
   pack<BM, S::BN><<<panels, PACK_THREADS>>>(A, B, packed_a, packed_b, w.tiles_m, m, n, k, padded);
   cudaFuncSetAttribute(sgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
   sgemm<S><<<w.whole + w.sharers, S::THREADS, S::SHARED>>>(packed_a, packed_b, C, partial, w);
   if (share) add_parts<S><<<dim3(left, TN), S::THREADS>>>(partial, C, w);
-  cudaFree(workspace);
 }
 
 template <>

@@ -4,7 +4,8 @@
 //           as they lie, 16 bytes at a time by cp.async, both read along K with LDS.128 (rows lie 4
 //           banks apart), and four groups of warps that each take a quarter of every K block. As
 //           long as 128 x 64 tiles find a multiprocessor each: rung 24's kernel with four such
-//           groups, which add their sums through shared memory. Else rung 24 as it is.
+//           groups, which add their sums through shared memory. Else rung 24 as it is. The
+//           workspace is kept between calls as in rung 22.
 // Why:      512 x 512 is too little to pay for packing; 1024 x 1024 is 128 tiles of 128 x 64, for
 //           132 multiprocessors. Each must live on one tile, so its warps share K, not C.
 // Tile:     BM = 64, BN = 32, BK = 64, 8 x 4 per thread, 4 groups, 4 stages, 102 KiB; BM = 128,
@@ -16,6 +17,7 @@
 #include "pipeline.cuh"
 #include "reuse_order.cuh"
 #include "small.cuh"
+#include "workspace.cuh"
 
 struct Work {
   int m, n, k_blocks, tiles_m, tiles_n;
@@ -158,16 +160,14 @@ void launch_large(const float* A, const float* B, float* C, int m, int n, int k,
   const size_t a_floats = size_t(w.tiles_m) * BM * padded;
   const size_t b_floats = size_t(w.tiles_n) * S::BN * padded;
   const size_t part_floats = size_t(2 * w.sharers) * BM * S::BN;
-  float* workspace = nullptr;
-  cudaMalloc(&workspace, (a_floats + b_floats + part_floats) * sizeof(float));
-  float *packed_a = workspace, *packed_b = packed_a + a_floats, *partial = packed_b + b_floats;
+  float* packed_a = workspace(a_floats + b_floats + part_floats);
+  float *packed_b = packed_a + a_floats, *partial = packed_b + b_floats;
 
   const dim3 panels(ceil_div(padded, PACK_K), w.tiles_m + w.tiles_n);
   pack<BM, S::BN><<<panels, PACK_THREADS>>>(A, B, packed_a, packed_b, w.tiles_m, m, n, k, padded);
   cudaFuncSetAttribute(large<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
   large<S><<<w.whole + w.sharers, S::THREADS, S::SHARED>>>(packed_a, packed_b, C, partial, w);
   if (share) add_parts<S><<<dim3(left, TN), S::THREADS>>>(partial, C, w);
-  cudaFree(workspace);
 }
 
 template <>
