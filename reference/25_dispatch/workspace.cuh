@@ -1,5 +1,5 @@
 // A workspace that lives on from one call to the next.
-// The same file lies beside rung 11 and rungs 21 to 25.
+// The same file lies beside rungs 11 and 21 to 25.
 #pragma once
 
 // At least `floats` floats, with whatever the last call left there. cudaMalloc and cudaFree wait for
