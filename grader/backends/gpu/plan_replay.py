@@ -42,7 +42,11 @@ class Replay:
             for allocation, buffer in zip(plan.allocations, memory.buffers, strict=True)
         ]
         self._allow_shared(plan)
-        self._nodes = [self._node(operation) for operation in plan.operations]
+        self._nodes = [
+            self._node(operation)
+            for operation in (*plan.setup, *plan.operations)
+            if isinstance(operation, Launch | Memset | Copy | SymbolWrite)
+        ]
         for buffer in self._buffers:
             if buffer is not None:
                 kernels.poison(buffer.before, _CANARY)
