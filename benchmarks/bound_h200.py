@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from grader.hardware import gpus
 from grader.labs.lab import Limits
 from grader.model import Bound, Mnk, Plan, Record
 from grader.performance.explanation import explain_speed
+from grader.performance.sass import disassemble
 from grader.problems.inputs import fresh_key
 from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
@@ -108,8 +110,9 @@ def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu) -> Ready | None:
     )
     if not isinstance(plan, Plan):
         return None
+    code = partial(disassemble, built.cubin, toolchain, sandbox)
     with CpuDevice(sandbox, Limits(memory_mb=16384)) as simulator:
-        why = explain_speed(built, str(folder), plan, toolchain, sandbox, simulator, gpu=card)
+        why = explain_speed(built, str(folder), plan, code, simulator, gpu=card)
     if why is None or not why.bounds:
         return None
     return Ready(name=folder.name, cubin=str(built.cubin), plan=plan, bound=why.bounds[0])

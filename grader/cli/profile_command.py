@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 
 from rich import box
 from rich.console import Console
@@ -22,6 +23,7 @@ from grader.model import Explanation, KernelCounts, Mnk, Plan
 from grader.performance.compare import compare, total
 from grader.performance.explanation import explain_speed
 from grader.performance.profiler import Profile, find_ncu, profile
+from grader.performance.sass import disassemble
 from grader.record.recording import record_plans
 from grader.report.text import clean, kernel_name
 from grader.sandbox.running import Sandbox
@@ -82,8 +84,9 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if not isinstance(plan, Plan):
         raise plan
     card = gpus.find(gpu_names()[0])
+    code = partial(disassemble, built.cubin, toolchain, sandbox)
     with CpuDevice(sandbox, lab.limits) as simulator:
-        why = explain_speed(built, folder, plan, toolchain, sandbox, simulator, gpu=card)
+        why = explain_speed(built, folder, plan, code, simulator, gpu=card)
     if why is None or why.missing:
         missing = why.missing if why else "no nvdisasm; grade doctor says how to get it"
         raise MachineError(f"nothing to compare with: {missing}")

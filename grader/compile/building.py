@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -104,11 +105,13 @@ def _made(submission: Submission, shop: Workshop) -> tuple[_Card, Mapping[str, b
         card = _after(card, translated.output, translated.seconds)
         if _lacks_interface(translated.host_object):
             raise Rejected(Verdict.FE, INTERFACE, build=_info(card, ok=True))
-        cubin = assemble(shop, translated.ptx)
-        card = _after(card, cubin.output, cubin.seconds)
-        card = msgspec.structs.replace(card, kernels=_kernels(cubin.result, card))
-        _refuse_the_drivers_library(cubin.result, card)
-        library = link(shop, translated.host_object)
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            linked = pool.submit(link, shop, translated.host_object)
+            cubin = assemble(shop, translated.ptx)
+            card = _after(card, cubin.output, cubin.seconds)
+            card = msgspec.structs.replace(card, kernels=_kernels(cubin.result, card))
+            _refuse_the_drivers_library(cubin.result, card)
+            library = linked.result()
     except Failed as failure:
         card = _after(card, failure.output, failure.done.seconds)
         raise refusal(failure, shop, submission, _info(card, ok=False)) from None

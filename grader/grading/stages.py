@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -13,8 +12,9 @@ from grader.backends.gpu.device import GpuDevice
 from grader.backends.protocol import CaseOutcome, PlannedCase, Progress, refused
 from grader.backends.simulator.device import CpuDevice
 from grader.compile.building import compile_submission
-from grader.errors import GraderError, MachineError, OutOfTime, Rejected
+from grader.errors import MachineError, Rejected
 from grader.grading.document import build_info, launches_of
+from grader.grading.explaining import Explaining
 from grader.hardware import gpus
 from grader.judging import scoring
 from grader.judging import verdicts as judge
@@ -38,7 +38,6 @@ from grader.model import (
     Verdict,
 )
 from grader.performance import sass
-from grader.performance.explanation import explain_speed
 from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import Toolchain
@@ -92,12 +91,14 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
         built, declared, submission, [*sizes, largest] if bench.explain else sizes, bench
     )
     outcomes, planned = _told_apart(cases, plans)
-    if planned:
-        outcomes += device.run(built, str(submission.folder), planned, lab, progress)
-    results = judge.judge_cases(cases, outcomes, lab.rules)
-    findings = judge.merge_findings(outcomes)
-    verdict = judge.overall(results)
-    worth = verdict is Verdict.AC or judge.only_slow(results, findings)
+    with _explaining(built, plans, submission, bench) as explaining:
+        if planned:
+            outcomes += device.run(built, str(submission.folder), planned, lab, progress)
+        results = judge.judge_cases(cases, outcomes, lab.rules)
+        findings = judge.merge_findings(outcomes)
+        verdict = judge.overall(results)
+        worth = verdict is Verdict.AC or judge.only_slow(results, findings)
+        explanation = explaining.result(device, progress) if worth else None
     return Ran(
         verdict=verdict,
         build=build_info(built),
@@ -106,9 +107,7 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
         lines=judge.line_counts(outcomes),
         printed=next((outcome.printed for outcome in outcomes if outcome.printed), ""),
         launches=launches_of(planned),
-        explanation=_explained(built, _plan_of(largest, plans), submission, bench, device, progress)
-        if worth
-        else None,
+        explanation=explanation,
     )
 
 
@@ -165,6 +164,10 @@ def _run_on_gpu(
     findings = (*judge.merge_findings(outcomes), *notes, *seen.findings)
     slow = judge.only_slow(results, findings) and seen.verdict in (Verdict.AC, Verdict.IE)
     card = gpus.of(gpu.gpu) if gpu.gpu and (verdict is Verdict.AC or slow) else None
+    explanation = None
+    if card:
+        with _explaining(built, plans, submission, bench, card) as explaining:
+            explanation = explaining.result(reader, progress)
     return Ran(
         verdict=verdict,
         build=build_info(built),
@@ -175,11 +178,7 @@ def _run_on_gpu(
         gpu=gpu.gpu,
         launches=launches_of(planned),
         score=score,
-        explanation=_explained(
-            built, _plan_of(_largest(lab).size, plans), submission, bench, reader, progress, card
-        )
-        if card
-        else None,
+        explanation=explanation,
     )
 
 
@@ -196,33 +195,17 @@ def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
         return Ran(verdict=Verdict.IE, error=str(MachineError.of(failure)))
 
 
-def _explained(
+def _explaining(
     built: Build,
-    plan: Plan | None,
+    plans: Iterable[Plan | Rejected],
     submission: Submission,
     bench: Bench,
-    simulator: CpuDevice,
-    progress: Progress,
     card: gpus.Gpu | None = None,
-) -> Explanation | None:
-    """Why it is as fast as it is, at the size of ``plan``. card: graded on."""
-    if not bench.explain or plan is None:
-        return None
-    progress("explaining", "")
+) -> Explaining:
+    """At the largest of the timed sizes. card: graded on."""
+    plan = _plan_of(_largest(bench.lab).size, plans) if bench.explain else None
     folder = str(submission.folder)
-    try:
-        return explain_speed(
-            built, folder, plan, bench.toolchain, bench.sandbox, simulator, gpu=card
-        )
-    except OutOfTime:
-        raise
-    except GraderError as failure:  # the verdict stands, whatever cannot be explained
-        progress("not explained:", str(failure))
-    except OSError as failure:
-        progress("not explained:", str(MachineError.of(failure)))
-    except Exception:  # a fault of ours
-        traceback.print_exc()
-    return None
+    return Explaining(built, folder, plan, bench.toolchain, bench.sandbox, card=card)
 
 
 def _largest(lab: Lab) -> Case:

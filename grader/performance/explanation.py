@@ -1,14 +1,15 @@
 """Why a kernel is as fast as it is: counts, bounds, advice. Needs no GPU.
 
-``explain_speed`` disassembles the build, has the simulator count a few blocks of the largest timed
-size (ptxsim/sampling.py) and joins the two (join.py). It bounds the speed on a GPU (bound.py), for
-which an issue model runs the main loop (waiting.py), and looks for the next idea (advice.py).
+``explain_speed`` has the simulator count a few blocks of the largest timed size
+(ptxsim/sampling.py) and joins the counts with the machine code (join.py). It bounds the speed on a
+GPU (bound.py), for which an issue model runs the main loop (waiting.py), and looks for the next
+idea (advice.py).
 docs/explain.md says what is modelled and what is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from grader.backends.simulator.device import CpuDevice
@@ -30,9 +31,7 @@ from grader.performance.bound import bound
 from grader.performance.facts import Facts
 from grader.performance.join import count
 from grader.performance.loop_steps import MainLoop, main_loop_steps
-from grader.performance.sass import Function, disassemble, main_loop_code, summarise
-from grader.sandbox.running import Sandbox
-from grader.toolchain.discovery import Toolchain
+from grader.performance.sass import Function, main_loop_code, summarise
 
 __all__ = ["explain_speed"]
 
@@ -41,13 +40,13 @@ def explain_speed(
     build: Build,
     source_root: str,
     plan: Plan,
-    toolchain: Toolchain,
-    sandbox: Sandbox,
+    code: Callable[[], tuple[Function, ...]],
     simulator: CpuDevice,
     *,
     gpu: Gpu | None = None,
 ) -> Explanation | None:
-    """plan: of the size to explain. gpu: graded on; None for a few known ones.
+    """plan: of the size to explain. code: disassembles the build. gpu: graded on; None for a few
+    known ones.
 
     What cannot be found out is said in ``missing``; None where there is no disassembler.
     """
@@ -59,7 +58,7 @@ def explain_speed(
             simulator.sample, build, source_root, plan, lambda _stage, _detail: None
         )
         try:
-            functions = disassemble(build.cubin, toolchain, sandbox)
+            functions = code()
         except GraderError:
             return None
         try:

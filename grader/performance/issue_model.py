@@ -22,7 +22,7 @@ import ctypes
 from collections.abc import Sequence
 from ctypes import POINTER, c_double, c_int, c_int32, c_int64
 from enum import IntEnum
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from grader.errors import MachineError
@@ -109,8 +109,9 @@ def _library() -> ctypes.CDLL:
     return library
 
 
+@lru_cache(maxsize=64)  # bounds and advice ask for the same
 def replay(
-    steps: Sequence[Step], warps: int, blocks: int, sm: Multiprocessor, *, latency: int
+    steps: tuple[Step, ...], warps: int, blocks: int, sm: Multiprocessor, *, latency: int
 ) -> Replayed | None:
     """``blocks`` of ``warps`` each, resident at a time. ``latency``: cycles until the first sector
     from beyond the L1 arrives. None when an iteration is too long for the model."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import pytest
 from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
 from grader.backends.simulator.device import CpuDevice, read_declarations
 from grader.errors import MachineError
+from grader.grading import explaining as work
 from grader.grading import pipeline as grading
-from grader.grading import stages
 from grader.grading.pipeline import grade
 from grader.hardware import gpus
 from grader.labs.lab import Lab
@@ -117,9 +118,9 @@ def test_what_needs_ampere_is_not_advised_for_turing() -> None:
     )
     assert isinstance(plan, Plan)
     with CpuDevice(shared.sandbox, LIMITS) as simulator:
-        found = explain_speed(
-            made, str(folder), plan, *tools, simulator, gpu=gpus.find("RTX 2080 Ti")
-        )
+        code = partial(functions, folder, "sm_75")
+        card = gpus.find("RTX 2080 Ti")
+        found = explain_speed(made, str(folder), plan, code, simulator, gpu=card)
 
     assert found is not None
     assert "multistage" not in [each.idea for each in found.advice]
@@ -179,7 +180,8 @@ def test_what_cannot_be_explained_costs_a_line_and_no_verdict(
         raise MachineError("the issue model does not run to its end: status None")
 
     explaining = msgspec.structs.replace(bench(), explain=True)
-    monkeypatch.setattr(stages, "explain_speed", dies)
+    monkeypatch.setattr(work, "recall", lambda _key: None)
+    monkeypatch.setattr(work, "explain_speed", dies)
     said: list[str] = []
     result = grade(ALICE, explaining, lambda stage, detail: said.append(f"{stage} {detail}")).result
 
@@ -188,18 +190,24 @@ def test_what_cannot_be_explained_costs_a_line_and_no_verdict(
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_a_grade_holds_the_explanation_of_a_right_kernel_only(tmp_path: Path) -> None:
+def test_a_grade_holds_the_explanation_of_a_right_kernel_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     explaining = msgspec.structs.replace(bench(), explain=True)
-    grade(ALICE, explaining, lambda _stage, _detail: None)  # compiles what is compiled once
-    started = time.monotonic()
-    good = grade(ALICE, explaining, lambda _stage, _detail: None).result
-    took = time.monotonic() - started
     plain = time.monotonic()
-    grade(ALICE, bench(), lambda _stage, _detail: None)
-    took -= time.monotonic() - plain
+    grade(ALICE, bench(), lambda _stage, _detail: None)  # compiles what is compiled once
+    plain = time.monotonic() - plain
+    started = time.monotonic()
+    with monkeypatch.context() as forgetting:
+        forgetting.setattr(work, "recall", lambda _key: None)
+        good = grade(ALICE, explaining, lambda _stage, _detail: None).result
+    took = time.monotonic() - started - plain
+    stages: list[str] = []
+    again = grade(ALICE, explaining, lambda stage, _detail: stages.append(stage)).result
     bad = grade(FIXTURES / "broken" / "missing_second_sync", explaining, lambda _s, _d: None).result
 
     assert good.verdict is Verdict.AC and good.explanation is not None
     assert good.explanation.size == LARGE and len(good.explanation.bounds) == 3
+    assert again.explanation == good.explanation and "explaining" not in stages
     assert bad.verdict is not Verdict.AC and bad.explanation is None
     assert took < 10, f"the analysis took {took:.1f} s; 3 are meant, on an idle machine"

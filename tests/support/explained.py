@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from grader.backends.simulator.device import CpuDevice, read_declarations
@@ -103,6 +103,7 @@ def explained(folder: Path, arch: str = "sm_90") -> Explanation:
     assert isinstance(plan, Plan)
     card = gpus.find("H200" if arch == "sm_90" else "A100")
     with CpuDevice(shared.sandbox, LIMITS) as simulator:
-        found = explain_speed(made, str(folder), plan, *tools, simulator, gpu=card)
+        code = partial(functions, folder, arch)
+        found = explain_speed(made, str(folder), plan, code, simulator, gpu=card)
     assert found is not None and found.missing is None
     return found
