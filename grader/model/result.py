@@ -9,7 +9,7 @@ from grader.model.work import KernelInfo, SourceFile
 from ptxsim.records import Dim3, LineCount, Record
 
 SCHEMA = "sgemm-grader/result"
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 class Mismatch(Record):
@@ -91,6 +91,7 @@ class CaseResult(Record):
     seconds: float | None
     error: ErrorStats | None
     timing: Timing | None
+    kernels: int | None = None  # launches of one call; null: not recorded, or in older documents
 
 
 class KernelLaunch(Record):

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from grader.errors import one_line
 from grader.model import Advice, CaseResult, Finding, LineCount, Record, Result, Severity, Verdict
+from grader.model.names import kernel_name
 from grader.report import charts, text
 from grader.report.groups import neighbours
 from grader.report.kernels import KernelRow, kernel_rows
@@ -229,7 +230,7 @@ def _traffic(lines: Sequence[LineCount]) -> tuple[tuple[str, str, str], ...]:
 
 def _kernels(result: Result, room: _Room) -> list[tuple[str, KernelRow]]:
     return [
-        (_cut(text.kernel_name(row.kernel.name), _NAME), row)
+        (_cut(kernel_name(row.kernel.name), _NAME), row)
         for row in kernel_rows(result)[: room.kernels]
     ]
 
