@@ -38,8 +38,9 @@ class Run(Record):
 class Watched(Record):
     """NVML's readings between the repetitions of one case."""
 
-    sm_clock_mhz: tuple[int, int]  # lowest and highest
+    sm_clock_mhz: tuple[int, int] | None  # lowest and highest; null: NVML did not tell
     slowed: tuple[str, ...]  # reasons the GPU gave for a lower clock, such as "power cap"
+    unseen: tuple[str, ...] = ()  # what NVML did not tell, in words; () in older documents
 
 
 class Mode(Record):
