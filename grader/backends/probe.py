@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import ctypes
 
+from grader.model import Record
+
 _NAME_BYTES = 256
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
+
+
+class VisibleGpu(Record):
+    """A GPU that CUDA shows this process; CUDA_VISIBLE_DEVICES has its say in it."""
+
+    name: str
+    uuid: str  # what NVML, nvidia-smi and CUDA_VISIBLE_DEVICES call it
+    arch: str  # "sm_90"
 
 
 def gpu_names() -> tuple[str, ...]:
@@ -27,28 +37,39 @@ def gpu_names() -> tuple[str, ...]:
 
 def first_gpu_uuid() -> str | None:
     """What NVML and nvidia-smi call the GPU that would be used; asked without making a context."""
-    if not gpu_names():
-        return None
-    raw = (ctypes.c_ubyte * 16)()
-    if ctypes.CDLL("libcuda.so.1").cuDeviceGetUuid_v2(raw, 0) != 0:
-        return None
-    return gpu_uuid(bytes(raw))
+    cards = visible_gpus()
+    return cards[0].uuid if cards else None
 
 
-def gpu_uuid(raw: bytes) -> str:
-    """``GPU-8088e34f-2c18-…`` from the sixteen bytes that CUDA gives."""
+def gpu_uuid(raw: bytes, name: str) -> str:
+    """``GPU-8088e34f-2c18-…`` from the sixteen bytes that CUDA gives; ``MIG-…`` for a slice."""
     text = raw[:16].hex()
-    return "GPU-" + "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+    kind = "MIG" if "MIG" in name.split() else "GPU"
+    return "-".join((kind, text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def first_gpu_arch() -> str | None:
     """The architecture of the GPU that would be used, such as "sm_90"; None without one."""
-    if not gpu_names():
-        return None
+    cards = visible_gpus()
+    return cards[0].arch if cards else None
+
+
+def visible_gpus() -> tuple[VisibleGpu, ...]:
+    """The same GPUs as ``gpu_names``; those without a UUID are left out."""
+    names = gpu_names()
+    if not names:
+        return ()
     driver = ctypes.CDLL("libcuda.so.1")
-    digits = []
-    for attribute in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR):
-        value = ctypes.c_int(0)
-        driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, 0)
-        digits.append(str(value.value))
-    return f"sm_{''.join(digits)}"
+    found = []
+    for index, name in enumerate(names):
+        raw = (ctypes.c_ubyte * 16)()
+        digits = []
+        for attribute in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR):
+            value = ctypes.c_int(0)
+            driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, index)
+            digits.append(str(value.value))
+        if driver.cuDeviceGetUuid_v2(raw, index) == 0:
+            found.append(
+                VisibleGpu(name=name, uuid=gpu_uuid(bytes(raw), name), arch=f"sm_{''.join(digits)}")
+            )
+    return tuple(found)

@@ -20,12 +20,13 @@ from grader.errors import MachineError, UsageError
 from grader.hardware import gpus
 from grader.labs.lab import load_lab
 from grader.model import Explanation, KernelCounts, Mnk, Plan
+from grader.model.names import kernel_name
 from grader.performance.compare import compare, total
 from grader.performance.explanation import explain_speed
 from grader.performance.profiler import Profile, find_ncu, profile
 from grader.performance.sass import disassemble
 from grader.record.recording import record_plans
-from grader.report.text import clean, kernel_name
+from grader.report.text import clean
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain

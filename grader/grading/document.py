@@ -7,13 +7,18 @@ import platform
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
+
 from grader.backends.protocol import PlannedCase
-from grader.errors import MachineError, one_line
+from grader.errors import MachineError, Rejected, one_line
+from grader.judging.launches import kernels_launched
 from grader.model import (
     Build,
     BuildInfo,
+    CaseResult,
     KernelLaunch,
     Launch,
+    Plan,
     SlurmInfo,
 )
 
@@ -42,6 +47,21 @@ def launches_of(planned: Sequence[PlannedCase]) -> tuple[KernelLaunch, ...]:
     return tuple(
         KernelLaunch(kernel=kernel, grid=grid, block=block, shared_bytes=shared, times=times)
         for (kernel, grid, block, shared), times in shapes.items()
+    )
+
+
+def with_kernels(
+    results: Sequence[CaseResult], plans: Sequence[Plan | Rejected]
+) -> tuple[CaseResult, ...]:
+    """The results with the number of kernels that one call launches at their size."""
+    counts = {
+        (plan.size.m, plan.size.n, plan.size.k): kernels_launched(plan)
+        for plan in plans
+        if isinstance(plan, Plan)
+    }
+    return tuple(
+        msgspec.structs.replace(case, kernels=counts.get((case.m, case.n, case.k)))
+        for case in results
     )
 
 

@@ -13,12 +13,13 @@ from grader.backends.protocol import CaseOutcome, PlannedCase, Progress, refused
 from grader.backends.simulator.device import CpuDevice
 from grader.compile.building import compile_submission
 from grader.errors import MachineError, Rejected
-from grader.grading.document import build_info, launches_of
+from grader.grading.document import build_info, launches_of, with_kernels
 from grader.grading.explaining import Explaining
 from grader.hardware import gpus
 from grader.judging import scoring
 from grader.judging import verdicts as judge
-from grader.labs.lab import Case, Lab
+from grader.judging.launches import too_many_kernels
+from grader.labs.lab import Case, Lab, Rules
 from grader.ladder.document import Ladder
 from grader.model import (
     Build,
@@ -90,11 +91,11 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
     plans = _recorded(
         built, declared, submission, [*sizes, largest] if bench.explain else sizes, bench
     )
-    outcomes, planned = _told_apart(cases, plans)
+    outcomes, planned = _told_apart(cases, plans, lab.rules)
     with _explaining(built, plans, submission, bench) as explaining:
         if planned:
             outcomes += device.run(built, str(submission.folder), planned, lab, progress)
-        results = judge.judge_cases(cases, outcomes, lab.rules)
+        results = with_kernels(judge.judge_cases(cases, outcomes, lab.rules), plans)
         findings = judge.merge_findings(outcomes)
         verdict = judge.overall(results)
         worth = verdict is Verdict.AC or judge.only_slow(results, findings)
@@ -141,7 +142,7 @@ def _run_on_gpu(
         cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
         progress("recording the launches", f"for {len(cases)} sizes")
         recorded = _recorded(built, declared, submission, [case.size for case in cases], bench)
-        outcomes, planned = _told_apart(cases, recorded)
+        outcomes, planned = _told_apart(cases, recorded, lab.rules)
         plans = [case.plan for case in planned]
         notes = reader.tensor_cores(plans)
         notes = notes or sass.find_tensor_cores(_launched(_machine_code(built, bench), plans))
@@ -153,7 +154,7 @@ def _run_on_gpu(
             outcomes += gpu.run(built, str(submission.folder), planned, lab, progress)
         progress("simulating", "beside the GPU")
         seen = simulated.result()
-    results = judge.judge_cases(cases, outcomes, lab.rules)
+    results = with_kernels(judge.judge_cases(cases, outcomes, lab.rules), recorded)
     verdict = judge.overall(results)
     fails = lab.rules.findings == "fail" and verdict is Verdict.AC
     if fails and seen.verdict not in (Verdict.AC, Verdict.IE):
@@ -238,17 +239,18 @@ def _recorded(
 
 
 def _told_apart(
-    cases: Sequence[Case], plans: Sequence[Plan | Rejected]
+    cases: Sequence[Case], plans: Sequence[Plan | Rejected], rules: Rules
 ) -> tuple[list[CaseOutcome], list[PlannedCase]]:
-    """The cases that recording refused, and the others with their plans."""
+    """The cases that recording or the lab's rules refused, and the others with their plans."""
     outcomes: list[CaseOutcome] = []
     planned: list[PlannedCase] = []
     # Fewer plans after an endless host loop; one more where a larger size is explained.
     for case, plan in zip(cases, plans, strict=False):
-        if isinstance(plan, Plan):
+        refusal = too_many_kernels(plan, rules) if isinstance(plan, Plan) else plan
+        if isinstance(plan, Plan) and refusal is None:
             planned.append(PlannedCase(id=case.id, plan=plan))
-        else:
-            outcomes.append(refused(case.id, case.size, plan))
+        elif refusal is not None:
+            outcomes.append(refused(case.id, case.size, refusal))
     return outcomes, planned
 
 

@@ -56,6 +56,7 @@ class Scoring(Record):
 class Rules(Record):
     tensor_cores: Literal["forbid", "allow"] = "forbid"
     findings: Literal["warn", "fail"] = "warn"  # what simulator errors do to a GPU grade
+    kernels: Literal["any", "one"] = "any"  # how many one call may launch
 
 
 class Limits(Record):

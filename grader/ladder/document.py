@@ -15,7 +15,7 @@ from grader.model import CaseResult, GpuInfo, LabRef, Record, Result, Verdict
 from grader.results import store
 
 SCHEMA = "sgemm-grader/ladder"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FOLDER = "ladder"  # below the results
 
 
@@ -43,6 +43,12 @@ class Step(Record):
     verdict: Verdict | None  # null: not graded
     message: str  # why it is not AC; "" when it is
     speeds: tuple[Speed, ...]  # by growing size; () in the simulator
+    kernels: int | None = None  # most that one call launches, of all sizes; null: not known
+
+    @property
+    def one_kernel(self) -> bool:
+        """Whether a lab with ``rules.kernels: one`` accepts it."""
+        return self.kernels == 1
 
     def at(self, size: tuple[int, int, int]) -> Speed | None:
         return next((speed for speed in self.speeds if speed.size == size), None)
@@ -127,7 +133,14 @@ def _step(rung: Rung, result: Result | None) -> Step:
         verdict=result.verdict,
         message=_why(result),
         speeds=tuple(sorted(speeds, key=lambda speed: (speed.m * speed.n * speed.k, speed.size))),
+        kernels=_kernels(result),
     )
+
+
+def _kernels(result: Result) -> int | None:
+    """The most that one call launched at any size; None unless every size was recorded."""
+    counts = [case.kernels for case in result.cases]
+    return None if None in counts else max((count or 0 for count in counts), default=None)
 
 
 def _speed(case: CaseResult) -> Speed | None:

@@ -13,6 +13,7 @@ from grader.model import Verdict
 from grader.report.page import page
 from grader.report.text import clean
 
+ONE_KERNEL = "● one kernel per call at every size that was graded, as rules.kernels: one asks"
 UNTIMED = "Only a GPU can be timed: the simulator says which rungs are right."
 
 
@@ -33,6 +34,8 @@ def terminal(ladder: Ladder) -> RenderableType:
         parts.append(Text("TFLOPS of the best run; median ratio to cuBLAS", style="dim"))
     else:
         parts.append(Text(UNTIMED, style="dim"))
+    if any(step.one_kernel for step in ladder.steps):
+        parts.append(Text(ONE_KERNEL, style="dim"))
     for step in ladder.steps:
         if step.message:
             why = ", a trap" if step.rung.trap else ""
@@ -44,18 +47,20 @@ def _table(ladder: Ladder) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("rung", no_wrap=True)
     table.add_column("", no_wrap=True)
+    table.add_column("", no_wrap=True)
     for size in ladder.sizes:
         table.add_column(size_name(size), justify="right")
     for step in ladder.steps:
         style = "green" if step.verdict is Verdict.AC else "bold red"
         table.add_row(
             Text(clean(step.rung.name)),
+            "●" if step.one_kernel else "",
             Text(step.verdict.value, style=style) if step.verdict else "–",
             *(_cell(step.at(size)) for size in ladder.sizes),
         )
     if ladder.sizes:
         rates = [f"{ladder.cublas(size) or 0:.3g} 100.0%" for size in ladder.sizes]
-        table.add_row("cuBLAS", "", *rates, style="dim")
+        table.add_row("cuBLAS", "", "", *rates, style="dim")
     return table
 
 
@@ -81,6 +86,7 @@ def html(ladder: Ladder) -> str:
         device=device_name(ladder),
         created=ladder.created[:16].replace("T", " ") + " UTC" if ladder.created else "",
         untimed=UNTIMED,
+        one_kernel=ONE_KERNEL,
         size_name=size_name,
         summary=_summary(ladder),
         climb=climb(ladder) if largest else None,

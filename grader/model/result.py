@@ -9,7 +9,7 @@ from grader.model.work import KernelInfo, SourceFile
 from ptxsim.records import Dim3, LineCount, Record
 
 SCHEMA = "sgemm-grader/result"
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 class Mismatch(Record):
@@ -38,8 +38,9 @@ class Run(Record):
 class Watched(Record):
     """NVML's readings between the repetitions of one case."""
 
-    sm_clock_mhz: tuple[int, int]  # lowest and highest
+    sm_clock_mhz: tuple[int, int] | None  # lowest and highest; null: NVML did not tell
     slowed: tuple[str, ...]  # reasons the GPU gave for a lower clock, such as "power cap"
+    unseen: tuple[str, ...] = ()  # what NVML did not tell, in words; () in older documents
 
 
 class Mode(Record):
@@ -91,6 +92,7 @@ class CaseResult(Record):
     seconds: float | None
     error: ErrorStats | None
     timing: Timing | None
+    kernels: int | None = None  # launches of one call; null: not recorded, or in older documents
 
 
 class KernelLaunch(Record):

@@ -67,13 +67,12 @@ def intensity(lines: Sequence[LineCount]) -> float | None:
     return done / moved if moved and done else None
 
 
-def roofline(flops_per_byte: float, gpu: str | None, tflops: float | None) -> Markup:
+def roofline(flops_per_byte: float, own: gpus.Gpu | None, tflops: float | None) -> Markup:
     """Ceilings over arithmetic intensity, both logarithmic, with the kernel marked.
 
-    gpu: the device that ran the kernel; if it is known, only its ceiling is drawn.
+    own: the device that ran the kernel; if it is known, only its ceiling is drawn.
     tflops: the speed measured there, None in the simulator.
     """
-    own = gpus.find(gpu) if gpu else None
     ceilings = [own] if own else [each for each in gpus.known() if each.name in gpus.SHOWN]
     left, right, top, bottom = 60.0, WIDTH - 20.0, 14.0, 226.0
     x_low, x_high = -5.0, 9.0  # log2 of FLOP per byte

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from grader.errors import one_line
+from grader.hardware import gpus
 from grader.model import Advice, CaseResult, Finding, LineCount, Record, Result, Severity, Verdict
+from grader.model.names import kernel_name
 from grader.report import charts, text
 from grader.report.groups import neighbours
 from grader.report.kernels import KernelRow, kernel_rows
@@ -82,7 +84,7 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:
         ladder=charts.neighbours(result.standing) if result.standing else None,
         throughput=charts.throughput(result.cases),
         timed=measurements(result),
-        roofline=charts.roofline(intensity, gpu.name if gpu else None, _best(result.cases))
+        roofline=charts.roofline(intensity, gpus.of(gpu) if gpu else None, _best(result.cases))
         if intensity
         else None,
         traffic=_traffic(result.lines) if intensity else (),
@@ -229,7 +231,7 @@ def _traffic(lines: Sequence[LineCount]) -> tuple[tuple[str, str, str], ...]:
 
 def _kernels(result: Result, room: _Room) -> list[tuple[str, KernelRow]]:
     return [
-        (_cut(text.kernel_name(row.kernel.name), _NAME), row)
+        (_cut(kernel_name(row.kernel.name), _NAME), row)
         for row in kernel_rows(result)[: room.kernels]
     ]
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.model import KernelSass, SassLoop
+from grader.model.names import kernel_name
 from grader.performance.sass import Function, main_loop_code
 from grader.report import text
 from grader.report.loop import loop_sentence
@@ -40,7 +41,7 @@ def render(
 
 def _kernel(kernel: KernelSass, sources: Mapping[str, str]) -> Iterator[RenderableType]:
     yield Text.assemble(
-        (text.clean(text.kernel_name(kernel.name)), "bold"),
+        (text.clean(kernel_name(kernel.name)), "bold"),
         (f"  {kernel.arch}, {kernel.instructions} instructions", "dim"),
     )
     for warning in _warnings(kernel):

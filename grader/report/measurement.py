@@ -64,8 +64,13 @@ def _notes(timing: Timing, gpu: GpuInfo | None) -> list[str]:
         if gpu is not None:
             notes.append("clocks and other processes were not watched: NVML is missing")
         return notes
-    low, high = timing.watched.sm_clock_mhz
-    clocks = f"{low} MHz" if low == high else f"{low} to {high} MHz"
     slowed = ", ".join(timing.watched.slowed)
-    notes.append(f"SM clock {clocks}" + (f", held down by: {slowed}" if slowed else ""))
+    if timing.watched.sm_clock_mhz is not None:
+        low, high = timing.watched.sm_clock_mhz
+        clocks = f"{low} MHz" if low == high else f"{low} to {high} MHz"
+        notes.append(f"SM clock {clocks}" + (f", held down by: {slowed}" if slowed else ""))
+    elif slowed:
+        notes.append(f"clock held down by: {slowed}")
+    if timing.watched.unseen:
+        notes.append(f"not watched, as NVML does not tell: {', '.join(timing.watched.unseen)}")
     return notes

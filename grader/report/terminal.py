@@ -13,6 +13,7 @@ from rich.text import Text
 from grader.compile.building import coloured
 from grader.errors import one_line
 from grader.model import CaseResult, Finding, Result, Severity, Verdict
+from grader.model.names import kernel_name
 from grader.report import text
 from grader.report.groups import CONTEXT, neighbours
 from grader.report.kernels import KernelRow, kernel_rows
@@ -228,7 +229,7 @@ def _kernels(rows: tuple[KernelRow, ...]) -> Table:
     for row in rows:
         spilled = row.kernel.spill_bytes
         table.add_row(
-            Text(text.clean(text.kernel_name(row.kernel.name))),
+            Text(text.clean(kernel_name(row.kernel.name))),
             row.block,
             str(row.kernel.registers),
             str(row.shared_bytes),

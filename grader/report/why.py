@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from grader.hardware import gpus
 from grader.model import Advice, Bound, Explanation, KernelCounts, Record, Result, Waiting
+from grader.model.names import kernel_name
 from grader.report.loop import loop_sentence
-from grader.report.text import kernel_name
 
 _SECTOR = 32  # bytes
 _PIPE = "the FP32 pipe"

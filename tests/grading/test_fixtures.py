@@ -23,7 +23,7 @@ from grader.results import store
 from grader.submission.folder import load_submission
 from tests.support.bench import bench
 from tests.support.corpus import ExpectedFinding, Fixture, fixtures
-from tests.support.places import ROOT
+from tests.support.places import FIXTURES, ROOT
 
 
 def marked(file: Path, markers: tuple[str, ...]) -> set[int]:
@@ -133,3 +133,28 @@ def test_samples_are_accepted(name: str) -> None:
 
     assert result.verdict is Verdict.AC
     assert [f for f in result.findings if f.severity is not Severity.NOTE] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "words"),
+    [
+        ("split_k_zero_kernel", Verdict.RF, "one call launches 2 kernels (zero, "),
+        ("many_kernels", Verdict.RF, "kernels (add<…>"),
+        ("naive", Verdict.AC, ""),
+    ],
+)
+def test_a_lab_may_ask_for_one_kernel_per_call(name: str, verdict: Verdict, words: str) -> None:
+    shared = bench()
+    rules = msgspec.structs.replace(shared.lab.rules, kernels="one")
+    lab = msgspec.structs.replace(shared.lab, rules=rules, cpu=shared.lab.cpu[:4])
+    result = grade(
+        FIXTURES / "correct" / name,
+        msgspec.structs.replace(shared, lab=lab),
+        lambda _stage, _detail: None,
+    ).result
+
+    assert result.verdict is verdict, result.cases
+    for case in result.cases:
+        assert case.kernels is not None
+        assert (case.kernels > 1) == (case.verdict is Verdict.RF), case
+        assert words in case.message or case.kernels == 1

@@ -15,6 +15,15 @@ from grader.model import GpuInfo
         ("NVIDIA H200", "H200", 67),
         ("NVIDIA H100 PCIe", "H100 PCIe", 51),
         ("NVIDIA H100 80GB HBM3", "H100", 67),
+        ("NVIDIA B200", "B200", 75),
+        ("NVIDIA GeForce RTX 5090", "RTX 5090", 104.8),
+        ("NVIDIA H800", "H800", 67),
+        ("NVIDIA H800 PCIe", "H800 PCIe", 51),
+        ("NVIDIA H20", "H20", 39.5),
+        ("NVIDIA H20-3e", "H20 3e", 39.5),
+        ("NVIDIA A800-SXM4-80GB", "A800 80GB", 19.5),
+        ("NVIDIA A800 80GB PCIe", "A800 80GB PCIe", 19.5),
+        ("NVIDIA A800 40GB Active", "A800 40GB", 19.5),
         ("NVIDIA A100-SXM4-40GB", "A100 40GB", 19.5),
         ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe", 19.5),
         ("NVIDIA A100-SXM4-80GB", "A100 80GB", 19.5),
@@ -35,6 +44,7 @@ def test_models_are_found_by_the_drivers_name_and_peak_as_published(
 
     assert found is not None and found.name == model
     assert found.fp32_tflops == pytest.approx(tflops, rel=0.01)
+    assert found.source
 
 
 def test_an_unknown_card_is_known_by_what_its_driver_says() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from grader.backends import statistics as timing
 from grader.backends.statistics import Pair
-from grader.hardware.peaks import fp32_peak_tflops, least_ms
+from grader.hardware.peaks import least_ms
 from grader.judging import scoring
 from grader.labs.lab import Case, Checkpoint, Scoring
 from grader.model import CaseResult, GpuInfo, Mnk, Run, Timing, Verdict
@@ -125,13 +125,6 @@ def test_checkpoints(policy: str, ratio: float, points: float) -> None:
     marks = (Checkpoint(ratio=1.0, score=100), Checkpoint(ratio=0.1, score=10))
     rule = Scoring(policy=policy, checkpoints=marks)  # type: ignore[arg-type]
     assert scoring.points(measured((ratio, 1.0)), rule) == pytest.approx(points)
-
-
-def test_peaks_of_known_cards() -> None:
-    assert fp32_peak_tflops(80, 108, 1410) == pytest.approx(19.5, abs=0.02)
-    assert fp32_peak_tflops(75, 68, 1545) == pytest.approx(13.45, abs=0.01)
-    assert fp32_peak_tflops(90, 132, 1980) == pytest.approx(66.9, abs=0.1)
-    assert fp32_peak_tflops(130, 1, 1) is None
 
 
 def test_no_product_takes_less_than_the_gpu_can() -> None:

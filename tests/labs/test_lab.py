@@ -99,6 +99,10 @@ MISTAKES = {
     ),
     "layout": (SMALL + "layout: {C: row}\n", "layout.C: expected 'col', got 'row'"),
     "section": (SMALL + "rules: 3\n", "rules: expected a mapping with tensor_cores, findings"),
+    "kernels": (
+        SMALL + "rules: {kernels: two}\n",
+        "rules.kernels: expected 'any' or 'one', got 'two'",
+    ),
     "architecture": (SMALL + "architectures: [8]\n", "architectures[0]: expected a compute"),
     "same size": (changed("[2, 3, 5]", "[1, 1, 1]"), "cpu[1]: [1, 1, 1] is already cpu[0]"),
     "same id": (

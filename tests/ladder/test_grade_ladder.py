@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from grader.ladder.ladder_render import html, terminal
 from grader.ladder.pictures import legend
 from grader.ladder.rungs import find_reference, find_rungs
 from grader.ladder.standing import standing
-from grader.model import LabRef, Verdict
+from grader.model import LabRef, Result, Verdict
 from grader.report import html as report
 from grader.report import text
 from grader.results import store
@@ -127,6 +128,28 @@ def test_rungs_without_a_result_are_said_to_have_none() -> None:
     assert ladder.steps[1].verdict is None
     assert "not graded" in html(ladder)
     assert "–" in shown(ladder)
+
+
+def test_a_rung_that_ever_launches_several_kernels_has_no_mark() -> None:
+    def result(*kernels: int | None) -> Result:
+        cases = gpu_result().cases
+        return gpu_result(
+            cases=tuple(
+                msgspec.structs.replace(case, kernels=count)
+                for case, count in zip(cases, kernels, strict=True)
+            )
+        )
+
+    counts = ((1, 1), (1, 3), (1, None))
+    names = [rung.name for rung in RUNGS[:3]]
+    results = dict(zip(names, (result(*each) for each in counts), strict=True))
+    lab = LabRef(id="ladder", sha256=SHA)
+    ladder = make_ladder(RUNGS[:3], results, lab, grader="0.1.0", host=None)
+
+    assert [step.kernels for step in ladder.steps] == [1, 3, None]
+    marked = [line.split()[0] for line in shown(ladder).splitlines() if "● " in line]
+    assert marked == [names[0], "●"]  # the last explains the mark
+    assert html(ladder).count("●") == 3  # beside the rung, as a tip there, and below the table
 
 
 def test_documents_are_stored_one_for_each_gpu(tmp_path: Path) -> None:
@@ -327,9 +350,10 @@ def test_the_command_grades_resumes_and_forgets_what_changed(
     mended = load(tmp_path)
     assert [step.verdict for step in mended.steps] == [Verdict.AC, Verdict.AC]
     assert mended.sizes == ()
+    assert [step.kernels for step in mended.steps] == [1, 1]
     said = capsys.readouterr().err
     assert "1 of 2 are graded already" in said
-    assert "01_naive" in said
+    assert re.search(r"01_naive +● +AC", said)
     assert (
         "Only a GPU can be timed"
         in document_path(Path("results"), None).with_suffix(".html").read_text()

@@ -10,10 +10,13 @@ from cupy.cuda import runtime
 from cupy_backends.cuda.libs import cublas as _loads_the_libraries  # noqa: F401
 
 from grader.backends.gpu.baseline import WORKSPACE_BYTES, Cublas, Product
+from grader.backends.gpu.card import describe
 from grader.backends.gpu.choice import Choices
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import Arena
-from grader.backends.gpu.watch import Watch, describe
+from grader.backends.gpu.nvml import Nvml
+from grader.backends.gpu.watch import Watch
+from grader.backends.probe import first_gpu_uuid
 from grader.backends.statistics import Clocked
 from grader.toolchain.native import cache_folder
 
@@ -27,10 +30,11 @@ class SharedBench:
     """Made once per worker, in a process that has no CUDA context yet."""
 
     def __init__(self) -> None:
-        self.watch = Watch()
+        nvml = Nvml(first_gpu_uuid())
+        self.watch = Watch(nvml)
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.kernels = Kernels(self.stream)
-        self.gpu = describe()
+        self.gpu = describe(nvml)
         l2 = int(cupy.cuda.Device().attributes["L2CacheSize"])
         self._flush = cupy.empty(max(_FLUSH_FACTOR * l2, 1 << 20), dtype=cupy.uint8)
         self._workspace = cupy.empty(WORKSPACE_BYTES, dtype=cupy.uint8)

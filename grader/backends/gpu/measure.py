@@ -264,6 +264,11 @@ class _Diary:
     def seen(self) -> Watched | None:
         if not self._sights:
             return None
-        clocks = [sight.clock_mhz for sight in self._sights]
+        clocks = [sight.clock_mhz for sight in self._sights if sight.clock_mhz is not None]
         slowed = dict.fromkeys(reason for sight in self._sights for reason in sight.slowed)
-        return Watched(sm_clock_mhz=(min(clocks), max(clocks)), slowed=tuple(slowed))
+        unseen = dict.fromkeys(what for sight in self._sights for what in sight.unseen)
+        return Watched(
+            sm_clock_mhz=(min(clocks), max(clocks)) if clocks else None,
+            slowed=tuple(slowed),
+            unseen=tuple(unseen),
+        )
