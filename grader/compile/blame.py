@@ -15,6 +15,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from grader.compile.brought_headers import with_brought_headers
 from grader.compile.diagnostics import Complaint, first_error, readable
 from grader.compile.entry import ALONE, ENTRY_SOURCE, TRIAL
 from grader.compile.steps import Failed, Fill, TooLarge, Workshop, assemble, link, translate
@@ -95,8 +96,9 @@ def _trouble(shop: Workshop) -> str | None:
 
 
 def _compiles_alone(shop: Workshop, submission: Submission) -> bool:
+    entry = with_brought_headers(ALONE, submission, shop.toolchain)
     try:
-        translate(shop, partial(copy_sources, submission), ALONE)
+        translate(shop, partial(copy_sources, submission), entry)
     except (Failed, TooLarge):
         return False
     return True

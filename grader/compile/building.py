@@ -17,6 +17,7 @@ import msgspec
 
 from grader.compile import build_cache as cache
 from grader.compile.blame import INTERFACE, refusal
+from grader.compile.brought_headers import with_brought_headers
 from grader.compile.diagnostics import coloured, readable
 from grader.compile.elf import Damaged, Elf
 from grader.compile.entry import ENTRY_SOURCE, INCLUDE
@@ -100,8 +101,9 @@ def _made(submission: Submission, shop: Workshop) -> tuple[_Card, Mapping[str, b
         log="",
         seconds=0.0,
     )
+    entry = with_brought_headers(ENTRY_SOURCE, submission, shop.toolchain)
     try:
-        translated = translate(shop, partial(copy_sources, submission), ENTRY_SOURCE)
+        translated = translate(shop, partial(copy_sources, submission), entry)
         card = _after(card, translated.output, translated.seconds)
         if _lacks_interface(translated.host_object):
             raise Rejected(Verdict.FE, INTERFACE, build=_info(card, ok=True))
