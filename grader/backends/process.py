@@ -44,7 +44,14 @@ _FOR_A_GPU = re.compile(
 
 
 class Silence(Exception):  # noqa: N818 - what the worker does, not a fault of ours
-    """The worker said nothing for as long as it may."""
+    """The worker said nothing for as long as it may.
+
+    at_all: the time for the whole job ended, not the time for one answer.
+    """
+
+    def __init__(self, at_all: bool) -> None:
+        super().__init__()
+        self.at_all = at_all
 
 
 class Cage(Record):
@@ -122,12 +129,10 @@ class WorkerProcess:
         deadline += seconds
 
         def pause() -> float:
-            now = time.monotonic()
-            left = deadline - now
-            if patience:
-                left = min(left, self._heard + patience() - now)
+            due = self._heard + patience() if patience else deadline
+            left = min(deadline, due) - time.monotonic()
             if left <= 0:
-                raise Silence
+                raise Silence(at_all=deadline <= due)
             return left
 
         return self._answers(job, pause)

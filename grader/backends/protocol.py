@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from grader.backends.statistics import Clocked
 from grader.errors import Rejected
 from grader.model import ErrorStats, Finding, LineCount, Mnk, Plan, Record, Timing, Verdict
 
@@ -27,8 +28,8 @@ class CaseOutcome(Record):
     id: str
     size: Mnk
     refused: Verdict | None  # an earlier stage ended this case; ``message`` says why
-    message: str  # of the refusal or of the verification; "" when all is well
-    stopped: str | None  # "time" or "deadlock"
+    message: str  # of the refusal, the stop or the verification; "" when all is well
+    stopped: str | None  # "time", "deadlock" or "crash": the GPU's context broke
     seconds: float | None  # wall
     error: ErrorStats | None  # null when refused or stopped
     findings: tuple[Finding, ...]
@@ -36,6 +37,7 @@ class CaseOutcome(Record):
     printed: str  # by device printf, cut to a readable length
     timing: Timing | None = None  # of the cases that are timed
     untimed_ms: float | None = None  # on a GPU: the launch that was verified, or warmed up, only
+    clocks: tuple[tuple[Clocked, Clocked], ...] = ()  # of each repetition: submission, baseline
 
 
 class Finished(Record, tag="finished"):

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from grader.model import Mnk, Mode, Modes, Record, Run, Timing, Watched
 
 TARGET_HALF_WIDTH = 0.0025  # stop when the ratio is known this well (relative)
-UNSEEN_MS, UNSEEN_SHARE = 2.0, 0.1  # of a repetition: what two clocks may differ by
 MIN_PAIRS = 5  # fewer have no confidence interval worth the name
 
 # When two groups of repetitions are two modes; docs/verification.md derives the figures.
@@ -47,20 +46,6 @@ class Clocked(Record):
 
     gpu_ms: float  # between two events
     host_ms: float  # from an idle GPU to the second event, what comes before the first included
-
-
-def unseen_ms(pairs: Sequence[tuple[Clocked, Clocked]]) -> float:
-    """How much longer the submission takes by the host's clock than by its events; 0 if they agree.
-
-    pairs: submission and baseline, one after the other. The host waits a little longer for any
-    launch, so the baseline says how much that is. Medians, because the host may be busy.
-    """
-    mine, theirs = (
-        [each.host_ms - each.gpu_ms for each in side] for side in zip(*pairs, strict=True)
-    )
-    extra = statistics.median(mine) - statistics.median(theirs)
-    took = statistics.median(own.gpu_ms for own, _ in pairs)
-    return 0.0 if extra <= UNSEEN_MS + UNSEEN_SHARE * took else extra
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:

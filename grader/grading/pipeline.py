@@ -1,7 +1,7 @@
 """One submission through every stage: folder → ``Result``.
 
-A stage that refuses the student's work raises ``Rejected``, one that fails by the machine's fault
-``MachineError``; both become a result here, so that every graded folder has one.
+A stage that rejects the student's work raises ``Rejected``; one that fails through the machine's
+fault raises ``MachineError``. Both become a result here, so every graded folder has one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import msgspec
 import grader
 from grader.backends.protocol import Progress
 from grader.backends.simulator.device import CpuDevice
-from grader.errors import MachineError, OutOfTime, Rejected, one_line
+from grader.errors import one_line
 from grader.grading.document import slurm_job
-from grader.grading.stages import Bench, Ran, run, run_on_gpu
+from grader.grading.stages import ENDINGS, Bench, Ran, ended, run, run_on_gpu
 from grader.ladder.standing import standing
 from grader.model import (
     SCHEMA,
@@ -30,7 +30,6 @@ from grader.model import (
     SlurmInfo,
     Submission,
     SubmissionRef,
-    Verdict,
 )
 from grader.submission.folder import load_listed, load_submission, student_of
 
@@ -78,19 +77,8 @@ def grade(
             sources = read_sources(submission)
             stages = run if bench.gpu_arch is None else run_on_gpu
             ran = stages(submission, bench, device, progress)
-        except Rejected as refusal:
-            ran = Ran(
-                verdict=refusal.verdict,
-                error=str(refusal),
-                build=refusal.build,
-                findings=refusal.findings,
-            )
-        except OutOfTime as signal:
-            ran = Ran(verdict=Verdict.TLE, error=str(signal))
-        except MachineError as failure:
-            ran = Ran(verdict=Verdict.IE, error=str(failure))
-        except OSError as failure:  # a full disk, a folder that went away
-            ran = Ran(verdict=Verdict.IE, error=str(MachineError.of(failure)))
+        except ENDINGS as failure:
+            ran = ended(failure)
     reference = msgspec.structs.replace(reference, submitted=submitted)
     return Graded(
         result=_result(reference, bench, ran, slurm), sources=sources, printed=ran.printed

@@ -1,4 +1,4 @@
-"""The stages in a row, in the simulator or on a GPU. They raise what ends a grading early."""
+"""The stages in a row, in the simulator or on a GPU. What ends a grading early is raised."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.compile.building import compile_submission
 from grader.errors import GraderError, MachineError, OutOfTime, Rejected
 from grader.grading.document import build_info, launches_of
 from grader.hardware import gpus
-from grader.judging import scoring
+from grader.judging import rulings
 from grader.judging import verdicts as judge
 from grader.labs.lab import Case, Lab
 from grader.ladder.document import Ladder
@@ -72,17 +72,23 @@ class Ran(Record):
     explanation: Explanation | None = None
 
 
+ENDINGS = (Rejected, OutOfTime, MachineError, OSError)  # of a grading that cannot go on
+
+
+def ended(failure: Rejected | OutOfTime | MachineError | OSError) -> Ran:
+    """What is left of a grading that ``failure`` ended."""
+    if isinstance(failure, OSError):  # a full disk, a folder that went away
+        failure = MachineError.of(failure)
+    verdict, error = rulings.of_failure(failure), str(failure)
+    if isinstance(failure, Rejected):
+        return Ran(verdict=verdict, error=error, build=failure.build, findings=failure.findings)
+    return Ran(verdict=verdict, error=error)
+
+
 def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progress) -> Ran:
     lab = bench.lab
     progress("compiling", "")
-    built = compile_submission(
-        submission,
-        bench.toolchain,
-        bench.sandbox,
-        arch=f"sm_{lab.architectures[0]}",
-        compile_s=lab.limits.compile_s,
-        memory_mb=lab.limits.memory_mb,
-    )
+    built = _compiled(submission, bench, f"sm_{lab.architectures[0]}")
     declared = device.read(built, str(submission.folder), progress)
     cases = sorted(lab.cpu, key=lambda case: case.size.flops)
     largest = _largest(lab).size
@@ -94,27 +100,24 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
     outcomes, planned = _told_apart(cases, plans)
     if planned:
         outcomes += device.run(built, str(submission.folder), planned, lab, progress)
-    results = judge.judge_cases(cases, outcomes, lab.rules)
-    findings = judge.merge_findings(outcomes)
-    verdict = judge.overall(results)
-    worth = verdict is Verdict.AC or judge.only_slow(results, findings)
+    ruling = rulings.in_simulator(cases, outcomes, lab.rules)
     return Ran(
-        verdict=verdict,
+        verdict=ruling.verdict,
         build=build_info(built),
-        cases=results,
-        findings=findings,
+        cases=ruling.cases,
+        findings=ruling.findings,
         lines=judge.line_counts(outcomes),
         printed=next((outcome.printed for outcome in outcomes if outcome.printed), ""),
         launches=launches_of(planned),
         explanation=_explained(built, _plan_of(largest, plans), submission, bench, device, progress)
-        if worth
+        if ruling.explain
         else None,
     )
 
 
 def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress: Progress) -> Ran:
     """The real grade; ``device`` is the simulator, which runs beside the GPU."""
-    # The GPU's build is another than the simulator's; somebody else has to read it.
+    # The GPU has a build of its own; a second worker reads it.
     with CpuDevice(bench.sandbox, bench.lab.limits) as reader:
         return _run_on_gpu(submission, bench, device, reader, progress)
 
@@ -129,14 +132,7 @@ def _run_on_gpu(
         ending.callback(device.__exit__, None, None, None)
         simulated = pool.submit(_simulated, submission, bench, device)
         progress("compiling", "")
-        built = compile_submission(
-            submission,
-            bench.toolchain,
-            bench.sandbox,
-            arch=bench.gpu_arch,
-            compile_s=lab.limits.compile_s,
-            memory_mb=lab.limits.memory_mb,
-        )
+        built = _compiled(submission, bench, bench.gpu_arch)
         declared = reader.read(built, str(submission.folder), progress)
         # By growing size: one that takes too long costs the sizes above it only.
         cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
@@ -146,35 +142,32 @@ def _run_on_gpu(
         plans = [case.plan for case in planned]
         notes = reader.tensor_cores(plans)
         notes = notes or sass.find_tensor_cores(_launched(_machine_code(built, bench), plans))
-        if notes and lab.rules.tensor_cores == "forbid":
-            place = f" at {notes[0].file}:{notes[0].line}" if notes[0].file else ""
-            words = f"tensor-core{place}: this lab forbids tensor cores"
-            raise Rejected(Verdict.RF, words, notes, build_info(built))
+        broken = judge.broken_rule(notes, lab.rules)
+        if broken:
+            raise Rejected(Verdict.RF, broken, notes, build_info(built))
         if planned:
             outcomes += gpu.run(built, str(submission.folder), planned, lab, progress)
         progress("simulating", "beside the GPU")
         seen = simulated.result()
-    results = judge.judge_cases(cases, outcomes, lab.rules)
-    verdict = judge.overall(results)
-    fails = lab.rules.findings == "fail" and verdict is Verdict.AC
-    if fails and seen.verdict not in (Verdict.AC, Verdict.IE):
-        verdict = seen.verdict
-    score = scoring.score(lab.performance, results, lab.scoring)
-    if score is not None and verdict is not Verdict.AC:
-        score = msgspec.structs.replace(score, total=0.0)
-    findings = (*judge.merge_findings(outcomes), *notes, *seen.findings)
-    slow = judge.only_slow(results, findings) and seen.verdict in (Verdict.AC, Verdict.IE)
-    card = gpus.of(gpu.gpu) if gpu.gpu and (verdict is Verdict.AC or slow) else None
+    ruling = rulings.on_gpu(
+        cases,
+        outcomes,
+        lab,
+        gpu=gpu.gpu,
+        simulated=seen.verdict,
+        seen=(*notes, *seen.findings),
+    )
+    card = gpus.of(gpu.gpu) if gpu.gpu and ruling.explain else None
     return Ran(
-        verdict=verdict,
+        verdict=ruling.verdict,
         build=build_info(built),
-        cases=results,
-        findings=findings,
+        cases=ruling.cases,
+        findings=ruling.findings,
         lines=seen.lines,
         printed=seen.printed,
         gpu=gpu.gpu,
         launches=launches_of(planned),
-        score=score,
+        score=ruling.score,
         explanation=_explained(
             built, _plan_of(_largest(lab).size, plans), submission, bench, reader, progress, card
         )
@@ -184,16 +177,12 @@ def _run_on_gpu(
 
 
 def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
-    """What the simulator sees; that it cannot grade something is no fault of the submission."""
+    """What the simulator sees. If it cannot grade the submission, nobody is at fault."""
     try:
         quiet = msgspec.structs.replace(bench, explain=False)  # the GPU's own build is explained
         return run(submission, quiet, device, lambda _stage, _detail: None)
-    except Rejected as refusal:
-        return Ran(verdict=refusal.verdict, findings=refusal.findings)
-    except MachineError as failure:
-        return Ran(verdict=Verdict.IE, error=str(failure))
-    except OSError as failure:
-        return Ran(verdict=Verdict.IE, error=str(MachineError.of(failure)))
+    except ENDINGS as failure:
+        return ended(failure)
 
 
 def _explained(
@@ -223,6 +212,17 @@ def _explained(
     except Exception:  # a fault of ours
         traceback.print_exc()
     return None
+
+
+def _compiled(submission: Submission, bench: Bench, arch: str) -> Build:
+    return compile_submission(
+        submission,
+        bench.toolchain,
+        bench.sandbox,
+        arch=arch,
+        compile_s=bench.lab.limits.compile_s,
+        memory_mb=bench.lab.limits.memory_mb,
+    )
 
 
 def _largest(lab: Lab) -> Case:

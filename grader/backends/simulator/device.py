@@ -216,7 +216,8 @@ class CpuDevice:
             words = f"the simulator worked for more than {seconds:g} s of CPU time"
             outcomes[late.id] = refused(late.id, late.plan.size, Rejected(Verdict.TLE, words))
             return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
-        raise self._ended(f" at case {next(iter(left), 'the end')}")
+        running = next(iter(left.values()), None)
+        raise self._ended(f" at {running.plan.size}" if running else " at the end")
 
     def _ask(
         self, request: Request, cpu_s: float, progress: Progress = lambda _stage, _detail: None
