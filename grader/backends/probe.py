@@ -1,4 +1,4 @@
-"""Whether this machine has an NVIDIA GPU, asked of the driver itself."""
+"""Asks the driver whether this machine has an NVIDIA GPU."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gpu_names() -> tuple[str, ...]:
 
 
 def first_gpu_uuid() -> str | None:
-    """What NVML and nvidia-smi call the GPU that would be used; asked without making a context."""
+    """The name in NVML and nvidia-smi of the GPU that would be used; makes no context."""
     if not gpu_names():
         return None
     raw = (ctypes.c_ubyte * 16)()

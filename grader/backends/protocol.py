@@ -1,7 +1,7 @@
-"""Where launch plans run: what a device is given and what it tells the judge.
+"""What a device that runs launch plans gets, and what it tells the judge.
 
 ``simulator.device.CpuDevice`` and ``gpu.device.GpuDevice`` run plans with fresh inputs and verify
-what came out. Each is a context manager: leaving it ends every process that it started.
+the results. Each is a context manager: leaving it ends every process that it started.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from grader.backends.statistics import Clocked
 from grader.errors import Rejected
 from grader.model import ErrorStats, Finding, LineCount, Mnk, Plan, Record, Timing, Verdict
 
-Progress = Callable[[str, str], None]  # what is being done, and how far it is
+Progress = Callable[[str, str], None]  # the stage, and how far it is
 
 
 class PlannedCase(Record):
@@ -23,7 +23,7 @@ class PlannedCase(Record):
 
 
 class CaseOutcome(Record):
-    """What was seen when one case ran, or why it never did. The judge gives the verdict."""
+    """What happened when one case ran, or why it did not run. The judge gives the verdict."""
 
     id: str
     size: Mnk
@@ -53,7 +53,7 @@ class Failed(Record, tag="failed"):
 
 
 class Done(Record, tag="done"):
-    """A worker's last reply to a job: every case was answered, or left out on purpose."""
+    """A worker's last reply to a job: every case has an answer, or was skipped on purpose."""
 
 
 def refused(case_id: str, size: Mnk, refusal: Rejected) -> CaseOutcome:

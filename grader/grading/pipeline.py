@@ -37,10 +37,10 @@ __all__ = ["Bench", "Graded", "grade", "read_sources"]
 
 
 class Graded(Record):
-    """A result, and what a reader in front of a terminal wants beside it."""
+    """A result, and what the terminal shows besides it."""
 
     result: Result
-    sources: dict[str, str]  # file name → text, which the findings point into
+    sources: dict[str, str]  # file name → text; findings point into it
     printed: str  # by device printf in the smallest case that printed anything
 
 
@@ -52,16 +52,16 @@ def grade(
     student: str | None = None,
     submitted: str | None = None,
 ) -> Graded:
-    """Grade the submission ``path``; ``progress`` hears what is being done.
+    """Grade the submission ``path``; calls ``progress`` for each stage.
 
-    student: whose it is, where a list says so; it is then a folder or a single file. Without, it
-    is a folder named like the student. submitted: when it was handed in (ISO 8601), where that is
+    student: whose it is, if a list says so; ``path`` is then a folder or a single file. Without it,
+    ``path`` is a folder named like the student. submitted: when it was handed in (ISO 8601), if
     known; it goes into the result.
 
-    On a GPU the simulator runs beside it at the lab's cpu sizes: its findings stand in the result,
+    On a GPU the simulator runs beside it at the lab's cpu sizes: the result includes its findings,
     and ``rules.findings`` says whether they decide.
 
-    Raises SubmissionError when there is no submission to grade. Every other fault is in the result.
+    Raises SubmissionError if there is no submission to grade. Any other fault is in the result.
     """
     name = student_of(path) if student is None else student
     reference = SubmissionRef(student=name, sha256=hashlib.sha256().hexdigest(), files=())
@@ -86,9 +86,9 @@ def grade(
 
 
 def read_sources(submission: Submission) -> dict[str, str]:
-    """The submission's texts by name, for excerpts: of the very bytes that were compiled."""
+    """The submission's texts by name, for excerpts: exactly what was compiled."""
     return {
-        # Lines end as they do for the compiler.
+        # The compiler sees the same line ends.
         name: content.decode(errors="replace").replace("\r\n", "\n")
         for name, content in submission.contents.items()
     }

@@ -1,4 +1,4 @@
-"""The stages in a row, in the simulator or on a GPU. What ends a grading early is raised."""
+"""All stages in order, in the simulator or on a GPU. They raise if a grading ends early."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class Bench(Record):
     toolchain: Toolchain
     sandbox: Sandbox
     gpu_arch: str | None = None  # "sm_90": grade on the GPU at hand; None: in the simulator
-    explain: bool = True  # say why a right kernel is as fast as it is; takes a second or two
-    ladders: tuple[Ladder, ...] = ()  # to say where a submission stands; the first that fits
+    explain: bool = True  # explain the speed of a correct kernel; takes a second or two
+    ladders: tuple[Ladder, ...] = ()  # for the standing; the first that fits counts
 
 
 class Ran(Record):
-    """What the stages gave, as far as they came."""
+    """The results of the stages, as far as they ran."""
 
     verdict: Verdict
     error: str | None = None
@@ -77,7 +77,7 @@ ENDINGS = (Rejected, OutOfTime, MachineError, OSError)  # of a grading that cann
 
 def ended(failure: Rejected | OutOfTime | MachineError | OSError) -> Ran:
     """What is left of a grading that ``failure`` ended."""
-    if isinstance(failure, OSError):  # a full disk, a folder that went away
+    if isinstance(failure, OSError):  # such as a full disk or a deleted folder
         failure = MachineError.of(failure)
     verdict, error = rulings.of_failure(failure), str(failure)
     if isinstance(failure, Rejected):
@@ -128,13 +128,13 @@ def _run_on_gpu(
     assert bench.gpu_arch is not None
     lab = bench.lab
     with ThreadPoolExecutor(max_workers=1) as pool, ExitStack() as ending, GpuDevice() as gpu:
-        # Whatever ends this early must not wait for the simulator.
+        # If this ends early, it must not wait for the simulator.
         ending.callback(device.__exit__, None, None, None)
         simulated = pool.submit(_simulated, submission, bench, device)
         progress("compiling", "")
         built = _compiled(submission, bench, bench.gpu_arch)
         declared = reader.read(built, str(submission.folder), progress)
-        # By growing size: one that takes too long costs the sizes above it only.
+        # In increasing order: a size that takes too long costs only the larger ones.
         cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
         progress("recording the launches", f"for {len(cases)} sizes")
         recorded = _recorded(built, declared, submission, [case.size for case in cases], bench)
@@ -194,7 +194,7 @@ def _explained(
     progress: Progress,
     card: gpus.Gpu | None = None,
 ) -> Explanation | None:
-    """Why it is as fast as it is, at the size of ``plan``. card: graded on."""
+    """Explain its speed at the size of ``plan``. card: the GPU it was graded on."""
     if not bench.explain or plan is None:
         return None
     progress("explaining", "")
@@ -205,11 +205,11 @@ def _explained(
         )
     except OutOfTime:
         raise
-    except GraderError as failure:  # the verdict stands, whatever cannot be explained
+    except GraderError as failure:  # the verdict stands even without an explanation
         progress("not explained:", str(failure))
     except OSError as failure:
         progress("not explained:", str(MachineError.of(failure)))
-    except Exception:  # a fault of ours
+    except Exception:  # a bug in the grader
         traceback.print_exc()
     return None
 
@@ -226,7 +226,7 @@ def _compiled(submission: Submission, bench: Bench, arch: str) -> Build:
 
 
 def _largest(lab: Lab) -> Case:
-    """Of the timed sizes: the one to explain."""
+    """The largest timed size, which is explained."""
     return max(lab.performance, key=lambda case: case.size.flops)
 
 
@@ -257,10 +257,10 @@ def _recorded(
 def _told_apart(
     cases: Sequence[Case], plans: Sequence[Plan | Rejected]
 ) -> tuple[list[CaseOutcome], list[PlannedCase]]:
-    """The cases that recording refused, and the others with their plans."""
+    """The outcomes of cases rejected by the recorder, and the other cases with their plans."""
     outcomes: list[CaseOutcome] = []
     planned: list[PlannedCase] = []
-    # Fewer plans after an endless host loop; one more where a larger size is explained.
+    # There are fewer plans after an endless host loop, and one more if a larger size is explained.
     for case, plan in zip(cases, plans, strict=False):
         if isinstance(plan, Plan):
             planned.append(PlannedCase(id=case.id, plan=plan))
@@ -270,7 +270,7 @@ def _told_apart(
 
 
 def _machine_code(built: Build, bench: Bench) -> tuple[sass.Function, ...]:
-    """() where there is no nvdisasm: doctor says how to get it."""
+    """() without nvdisasm; ``grade doctor`` says how to install it."""
     if bench.toolchain.nvdisasm is None:
         return ()
     return sass.disassemble(built.cubin, bench.toolchain, bench.sandbox)
@@ -279,6 +279,6 @@ def _machine_code(built: Build, bench: Bench) -> tuple[sass.Function, ...]:
 def _launched(
     functions: tuple[sass.Function, ...], plans: Sequence[Plan]
 ) -> tuple[sass.Function, ...]:
-    """The kernels that ``plans`` launch, and what they may call."""
+    """The kernels that ``plans`` launch, and the functions that they may call."""
     kernels = {o.kernel for plan in plans for o in plan.operations if isinstance(o, Launch)}
     return tuple(f for f in functions if f.name in kernels or not f.entry)

@@ -59,7 +59,7 @@ def render(result: Result, sources: Mapping[str, str]) -> str:
     whole = _render(result, sources, _AMPLE)
     if len(whole.encode()) <= _MAX_BYTES:
         return whole
-    return _render(result, {}, _TIGHT)  # somebody meant it to be large
+    return _render(result, {}, _TIGHT)  # an unusually large result
 
 
 def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:

@@ -331,7 +331,7 @@ def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:
     (folder / "sgemm.cu").write_text("mine")
     done = run("new", "frank", cwd=place)
     assert done.returncode == 2
-    assert "exists already" in done.stderr
+    assert "already exists" in done.stderr
     assert (folder / "sgemm.cu").read_text() == "mine"
     assert [p.name for p in folder.parent.iterdir()] == ["frank"]
 

@@ -51,7 +51,7 @@ class GpuDevice:
     def __enter__(self) -> GpuDevice:
         shared = [name for name in os.environ if name.startswith("CUDA_MPS_")]
         if shared:
-            raise MachineError(f"{shared[0]} is set: under MPS others' work is timed too; unset it")
+            raise MachineError(f"{shared[0]} is set: MPS would time other processes too; unset it")
         self._worker.__enter__()
         return self
 

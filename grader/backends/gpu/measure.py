@@ -27,7 +27,7 @@ from grader.problems.inputs import fresh_key
 
 Keys = tuple[bytes, bytes]  # of A and B
 
-# So many repetitions may be disturbed, or as many as were undisturbed, whichever is more.
+# This many repetitions may be disturbed, or as many as were not, whichever is more.
 _MAY_BE_DISTURBED = 10
 
 
@@ -204,7 +204,7 @@ def time_case(
             wrong = outcome.error is None or outcome.error.wrong
             if wrong or outcome.findings:
                 return outcome
-            if not (mine.gpu_ms >= least):  # no time to reckon with; the judge sees the clocks
+            if not (mine.gpu_ms >= least):  # stop measuring; the judge rules on it
                 return msgspec.structs.replace(outcome, clocks=tuple(clocks))
             if diary.accepts(sight):
                 run.append(Pair(bench_ms=mine.gpu_ms, baseline_ms=theirs.gpu_ms))
