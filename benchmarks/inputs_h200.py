@@ -24,11 +24,11 @@ from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.backends.gpu.plan_replay import load_module
-from grader.backends.gpu.untimed import hold_to_pace
 from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import CaseOutcome, PlannedCase
 from grader.backends.simulator.device import read_declarations
 from grader.grading.pipeline import Bench, grade
+from grader.judging.times import held_to_the_clock
 from grader.labs.lab import Case, Lab, load_lab
 from grader.model import Build, Mnk, Plan, Result
 from grader.problems.inputs import fresh_key
@@ -196,7 +196,7 @@ def untimed(bench: SharedBench, built: Build, plans: list[Plan]) -> None:
                 outcomes.append(time_case(bench, case, job, lambda: None))
             else:
                 outcomes.append(verify_case(bench, case))
-    held = hold_to_pace(outcomes)
+    held = held_to_the_clock(outcomes, bench.gpu)
     print("\nalice: milliseconds of the launches that are verified or warm up, modules just loaded")
     for each in held:
         print(f"{each.id}: {each.untimed_ms:.3f} {[finding.message for finding in each.findings]}")

@@ -11,8 +11,8 @@
     │   └── StoreError          a result cannot be written or read
     └── Rejected                the student's work ends here; becomes a verdict, never an exit
 
-``Rejected`` carries the verdict (FE, CE, RE, TLE, RF) so that every stage can stop a
-submission in one way and ``judge`` can write it down in one way.
+``Rejected`` carries the verdict (FE, CE, RE, TLE, RF), so every stage stops a submission in the
+same way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from grader.model import BuildInfo, Finding, Verdict
 
 
 def one_line(name: object) -> str:
-    """A path or name as it can stand in any message: what is not printable is escaped (``\\n``)."""
+    """A path or name for any message: unprintable characters are escaped (``\\n``)."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(name)
     )
@@ -54,7 +54,7 @@ class MachineError(GraderError):
 
     @staticmethod
     def of(error: OSError) -> MachineError:
-        """What the system refused, in one line."""
+        """The system's error in one line."""
         where = f"{one_line(error.filename)}: " if error.filename else ""
         return MachineError(f"{where}{error.strerror or error}; fix that and try again")
 
@@ -72,10 +72,10 @@ class StoreError(MachineError):
 
 
 class Rejected(GraderError):  # noqa: N818 - a verdict on the work, not a fault of ours
-    """A stage refuses the student's work.
+    """A stage rejects the student's work.
 
-    verdict: what the student gets. findings: evidence with source lines, if any. build: what the
-    compiler said, when it is the compiler that refuses.
+    verdict: what the student gets. findings: evidence with source lines, if any. build: the
+    compiler's output, if the compiler rejects it.
     """
 
     exit_status = 1

@@ -1,4 +1,4 @@
-"""Whether this machine has an NVIDIA GPU, asked of the driver itself."""
+"""Asks the driver whether this machine has an NVIDIA GPU."""
 
 from __future__ import annotations
 

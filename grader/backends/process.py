@@ -29,7 +29,7 @@ from grader.sandbox.running import Limits, Sandbox
 
 _T = TypeVar("_T")
 _PACKAGES = tuple(Path(package.__path__[0]) for package in (grader, ptxsim))
-_IMPORTED = ("numpy", "msgspec", "yaml")  # by what runs in a cage, beside the standard library
+_IMPORTED = ("numpy", "msgspec", "yaml")  # in a cage, besides the standard library
 _MOST_BYTES = 64 << 20  # of answers, from one process
 _MOST_TEXT = 1 << 16  # characters of one text in an answer
 _MOST_NUMBER = 1 << 62
@@ -44,7 +44,14 @@ _FOR_A_GPU = re.compile(
 
 
 class Silence(Exception):  # noqa: N818 - what the worker does, not a fault of ours
-    """The worker said nothing for as long as it may."""
+    """The worker said nothing for as long as it may.
+
+    at_all: the time for the whole job ended, not the time for one answer.
+    """
+
+    def __init__(self, at_all: bool) -> None:
+        super().__init__()
+        self.at_all = at_all
 
 
 class Cage(Record):
@@ -52,14 +59,14 @@ class Cage(Record):
 
     sandbox: Sandbox
     limits: Limits
-    readable: tuple[Path, ...] = ()  # beside Python and the grader's own package
+    readable: tuple[Path, ...] = ()  # besides Python and the grader's own package
 
 
 class WorkerProcess:
     """Started on ``__enter__``, so that it has loaded its libraries by the time there is work.
 
-    With a cage it sees Python, the grader's package and nothing else, and has no environment to
-    speak of. Without one it has what a GPU's driver needs of the grader's.
+    With a cage it sees only Python and the grader's package, and has next to no environment.
+    Without one it has the part of the grader's environment that a GPU's driver needs.
     """
 
     def __init__(self, command: Sequence[str], cage: Cage | None = None) -> None:
@@ -73,7 +80,7 @@ class WorkerProcess:
         self._heard = 0.0
 
     def __enter__(self) -> WorkerProcess:
-        # A file, not a pipe: nobody reads it until the end. The system gives it no name.
+        # A file, not a pipe: nobody reads it until the end. It has no name in the file system.
         self._log = self._ending.enter_context(tempfile.TemporaryFile())
         # The folder matters: -m looks for modules in the working directory first, which must
         # never be a student's.
@@ -122,12 +129,10 @@ class WorkerProcess:
         deadline += seconds
 
         def pause() -> float:
-            now = time.monotonic()
-            left = deadline - now
-            if patience:
-                left = min(left, self._heard + patience() - now)
+            due = self._heard + patience() if patience else deadline
+            left = min(deadline, due) - time.monotonic()
             if left <= 0:
-                raise Silence
+                raise Silence(at_all=deadline <= due)
             return left
 
         return self._answers(job, pause)
@@ -148,7 +153,7 @@ class WorkerProcess:
             if writable:
                 try:
                     left = left[os.write(sink, left[: 1 << 16]) :]
-                except BrokenPipeError:  # dead already: last_words says why
+                except BrokenPipeError:  # it is dead; last_words says why
                     left = left[:0]
             if not ready:
                 continue
@@ -166,14 +171,14 @@ class WorkerProcess:
                 self._pending = [piece]
 
     def ended(self, who: str, when: str = "") -> MachineError:
-        """What to raise when it closed its pipe too early."""
+        """The error to raise when it closed its pipe too early."""
         how, last = self.last_words()
         return MachineError(f"{who} ended unexpectedly ({how}){when}{last}")
 
     def last_words(self) -> tuple[str, str]:
         """How it ended, and the last line it logged: ("SIGKILL", ""), ("exit status 1", ": …").
 
-        The line is cut, and addresses and folders are left out.
+        Shortens the line, and removes addresses and folders from it.
         """
         assert self._process
         code = self._process.wait()
@@ -197,12 +202,12 @@ def decoded(who: str, lines: Iterator[bytes], decoder: msgspec.json.Decoder[_T])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise MachineError(f"{who}'s answer cannot be read: {error}") from None
         if not _is_bounded(msgspec.to_builtins(reply)):
-            raise MachineError(f"{who}'s answer cannot be read: it is out of all bounds")
+            raise MachineError(f"{who}'s answer cannot be read: a value in it is too large")
         yield reply
 
 
 def _is_bounded(value: Any) -> bool:
-    """Whether the texts and numbers of an answer are of a size that one meets."""
+    """Whether the texts and numbers of an answer have a plausible size."""
     if isinstance(value, str):
         return len(value) <= _MOST_TEXT
     if isinstance(value, int):
@@ -218,7 +223,7 @@ def for_a_gpu(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _python() -> list[Path]:
-    """The interpreter and what it imports, as far as /usr does not hold it."""
+    """The folders of the interpreter and its imports that are not in /usr."""
     program = Path(sys.executable)
     places = [Path(sys.prefix), Path(sys.base_prefix), program.resolve().parents[1], *_packages()]
     outside = [place for place in places if not place.is_relative_to("/usr")]
@@ -236,7 +241,7 @@ def _packages() -> list[Path]:
 
 
 def _search_path() -> dict[str, str]:
-    """Packages where Python does not look by itself, such as those of a user without a home."""
+    """Packages in folders that Python does not search by itself."""
     known = (Path(sys.prefix), Path(sys.base_prefix), Path("/usr"))
     other = [p for p in _packages() if not any(p.is_relative_to(place) for place in known)]
     return {"PYTHONPATH": os.pathsep.join(map(str, dict.fromkeys(other)))} if other else {}

@@ -1,17 +1,18 @@
-"""Where launch plans run: what a device is given and what it tells the judge.
+"""What a device that runs launch plans gets, and what it tells the judge.
 
 ``simulator.device.CpuDevice`` and ``gpu.device.GpuDevice`` run plans with fresh inputs and verify
-what came out. Each is a context manager: leaving it ends every process that it started.
+the results. Each is a context manager: leaving it ends every process that it started.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from grader.backends.statistics import Clocked
 from grader.errors import Rejected
 from grader.model import ErrorStats, Finding, LineCount, Mnk, Plan, Record, Timing, Verdict
 
-Progress = Callable[[str, str], None]  # what is being done, and how far it is
+Progress = Callable[[str, str], None]  # the stage, and how far it is
 
 
 class PlannedCase(Record):
@@ -22,13 +23,13 @@ class PlannedCase(Record):
 
 
 class CaseOutcome(Record):
-    """What was seen when one case ran, or why it never did. The judge gives the verdict."""
+    """What happened when one case ran, or why it did not run. The judge gives the verdict."""
 
     id: str
     size: Mnk
     refused: Verdict | None  # an earlier stage ended this case; ``message`` says why
-    message: str  # of the refusal or of the verification; "" when all is well
-    stopped: str | None  # "time" or "deadlock"
+    message: str  # of the refusal, the stop or the verification; "" when all is well
+    stopped: str | None  # "time", "deadlock" or "crash": the GPU's context broke
     seconds: float | None  # wall
     error: ErrorStats | None  # null when refused or stopped
     findings: tuple[Finding, ...]
@@ -36,6 +37,7 @@ class CaseOutcome(Record):
     printed: str  # by device printf, cut to a readable length
     timing: Timing | None = None  # of the cases that are timed
     untimed_ms: float | None = None  # on a GPU: the launch that was verified, or warmed up, only
+    clocks: tuple[tuple[Clocked, Clocked], ...] = ()  # of each repetition: submission, baseline
 
 
 class Finished(Record, tag="finished"):
@@ -51,7 +53,7 @@ class Failed(Record, tag="failed"):
 
 
 class Done(Record, tag="done"):
-    """A worker's last reply to a job: every case was answered, or left out on purpose."""
+    """A worker's last reply to a job: every case has an answer, or was skipped on purpose."""
 
 
 def refused(case_id: str, size: Mnk, refusal: Rejected) -> CaseOutcome:

@@ -29,14 +29,14 @@ class Replies:
 
 @contextlib.contextmanager
 def replying() -> Iterator[Replies]:
-    """Nothing but replies reaches the pipe: file descriptor 1 becomes stderr."""
+    """Only replies reach the pipe: file descriptor 1 becomes stderr."""
     with os.fdopen(os.dup(1), "wb") as stream:
         os.dup2(2, 1)
         yield Replies(stream)
 
 
 def requests(decoder: msgspec.json.Decoder[_T]) -> Iterator[_T]:
-    """What the grader asks. When its end of the pipe closes, it is gone: the process ends."""
+    """The grader's requests. When the grader's end of the pipe closes, the process ends."""
     lines: Queue[bytes] = Queue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
     while True:

@@ -1,8 +1,8 @@
-"""Statistics of an interleaved measurement: pairs of times, a ratio, how sure we are of it.
+"""Statistics of an interleaved measurement: pairs of times, their ratio, its uncertainty.
 
-Submission and baseline are timed alternately on the same inputs (A B B A …), so that whatever
-the machine does over time happens to both. What is scored is their ratio; absolute TFLOPS are
-for people.
+Submission and baseline are timed alternately on the same inputs (A B B A …), so that
+changes of the machine over time affect both. The score uses their ratio; absolute TFLOPS are for
+readers.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from collections.abc import Callable, Sequence
 from grader.model import Mnk, Mode, Modes, Record, Run, Timing, Watched
 
 TARGET_HALF_WIDTH = 0.0025  # stop when the ratio is known this well (relative)
-UNSEEN_MS, UNSEEN_SHARE = 2.0, 0.1  # of a repetition: what two clocks may differ by
-MIN_PAIRS = 5  # fewer have no confidence interval worth the name
+MIN_PAIRS = 5  # fewer have no useful confidence interval
 
 # When two groups of repetitions are two modes; docs/verification.md derives the figures.
 MODES_APART = 0.05  # relative, at least
-_LEAST_APART_MS = 0.025  # what the host takes to hand over a launch may come to about as much
+_LEAST_APART_MS = 0.025  # submitting a launch may take the host about as long
 _SMALLEST_SHARE = 0.15  # of the repetitions in either group; fewer are outliers
 _OF_THE_BASELINE = 3.0  # its noise, in standard deviations
 _OF_ITS_OWN = 3.0  # scatter within the groups explains as many standard deviations …
 _OWN_AT_MOST = 0.15  # … and no more than this: the submission itself makes it
-_POINTS = 300  # repetitions that are looked at, all runs together
+_POINTS = 300  # repetitions used, from all runs together
 
 _SIGMA = 1.4826  # standard deviation / median deviation, of normal noise
 
@@ -46,21 +45,7 @@ class Clocked(Record):
     """One launch by two clocks. Milliseconds."""
 
     gpu_ms: float  # between two events
-    host_ms: float  # from an idle GPU to the second event, what comes before the first included
-
-
-def unseen_ms(pairs: Sequence[tuple[Clocked, Clocked]]) -> float:
-    """How much longer the submission takes by the host's clock than by its events; 0 if they agree.
-
-    pairs: submission and baseline, one after the other. The host waits a little longer for any
-    launch, so the baseline says how much that is. Medians, because the host may be busy.
-    """
-    mine, theirs = (
-        [each.host_ms - each.gpu_ms for each in side] for side in zip(*pairs, strict=True)
-    )
-    extra = statistics.median(mine) - statistics.median(theirs)
-    took = statistics.median(own.gpu_ms for own, _ in pairs)
-    return 0.0 if extra <= UNSEEN_MS + UNSEEN_SHARE * took else extra
+    host_ms: float  # from an idle GPU to the second event, including work before the first
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -86,7 +71,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def certain(pairs: Sequence[Pair]) -> bool:
-    """Whether more repetitions would not tell more."""
+    """Whether more repetitions would add nothing."""
     if few(len(pairs)):
         return False
     ratios = [pair.ratio for pair in pairs]
@@ -107,7 +92,7 @@ def summarise(
     disturbed: int = 0,
     watched: Watched | None = None,
 ) -> Timing:
-    """What a case's runs come to; every run has at least one pair."""
+    """The result of a case's runs; every run has at least one pair."""
     pairs = [pair for run in runs for pair in run]
     ratios = [pair.ratio for pair in pairs]
     ratio = statistics.median(ratios)
@@ -136,11 +121,11 @@ def summarise(
 
 
 def find_modes(runs: Sequence[Sequence[Pair]], size: Mnk) -> Modes | None:
-    """Two speeds of one size, or None where the repetitions agree as far as noise goes.
+    """Two speeds of one size, or None if the repetitions agree within the noise.
 
     Repetitions are compared by their ratio to the baseline in the same pair: a clock that changes
-    slows both and explains itself. They must differ in the submission's own times as well, so
-    that modes of the baseline are not held against it.
+    slows both. They must also differ in the submission's own times, so that modes of the baseline
+    do not count against the submission.
     """
     groups = _split_of_repetitions(runs) or _split_of_runs(runs)
     if groups is None:
@@ -206,7 +191,7 @@ def _split_of_runs(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
 
 
 def _tells(fast: Sequence[Pair], slow: Sequence[Pair]) -> bool:
-    """Whether the difference is more than the launching itself can make."""
+    """Whether the difference is more than submitting a launch can explain."""
     middle_fast, middle_slow = (
         statistics.median(pair.bench_ms for pair in group) for group in (fast, slow)
     )
@@ -218,7 +203,7 @@ def _slowness(pair: Pair) -> float:
 
 
 def _equal_say(runs: Sequence[Sequence[Pair]]) -> list[Pair]:
-    """As many repetitions of every run, evenly spaced by their ratio.
+    """The same number of repetitions of every run, evenly spaced by their ratio.
 
     Otherwise a run that needs few repetitions would not count beside one that takes many.
     """
@@ -249,7 +234,7 @@ def _deviations(values: Sequence[float]) -> list[float]:
 def _baseline_noise(runs: Sequence[Sequence[Pair]]) -> float:
     """Standard deviation of the logarithm of one of the baseline's times.
 
-    From neighbours in time, whose difference a slow change of the clock does not widen.
+    From neighbours in time, whose difference a slow change of the clock hardly affects.
     """
     steps = [
         abs(math.log(after.baseline_ms / before.baseline_ms))

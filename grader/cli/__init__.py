@@ -1,4 +1,4 @@
-"""The command line: one file per command. It alone prints and exits; workers answer on pipes."""
+"""The command line: one file per command. Other rooms return; worker processes answer on pipes."""
 
 from grader.cli.entry import main
 

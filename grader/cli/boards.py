@@ -1,4 +1,4 @@
-"""What ``grade leaderboard`` and ``grade export`` share: which results, seen how."""
+"""What ``grade leaderboard`` and ``grade export`` share: the choice of results and boards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from grader.submission.provided import provided
 def select(
     options: argparse.Namespace, console: Console
 ) -> tuple[tuple[Board, ...], Roster | None]:
-    """The boards asked for, and the roster if there is one. Files that are no result are named."""
+    """The requested boards, and the roster if there is one. Reports files that are not results."""
     roster = read_roster(options.roster) if options.roster else None
     entries, complaints = read_entries(options.out)
     skipped(complaints, console)
@@ -42,10 +42,10 @@ def _wanted(board: Board, options: argparse.Namespace) -> bool:
 
 
 def known_ladders(out: Path, console: Console) -> tuple[Ladder, ...]:
-    """The ladders measured here, then those that the package brings.
+    """The ladders measured here, then those shipped with the package.
 
-    "Here" is ``out`` and the folder above it, where a cluster keeps a folder of results for each
-    type of GPU and the ladders of all of them beside those.
+    "Here" is ``out`` and its parent folder: a cluster keeps one folder of results for each type of
+    GPU, and the ladders of all types beside these folders.
     """
     stored, complaints = stored_ladders(out)
     above, _not_ours = stored_ladders(out.absolute().parent)
@@ -54,14 +54,14 @@ def known_ladders(out: Path, console: Console) -> tuple[Ladder, ...]:
 
 
 def reference_names() -> frozenset[str]:
-    """Names of the reference rungs, whose results are there to compare with."""
+    """Names of the reference rungs, whose results serve as a comparison."""
     return frozenset(
         path.parent.name for place in provided("reference") for path in place.glob("*/sgemm.cu")
     )
 
 
 def only(boards: Sequence[Board]) -> Board:
-    """The one board of a format that holds one. Raises UsageError naming what there is."""
+    """The board for a format that holds only one. Raises UsageError that lists the boards."""
     if len(boards) == 1:
         return boards[0]
     if not boards:
@@ -71,7 +71,7 @@ def only(boards: Sequence[Board]) -> Board:
 
 
 def write(text: str, target: Path, console: Console) -> None:
-    """To a file, or to stdout for ``-``. Raises StoreError."""
+    """Write to a file, or to stdout for ``-``. Raises StoreError."""
     if str(target) == "-":
         sys.stdout.write(text)
         return

@@ -1,4 +1,4 @@
-"""``grade class``: every submission in a folder, side by side, going on where it stopped."""
+"""``grade class``: grade every submission in a folder, several at a time; resumes."""
 
 from __future__ import annotations
 
@@ -29,21 +29,20 @@ from grader.model import Verdict
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Grade every submission in DIR: folders, files alice.cu, or an export of "
-        "Gradescope's. What has a result already is not graded again."
+        "Grade every submission in DIR: folders, files such as alice.cu, or an export "
+        "from Gradescope. Submissions that already have a result are not graded again."
     )
     parser.epilog = (
-        "exit status: 0 all graded; 2 wrong usage, or an entry of DIR cannot be told from "
-        "another; 3 a submission met a fault of the "
-        "grader or the machine, and the same command tries it again"
+        "exit status: 0 all graded; 2 wrong usage, or two entries of DIR have the same name; 3 the "
+        "grader or the machine failed for a submission: the same command tries it again"
     )
-    parser.add_argument("folder", metavar="DIR", type=Path, help="holds the submissions")
+    parser.add_argument("folder", metavar="DIR", type=Path, help="folder of submissions")
     options.batch(parser)
     add = parser.add_argument_group("for batch systems (slurm/class.sh uses them)").add_argument
-    add("--plan", metavar="FILE", type=Path, help="grade nothing: write down what is left")
-    add("--manifest", metavar="FILE", type=Path, help="grade a part of what --plan wrote")
+    add("--plan", metavar="FILE", type=Path, help="grade nothing: list what is left to grade")
+    add("--manifest", metavar="FILE", type=Path, help="grade a part of the list that --plan wrote")
     add("--part", metavar="I/N", default="0/1", help="which part: 0/10 is the first of ten")
-    add("--compile", metavar="ARCH", type=_arch, help="grade nothing: only compile, for sm_80, say")
+    add("--compile", metavar="ARCH", type=_arch, help="grade nothing: only compile, e.g. for sm_80")
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
@@ -61,7 +60,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         report=not chosen.no_report,
         ladders=known_ladders(chosen.out, console),
     )
-    lab = setup.bench().lab  # what is wrong with the lab or the machine is said once, here
+    lab = setup.bench().lab  # reports a fault of the lab or the machine, once
     tasks = [
         Task(
             kind="grade",
@@ -87,7 +86,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def _architecture(chosen: argparse.Namespace, console: Console) -> str | None:
-    """What the kernels run on. Planning and compiling need no GPU to be here."""
+    """The architecture that kernels run on. Planning and compiling need no GPU."""
     if chosen.compile or (chosen.plan and chosen.device == "gpu"):
         return chosen.compile or "sm_80"
     return choose_device(chosen.device, console)
@@ -109,7 +108,7 @@ def _arch(text: str) -> str:
 
 
 def _compile(tasks: Sequence[Task], setup: Setup, jobs: int, console: Console) -> int:
-    """Fill the cache of builds for the GPUs that will measure."""
+    """Compile into the build cache, for the GPUs that will grade."""
     compiling = [msgspec.structs.replace(task, kind="compile") for task in tasks]
     running.grade_tasks(compiling, lanes("cpu", jobs), setup, console)
     return exit_status.DONE

@@ -12,9 +12,9 @@ from grader.errors import MachineError
 
 
 def choose_device(wanted: str, console: Console) -> str | None:
-    """The architecture of the GPU to use, None for the simulator; says which on the console.
+    """The architecture of the GPU to use, or None for the simulator; prints the choice.
 
-    Raises MachineError when a GPU is demanded and cannot be had.
+    Raises MachineError if a GPU is required and cannot be used.
     """
     if wanted == "cpu":
         return None

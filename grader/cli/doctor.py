@@ -1,6 +1,6 @@
-"""``grade doctor``: what this machine can do, and the command that fixes what it can't.
+"""``grade doctor``: what works on this machine, and the command that fixes what does not.
 
-Looking warms the caches: the grader's own C++ is compiled here if it was not yet.
+The checks fill the caches: they compile the grader's own C++ if needed.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Check(Record):
 
 
 def examine() -> tuple[Check, ...]:
-    """Look at everything; nothing raises, every fault is a row."""
+    """Run all checks. A fault becomes a row; nothing raises."""
     return tuple(_checks())
 
 
 def render(checks: tuple[Check, ...]) -> Table:
-    """The table, with the remedy under what is missing."""
+    """The table, with a remedy under each missing item."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -68,7 +68,7 @@ def _checks() -> Iterator[Check]:
     yield _attempt(
         "C++ compiler", lambda: str(find_host_compiler()), "apt-get install g++ (as root)"
     )
-    yield _attempt("nvcc", _nvcc, f"pip install -e . {_HERE} (brings nvcc)")
+    yield _attempt("nvcc", _nvcc, f"pip install -e . {_HERE} (installs nvcc)")
     yield _attempt(
         "cache folder",
         lambda: f"{cache_folder()}, {cache_limit() / 1e9:g} GB of builds at most",
@@ -86,7 +86,7 @@ def _checks() -> Iterator[Check]:
 
 
 def _gpu_checks() -> Iterator[Check]:
-    """CuPy and NVML, then a small grade of starter/ on the GPU, which tries all of it at once."""
+    """CuPy and NVML, then a small grade of starter/ on the GPU, which uses all of it."""
     extra = f"pip install -e '.[cuda13]' {_HERE} (cuda12 for a driver of CUDA 12)"
     yield _optional("CuPy", _version("cupy-cuda13x") or _version("cupy-cuda12x"), extra)
     yield _optional("NVML", _version("nvidia-ml-py"), extra)
@@ -106,14 +106,14 @@ def _gpu_checks() -> Iterator[Check]:
     timed = [sentence(measured, gpu) for measured in measurements(result)]
     ok = result.verdict is Verdict.AC
     found = "; ".join([result.error or result.verdict.value, *timed])
-    # What is wrong is in the words: another process, MPS, a driver too old, no memory.
+    # The message names the cause: another process, MPS, an old driver, too little memory.
     yield Check(
         name="GPU self-test", ok=ok, needed=False, found=found, remedy="" if ok else "nvidia-smi"
     )
 
 
 def _self_test() -> Result:
-    """starter/ graded at few sizes. Raises GraderError when it cannot even be tried."""
+    """Grade starter/ at a few sizes. Raises GraderError if grading cannot even start."""
     lab = load_lab()
     case = Case(id="performance-0", size=Mnk(m=1024, n=1024, k=1024))
     small = msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""``grade doctor``: what this machine can do; ``doctor.py`` holds the checks."""
+"""``grade doctor``: what works on this machine; ``doctor.py`` holds the checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.cli.doctor import examine, render
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "What this machine can do, and the command that fixes what it can't."
+    parser.description = "What works on this machine, and the command that fixes what does not."
 
 
 def run(_chosen: argparse.Namespace, console: Console) -> int:

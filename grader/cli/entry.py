@@ -1,4 +1,4 @@
-"""The command line's frame: the command chosen, streams, signals, errors, the exit status.
+"""Choose and run a command: streams, signals, errors, the exit status.
 
 Result documents go to stdout (``--json``), everything else to stderr.
 """
@@ -22,9 +22,9 @@ from grader.cli.notices import complain
 from grader.errors import GraderError, MachineError, OutOfTime
 
 _COMMANDS = {
-    "class": "grade every submission in DIR; goes on where it stopped",
+    "class": "grade every submission in DIR; resumes where it stopped",
     "ladder": "grade the reference rungs; table and picture beside cuBLAS",
-    "doctor": "what this machine can do, and the command that fixes what it can't",
+    "doctor": "what works on this machine, and how to fix what does not",
     "new": "copy starter/ to submissions/NAME",
     "report": "show a stored result, FILE, again",
     "result": "the stored result of a submission, with its exit status",
@@ -34,10 +34,10 @@ _COMMANDS = {
     "similar": "pairs in DIR that share too much code, for the instructor",
     "export": "results for Gradescope, Canvas, spreadsheets and scripts",
 }
-"""Each is a module ``<name>_command``, loaded only when it is named: their imports take time."""
+"""Each is a module ``<name>_command``, imported only when it is used: imports take time."""
 
 _EPILOG = """\
-grade COMMAND --help says more. A folder that is named like a command is given as a path:
+grade COMMAND --help shows more. If a folder has the name of a command, give it as a path:
 grade ./doctor
 
 exit status: 0 accepted; 1 graded, not accepted; 2 wrong usage, lab file or folder;
@@ -46,7 +46,7 @@ exit status: 0 accepted; 1 graded, not accepted; 2 wrong usage, lab file or fold
 
 
 class _Command(Protocol):
-    """What the module of a command holds."""
+    """The interface of a command's module."""
 
     def add_options(self, parser: argparse.ArgumentParser) -> None: ...
 
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _drop_output()
         return exit_status.FAULT
-    except OSError as error:  # what no stage foresaw: a full disk behind stdout, a folder gone
+    except OSError as error:  # unexpected: a full disk behind stdout, a deleted folder
         failure = MachineError.of(error)
         complain(failure, console)
         _drop_output()
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str], console: Console) -> int:
-    """The command that the first word names; else ``grade SUBMISSION…``."""
+    """The command named by the first word, or else ``grade SUBMISSION…``."""
     root = argparse.ArgumentParser(
         prog="grade",
         usage=argparse.SUPPRESS,
@@ -96,7 +96,7 @@ def _run(arguments: list[str], console: Console) -> int:
         name, *arguments = arguments
         parser = subparsers.choices[name]
     else:
-        # Not a subparser, so that a folder may have any name that is no command's.
+        # Not a subparser: a folder may have any name that is not a command.
         name = "grade"
         parser = argparse.ArgumentParser(
             prog="grade",
@@ -109,26 +109,26 @@ def _run(arguments: list[str], console: Console) -> int:
 
 
 def _open_standard_streams() -> None:
-    """Started with a stream closed, Python has none, and the next file opened takes its place."""
+    """If a stream was closed at the start, the next file opened would take its place."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # documents are UTF-8 whatever the terminal is
+    if isinstance(sys.stdout, io.TextIOWrapper):  # documents are UTF-8 on any terminal
         sys.stdout.reconfigure(encoding="utf-8")
 
 
 def _drop_output() -> None:
-    """Whoever read the output is gone. Python would complain once more when it exits."""
+    """The reader of the output is gone. Keep Python from complaining again when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    """SIGTERM ends as Ctrl-C does: children killed, temporary files removed."""
+    """On SIGTERM, clean up as after Ctrl-C: kill children, remove temporary files."""
     raise SystemExit(exit_status.TERMINATED)
 
 
 def _out_of_time(_signal: int, _frame: FrameType | None) -> None:
-    """What a batch system sends before a job's time limit, if it is asked to."""
-    raise OutOfTime("out of time: the job's time limit came before the grading's end")
+    """The signal that a batch system sends before the job's time limit, if asked to."""
+    raise OutOfTime("out of time: the job's time limit came before the end of the grading")

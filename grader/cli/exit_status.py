@@ -1,4 +1,4 @@
-"""What ``grade`` exits with. Errors carry their own status: ``errors.py``."""
+"""Exit statuses of ``grade``. Errors carry their own: ``errors.py``."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ TERMINATED = 143  # SIGTERM
 
 
 def of(result: Result) -> int:
-    """The status of a grading with this result."""
+    """The exit status for this result."""
     return {Verdict.AC: DONE, Verdict.IE: FAULT}.get(result.verdict, NOT_ACCEPTED)

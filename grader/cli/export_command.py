@@ -16,7 +16,7 @@ from grader.results import store
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Results for other systems; - as FILE is stdout."
+    parser.description = "Export results to other systems; FILE - is stdout."
     formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True)
     scope = formats.add_parser("gradescope", help="results.json for one result document")
     scope.add_argument("result", metavar="RESULT", type=Path, help="a stored result document")
@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--visibility",
         choices=("hidden", "after_due_date", "after_published", "visible"),
         default="visible",
-        help="who sees it when (default: visible)",
+        help="when students see it (default: visible)",
     )
     canvas = formats.add_parser("canvas", help="gradebook CSV to import into Canvas")
     canvas.add_argument(
@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     canvas.add_argument("--points", type=float, default=100, help="points possible (default: 100)")
     table = formats.add_parser("csv", help="one row for each student and board")
-    document = formats.add_parser("json", help="the same, with everything a board knows")
+    document = formats.add_parser("json", help="the same, with all fields of a board")
     for one in (canvas, table, document):
         options.selection(one)
     for one in (scope, canvas, table, document):

@@ -1,4 +1,4 @@
-"""``grade SUBMISSION…``: grade, show, store; the command that needs no name."""
+"""``grade SUBMISSION…``: grade, show and store; the default command."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from grader.toolchain.discovery import find_toolchain
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Grade CUDA SGEMM submissions: compile, run, verify, point at bugs."
+    parser.description = "Grade CUDA SGEMM submissions: compile, run, verify, and point at bugs."
     add = parser.add_argument
     add("submissions", metavar="SUBMISSION", nargs="+", type=Path, help="folder with sgemm.cu")
     options.lab(parser)
@@ -56,17 +56,17 @@ def _grade_one(path: Path, bench: Bench, chosen: argparse.Namespace, console: Co
     try:
         with progress.stages(student_of(path), console) as told:
             graded = grade(path, bench, told)
-    except SubmissionError as error:  # the other submissions are graded all the same
+    except SubmissionError as error:  # grade the other submissions anyway
         complain(error, console)
         return error.exit_status
     result = graded.result
     console.print(terminal.render(result, graded.sources))
     if graded.printed:
-        # Indented, so that no line of it looks like one of ours.
+        # Indented, so that no line looks like one of the grader's.
         words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
         console.print(Text(f"\nprinted by the kernels:\n{words}"))
     status = exit_status.of(result)
-    if result.verdict is not Verdict.IE:  # a fault of ours must not replace a real result
+    if result.verdict is not Verdict.IE:  # a failure of the grader must not replace a real result
         try:
             written = store.save(chosen.out, result)
             say(console, f"result: {written}")

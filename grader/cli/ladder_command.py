@@ -1,4 +1,4 @@
-"""``grade ladder``: every reference rung graded, tabled and drawn; goes on where it stopped."""
+"""``grade ladder``: grade every reference rung, write the table and the page; resumes."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from grader.submission.folder import load_listed
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Grade the reference rungs; table, page and document of the GPU at hand. What has a "
-        "result already is not graded again."
+        "Grade the reference rungs; write a table, a page and a document for this GPU model. "
+        "Rungs that already have a result are not graded again."
     )
     parser.epilog = (
-        "exit status: 0 all graded; 2 wrong usage; 3 a rung met a fault of the grader or "
-        "the machine, and the same command tries it again"
+        "exit status: 0 all graded; 2 wrong usage; 3 the grader or the machine "
+        "failed for a rung: the same command tries it again"
     )
     parser.add_argument(
         "folder",
         metavar="DIR",
         nargs="?",
         type=Path,
-        help="holds the rungs (default: reference/ here, else in the checkout)",
+        help="folder of rungs (default: reference/ here, else in the checkout)",
     )
     options.batch(parser, default_lab="the ladder's own")
 
@@ -88,7 +88,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def _stored(tasks: list[Task], lab: LabRef, setup: Setup) -> Iterator[Result]:
-    """The results of these very sources by this very lab file, from this run or an earlier one."""
+    """The results of exactly these sources by exactly this lab file, from any run."""
     for task in tasks:
         sha256 = load_listed(task.source, task.student).sha256
         path = store.document_path(setup.out, lab.id, task.student, sha256, setup.device)

@@ -15,7 +15,7 @@ from grader.errors import one_line
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Rank the stored results; one board for each lab and GPU model."
+    parser.description = "Rank the stored results, on one board for each lab and GPU model."
     options.selection(parser)
     add = parser.add_argument
     add("--html", metavar="FILE", type=Path, help="write a page; - is stdout")
@@ -23,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--pseudonyms",
         action="store_true",
-        help="for students: stable made-up names, by a key kept beside the results",
+        help="for students: stable made-up names, from a key stored with the results",
     )
 
 

@@ -1,4 +1,4 @@
-"""Lines on stderr that several commands print. What others wrote is cleaned first."""
+"""Lines on stderr that several commands print, without control characters."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from grader.report.text import clean
 
 
 def say(console: Console, text: str) -> None:
-    """What the command did, in passing."""
+    """Print what the command did."""
     console.print(Text(clean(text), style="dim"), soft_wrap=True)
 
 
 def complain(error: GraderError, console: Console) -> None:
-    """Why the command, or a part of it, failed."""
+    """Print why the command, or a part of it, failed."""
     console.print(Text(f"grade: {clean(str(error))}", style="bold red"), soft_wrap=True)
 
 
 def skipped(complaints: Iterable[str], console: Console) -> None:
-    """What the command leaves out, a line for each."""
+    """Print what the command skips, one line each."""
     for complaint in complaints:
         console.print(Text(f"skipped: {one_line(complaint)}", style="yellow"), soft_wrap=True)

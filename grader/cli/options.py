@@ -11,7 +11,7 @@ from grader.course.roster import moment
 
 
 def submission(parser: argparse.ArgumentParser) -> None:
-    """The one folder of a command that looks at one submission."""
+    """The folder, for a command that takes one submission."""
     parser.add_argument("submission", metavar="SUBMISSION", type=Path, help="folder with sgemm.cu")
 
 
@@ -46,7 +46,7 @@ def sandbox(parser: argparse.ArgumentParser) -> None:
         "--sandbox",
         choices=("require", "auto", "off"),
         default="auto",
-        help="bubblewrap: demand it, use it where it works, or go without (default: auto)",
+        help="bubblewrap: required, used if it works, or off (default: auto)",
     )
 
 
@@ -62,7 +62,7 @@ def json(parser: argparse.ArgumentParser, meaning: str) -> None:
 
 
 def batch(parser: argparse.ArgumentParser, *, default_lab: str = "the SGEMM lab") -> None:
-    """What to grade, where and how many at a time."""
+    """Options of the commands that grade many submissions."""
     lab(parser, default_lab)
     device(
         parser,
@@ -70,19 +70,19 @@ def batch(parser: argparse.ArgumentParser, *, default_lab: str = "the SGEMM lab"
     )
     out(parser)
     add = parser.add_argument
-    add("--force", action="store_true", help="grade again what has a result")
+    add("--force", action="store_true", help="grade again even if there is a result")
     add(
         "--only",
         metavar="NAME",
         action="append",
-        help="only this one; * and ? stand for any letters; may be repeated",
+        help="only this submission; * and ? are wildcards; may be repeated",
     )
     add(
         "--jobs",
         metavar="N",
         type=_positive,
         default=len(os.sched_getaffinity(0)),
-        help="submissions at a time, or compiled ahead of the GPU (default: one per core)",
+        help="submissions graded at a time, or compiled ahead of the GPU (default: one per core)",
     )
     no_report(parser)
     sandbox(parser)
@@ -98,21 +98,26 @@ def _positive(text: str) -> int:
 
 
 def selection(parser: argparse.ArgumentParser) -> None:
-    """Which results count, and how."""
+    """Options that choose results and how they count."""
     out(parser, "where the results are")
     add = parser.add_argument
     add("--lab", metavar="ID", help="only this lab's results")
     add("--device", choices=("gpu", "cpu"), help="only results of this device")
-    add("--gpu", metavar="MODEL", help="only GPUs whose model name holds this text")
+    add("--gpu", metavar="MODEL", help="only GPUs whose model name contains this text")
     add(
         "--choose",
         choices=("best", "latest"),
         default="best",
-        help="which of a student's results counts (default: best)",
+        help="the result that counts for a student (default: best)",
     )
-    add("--no-ladder", action="store_true", help="leave out what grade ladder measured")
-    add("--roster", metavar="FILE", type=Path, help="CSV of the course; docs/instructor.md")
-    add("--due", metavar="TIME", type=_moment, help="mark later work, e.g. 2026-01-31T23:59+01:00")
+    add("--no-ladder", action="store_true", help="leave out the rungs that grade ladder measured")
+    add("--roster", metavar="FILE", type=Path, help="CSV file, see docs/instructor.md")
+    add(
+        "--due",
+        metavar="TIME",
+        type=_moment,
+        help="mark later work, e.g. 2026-01-31T23:59+01:00",
+    )
 
 
 def _moment(value: str) -> datetime:

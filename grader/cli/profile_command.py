@@ -1,4 +1,4 @@
-"""``grade profile``: Nsight Compute's counters of a submission beside the model's."""
+"""``grade profile``: a submission's counters in Nsight Compute beside the model's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ISSUE = "smsp__issue_active.avg.pct_of_peak_sustained_active"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Nsight Compute's counters of a submission beside the model's. Needs a GPU, "
+        "Show a submission's counters in Nsight Compute beside the model's. Needs a GPU, "
         "ncu and the right to read the counters."
     )
     options.submission(parser)
@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_size,
         default=_SIZE,
-        help=f"M = N = K (default: {_SIZE}); the profiler runs a kernel several times",
+        help=f"M = N = K (default: {_SIZE}); the profiler runs each kernel several times",
     )
     options.lab(parser)
 

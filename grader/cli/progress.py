@@ -1,4 +1,4 @@
-"""How far a grading is."""
+"""Show the progress of a grading."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.errors import one_line
 
 @contextmanager
 def stages(name: str, console: Console) -> Iterator[Progress]:
-    """A line that changes on a terminal; one line per stage in a log."""
+    """One changing line on a terminal; one line per stage in a log."""
     if console.is_terminal:
         with console.status(Text(one_line(name))) as status:
             yield lambda stage, detail: status.update(Text(f"{one_line(name)}: {stage} {detail}"))

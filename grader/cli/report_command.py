@@ -1,4 +1,4 @@
-"""``grade report FILE``: a stored result shown again, and its page written again."""
+"""``grade report FILE``: show a stored result again, and write its page again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_page(document: Path, result: Result, sources: dict[str, str], console:
 
 
 def _sources_of(reference: SubmissionRef) -> dict[str, str]:
-    """The texts a stored result speaks of, if submissions/ still holds exactly those."""
+    """The sources of a stored result, if submissions/ still holds exactly those."""
     try:
         submission = load_submission(Path("submissions") / reference.student)
     except (SubmissionError, Rejected, OSError):

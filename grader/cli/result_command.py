@@ -1,4 +1,4 @@
-"""``grade result``: what is stored for a submission as it is now, told as ``grade`` told it."""
+"""``grade result``: show the stored result of a submission's current files, as ``grade`` did."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from grader.submission.folder import load_submission
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Show the stored result of a submission's files as they are now."
-    parser.epilog = "exit status: as grade's own; 3 when there is no such result"
+    parser.description = "Show the stored result of a submission's current files."
+    parser.epilog = "exit status: that of grade; 3 if there is no such result"
     options.submission(parser)
     options.lab(parser)
-    options.device(parser, "where it was graded; auto takes the GPU's result first")
+    options.device(parser, "where it was graded; auto prefers the GPU's result")
     options.out(parser, "where results are")
-    parser.add_argument("--job", metavar="ID", help="only what this job of Slurm recorded")
+    parser.add_argument("--job", metavar="ID", help="only the result of this Slurm job")
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
@@ -30,7 +30,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     try:
         submission = load_submission(chosen.submission)
     except Rejected as refusal:
-        raise StoreError(f"{chosen.submission}: {refusal}; grade it to have that stored") from None
+        raise StoreError(f"{chosen.submission}: {refusal}; grade it to store that") from None
     devices = ("gpu", "cpu") if chosen.device == "auto" else (chosen.device,)
     paths = [
         store.document_path(chosen.out, lab.id, submission.student, submission.sha256, device)

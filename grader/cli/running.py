@@ -1,4 +1,4 @@
-"""What the commands that grade many submissions share: what is left to grade, and the bar."""
+"""What the commands that grade many submissions share: the list of tasks, the progress bar."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from grader.submission.folder import load_listed
 
 
 def chosen(entrants: Sequence[Entrant], patterns: Sequence[str] | None) -> list[Entrant]:
-    """Raises UsageError for a pattern that fits nobody: a misspelt name must not pass."""
+    """The entrants that match. Raises UsageError if one of the patterns matches nobody."""
     for pattern in patterns or ():
         if not any(fnmatchcase(entrant.student, pattern) for entrant in entrants):
             raise UsageError(f"--only {pattern}: no submission of this name")
@@ -41,16 +41,16 @@ def left_over(
     """The tasks that have no result yet; all of them with ``force``."""
     waiting = [task for task in tasks if force or not _done(task, lab, setup, console)]
     if len(waiting) < len(tasks):
-        say(console, f"{len(tasks) - len(waiting)} of {len(tasks)} are graded already")
+        say(console, f"{len(tasks) - len(waiting)} of {len(tasks)} are already graded")
     return waiting
 
 
 def _done(task: Task, lab: Lab, setup: Setup, console: Console) -> bool:
-    """Whether this very source has a result by this very lab file."""
+    """Whether there is a result of exactly this source by exactly this lab file."""
     try:
         sha256 = load_listed(task.source, task.student).sha256
     except (Rejected, SubmissionError, OSError):
-        return False  # told in a moment, and quicker than reading what was said last time
+        return False  # rejecting it again is quicker than reading the old result
     path = store.document_path(setup.out, lab.id, task.student, sha256, setup.device)
     if not path.exists():
         return False
@@ -67,7 +67,7 @@ def _done(task: Task, lab: Lab, setup: Setup, console: Console) -> bool:
 def grade_tasks(
     tasks: Sequence[Task], kinds: Sequence[Kind], setup: Setup, console: Console
 ) -> list[Report]:
-    """Grade them all, a line for each as it comes."""
+    """Grade them all and print a line for each when it is done."""
     reports: list[Report] = []
     started = time.monotonic()
     bar = Progress(

@@ -1,4 +1,4 @@
-"""``grade sass``: the machine code of a submission's kernels, without a GPU."""
+"""``grade sass``: show the machine code of a submission's kernels, without a GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "What ptxas made of a submission's kernels: the main loop's instructions, by "
+        "Show what ptxas made of a submission's kernels: the main loop's instructions, by "
         "opcode and by source line. Needs no GPU."
     )
     options.submission(parser)

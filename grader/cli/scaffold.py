@@ -16,26 +16,26 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 def new_submission(name: str, base: Path) -> Path:
     """Copy starter/ to ``base``/submissions/``name`` and return the new folder.
 
-    starter/ is looked for in ``base``, then beside the grader's package. Raises UsageError when
-    the name is odd, the folder exists or starter/ is nowhere.
+    It looks for starter/ in ``base``, then beside the grader's package. Raises UsageError if the
+    name is not allowed, the folder exists or there is no starter/.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} cannot be a folder's name here: use letters, digits, '.', '_' and '-', "
+            f"{name!r} is not allowed as a name: use letters, digits, '.', '_' and '-', "
             "starting with a letter or digit, at most 64"
         )
     starter = find_starter(base)
     target = base / "submissions" / name
     if target.exists() or target.is_symlink():
-        raise UsageError(f"{target} exists already; take another name or remove it first")
+        raise UsageError(f"{target} already exists; choose another name or remove it first")
     try:
         target.parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as scratch:
             copy = Path(scratch) / name
             shutil.copytree(starter, copy)
-            copy.rename(target)  # all of it or nothing, and never over another's folder
+            copy.rename(target)  # all or nothing, and never over an existing folder
     except OSError as error:
-        raise UsageError(f"{target}: cannot be made: {error.strerror}") from None
+        raise UsageError(f"{target}: cannot be created: {error.strerror}") from None
     return target
 
 

@@ -1,4 +1,4 @@
-"""``grade similar``: suspiciously similar pairs of a class, for the instructor."""
+"""``grade similar``: suspiciously similar pairs in a class, for the instructor."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from grader.submission.folder import load_listed
 from grader.submission.provided import provided
 from grader.submission.reading import read
 
-_PRIVATE = 0o600  # names beside sources: for the instructor's eyes only
+_PRIVATE = 0o600  # it holds names and sources: only the instructor may read it
 _GIVEN = ("starter", "reference")  # what every student may use
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Suspiciously similar pairs among the submissions in DIR, for the instructor "
-        "only. Names, comments, white space and order do not hide a copy; code of starter/ and "
+        "List suspiciously similar pairs among the submissions in DIR, for the instructor "
+        "only. Names, comments, white space and order do not hide a copy; code from starter/ and "
         "reference/ does not count."
     )
     add = parser.add_argument
@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         type=_percent,
         default=60.0,
-        help="of one submission's own code found in the other (default: 60)",
+        help="share of one submission's own code found in the other (default: 60)",
     )
     add(
         "--known",
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        help="more code that everybody was given; may be repeated",
+        help="more code that all students were given; may be repeated",
     )
     add("--html", metavar="FILE", type=Path, help="the page (default: OUT/similar.html)")
     options.out(parser, "where the page goes")
@@ -77,23 +77,23 @@ def _percent(text: str) -> float:
 
 
 def _known(named: list[Path]) -> list[str]:
-    """Texts that do not count: of the checkout, and of the folders named."""
+    """Texts that do not count: from the checkout, and from the folders named."""
     texts = [_texts(place) for name in _GIVEN for place in provided(name)]
     for folder in named:
         found = _texts(folder)
         if not found:
-            raise UsageError(f"--known {folder}: holds no CUDA source")
+            raise UsageError(f"--known {folder}: no CUDA source in it")
         texts.append(found)
     return [text for group in texts for text in group]
 
 
 def _texts(folder: Path) -> list[str]:
-    """Raises UsageError naming a file that is none."""
+    """Raises UsageError if a file cannot be read."""
     files = [path for path in sorted(folder.rglob("*.cu*")) if path.suffix in (".cu", ".cuh")]
     try:
         return [read(path).decode(errors="replace") for path in files]
     except OSError as error:
-        raise UsageError(f"{one_line(folder)}: code that was given: {error.strerror}") from None
+        raise UsageError(f"{one_line(folder)}: cannot be read: {error.strerror}") from None
 
 
 def _work(entrant: Entrant, console: Console) -> Work | None:

@@ -1,4 +1,4 @@
-"""The parts of the result document that no stage makes."""
+"""The parts of the result document that no stage produces."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def build_info(built: Build) -> BuildInfo:
 
 
 def launches_of(planned: Sequence[PlannedCase]) -> tuple[KernelLaunch, ...]:
-    """What the largest size launches, equal launches counted together."""
+    """The launches of the largest size; equal launches are counted together."""
     largest = max(planned, key=lambda case: case.plan.size.flops, default=None)
     if largest is None:
         return ()
@@ -66,7 +66,7 @@ def with_kernels(
 
 
 def slurm_job() -> SlurmInfo | None:
-    """The job of Slurm that grades; None outside of one. Raises MachineError for odd values."""
+    """The Slurm job that this process runs in, or None. Raises MachineError for invalid values."""
     job = _variable("SLURM_JOB_ID")
     if job is None:
         return None
@@ -83,6 +83,6 @@ def slurm_job() -> SlurmInfo | None:
 
 
 def _variable(name: str) -> str | None:
-    """Of the environment. It can hold any bytes, and a document holds UTF-8 only."""
+    """A variable of the environment as UTF-8, which is all that a document can hold."""
     value = os.environ.get(name)
     return None if value is None else one_line(value)

@@ -1,7 +1,7 @@
 """One submission through every stage: folder → ``Result``.
 
-A stage that refuses the student's work raises ``Rejected``, one that fails by the machine's fault
-``MachineError``; both become a result here, so that every graded folder has one.
+A stage that rejects the student's work raises ``Rejected``; one that fails through the machine's
+fault raises ``MachineError``. Both become a result here, so every graded folder has one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import msgspec
 import grader
 from grader.backends.protocol import Progress
 from grader.backends.simulator.device import CpuDevice
-from grader.errors import MachineError, OutOfTime, Rejected, one_line
+from grader.errors import one_line
 from grader.grading.document import slurm_job
-from grader.grading.stages import Bench, Ran, run, run_on_gpu
+from grader.grading.stages import ENDINGS, Bench, Ran, ended, run, run_on_gpu
 from grader.ladder.standing import standing
 from grader.model import (
     SCHEMA,
@@ -30,7 +30,6 @@ from grader.model import (
     SlurmInfo,
     Submission,
     SubmissionRef,
-    Verdict,
 )
 from grader.submission.folder import load_listed, load_submission, student_of
 
@@ -38,10 +37,10 @@ __all__ = ["Bench", "Graded", "grade", "read_sources"]
 
 
 class Graded(Record):
-    """A result, and what a reader in front of a terminal wants beside it."""
+    """A result, and what the terminal shows besides it."""
 
     result: Result
-    sources: dict[str, str]  # file name → text, which the findings point into
+    sources: dict[str, str]  # file name → text; findings point into it
     printed: str  # by device printf in the smallest case that printed anything
 
 
@@ -53,16 +52,16 @@ def grade(
     student: str | None = None,
     submitted: str | None = None,
 ) -> Graded:
-    """Grade the submission ``path``; ``progress`` hears what is being done.
+    """Grade the submission ``path``; calls ``progress`` for each stage.
 
-    student: whose it is, where a list says so; it is then a folder or a single file. Without, it
-    is a folder named like the student. submitted: when it was handed in (ISO 8601), where that is
+    student: whose it is, if a list says so; ``path`` is then a folder or a single file. Without it,
+    ``path`` is a folder named like the student. submitted: when it was handed in (ISO 8601), if
     known; it goes into the result.
 
-    On a GPU the simulator runs beside it at the lab's cpu sizes: its findings stand in the result,
+    On a GPU the simulator runs beside it at the lab's cpu sizes: the result includes its findings,
     and ``rules.findings`` says whether they decide.
 
-    Raises SubmissionError when there is no submission to grade. Every other fault is in the result.
+    Raises SubmissionError if there is no submission to grade. Any other fault is in the result.
     """
     name = student_of(path) if student is None else student
     reference = SubmissionRef(student=name, sha256=hashlib.sha256().hexdigest(), files=())
@@ -78,19 +77,8 @@ def grade(
             sources = read_sources(submission)
             stages = run if bench.gpu_arch is None else run_on_gpu
             ran = stages(submission, bench, device, progress)
-        except Rejected as refusal:
-            ran = Ran(
-                verdict=refusal.verdict,
-                error=str(refusal),
-                build=refusal.build,
-                findings=refusal.findings,
-            )
-        except OutOfTime as signal:
-            ran = Ran(verdict=Verdict.TLE, error=str(signal))
-        except MachineError as failure:
-            ran = Ran(verdict=Verdict.IE, error=str(failure))
-        except OSError as failure:  # a full disk, a folder that went away
-            ran = Ran(verdict=Verdict.IE, error=str(MachineError.of(failure)))
+        except ENDINGS as failure:
+            ran = ended(failure)
     reference = msgspec.structs.replace(reference, submitted=submitted)
     return Graded(
         result=_result(reference, bench, ran, slurm), sources=sources, printed=ran.printed
@@ -98,9 +86,9 @@ def grade(
 
 
 def read_sources(submission: Submission) -> dict[str, str]:
-    """The submission's texts by name, for excerpts: of the very bytes that were compiled."""
+    """The submission's texts by name, for excerpts: exactly what was compiled."""
     return {
-        # Lines end as they do for the compiler.
+        # The compiler sees the same line ends.
         name: content.decode(errors="replace").replace("\r\n", "\n")
         for name, content in submission.contents.items()
     }

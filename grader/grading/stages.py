@@ -1,4 +1,4 @@
-"""The stages in a row, in the simulator or on a GPU. They raise what ends a grading early."""
+"""All stages in order, in the simulator or on a GPU. They raise if a grading ends early."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from grader.backends.gpu.device import GpuDevice
 from grader.backends.protocol import CaseOutcome, PlannedCase, Progress, refused
 from grader.backends.simulator.device import CpuDevice
 from grader.compile.building import compile_submission
-from grader.errors import MachineError, Rejected
+from grader.errors import MachineError, OutOfTime, Rejected
 from grader.grading.document import build_info, launches_of, with_kernels
 from grader.grading.explaining import Explaining
 from grader.hardware import gpus
-from grader.judging import scoring
+from grader.judging import rulings
 from grader.judging import verdicts as judge
 from grader.judging.launches import too_many_kernels
 from grader.labs.lab import Case, Lab, Rules
@@ -52,12 +52,12 @@ class Bench(Record):
     toolchain: Toolchain
     sandbox: Sandbox
     gpu_arch: str | None = None  # "sm_90": grade on the GPU at hand; None: in the simulator
-    explain: bool = True  # say why a right kernel is as fast as it is; takes a second or two
-    ladders: tuple[Ladder, ...] = ()  # to say where a submission stands; the first that fits
+    explain: bool = True  # explain the speed of a correct kernel; takes a second or two
+    ladders: tuple[Ladder, ...] = ()  # for the standing; the first that fits counts
 
 
 class Ran(Record):
-    """What the stages gave, as far as they came."""
+    """The results of the stages, as far as they ran."""
 
     verdict: Verdict
     error: str | None = None
@@ -72,17 +72,23 @@ class Ran(Record):
     explanation: Explanation | None = None
 
 
+ENDINGS = (Rejected, OutOfTime, MachineError, OSError)  # of a grading that cannot go on
+
+
+def ended(failure: Rejected | OutOfTime | MachineError | OSError) -> Ran:
+    """What is left of a grading that ``failure`` ended."""
+    if isinstance(failure, OSError):  # such as a full disk or a deleted folder
+        failure = MachineError.of(failure)
+    verdict, error = rulings.of_failure(failure), str(failure)
+    if isinstance(failure, Rejected):
+        return Ran(verdict=verdict, error=error, build=failure.build, findings=failure.findings)
+    return Ran(verdict=verdict, error=error)
+
+
 def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progress) -> Ran:
     lab = bench.lab
     progress("compiling", "")
-    built = compile_submission(
-        submission,
-        bench.toolchain,
-        bench.sandbox,
-        arch=f"sm_{lab.architectures[0]}",
-        compile_s=lab.limits.compile_s,
-        memory_mb=lab.limits.memory_mb,
-    )
+    built = _compiled(submission, bench, f"sm_{lab.architectures[0]}")
     declared = device.read(built, str(submission.folder), progress)
     cases = sorted(lab.cpu, key=lambda case: case.size.flops)
     largest = _largest(lab).size
@@ -95,16 +101,13 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
     with _explaining(built, plans, submission, bench) as explaining:
         if planned:
             outcomes += device.run(built, str(submission.folder), planned, lab, progress)
-        results = with_kernels(judge.judge_cases(cases, outcomes, lab.rules), plans)
-        findings = judge.merge_findings(outcomes)
-        verdict = judge.overall(results)
-        worth = verdict is Verdict.AC or judge.only_slow(results, findings)
-        explanation = explaining.result(device, progress) if worth else None
+        ruling = rulings.in_simulator(cases, outcomes, lab.rules)
+        explanation = explaining.result(device, progress) if ruling.explain else None
     return Ran(
-        verdict=verdict,
+        verdict=ruling.verdict,
         build=build_info(built),
-        cases=results,
-        findings=findings,
+        cases=with_kernels(ruling.cases, plans),
+        findings=ruling.findings,
         lines=judge.line_counts(outcomes),
         printed=next((outcome.printed for outcome in outcomes if outcome.printed), ""),
         launches=launches_of(planned),
@@ -114,7 +117,7 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
 
 def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress: Progress) -> Ran:
     """The real grade; ``device`` is the simulator, which runs beside the GPU."""
-    # The GPU's build is another than the simulator's; somebody else has to read it.
+    # The GPU has a build of its own; a second worker reads it.
     with CpuDevice(bench.sandbox, bench.lab.limits) as reader:
         return _run_on_gpu(submission, bench, device, reader, progress)
 
@@ -125,20 +128,13 @@ def _run_on_gpu(
     assert bench.gpu_arch is not None
     lab = bench.lab
     with ThreadPoolExecutor(max_workers=1) as pool, ExitStack() as ending, GpuDevice() as gpu:
-        # Whatever ends this early must not wait for the simulator.
+        # If this ends early, it must not wait for the simulator.
         ending.callback(device.__exit__, None, None, None)
         simulated = pool.submit(_simulated, submission, bench, device)
         progress("compiling", "")
-        built = compile_submission(
-            submission,
-            bench.toolchain,
-            bench.sandbox,
-            arch=bench.gpu_arch,
-            compile_s=lab.limits.compile_s,
-            memory_mb=lab.limits.memory_mb,
-        )
+        built = _compiled(submission, bench, bench.gpu_arch)
         declared = reader.read(built, str(submission.folder), progress)
-        # By growing size: one that takes too long costs the sizes above it only.
+        # In increasing order: a size that takes too long costs only the larger ones.
         cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
         progress("recording the launches", f"for {len(cases)} sizes")
         recorded = _recorded(built, declared, submission, [case.size for case in cases], bench)
@@ -146,54 +142,47 @@ def _run_on_gpu(
         plans = [case.plan for case in planned]
         notes = reader.tensor_cores(plans)
         notes = notes or sass.find_tensor_cores(_launched(_machine_code(built, bench), plans))
-        if notes and lab.rules.tensor_cores == "forbid":
-            place = f" at {notes[0].file}:{notes[0].line}" if notes[0].file else ""
-            words = f"tensor-core{place}: this lab forbids tensor cores"
-            raise Rejected(Verdict.RF, words, notes, build_info(built))
+        broken = judge.broken_rule(notes, lab.rules)
+        if broken:
+            raise Rejected(Verdict.RF, broken, notes, build_info(built))
         if planned:
             outcomes += gpu.run(built, str(submission.folder), planned, lab, progress)
         progress("simulating", "beside the GPU")
         seen = simulated.result()
-    results = with_kernels(judge.judge_cases(cases, outcomes, lab.rules), recorded)
-    verdict = judge.overall(results)
-    fails = lab.rules.findings == "fail" and verdict is Verdict.AC
-    if fails and seen.verdict not in (Verdict.AC, Verdict.IE):
-        verdict = seen.verdict
-    score = scoring.score(lab.performance, results, lab.scoring)
-    if score is not None and verdict is not Verdict.AC:
-        score = msgspec.structs.replace(score, total=0.0)
-    findings = (*judge.merge_findings(outcomes), *notes, *seen.findings)
-    slow = judge.only_slow(results, findings) and seen.verdict in (Verdict.AC, Verdict.IE)
-    card = gpus.of(gpu.gpu) if gpu.gpu and (verdict is Verdict.AC or slow) else None
+    ruling = rulings.on_gpu(
+        cases,
+        outcomes,
+        lab,
+        gpu=gpu.gpu,
+        simulated=seen.verdict,
+        seen=(*notes, *seen.findings),
+    )
+    card = gpus.of(gpu.gpu) if gpu.gpu and ruling.explain else None
     explanation = None
     if card:
         with _explaining(built, plans, submission, bench, card) as explaining:
             explanation = explaining.result(reader, progress)
     return Ran(
-        verdict=verdict,
+        verdict=ruling.verdict,
         build=build_info(built),
-        cases=results,
-        findings=findings,
+        cases=with_kernels(ruling.cases, recorded),
+        findings=ruling.findings,
         lines=seen.lines,
         printed=seen.printed,
         gpu=gpu.gpu,
         launches=launches_of(planned),
-        score=score,
+        score=ruling.score,
         explanation=explanation,
     )
 
 
 def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
-    """What the simulator sees; that it cannot grade something is no fault of the submission."""
+    """What the simulator sees. If it cannot grade the submission, nobody is at fault."""
     try:
         quiet = msgspec.structs.replace(bench, explain=False)  # the GPU's own build is explained
         return run(submission, quiet, device, lambda _stage, _detail: None)
-    except Rejected as refusal:
-        return Ran(verdict=refusal.verdict, findings=refusal.findings)
-    except MachineError as failure:
-        return Ran(verdict=Verdict.IE, error=str(failure))
-    except OSError as failure:
-        return Ran(verdict=Verdict.IE, error=str(MachineError.of(failure)))
+    except ENDINGS as failure:
+        return ended(failure)
 
 
 def _explaining(
@@ -209,8 +198,19 @@ def _explaining(
     return Explaining(built, folder, plan, bench.toolchain, bench.sandbox, card=card)
 
 
+def _compiled(submission: Submission, bench: Bench, arch: str) -> Build:
+    return compile_submission(
+        submission,
+        bench.toolchain,
+        bench.sandbox,
+        arch=arch,
+        compile_s=bench.lab.limits.compile_s,
+        memory_mb=bench.lab.limits.memory_mb,
+    )
+
+
 def _largest(lab: Lab) -> Case:
-    """Of the timed sizes: the one to explain."""
+    """The largest timed size, which is explained."""
     return max(lab.performance, key=lambda case: case.size.flops)
 
 
@@ -241,10 +241,10 @@ def _recorded(
 def _told_apart(
     cases: Sequence[Case], plans: Sequence[Plan | Rejected], rules: Rules
 ) -> tuple[list[CaseOutcome], list[PlannedCase]]:
-    """The cases that recording or the lab's rules refused, and the others with their plans."""
+    """The cases that the recorder or the lab's rules rejected, and the others with their plans."""
     outcomes: list[CaseOutcome] = []
     planned: list[PlannedCase] = []
-    # Fewer plans after an endless host loop; one more where a larger size is explained.
+    # There are fewer plans after an endless host loop, and one more if a larger size is explained.
     for case, plan in zip(cases, plans, strict=False):
         refusal = too_many_kernels(plan, rules) if isinstance(plan, Plan) else plan
         if isinstance(plan, Plan) and refusal is None:
@@ -255,7 +255,7 @@ def _told_apart(
 
 
 def _machine_code(built: Build, bench: Bench) -> tuple[sass.Function, ...]:
-    """() where there is no nvdisasm: doctor says how to get it."""
+    """() without nvdisasm; ``grade doctor`` says how to install it."""
     if bench.toolchain.nvdisasm is None:
         return ()
     return sass.disassemble(built.cubin, bench.toolchain, bench.sandbox)
@@ -264,6 +264,6 @@ def _machine_code(built: Build, bench: Bench) -> tuple[sass.Function, ...]:
 def _launched(
     functions: tuple[sass.Function, ...], plans: Sequence[Plan]
 ) -> tuple[sass.Function, ...]:
-    """The kernels that ``plans`` launch, and what they may call."""
+    """The kernels that ``plans`` launch, and the functions that they may call."""
     kernels = {o.kernel for plan in plans for o in plan.operations if isinstance(o, Launch)}
     return tuple(f for f in functions if f.name in kernels or not f.entry)

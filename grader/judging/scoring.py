@@ -18,14 +18,16 @@ from grader.labs.lab import Case, Scoring
 from grader.model import CaseResult, Score, Share, Timing, Verdict
 
 
-def score(cases: Sequence[Case], results: Sequence[CaseResult], scoring: Scoring) -> Score | None:
-    """The submission's score; 0 if any case is not accepted, None if no case is timed."""
+def score(
+    verdict: Verdict, cases: Sequence[Case], results: Sequence[CaseResult], scoring: Scoring
+) -> Score | None:
+    """The submission's score; 0 unless it is accepted, None if no case is timed."""
     weights = {case.id: case.weight for case in cases}
     highest = _highest(scoring)
     if not weights:
         return None
     shares = tuple(Share(case=id_, weight=weight) for id_, weight in weights.items())
-    if any(result.verdict is not Verdict.AC for result in results):
+    if verdict is not Verdict.AC:
         return Score(total=0.0, max=highest, policy=scoring.policy, shares=shares)
     timed = {r.id: r.timing for r in results if r.timing is not None}
     if set(timed) != set(weights):

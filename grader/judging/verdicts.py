@@ -1,19 +1,4 @@
-"""Outcomes → verdicts. Pure: the same outcomes always give the same result.
-
-For one case, the first rule that applies decides:
-
-- rejected by an earlier stage → that stage's verdict
-- tensor-core instructions where the lab forbids them → RF
-- faster than the GPU can be in FP32 → RF
-- an illegal access or a trap → RE
-- endless loop, deadlock, time limit, a launch that took far longer than the timed ones → TLE
-- wrong values → WA
-- another error of the simulator (race, uninitialised read, divergent barrier, changed input)
-  → WA, even if the values are right here
-- otherwise → AC
-
-For the submission: the first FE, CE or RF among its cases, else the worst of IE, RE, TLE, WA, AC.
-"""
+"""Outcomes → verdicts, by the rules that the docstring of ``grader.judging`` lists."""
 
 from __future__ import annotations
 
@@ -33,6 +18,7 @@ _WHY_IT_COUNTS = {
     Kind.BARRIER_DIVERGENCE: "on a GPU threads may hang or run ahead",
     Kind.INPUT_MODIFIED: "A and B belong to the grader",
 }
+_LIMITS = {"time": "did not end in time", "deadlock": "threads wait for ever"}
 _DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
 _WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
 
@@ -40,37 +26,38 @@ _WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
 def judge_cases(
     cases: Sequence[Case], outcomes: Sequence[CaseOutcome], rules: Rules
 ) -> tuple[CaseResult, ...]:
-    """One result per case, in the order of the runs. Cases after a TLE were not run."""
+    """One result per case, in the order of the runs.
+
+    A case that did not end in time is the last that counts: whether a later one ran, beside it,
+    depends on the machine.
+    """
     by_id: Mapping[str, CaseOutcome] = {outcome.id: outcome for outcome in outcomes}
     results: list[CaseResult] = []
-    too_slow: str | None = None
-    broken: str | None = None  # a GPU's context does not survive a runtime error
+    late: str | None = None  # why no later case counts
+    crash: str | None = None  # why no later case could run
     for case in cases:
         outcome = by_id.get(case.id)
-        if too_slow:
-            results.append(_unrun(case, None, f"not run: {too_slow} took too long"))
-            continue
-        if outcome is None and broken:
-            results.append(_unrun(case, None, f"not run: {broken} ended with a runtime error"))
-            continue
-        if outcome is None:
-            too_slow = case.id
-            results.append(_unrun(case, Verdict.TLE, "the time for all cases is used up"))
-            continue
-        verdict, message = judge_case(outcome, rules)
-        if verdict is Verdict.TLE and outcome.error is None:  # it did not finish
-            too_slow = case.id
-        if verdict is Verdict.RE:
-            broken = case.id
-        results.append(_result(outcome, verdict, message))
+        if late:
+            results.append(_unrun(case, None, late))
+        elif outcome:
+            results.append(_result(outcome, *judge_case(outcome, rules)))
+            if outcome.stopped == "time" or outcome.refused is Verdict.TLE:
+                late = f"not run: {case.size} did not end in time"
+            if outcome.stopped == "crash":
+                crash = f"not run: {case.size} ended with a runtime error"
+        elif crash:
+            results.append(_unrun(case, None, crash))
+        else:
+            late = f"not run: at {case.size} the time for all sizes was used up"
+            results.append(_unrun(case, Verdict.TLE, "the time for all sizes is used up"))
     return tuple(results)
 
 
 def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, str]:
     """The verdict of one case and the reason in one line."""
-    forbidden = [f for f in outcome.findings if f.kind is Kind.TENSOR_CORE]
-    if forbidden and rules.tensor_cores == "forbid":
-        return Verdict.RF, f"{_place(forbidden[0])}: this lab forbids tensor cores"
+    broken = broken_rule(outcome.findings, rules)
+    if broken:
+        return Verdict.RF, broken
     if outcome.refused:
         return outcome.refused, outcome.message
     errors = [f for f in outcome.findings if f.severity is Severity.ERROR]
@@ -80,9 +67,11 @@ def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, str]:
     illegal = [f for f in errors if f.kind in _ILLEGAL]
     if illegal:
         return Verdict.RE, _place(illegal[0])
+    if outcome.stopped == "crash":
+        return Verdict.RE, outcome.message
     stuck = [f for f in errors if f.kind in _STUCK]
     if outcome.stopped:
-        limit = "did not finish in time" if outcome.stopped == "time" else "threads wait for ever"
+        limit = outcome.message or _LIMITS[outcome.stopped]
         place = next(iter(stuck or errors), None)
         return Verdict.TLE, f"{_place(place)}: {limit}" if place else limit
     if stuck:
@@ -94,6 +83,14 @@ def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, str]:
         why = _WHY_IT_COUNTS.get(errors[0].kind, "the program is wrong")
         return Verdict.WA, f"{_place(errors[0])}: the values are right here, but {why}"
     return Verdict.AC, ""
+
+
+def broken_rule(findings: Sequence[Finding], rules: Rules) -> str | None:
+    """What the lab forbids and the code does, with its place; None if it keeps the rules."""
+    forbidden = [finding for finding in findings if finding.kind is Kind.TENSOR_CORE]
+    if not forbidden or rules.tensor_cores == "allow":
+        return None
+    return f"{_place(forbidden[0])}: this lab forbids tensor cores"
 
 
 def overall(cases: Sequence[CaseResult]) -> Verdict:

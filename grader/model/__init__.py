@@ -1,4 +1,4 @@
-"""Records shared by all stages. Imports nothing of ours.
+"""Records shared by all stages. Imports only ``ptxsim``'s records.
 
 Every record is frozen. Sizes are ``Mnk`` = (M, N, K): A is row-major M×K (``A[i*K + p]``), B is
 column-major K×N (``B[p + j*K]``), C is column-major M×N (``C[i + j*M]``), all float32.

@@ -1,4 +1,4 @@
-"""Words that all stages share."""
+"""The verdict, which all stages share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the grader has to say about the student's code."""
+"""Findings: what the grader says about the student's code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Kind(str, Enum):
 
 
 class Finding(Record):
-    """One thing worth saying about the student's code, with the place it points at."""
+    """One remark about the student's code, with its place."""
 
     kind: Kind
     severity: Severity

@@ -52,7 +52,7 @@ _START_S = 5.0  # allowed on top of the sizes' own time
 
 
 class _Refusal(Record):
-    """Why a call of run_custom ends here."""
+    """Why a call of run_custom was rejected."""
 
     verdict: Verdict
     message: str
@@ -218,7 +218,7 @@ def _cut_short(ended: list[_Ended], count: int, done: Completed) -> bool:
 
 
 def _killed(ended: _Ended) -> bool:
-    """By somebody else: the recorder says otherwise when it had to do it, and the code cannot."""
+    """Killed from outside: the recorder reports its own kills, and host code cannot fake one."""
     killed = os.WIFSIGNALED(ended.status) and os.WTERMSIG(ended.status) == signal.SIGKILL
     return killed and not ended.timed_out and not ended.starved and not ended.reply
 
@@ -239,7 +239,7 @@ def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | 
     plan = assembled(reply.recorded, known.variables) if reply.recorded else None
     wrong = flaw(plan, size, known) if plan else "it holds no calls"
     if plan is None or wrong is not None:
-        message = f"host code spoiled the record of its launches: {wrong}"
+        message = f"host code corrupted the record of its launches: {wrong}"
         return _Refusal(verdict=Verdict.RE, message=message)
     return plan
 
@@ -254,7 +254,7 @@ def _silent(ended: _Ended) -> _Refusal:
 
 
 def _rejected(refusal: _Refusal, places: Mapping[int, tuple[str, int]]) -> Rejected:
-    """The refusal with the student's line: that of the innermost frame in the student's files."""
+    """The rejection with the student's line, from the innermost frame in the student's files."""
     place = next((places[frame] for frame in refusal.frames if frame in places), None)
     file, line = place or (None, None)
     kind = Kind.FORBIDDEN_CALL if refusal.verdict is Verdict.FE else Kind.BAD_LAUNCH

@@ -61,7 +61,7 @@ def render(result: Result, sources: Mapping[str, str]) -> str:
     whole = _render(result, sources, _AMPLE)
     if len(whole.encode()) <= _MAX_BYTES:
         return whole
-    return _render(result, {}, _TIGHT)  # somebody meant it to be large
+    return _render(result, {}, _TIGHT)  # an unusually large result
 
 
 def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:
@@ -92,7 +92,9 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:
         hidden_cases=max(0, len(result.cases) - room.cases),
         case_tone=lambda case: _tone(case.verdict),
         error_ratio=_error_ratio,
+        told=text.told(result.cases[: room.cases]),
         mismatch=text.mismatch,
+        wrong=text.wrong,
         cut=lambda value: _cut(value, room.message),
         pictures=_pictures(result.cases[: room.cases], room),
         notes=[_note(group, highlighter, room) for group in groups[: room.findings]],

@@ -21,6 +21,7 @@ from grader.report.measurement import measurements, sentence
 from grader.report.why import advice_sentence, limit
 
 _MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
+_MESSAGES = 6  # about sizes
 _PICTURES = 1  # tile maps shown, of the largest C; more add nothing
 _FINDINGS = 10  # shown in full; the document holds all
 _LOG_LINES = 80
@@ -41,6 +42,7 @@ def render(result: Result, sources: Mapping[str, str]) -> RenderableType:
         parts.append(_indented(_log(log)))
     if result.cases:
         parts += ["", _cases(result.cases)]
+        parts += _messages(result.cases)
     parts += _wrong_values(result.cases)
     parts += _findings(result.findings, sources)
     if result.build and result.build.kernels:
@@ -89,20 +91,31 @@ def _cases(cases: tuple[CaseResult, ...]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("M×N×K", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
+    table.add_column("wrong", justify="right")
     table.add_column("error / tolerance", justify="right")
     table.add_column("seconds", justify="right", no_wrap=True)
-    table.add_column("", overflow="fold")
     for case in cases:
         verdict = case.verdict
         style = _STYLES.get(verdict, "bold red") if verdict else "dim"
         table.add_row(
             f"{case.m}×{case.n}×{case.k}",
-            Text(verdict.value if verdict else "-", style=style),
+            Text(verdict.value if verdict else "not run", style=style),
+            text.wrong(case),
             _error(case),
             f"{case.seconds:.2f}" if case.seconds is not None else "",
-            Text(text.clean(case.message)),
         )
     return table
+
+
+def _messages(cases: tuple[CaseResult, ...]) -> Iterator[RenderableType]:
+    """Below the table, where a long one has the whole width."""
+    messages = text.told(cases)
+    if messages:
+        yield ""
+    for each in messages[:_MESSAGES]:
+        yield Text(f"{each.sizes}: {text.clean(each.message)}")
+    if len(messages) > _MESSAGES:
+        yield Text(f"… and {len(messages) - _MESSAGES} more messages in the result document")
 
 
 def _error(case: CaseResult) -> str:

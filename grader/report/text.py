@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from grader.model import (
     CaseResult,
     Finding,
     Modes,
+    Record,
     Result,
     Severity,
     Standing,
@@ -28,6 +30,8 @@ VERDICT_WORDS = {
 NO_SCORE_ON_CPU = (
     "No performance score: the simulator on the CPU checks correctness; only a GPU can be timed."
 )
+_NAMED = 3  # sizes with the same message that are listed
+_COUNTED = re.compile(r"\A(the one element is|[0-9]+ of [0-9]+ elements are) wrong")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -55,6 +59,44 @@ def place(finding: Finding) -> str:
 
 def source_line(file: str, line: int | None) -> str:
     return f"{file}:{line}" if line is not None else file
+
+
+class Told(Record):
+    """A message and the sizes that it is about."""
+
+    sizes: str
+    message: str
+    first: CaseResult
+
+
+def told(cases: Sequence[CaseResult]) -> tuple[Told, ...]:
+    """Every message once, in the order of the sizes; how many elements are wrong does not count."""
+    groups: dict[str, list[CaseResult]] = {}
+    for case in cases:
+        if case.message:
+            groups.setdefault(_COUNTED.sub("elements are wrong", case.message), []).append(case)
+    return tuple(
+        Told(
+            sizes=_listed(group),
+            message=message if len(group) > 1 else group[0].message,
+            first=group[0],
+        )
+        for message, group in groups.items()
+    )
+
+
+def wrong(case: CaseResult) -> str:
+    """``9 of 24``: elements of C; "" when none is wrong."""
+    if case.error is None or not case.error.wrong:
+        return ""
+    return f"{case.error.wrong} of {case.m * case.n}"
+
+
+def _listed(cases: Sequence[CaseResult]) -> str:
+    """``64×64×64, 65×65×65, 66×66×66 and 4 more sizes``."""
+    names = ", ".join(f"{case.m}×{case.n}×{case.k}" for case in cases[:_NAMED])
+    more = len(cases) - _NAMED
+    return names if more <= 0 else f"{names} and {more} more size{'s' if more > 1 else ''}"
 
 
 def mismatch(case: CaseResult) -> str:

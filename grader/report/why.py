@@ -113,7 +113,7 @@ _RESOURCES = {
     "L1": "the L1 cache: lines of 128 bytes that loads from global memory touch",
     "L2": "the L2 cache's bandwidth",
     "DRAM": "DRAM's bandwidth",
-    "waiting": "waiting: at times no warp can go on",
+    "waiting": "waiting: at times no warp is ready",
     "latency": "latency: too few warps at a time to hide their waiting",
 }
 

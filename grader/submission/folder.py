@@ -30,10 +30,10 @@ _OF_THE_FILE = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENXIO, errno.ENOT
 
 
 def load_submission(path: Path) -> Submission:
-    """The source files in the folder ``path``, which somebody named; it is named like the student.
+    """The source files in the folder ``path``, which is named like the student.
 
-    Raises SubmissionError when there is no such folder, Rejected (FE), naming the file, when what
-    is in it cannot be graded, and OSError when the machine fails.
+    Raises SubmissionError if there is no such folder, Rejected (FE) that names the file if its
+    content cannot be graded, and OSError if the machine fails.
     """
     student = student_of(path)
     try:
@@ -47,7 +47,7 @@ def load_submission(path: Path) -> Submission:
 
 
 def load_listed(path: Path, student: str) -> Submission:
-    """What a list of submissions holds as the work of ``student``: a folder, or sgemm.cu itself.
+    """The work of ``student`` in a list of submissions: a folder, or sgemm.cu itself.
 
     Raises as load_submission does.
     """
@@ -183,7 +183,7 @@ def _submission(path: Path, student: str, contents: Mapping[str, bytes]) -> Subm
 
 
 def _checked(name: str, content: bytes) -> SourceFile:
-    """Refused with FE unless it is text."""
+    """Raises Rejected (FE) unless it is text."""
     if name == MAIN and not content.strip():
         raise _refuse(f"{name}: the file is empty")
     try:

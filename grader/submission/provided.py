@@ -1,4 +1,4 @@
-"""What a checkout brings beside the package: ``reference/``, ``starter/``."""
+"""Folders of a checkout beside the package: ``reference/``, ``starter/``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import grader
 
 
 def provided(name: str) -> tuple[Path, ...]:
-    """The folders called ``name``: the one here, then that of the checkout, if it is another."""
+    """The folders called ``name``: the one here, then the checkout's if it is a different one."""
     places = (Path(name), Path(grader.__file__).parents[1] / name)
     distinct = {place.resolve(): place for place in reversed(places) if place.is_dir()}
     return tuple(reversed(distinct.values()))

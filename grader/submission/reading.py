@@ -20,11 +20,11 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-_LARGEST = 64 << 20  # bytes of a file of ours: a result, a roster, a manifest
+_LARGEST = 64 << 20  # bytes of a result, a roster or a manifest
 
 
 class NotAFileError(OSError):
-    """What the name leads to is not a plain file, or is too large. ``strerror`` says why."""
+    """The file is not a plain file, or is too large. ``strerror`` says why."""
 
     def __init__(self, why: str) -> None:
         super().__init__(0, why)
@@ -66,7 +66,7 @@ def read(name: str | Path, limit: int = _LARGEST, parent: int | None = None) -> 
 
 
 def _kind(name: str | Path, parent: int | None) -> str | None:
-    """What it is instead of a plain file; None when it is one, or is not there. For messages."""
+    """What it is instead of a plain file, for messages; None if it is one or does not exist."""
     try:
         state = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except OSError:

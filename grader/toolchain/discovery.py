@@ -22,7 +22,7 @@ ORIGIN_VARIABLE = "SGEMM_GRADER_CUDA"
 _ORIGINS = {"home": "CUDA_HOME", "path": "PATH", "wheel": "wheel"}
 _ANSWER_S = 60.0  # wall; it takes a moment
 _REMEDY = (
-    "install the wheels (pip install sgemm-grader brings them), "
+    "install the wheels (pip install sgemm-grader includes them), "
     "or set CUDA_HOME to a CUDA toolkit 12.9 or newer"
 )
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from grader.backends.gpu.device import GpuDevice
+from grader.backends.process import Silence, WorkerProcess
 from grader.backends.simulator.device import CpuDevice
 from grader.errors import MachineError
 from grader.model import Build, Verdict
@@ -81,10 +83,10 @@ def test_a_refusal_is_the_cases_outcome(build: Build) -> None:
 FAILURES = {
     "crash": (
         misbehaving("__import__('ctypes').string_at(0)"),
-        r"simulator process ended unexpectedly \(SIGSEGV\) at case cpu-0",
+        r"simulator process ended unexpectedly \(SIGSEGV\) at 5×7×3",
     ),
-    "exit": (misbehaving("os._exit(7)"), r"\(exit status 7\) at case cpu-0"),
-    "exception": (misbehaving("1 / 0"), r"exit status 1\) at case cpu-0: ZeroDivisionError"),
+    "exit": (misbehaving("os._exit(7)"), r"\(exit status 7\) at 5×7×3"),
+    "exception": (misbehaving("1 / 0"), r"exit status 1\) at 5×7×3: ZeroDivisionError"),
     "no worker": ((sys.executable, "-c", "raise SystemExit('no room')"), "exit status 1.*no room"),
     "not prepared": (
         misbehaving(arguments="Fake, lambda: (_ for _ in ()).throw(ToolchainError('no g++'))"),
@@ -123,6 +125,40 @@ def test_a_silent_worker_is_given_up_and_killed(
     with pytest.raises(MachineError, match="no answer within"):
         run(command, build, [planned(0)])
     assert time.monotonic() - started < 5
+
+
+SAYS = 'import sys, time; print(sys.stdin.readline(), end="", flush=True); time.sleep(600)'
+
+
+@pytest.mark.parametrize(("seconds", "patience", "at_all"), [(0.4, 300, True), (300, 0.4, False)])
+def test_which_limit_a_silent_worker_exceeded(
+    seconds: float, patience: float, at_all: bool
+) -> None:
+    with WorkerProcess((sys.executable, "-c", SAYS)) as worker:
+        with pytest.raises(Silence) as silence:
+            list(worker.ask(b"a line", seconds=seconds, patience=lambda: patience))
+        assert silence.value.at_all is at_all
+
+
+BREAKS = """\
+import sys
+from grader.backends.gpu.gpu_messages import Beat, Broken
+from grader.backends.serving import replying
+with replying() as replies:
+    replies.send(Beat(case="cpu-1"))
+    replies.send(Broken(case="cpu-1", message="cudaErrorIllegalAddress"))
+"""
+
+
+def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
+    heard: list[str] = []
+    with GpuDevice(command=(sys.executable, "-c", BREAKS)) as device:
+        (outcome,) = device.run(
+            build, "", [planned(0), planned(1)], lab(), lambda *said: heard.append(" ".join(said))
+        )
+    assert heard == ["running on the GPU 5×7×3"]
+    assert (outcome.id, outcome.stopped, outcome.refused) == ("cpu-1", "crash", None)
+    assert outcome.message == "cudaErrorIllegalAddress"
 
 
 def test_leaving_kills_the_worker_and_its_children(tmp_path: Path) -> None:

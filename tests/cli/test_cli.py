@@ -230,8 +230,8 @@ USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
     "bad lab": (["x", "--lab", "bad.yaml"], 2, "grade: bad.yaml: cpu: missing; expected a list"),
     "odd option": (["x", "--device", "tpu"], 2, "invalid choice: 'tpu'"),
     "no document": (["report", "none.json"], 3, "grade: none.json: cannot be read"),
-    "no such name": (["new", "../x"], 2, "cannot be a folder's name here"),
-    "hidden name": (["new", ".x"], 2, "cannot be a folder's name here"),
+    "no such name": (["new", "../x"], 2, "is not allowed as a name"),
+    "hidden name": (["new", ".x"], 2, "is not allowed as a name"),
 }
 
 
@@ -331,7 +331,7 @@ def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:
     (folder / "sgemm.cu").write_text("mine")
     done = run("new", "frank", cwd=place)
     assert done.returncode == 2
-    assert "exists already" in done.stderr
+    assert "already exists" in done.stderr
     assert (folder / "sgemm.cu").read_text() == "mine"
     assert [p.name for p in folder.parent.iterdir()] == ["frank"]
 

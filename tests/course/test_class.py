@@ -283,7 +283,7 @@ def test_a_class(place: Path) -> None:
         assert words in done.stderr, done.stderr
     before = results(place / "results")
     done = run(*options, cwd=place)
-    assert "4 of 5 are graded already" in done.stderr
+    assert "4 of 5 are already graded" in done.stderr
     assert results(place / "results")["bob"] == before["bob"]
     done = run(*options, "--force", "--only", "a*", "--only", "bob", "--jobs", "1", cwd=place)
     assert "graded now: 2" in done.stderr

@@ -36,13 +36,17 @@ def finding(
 
 
 def outcome(
-    *findings: Finding, wrong: int = 0, stopped: str | None = None, name: str = "cpu-0"
+    *findings: Finding,
+    wrong: int = 0,
+    stopped: str | None = None,
+    name: str = "cpu-0",
+    message: str = "",
 ) -> CaseOutcome:
     return CaseOutcome(
         id=name,
         size=SIZE,
         refused=None,
-        message="1 of 6 elements are wrong" if wrong else "",
+        message="1 of 6 elements are wrong" if wrong else message,
         stopped=stopped,
         seconds=0.5,
         error=None if stopped else stats(wrong),
@@ -74,9 +78,14 @@ RULINGS = {
     "stuck": (
         outcome(finding(Kind.ENDLESS_LOOP), stopped="time"),
         Verdict.TLE,
-        "endless-loop at sgemm.cu:7: did not finish in time",
+        "endless-loop at sgemm.cu:7: did not end in time",
     ),
-    "slow": (outcome(stopped="time"), Verdict.TLE, "did not finish in time"),
+    "slow": (outcome(stopped="time"), Verdict.TLE, "did not end in time"),
+    "slow, by a limit that says so": (
+        outcome(stopped="time", message="a launch did not end within 10 s"),
+        Verdict.TLE,
+        "a launch did not end within 10 s",
+    ),
     "deadlock": (
         outcome(finding(Kind.BARRIER_DIVERGENCE), stopped="deadlock"),
         Verdict.TLE,
@@ -133,14 +142,39 @@ def test_nothing_after_a_time_limit_counts_even_if_it_ran() -> None:
     seen = [outcome(name="cpu-0"), outcome(name="cpu-2"), outcome(name="cpu-1", stopped="time")]
     results = judge.judge_cases(cases(4), seen, RULES)
     assert verdicts(results) == [Verdict.AC, Verdict.TLE, None, None]
-    assert results[2].message == "not run: cpu-1 took too long"
+    assert [result.message for result in results[2:]] == ["not run: 2×3×5 did not end in time"] * 2
     assert judge.overall(results) is Verdict.TLE
 
 
 def test_running_out_of_the_time_for_all_cases_is_a_time_limit() -> None:
     results = judge.judge_cases(cases(3), [outcome(name="cpu-0")], RULES)
     assert verdicts(results) == [Verdict.AC, Verdict.TLE, None]
-    assert "time for all cases" in results[1].message
+    assert results[1].message == "the time for all sizes is used up"
+    assert results[2].message == "not run: at 2×3×5 the time for all sizes was used up"
+
+
+def test_the_reason_for_not_running_is_the_real_one() -> None:
+    """A simulator goes on after a runtime error or a deadlock; a GPU's context does not."""
+    outside = outcome(finding(Kind.OUT_OF_BOUNDS), name="cpu-0")
+    results = judge.judge_cases(cases(3), [outside], RULES)
+    assert verdicts(results) == [Verdict.RE, Verdict.TLE, None]
+    assert "time for all sizes" in results[1].message and "time for all" in results[2].message
+
+    deadlock = outcome(finding(Kind.BARRIER_DIVERGENCE), name="cpu-0", stopped="deadlock")
+    results = judge.judge_cases(cases(2), [deadlock, outcome(name="cpu-1")], RULES)
+    assert verdicts(results) == [Verdict.TLE, Verdict.AC]
+
+    late = outcome(finding(Kind.OUT_OF_BOUNDS), name="cpu-0", stopped="time")
+    results = judge.judge_cases(cases(3), [late, outcome(name="cpu-1")], RULES)
+    assert verdicts(results) == [Verdict.RE, None, None]
+    assert {result.message for result in results[1:]} == {"not run: 2×3×5 did not end in time"}
+
+    crash = outcome(name="cpu-0", stopped="crash", message="cudaErrorIllegalAddress")
+    refusal = refused("cpu-2", SIZE, Rejected(Verdict.FE, "calls cublasSgemm"))
+    results = judge.judge_cases(cases(3), [crash, refusal], RULES)
+    assert verdicts(results) == [Verdict.RE, None, Verdict.FE]
+    assert results[0].message == "cudaErrorIllegalAddress"
+    assert results[1].message.startswith("not run: 2×3×5 ended with a runtime error")
 
 
 def test_only_slow_means_right_wherever_it_ended_in_time() -> None:

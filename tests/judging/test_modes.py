@@ -212,7 +212,7 @@ def test_document_page_and_terminal_say_so(tmp_path: Path) -> None:
     where = Environment(
         grader="0", device="gpu", gpu=GPU, cuda="13.0", host="h", slurm=None, sandbox="bubblewrap"
     )
-    score = scoring.score([Case(id="performance-0", size=SIZE)], [case], Scoring())
+    score = scoring.score(Verdict.AC, [Case(id="performance-0", size=SIZE)], [case], Scoring())
     result = make_result(cases=(case,), environment=where, score=score, verdict=Verdict.AC)
     said = (
         "two speeds, 97 TFLOPS in 33 % of the repetitions and 26 in the others, further apart "

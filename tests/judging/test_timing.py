@@ -10,7 +10,7 @@ import pytest
 from grader.backends import statistics as timing
 from grader.backends.statistics import Pair
 from grader.hardware.peaks import least_ms
-from grader.judging import scoring
+from grader.judging import scoring, times
 from grader.labs.lab import Case, Checkpoint, Scoring
 from grader.model import CaseResult, GpuInfo, Mnk, Run, Timing, Verdict
 
@@ -81,17 +81,19 @@ def test_the_published_judge_log_gives_its_score() -> None:
     log = measured((16.183, 18.6725), (16.1785, 18.7723), (16.1763, 18.8029))
     case = Case(id="performance-0", size=SIZE)
     cases = [result("performance-0", Verdict.AC, log)]
-    score = scoring.score([case], cases, Scoring())
+    score = scoring.score(Verdict.AC, [case], cases, Scoring())
     assert score is not None
     assert score.total == 86.07
 
 
-def test_a_score_never_exceeds_the_cap_and_needs_every_case_accepted() -> None:
+def test_a_score_never_exceeds_the_cap_and_needs_acceptance() -> None:
     case = Case(id="performance-0", size=SIZE)
     fast = result("performance-0", Verdict.AC, measured((60.0, 50.0)))
-    capped = scoring.score([case], [fast], Scoring())
-    wrong = scoring.score([case], [fast, result("c", Verdict.WA, None)], Scoring())
-    unrun = scoring.score([case], [result("performance-0", Verdict.AC, None)], Scoring())
+    capped = scoring.score(Verdict.AC, [case], [fast], Scoring())
+    wrong = scoring.score(Verdict.WA, [case], [fast], Scoring())
+    unrun = scoring.score(
+        Verdict.AC, [case], [result("performance-0", Verdict.AC, None)], Scoring()
+    )
     assert capped is not None
     assert capped.total == 100
     assert wrong is not None
@@ -105,7 +107,7 @@ def test_sizes_count_by_weight() -> None:
         result("a", Verdict.AC, measured((50.0, 50.0))),
         result("b", Verdict.AC, measured((25.0, 50.0))),
     ]
-    score = scoring.score(cases, results, Scoring())
+    score = scoring.score(Verdict.AC, cases, results, Scoring())
     assert score is not None
     assert score.total == 87.5
     assert [(share.case, share.weight) for share in score.shares] == [("a", 3), ("b", 1)]
@@ -156,5 +158,5 @@ def test_two_clocks_agree_unless_somebody_forged_an_event() -> None:
     honest = [(clocked(34.0, 34.2 + 5 * (k % 4 == 0)), baseline) for k in range(12)]
     forged = [(clocked(10.0, 34.2), baseline) for _ in range(12)]
     busy = [(clocked(34.0, 37.2), clocked(21.5, 24.7)) for _ in range(12)]
-    assert timing.unseen_ms(honest) == timing.unseen_ms(busy) == 0
-    assert timing.unseen_ms(forged) == pytest.approx(24.0)
+    assert times.unseen_ms(honest) == times.unseen_ms(busy) == 0
+    assert times.unseen_ms(forged) == pytest.approx(24.0)

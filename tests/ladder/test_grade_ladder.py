@@ -337,7 +337,7 @@ def test_the_command_grades_resumes_and_forgets_what_changed(
     assert cli.main([*words, "--only", "06*"]) == 0
     assert [s.verdict for s in load(tmp_path).steps] == [None, Verdict.AC]
     assert cli.main(words) == 0
-    assert "1 of 2 are graded already" in capsys.readouterr().err
+    assert "1 of 2 are already graded" in capsys.readouterr().err
     wrong = load(tmp_path)
     assert [step.verdict for step in wrong.steps] == [Verdict.WA, Verdict.AC]
     assert wrong.host
@@ -352,7 +352,7 @@ def test_the_command_grades_resumes_and_forgets_what_changed(
     assert mended.sizes == ()
     assert [step.kernels for step in mended.steps] == [1, 1]
     said = capsys.readouterr().err
-    assert "1 of 2 are graded already" in said
+    assert "1 of 2 are already graded" in said
     assert re.search(r"01_naive +● +AC", said)
     assert (
         "Only a GPU can be timed"

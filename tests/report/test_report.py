@@ -53,6 +53,40 @@ def test_wrong_values_show_where_and_how_the_pattern_looks() -> None:
     assert "one sign is 2×2 elements" in output
 
 
+def test_a_message_stands_once_below_the_table_with_its_sizes() -> None:
+    late = "endless-loop at sgemm.cu:9: did not end in time, and more words than a column holds"
+    cases = [msgspec.structs.replace(WRONG, message=late, error=None, m=i) for i in range(1, 6)]
+    unrun = msgspec.structs.replace(
+        RIGHT, verdict=None, error=None, message="not run: 1×6×5 did not end in time"
+    )
+    lines = shown(make_result(cases=(*cases, unrun), verdict=Verdict.TLE), width=80).splitlines()
+    table = [line.split() for line in lines if line.endswith(("0.02", "0.01"))]
+    assert table[0] == ["1×6×5", "WA", "0.02"] and table[5] == ["1×1×1", "not", "run", "0.01"]
+    rest = "\n".join(lines[lines.index("", lines.index("") + 1) :])
+    assert rest.startswith(
+        "\n1×6×5, 2×6×5, 3×6×5 and 2 more sizes: endless-loop at sgemm.cu:9: did not end in\n"
+        "time, and more words than a column holds\n"
+        "1×1×1: not run: 1×6×5 did not end in time\n"
+    )
+
+
+def test_sizes_that_differ_in_the_count_of_wrong_elements_share_a_message() -> None:
+    other = msgspec.structs.replace(WRONG, m=8, message="3 of 48 elements are wrong (race)")
+    assert [
+        (told.sizes, told.message)
+        for told in text.told(
+            [
+                msgspec.structs.replace(WRONG, message="9 of 24 elements are wrong (race)"),
+                other,
+                WRONG,
+            ]
+        )
+    ] == [
+        ("4×6×5, 8×6×5", "elements are wrong (race)"),
+        ("4×6×5", "9 of 24 elements are wrong"),
+    ]
+
+
 def test_a_finding_shows_its_line_with_two_around_it() -> None:
     output = shown(make_result(findings=(RACE,), verdict=Verdict.WA), {"sgemm.cu": SOURCE})
     assert "error: race: two threads touch tile[3] with no barrier between them" in output

@@ -22,6 +22,7 @@ from grader.cli.scaffold import find_starter
 from grader.compile.building import compile_submission
 from grader.errors import MachineError
 from grader.judging import verdicts as judge
+from grader.judging.times import held_to_the_clock
 from grader.labs.lab import Rules
 from grader.model import Mnk, Plan
 from grader.problems import inputs
@@ -90,7 +91,8 @@ def main() -> None:
         bench.gpu = msgspec.structs.replace(bench.gpu, fp32_peak_tflops=1e-3)
         job = GpuJob(cubin="", cases=(), runs=1, run_seconds=0.01, baseline="cublas")
         outcome = time_case(bench, case, job, lambda: None)
-        said["impossible"] = judge.judge_case(outcome, Rules())[0].value
+        (held,) = held_to_the_clock([outcome], bench.gpu)
+        said["impossible"] = judge.judge_case(held, Rules())[0].value
     print(json.dumps(said))
 
 

@@ -250,7 +250,7 @@ def test_the_ladder_is_measured_and_says_where_a_kernel_stands(tmp_path: Path) -
     assert [step.verdict for step in measured.steps] == [Verdict.AC, Verdict.AC]
     assert naive.speeds[-1].ratio < patches.speeds[-1].ratio
     assert (tmp_path / "results" / "ladder" / f"{measured.gpu.name}.html").is_file()
-    assert "2 of 2 are graded already" in grader("ladder", "rungs")
+    assert "2 of 2 are already graded" in grader("ladder", "rungs")
 
     shutil.copytree(ROOT / "submissions" / "alice", tmp_path / "alice")
     assert "On the reference ladder, " in grader("alice")

@@ -1,8 +1,8 @@
 """cuBLAS as the baseline: the fastest of cublasSgemm and cublasLt's candidates for one size.
 
-Called through the C interface of the libraries that CuPy loads: the same few functions exist
-unchanged in CUDA 12 and 13, and no shim has to be compiled. FP32 without TF32 throughout. In BLAS
-terms the lab's layout is op T / op N with lda = ldb = K, ldc = M.
+It calls the C interface of the libraries that CuPy loads: CUDA 12 and 13 have the same few
+functions, and nothing needs to be compiled. All products are FP32 without TF32. In BLAS terms the
+lab's layout is op T / op N with lda = ldb = K, ldc = M.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _library(name: str) -> ctypes.CDLL:
 class Cublas:
     """Handles bound to one stream, and a workspace.
 
-    ``stream`` and ``workspace`` are device handles as integers. Import CuPy's cuBLAS before, so
-    that the libraries are found. Raises MachineError when a call fails.
+    ``stream`` and ``workspace`` are device handles as integers. Import CuPy's cuBLAS first, so that
+    the libraries are found. Raises MachineError when a call fails.
     """
 
     def __init__(self, stream: int, workspace: int) -> None:
@@ -79,7 +79,7 @@ class Cublas:
         return str(self._lt.cublasLtGetVersion())
 
     def sgemm(self, size: Mnk, a: int, b: int, c: int) -> Product:
-        """cublasSgemm with the pointers given."""
+        """cublasSgemm with these pointers."""
         arguments = (
             self._handle,
             c_int(_OP_T),
@@ -144,7 +144,7 @@ class Cublas:
             found,
             byref(count),
         )
-        if status:  # no candidate at this size: cublasSgemm stands alone
+        if status:  # no candidate at this size: only cublasSgemm is left
             return {}
         pointers = (c_void_p(a), c_void_p(b), c_void_p(c))
         return {

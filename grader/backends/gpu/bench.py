@@ -51,8 +51,8 @@ class SharedBench:
 
     def clocked(self, launch: Product) -> Clocked:
         """The same, by the GPU's events and by the host's clock."""
-        self._driver.cuCtxResetPersistingL2Cache()  # not there on old GPUs: it says so, no harm
-        self.stream.synchronize()  # what was handed over before is not this launch's time
+        self._driver.cuCtxResetPersistingL2Cache()  # fails harmlessly on old GPUs
+        self.stream.synchronize()  # earlier work must not count in this launch's time
         began = time.perf_counter()
         self.kernels.head_start(_HEAD_START_US)
         runtime.memsetAsync(self._flush.data.ptr, 0, self._flush.nbytes, self.stream.ptr)

@@ -1,4 +1,4 @@
-"""The fastest of cuBLAS's ways to compute one product, found once per GPU, driver and size."""
+"""Finds the fastest of cuBLAS's variants for a product, once per GPU, driver and size."""
 
 from __future__ import annotations
 

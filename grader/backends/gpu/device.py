@@ -17,7 +17,6 @@ from grader.backends.gpu.gpu_messages import (
     Reply,
     TimedCase,
 )
-from grader.backends.gpu.untimed import hold_to_pace
 from grader.backends.probe import first_gpu_uuid
 from grader.backends.process import Silence, WorkerProcess, decoded
 from grader.backends.protocol import (
@@ -30,7 +29,7 @@ from grader.backends.protocol import (
 )
 from grader.errors import MachineError
 from grader.labs.lab import Lab
-from grader.model import Build, Finding, GpuInfo, Verdict
+from grader.model import Build, Finding, GpuInfo
 from grader.toolchain.native import lock_folder, locked
 
 _WORKER = (sys.executable, "-m", "grader.backends.gpu.gpu_worker")
@@ -52,7 +51,7 @@ class GpuDevice:
     def __enter__(self) -> GpuDevice:
         shared = [name for name in os.environ if name.startswith("CUDA_MPS_")]
         if shared:
-            raise MachineError(f"{shared[0]} is set: under MPS others' work is timed too; unset it")
+            raise MachineError(f"{shared[0]} is set: MPS would time other processes too; unset it")
         self._worker.__enter__()
         return self
 
@@ -99,16 +98,18 @@ class GpuDevice:
                     case Finished(outcome=outcome):
                         outcomes.append(outcome)
                     case Broken(case=name, message=message, findings=findings):
-                        return (*outcomes, _ended(by_id[name], Verdict.RE, message, findings))
+                        return (*outcomes, _ended(by_id[name], "crash", message, findings))
                     case Failed(message=message):
                         raise MachineError(message)
                     case Done():
-                        return hold_to_pace(outcomes)
-        except Silence:
+                        return tuple(outcomes)
+        except Silence as silence:
             if self.gpu is None:
                 raise MachineError("the GPU worker did not start; try: grade doctor") from None
             words = f"a launch did not end within {lab.limits.launch_s:g} s"
-            return (*outcomes, _ended(running, Verdict.TLE, words))
+            if silence.at_all:
+                words = f"the {lab.limits.total_s:g} s for all sizes together are used up"
+            return (*outcomes, _ended(running, "time", words))
         raise self._worker.ended("the GPU worker")
 
     def _ask(self, job: GpuJob, lab: Lab) -> Iterator[Reply]:
@@ -126,15 +127,15 @@ def _lock_of_the_gpu() -> Path:
 
 
 def _ended(
-    case: PlannedCase, verdict: Verdict, message: str, findings: tuple[Finding, ...] = ()
+    case: PlannedCase, stopped: str, message: str, findings: tuple[Finding, ...] = ()
 ) -> CaseOutcome:
-    """The result of a case that ended the worker."""
+    """The outcome of a case that ended the worker."""
     return CaseOutcome(
         id=case.id,
         size=case.plan.size,
-        refused=verdict,
+        refused=None,
         message=message,
-        stopped=None,
+        stopped=stopped,
         seconds=None,
         error=None,
         findings=findings,

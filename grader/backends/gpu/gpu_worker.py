@@ -93,7 +93,7 @@ def main() -> None:
         except Exception as error:  # a bug of ours: one line for the user, the traceback in the log
             traceback.print_exc()
             replies.send(Failed(message=f"the GPU worker failed: {error!r}"))
-    os._exit(0)  # a broken context makes CuPy's own clean-up hang or shout
+    os._exit(0)  # with a broken context CuPy's own clean-up hangs or prints errors
 
 
 if __name__ == "__main__":

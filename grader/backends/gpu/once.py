@@ -1,7 +1,7 @@
-"""Plans replayed once each, for a profiler to watch: ``python -m grader.backends.gpu.once JOB``.
+"""Replay each plan once, under a profiler: ``python -m grader.backends.gpu.once JOB``.
 
-It involves no other process of ours, and times and verifies nothing. Apart from the submission's
-kernels, only those of ``checks.cu`` run, which fill the inputs.
+It starts no other process, and times and verifies nothing. Apart from the submission's kernels,
+only those of ``checks.cu`` run, which fill the inputs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The simulator as a device: one worker process per grade, caged and watched from here.
 
-Whatever reads a submission's PTX does so in the worker: kernels and variables it declares
-(``read``), tensor-core instructions in it (``tensor_cores``), the simulation (``run``), and the
-counts of a few blocks of a large product (``sample``). Its answers are data of an untrusted
-process: bounded, decoded strictly, looked through.
+Only the worker reads a submission's PTX: it lists declared kernels and variables (``read``), finds
+tensor-core instructions (``tensor_cores``), simulates (``run``), and counts a few blocks of a large
+product (``sample``). Its answers come from an untrusted process: they are bounded, decoded strictly
+and checked.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ from ptxsim.sampling import LaunchSample
 
 _WORKER = (sys.executable, "-m", "grader.backends.simulator.simulation_worker")
 _COMPILE_ENGINE = (sys.executable, "-m", "grader.backends.simulator.engine_library")
-_READ_SECONDS = 20.0  # CPU; a module as large as a compiler makes takes less than one
+_READ_SECONDS = 20.0  # CPU; the largest module that a compiler makes takes less than one
 _GRACE_SECONDS = 60.0  # CPU, beyond the lab's own limits: inputs and verification
 _SAMPLE_SECONDS = 1.0  # CPU, of the launches
-_SAMPLE_GRACE_SECONDS = 30.0  # CPU, what prepares them included
-_THREADS = 32  # a worker's, and those of a library that it did not ask for
+_SAMPLE_GRACE_SECONDS = 30.0  # CPU, including the preparation
+_THREADS = 32  # the worker's own, and those that a library starts
 _FILE_MB = 8  # its log, and a piece of memory that it maps many times
 _ABSURD = 1 << 53
 _DEFAULT = LabLimits()
@@ -71,8 +71,8 @@ class CpuDevice:
     """Runs plans in the SIMT simulator. The worker starts on ``__enter__``, so that it has
     loaded its libraries by the time the submission is compiled.
 
-    The first time on a machine the simulator itself is compiled meanwhile, by a process of its own
-    outside the cage; the worker starts when that is done.
+    The first time on a machine, another process outside the cage compiles the simulator meanwhile;
+    the worker starts when that is done.
     """
 
     name = "cpu"
@@ -124,7 +124,7 @@ class CpuDevice:
         if self._compiling is not None:
             progress("compiling the simulator", "(only the first time on a machine)")
             self._compiling.wait()
-        return self._start(self._engine.compiled())  # with the reason, where that failed
+        return self._start(self._engine.compiled())  # raises with the reason if that failed
 
     def read(self, build: Build, source_root: str, progress: Progress) -> Interface:
         """What ``build``'s PTX declares; read once. Raises Rejected when it cannot be read."""
@@ -168,10 +168,10 @@ class CpuDevice:
                 if not isinstance(reply, Sampled):
                     raise _unexpected(reply)
                 if not all(map(_plausible, reply.samples)):
-                    raise MachineError("the counts are absurd")
+                    raise MachineError("the simulator's counts are impossible")
                 return reply.samples
         except TookTooLong:
-            raise MachineError("counting took too long") from None
+            raise MachineError("counting the largest size's blocks took too long") from None
         raise self._ended(" while it counted")
 
     def run(
@@ -216,7 +216,8 @@ class CpuDevice:
             words = f"the simulator worked for more than {seconds:g} s of CPU time"
             outcomes[late.id] = refused(late.id, late.plan.size, Rejected(Verdict.TLE, words))
             return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
-        raise self._ended(f" at case {next(iter(left), 'the end')}")
+        running = next(iter(left.values()), None)
+        raise self._ended(f" at {running.plan.size}" if running else " at the end")
 
     def _ask(
         self, request: Request, cpu_s: float, progress: Progress = lambda _stage, _detail: None
@@ -227,7 +228,7 @@ class CpuDevice:
             yield from decoded(
                 "the simulator", worker.work(msgspec.json.encode(request), cpu_s), _DECODER
             )
-        except FellAsleep:  # no program makes it do that
+        except FellAsleep:  # no submission can cause this
             self._give_up(worker)
             raise MachineError(f"the simulator gave no answer within {cpu_s:g} s") from None
         except TookTooLong:
@@ -243,7 +244,7 @@ class CpuDevice:
         self._worker = self._read = None
 
     def _ended(self, when: str) -> MachineError:
-        """No program should be able to end the interpreter: whatever did, it is a fault of ours."""
+        """No submission should be able to end the interpreter, so this is the grader's fault."""
         assert self._worker
         return self._worker.ended("the simulator process", when)
 
@@ -251,13 +252,13 @@ class CpuDevice:
 def read_declarations(
     build: Build, source_root: str, sandbox: Sandbox, limits: LabLimits = _DEFAULT
 ) -> Interface:
-    """What ``build``'s PTX declares, by a worker of its own. Raises Rejected as ``read`` does."""
+    """``CpuDevice.read`` in a worker of its own."""
     with CpuDevice(sandbox, limits) as device:
         return device.read(build, source_root, lambda _stage, _detail: None)
 
 
 def _plausible(sample: LaunchSample) -> bool:
-    """Whether an untrusted process may have counted this: no number is negative or boundless."""
+    """Whether the counts of an untrusted process are possible: not negative, not huge."""
     numbers = [*sample.grid, *sample.block, sample.times, sample.blocks, sample.shared_bytes]
     for row in sample.rows:
         numbers += [each for each in msgspec.structs.astuple(row) if isinstance(each, int)]
@@ -265,7 +266,7 @@ def _plausible(sample: LaunchSample) -> bool:
 
 
 def _is_of(outcome: CaseOutcome, case: PlannedCase | None) -> bool:
-    """Whether the worker may say this of ``case``, which has no answer yet."""
+    """Whether this is a possible answer for ``case``, which has none yet."""
     return (
         case is not None
         and outcome.size == case.plan.size
@@ -276,7 +277,7 @@ def _is_of(outcome: CaseOutcome, case: PlannedCase | None) -> bool:
 
 
 def _unexpected(reply: Reply) -> Exception:
-    """What to raise for a reply that ends the work."""
+    """The error to raise for a reply that ends the work."""
     match reply:
         case Refused(verdict=verdict, message=message, findings=findings) if verdict in _VERDICTS:
             return Rejected(verdict, message, findings)

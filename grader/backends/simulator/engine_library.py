@@ -7,7 +7,7 @@ from ptxsim.engine import FLAGS, engine_sources
 
 
 def engine_library(flags: tuple[str, ...] = FLAGS) -> Native:
-    """Not compiled yet where nobody has used it."""
+    """The library, which may not be compiled yet."""
     return Native(name="simulator", sources=engine_sources(), shared=True, flags=flags)
 
 

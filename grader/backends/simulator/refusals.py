@@ -1,4 +1,4 @@
-"""What the simulator refuses → the verdict that a student gets."""
+"""A program that the simulator rejects → verdict and words."""
 
 from __future__ import annotations
 

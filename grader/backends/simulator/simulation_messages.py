@@ -1,4 +1,4 @@
-"""What the grader and the simulator's worker say to each other, one line of JSON each."""
+"""Messages between the grader and the simulator's worker, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxsim.sampling import LaunchSample
 
 
 class Read(Record, tag="read"):
-    """The first request: the module that all others are about."""
+    """The first request: the module that all later requests are about."""
 
     ptx: str
     source_root: str  # the submission's folder, which findings name files relative to
@@ -33,7 +33,7 @@ class Job(Record, tag="job"):
 
 
 class Sample(Record, tag="sample"):
-    """What a few blocks of each launch of a plan do, which may be too large to be simulated."""
+    """Count a few blocks of each launch of a plan that may be too large to simulate."""
 
     plan: Plan
     seconds: float  # CPU time, of all launches

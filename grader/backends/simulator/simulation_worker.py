@@ -1,7 +1,7 @@
 """The process that simulates: one per grade, ``python -m`` this module with the engine's path.
 
-Everything a student can forge, the PTX and the plans, is handled here and nowhere else. The process
-runs in the sandbox, and before it reads the first request it gives up what computing does not take.
+Only this process handles what a student can forge: the PTX and the plans. It runs in the sandbox,
+and before it reads the first request it gives up every right that computing does not need.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from ptxsim.sampling import LaunchSample, Sampler
 from ptxsim.simulator import SimLimits, SimOutcome
 
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
-# The lab's own need: the interpreter, and A, B and C with their copies and shadows.
+# Needed in any case: the interpreter, and A, B and C with their copies and shadows.
 _INTERPRETER, _PER_BYTE = 512 << 20, 16
 _OUT_OF_MEMORY = (
     "the simulator needs more memory than the lab allows: raise limits.memory_mb in the lab file, "
@@ -58,7 +58,7 @@ _TOO_LARGE_TO_SAMPLE = "A, B and C of this size need more memory than the lab al
 
 
 class Runs(Protocol):
-    """What is needed of ``ptxsim.Sampler``."""
+    """The part of ``ptxsim.Sampler`` that is used here."""
 
     @property
     def declared(self) -> Interface: ...
@@ -82,7 +82,7 @@ def main(
 ) -> None:
     """Answer requests.
 
-    ``prepare`` runs before the first is there, while the submission is still being compiled.
+    ``prepare`` runs before the first request, while the submission is being compiled.
     """
     with replying() as replies:
         try:
@@ -97,7 +97,7 @@ def main(
 
 
 class _Server:
-    """Answers about the module that was read last."""
+    """Answers requests about the module that was read last."""
 
     def __init__(
         self, make_simulator: Callable[[str, Path, Any], Runs], engine: Any, replies: Replies
@@ -141,7 +141,7 @@ def _too_large(request: Request) -> Reply:
 
 
 def _serve(job: Job, simulator: Runs, replies: Replies) -> None:
-    """Limits are CPU time: of a case that of its thread, of all of them the process's."""
+    """Limits are CPU time: the thread's for a case, the process's for all cases."""
     started = time.process_time()
     out_of_time = threading.Event()
 
@@ -177,7 +177,7 @@ def run_case(simulator: Runs, case: PlannedCase, seconds: float, memory: int) ->
     except MemoryError:
         if _PER_BYTE * matrices.bytes + _INTERPRETER > memory:
             raise
-        words = f"it takes more memory than the lab's {memory >> 20} MB: allocate less"
+        words = f"it needs more memory than the lab's {memory >> 20} MB: allocate less"
         return refused(case.id, size, Rejected(Verdict.RE, words))
     return summary(case, seen)
 

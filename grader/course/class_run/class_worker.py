@@ -99,7 +99,7 @@ def _answer(task: Task, bench: Bench, setup: Setup) -> Report:
     except GraderError as error:
         verdict, message = Verdict.IE, str(error)
     except Exception as error:
-        # A bug of ours with one submission must not end the class; the trace is for us.
+        # A bug in the grader must not end the class; the trace helps to find it.
         traceback.print_exc()
         verdict, message = Verdict.IE, f"{type(error).__name__}: {error}"
     seconds = time.monotonic() - started

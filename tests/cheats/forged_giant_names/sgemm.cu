@@ -1,7 +1,7 @@
 // Writes a plan itself with a name of a megabyte.
 // Stopped by: every name in a plan must be one that the build or the grader gave
-// CPU: RE spoiled the record of its launches: its workspaces are not numbered
-// GPU: RE spoiled the record of its launches: its workspaces are not numbered
+// CPU: RE corrupted the record of its launches: its workspaces are not numbered
+// GPU: RE corrupted the record of its launches: its workspaces are not numbered
 #include <cstdarg>
 #include <cstdio>
 #include <unistd.h>

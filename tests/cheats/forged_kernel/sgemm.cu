@@ -1,7 +1,7 @@
 // Writes a plan itself that launches a kernel by the name of one of the grader's own.
 // Stopped by: kernels must be in the build
-// CPU: RE spoiled the record of its launches: a kernel is not in the build
-// GPU: RE spoiled the record of its launches: a kernel is not in the build
+// CPU: RE corrupted the record of its launches: a kernel is not in the build
+// GPU: RE corrupted the record of its launches: a kernel is not in the build
 #include <cstdarg>
 #include <cstdio>
 #include <unistd.h>

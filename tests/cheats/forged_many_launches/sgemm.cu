@@ -1,7 +1,7 @@
 // Writes a plan itself with more launches than host code may make, in few bytes.
 // Stopped by: the bounds hold for every plan, whoever wrote it
-// CPU: RE spoiled the record of its launches: it has no launch, or too many
-// GPU: RE spoiled the record of its launches: it has no launch, or too many
+// CPU: RE corrupted the record of its launches: it has no launch, or too many
+// GPU: RE corrupted the record of its launches: it has no launch, or too many
 #include <cstdarg>
 #include <cstdio>
 #include <unistd.h>

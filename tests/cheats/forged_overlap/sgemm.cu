@@ -1,7 +1,7 @@
 // Writes a plan itself whose workspace overlaps C.
 // Stopped by: allocations must lie exactly where the recorder puts them
-// CPU: RE spoiled the record of its launches: an allocation is not where it belongs
-// GPU: RE spoiled the record of its launches: an allocation is not where it belongs
+// CPU: RE corrupted the record of its launches: an allocation is not where it belongs
+// GPU: RE corrupted the record of its launches: an allocation is not where it belongs
 #include <cstdarg>
 #include <cstdio>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // Writes a well-formed launch plan itself, whose kernel and sizes suit it better.
 // Stopped by: a plan must be for this size, of kernels in this build, inside its own
 //   allocations
-// CPU: RE spoiled the record
+// CPU: RE corrupted the record
 // GPU: RE
 #include <cstring>
 #include <unistd.h>

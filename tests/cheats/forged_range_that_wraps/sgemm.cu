@@ -1,7 +1,7 @@
 // Writes a plan itself with a memset whose start and length wrap round to the inside of C.
 // Stopped by: ranges are compared by subtraction, with bounds on every number
-// CPU: RE spoiled the record of its launches: a memset leaves its allocation
-// GPU: RE spoiled the record of its launches: a memset leaves its allocation
+// CPU: RE corrupted the record of its launches: a memset leaves its allocation
+// GPU: RE corrupted the record of its launches: a memset leaves its allocation
 #include <cstdarg>
 #include <cstdio>
 #include <unistd.h>

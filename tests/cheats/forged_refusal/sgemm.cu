@@ -1,6 +1,6 @@
 // Claims in the recorder's name that the submission was accepted.
 // Stopped by: a refusal can only be FE or RE
-// CPU: RE spoiled the record
+// CPU: RE corrupted the record
 // GPU: RE
 #include <cstring>
 #include <unistd.h>

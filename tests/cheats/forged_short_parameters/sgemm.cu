@@ -1,8 +1,8 @@
 // Writes a plan itself that launches its kernel with a quarter of its parameters, so that the rest
 // is read from beyond them.
 // Stopped by: the parameters of a launch must be exactly as long as the kernel declares
-// CPU: RE spoiled the record of its launches: a launch's parameters have another size
-// GPU: RE spoiled the record of its launches: a launch's parameters have another size
+// CPU: RE corrupted the record of its launches: a launch's parameters have another size
+// GPU: RE corrupted the record of its launches: a launch's parameters have another size
 #include <cstdarg>
 #include <cstdio>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // Writes a plan itself in which a __device__ variable is larger than it is.
 // Stopped by: a symbol stands in a plan once, with the size that the build declares
-// CPU: RE spoiled the record of its launches: a symbol is not as the build declares it
-// GPU: RE spoiled the record of its launches: a symbol is not as the build declares it
+// CPU: RE corrupted the record of its launches: a symbol is not as the build declares it
+// GPU: RE corrupted the record of its launches: a symbol is not as the build declares it
 #include <cstdarg>
 #include <cstdio>
 #include <unistd.h>

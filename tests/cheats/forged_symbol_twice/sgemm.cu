@@ -1,7 +1,7 @@
 // Writes a plan itself that names one __device__ variable twice.
 // Stopped by: a symbol stands in a plan once, with the size that the build declares
-// CPU: RE spoiled the record of its launches: a symbol occurs twice
-// GPU: RE spoiled the record of its launches: a symbol occurs twice
+// CPU: RE corrupted the record of its launches: a symbol occurs twice
+// GPU: RE corrupted the record of its launches: a symbol occurs twice
 #include <cstdarg>
 #include <cstdio>
 #include <unistd.h>

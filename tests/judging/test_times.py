@@ -1,18 +1,27 @@
-"""A launch that is verified but not timed may not take much longer than those that are timed."""
+"""What measured times prove: untimed launches that take too long, times that cannot be."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from grader.backends.gpu.untimed import hold_to_pace
 from grader.backends.protocol import CaseOutcome
-from grader.backends.statistics import Pair, summarise
+from grader.backends.statistics import Clocked, Pair, summarise
 from grader.judging import verdicts as judge
+from grader.judging.times import held_to_the_clock
 from grader.labs.lab import Case, Rules
-from grader.model import ErrorStats, Mnk, Verdict
+from grader.model import ErrorStats, GpuInfo, Mnk, Verdict
 
 LARGE = Mnk(m=8192, n=8192, k=8192)
+GPU = GpuInfo(
+    name="Some GPU",
+    uuid="GPU-0",
+    driver="1",
+    sm_clock_mhz=2000,
+    memory_bytes=1 << 30,
+    compute_capability="9.0",
+    fp32_peak_tflops=60.0,
+)
 STATS = ErrorStats(
     max=0.0, rms=0.0, tolerance=1e-6, wrong=0, first_mismatch=None, tile_map=(), tile_edge=1
 )
@@ -39,19 +48,19 @@ def outcome(name: str, size: Mnk, untimed_ms: float, timed_ms: float | None = No
 
 
 def verdicts(*outcomes: CaseOutcome) -> list[str]:
-    held = hold_to_pace(outcomes)
+    held = held_to_the_clock(outcomes, GPU)
     cases = [Case(id=each.id, size=each.size) for each in outcomes]
     return [each.verdict.value for each in judge.judge_cases(cases, held, Rules()) if each.verdict]
 
 
 def test_a_long_warm_up_is_a_time_limit() -> None:
     """20 ms timed: 10 times that and a tenth of a second are 300 ms."""
-    (held,) = hold_to_pace([outcome("performance-0", LARGE, 301.0, 20.0)])
+    (held,) = held_to_the_clock([outcome("performance-0", LARGE, 301.0, 20.0)], GPU)
     (finding,) = held.findings
     assert finding.kind == "untimed-work"
     assert "took 301 ms" in finding.message and "may take 300 ms" in finding.message
     assert judge.judge_case(held, Rules())[0] is Verdict.TLE
-    assert hold_to_pace([outcome("performance-0", LARGE, 299.0, 20.0)])[0].findings == ()
+    assert held_to_the_clock([outcome("performance-0", LARGE, 299.0, 20.0)], GPU)[0].findings == ()
 
 
 @pytest.mark.parametrize(
@@ -84,3 +93,38 @@ def test_the_slowest_pace_counts_where_a_size_is_not_timed() -> None:
 
 def test_without_a_timed_case_there_is_no_pace() -> None:
     assert verdicts(outcome("correctness-0", LARGE, 9000.0)) == ["AC"]
+
+
+def clocked(*times: tuple[float, float]) -> CaseOutcome:
+    """Repetitions by the GPU's events and by the host's clock; the baseline always takes 20 ms."""
+    baseline = Clocked(gpu_ms=20.0, host_ms=20.2)
+    seen = outcome("performance-0", LARGE, 30.0, 20.0)
+    clocks = tuple((Clocked(gpu_ms=gpu, host_ms=host), baseline) for gpu, host in times)
+    return msgspec.structs.replace(seen, clocks=clocks)
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ([(20.0, 20.2), (12.3, 12.5)], ""),
+        (
+            [(20.0, 20.2), (12.1, 12.3), (20.0, 20.2)],
+            "no FP32 product of this size takes",
+        ),
+        ([(20.0, 20.2), (float("nan"), 20.2), (20.0, 20.2)], "a repetition took nan ms"),
+        ([(14.0, 34.0)] * 3, "took 19.8 ms more than the GPU's events say"),
+        ([(14.0, 34.0), (20.0, 20.2), (20.0, 20.2)], ""),
+    ],
+)
+def test_times_that_cannot_be_are_forbidden_and_no_timing(
+    times: list[tuple[float, float]], words: str
+) -> None:
+    """60 TFLOPS make two thirds of 8192³ multiplications and additions in 12.2 ms."""
+    (held,) = held_to_the_clock([clocked(*times)], GPU)
+    verdict, message = judge.judge_case(held, Rules())
+    assert (verdict is Verdict.RF) == (held.timing is None) == bool(words)
+    assert words in message
+
+
+def test_nothing_is_held_against_times_of_a_gpu_that_never_ran() -> None:
+    assert held_to_the_clock([clocked((1e-3, 9.0))], None)[0].findings == ()

@@ -1,0 +1,124 @@
+"""What measured times prove: findings about launches that are too fast or too slow.
+
+Three rules. No repetition may be faster than the GPU can be in FP32. The GPU's events may not say
+much less than the host's clock. And since an untimed launch could do work for the timed ones, each
+may take only ten times as long as the timed launches of its size; if its size is not timed, the
+slowest pace of the timed sizes counts. That last limit includes another tenth of a second, for
+loading in a first launch and for thin sizes that keep only one block busy. docs/verification.md
+says how far honest launches stay below it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import msgspec
+
+from grader.backends.protocol import CaseOutcome
+from grader.backends.statistics import Clocked
+from grader.hardware.peaks import least_ms
+from grader.model import Finding, GpuInfo, Kind, Mnk, Severity
+
+UNSEEN_MS, UNSEEN_SHARE = 2.0, 0.1  # of a repetition: the two clocks may differ by their sum
+_TIMES_AS_LONG = 10
+_ON_TOP_MS = 100.0
+_TILE = 256  # a kernel works on whole tiles, however thin the matrices are
+
+
+def held_to_the_clock(
+    outcomes: Sequence[CaseOutcome], gpu: GpuInfo | None
+) -> tuple[CaseOutcome, ...]:
+    """The outcomes with the findings of all three rules; impossible times are no timing."""
+    if gpu is None:
+        return tuple(outcomes)
+    return _held_to_pace([_possible(outcome, gpu) for outcome in outcomes])
+
+
+# --- timed launches ---------------------------------------------------------------------------
+
+
+def _possible(outcome: CaseOutcome, gpu: GpuInfo) -> CaseOutcome:
+    found = (*_too_fast(outcome, gpu), *_unseen(outcome))
+    if not found:
+        return outcome
+    return msgspec.structs.replace(outcome, timing=None, findings=(*outcome.findings, *found))
+
+
+def _too_fast(outcome: CaseOutcome, gpu: GpuInfo) -> tuple[Finding, ...]:
+    least = least_ms(outcome.size, gpu)
+    impossible = [own.gpu_ms for own, _ in outcome.clocks if not (own.gpu_ms >= least)]
+    if not impossible:
+        return ()
+    return _impossible(
+        f"a repetition took {impossible[0]:.4g} ms; no FP32 product of this size takes less than "
+        f"{least:.4g} ms on this GPU"
+    )
+
+
+def _unseen(outcome: CaseOutcome) -> tuple[Finding, ...]:
+    unseen = unseen_ms(outcome.clocks)
+    if unseen <= 0:
+        return ()
+    return _impossible(
+        f"by the host's clock a repetition took {unseen:.4g} ms more than the GPU's events say; "
+        "cuBLAS's repetitions beside it did not"
+    )
+
+
+def _impossible(message: str) -> tuple[Finding, ...]:
+    return (Finding(kind=Kind.IMPOSSIBLE_TIME, severity=Severity.ERROR, message=message),)
+
+
+def unseen_ms(pairs: Sequence[tuple[Clocked, Clocked]]) -> float:
+    """How much longer the submission takes by the host's clock than by its events; 0 if they agree.
+
+    pairs: submission and baseline, one after the other. The host waits a little longer for any
+    launch, so the baseline says how much that is. Medians, because the host may be busy.
+    """
+    if not pairs:
+        return 0.0
+    mine, theirs = (
+        [each.host_ms - each.gpu_ms for each in side] for side in zip(*pairs, strict=True)
+    )
+    extra = statistics.median(mine) - statistics.median(theirs)
+    took = statistics.median(own.gpu_ms for own, _ in pairs)
+    return 0.0 if extra <= UNSEEN_MS + UNSEEN_SHARE * took else extra
+
+
+# --- untimed launches -------------------------------------------------------------------------
+
+
+def _held_to_pace(outcomes: Sequence[CaseOutcome]) -> tuple[CaseOutcome, ...]:
+    """Without a timed case there is no pace, and only the lab's limit applies."""
+    paces = {each.size: _pace(each) for each in outcomes if each.timing}
+    if not paces:
+        return tuple(outcomes)
+    slowest = max(paces.values())
+    return tuple(_held(each, paces.get(each.size, slowest)) for each in outcomes)
+
+
+def _pace(outcome: CaseOutcome) -> float:
+    """Milliseconds per operation, in the slowest run or mode."""
+    assert outcome.timing
+    runs = [run.bench_tflops for run in outcome.timing.runs]
+    tflops = min(*runs, outcome.timing.scored_tflops)
+    return outcome.size.flops / (tflops * 1e9) / _operations(outcome.size)
+
+
+def _operations(size: Mnk) -> int:
+    m, n, k = (-(-extent // _TILE) * _TILE for extent in (size.m, size.n, size.k))
+    return 2 * m * n * k
+
+
+def _held(outcome: CaseOutcome, pace: float) -> CaseOutcome:
+    most = _ON_TOP_MS + _TIMES_AS_LONG * pace * _operations(outcome.size)
+    if outcome.untimed_ms is None or outcome.untimed_ms <= most:
+        return outcome
+    finding = Finding(
+        kind=Kind.UNTIMED_WORK,
+        severity=Severity.ERROR,
+        message=f"a launch that was verified but not timed took {outcome.untimed_ms:.4g} ms; at "
+        f"the pace of the timed launches it may take {most:.4g} ms. Do the same work in every call",
+    )
+    return msgspec.structs.replace(outcome, findings=(*outcome.findings, finding))
