@@ -56,6 +56,8 @@ class Scoring(Record):
 class Rules(Record):
     tensor_cores: Literal["forbid", "allow"] = "forbid"
     findings: Literal["warn", "fail"] = "warn"  # what simulator errors do to a GPU grade
+    # Whether a timed call pays for what only the host does: allocating, freeing, waiting.
+    host_calls: Literal["charged", "free"] = "charged"
 
 
 class Limits(Record):
