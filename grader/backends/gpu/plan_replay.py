@@ -115,10 +115,12 @@ class Replay:
         for index in sorted(self._plan.own):
             self._real.free(index)
         for index in sorted(self._freed()):
+            size = memory[index].size // 4 * 4
             address = self._real.allocate(index, memory[index].size)
             buffer = self._buffers[index]
             assert buffer
-            self._words(address, memory[index].size)[...] = buffer.words[: memory[index].size // 4]
+            if size:
+                self._words(address, size)[...] = buffer.words[: size // 4]
         self._stream.synchronize()
 
     def call(self, start: int, end: int) -> None:
