@@ -149,6 +149,25 @@ class Plan(Record):
         """The allocations that ``operations`` make: nothing in them lives on from call to call."""
         return frozenset(o.allocation for o in self.operations if isinstance(o, Allocate))
 
+    @property
+    def host_calls(self) -> int:
+        """How many of ``operations`` are work of the host: allocating, freeing, waiting."""
+        return sum(
+            isinstance(o, Allocate | Free | Synchronise)
+            or (isinstance(o, SymbolWrite) and o.blocking)
+            for o in self.operations
+        )
+
+    @property
+    def waits(self) -> bool:
+        """Whether the host waits for the device somewhere in ``operations``."""
+        return any(
+            isinstance(o, Synchronise)
+            or (isinstance(o, Free) and not o.ordered)
+            or (isinstance(o, SymbolWrite) and o.blocking)
+            for o in self.operations
+        )
+
 
 class Thread(Record):
     """A place in the launch grid."""

@@ -91,6 +91,7 @@ def summarise(
     *,
     disturbed: int = 0,
     watched: Watched | None = None,
+    device_ms: float | None = None,
 ) -> Timing:
     """The result of a case's runs; every run has at least one pair."""
     pairs = [pair for run in runs for pair in run]
@@ -114,6 +115,10 @@ def summarise(
         disturbed=disturbed,
         watched=watched,
         modes=find_modes(runs, size),
+        device_ms=device_ms,
+        host_ms=None
+        if device_ms is None
+        else max(0.0, statistics.median(p.bench_ms for p in pairs) - device_ms),
     )
 
 

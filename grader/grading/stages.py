@@ -13,6 +13,7 @@ from grader.backends.protocol import CaseOutcome, PlannedCase, Progress, refused
 from grader.backends.simulator.device import CpuDevice
 from grader.compile.building import compile_submission
 from grader.errors import MachineError, OutOfTime, Rejected
+from grader.grading import timed_sizes
 from grader.grading.document import build_info, launches_of, with_kernels
 from grader.grading.explaining import Explaining
 from grader.hardware import gpus
@@ -39,7 +40,7 @@ from grader.model import (
     Verdict,
 )
 from grader.performance import sass
-from grader.record.recording import record_plans
+from grader.record.recording import record_plans, target_for
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import Toolchain
 from ptxsim.frontend.interface import Interface
@@ -91,20 +92,33 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
     built = _compiled(submission, bench, f"sm_{lab.architectures[0]}")
     declared = device.read(built, str(submission.folder), progress)
     cases = sorted(lab.cpu, key=lambda case: case.size.flops)
-    largest = _largest(lab).size
-    sizes = [case.size for case in cases]
-    progress("recording the launches", f"for {len(cases)} sizes")
-    plans = _recorded(
-        built, declared, submission, [*sizes, largest] if bench.explain else sizes, bench
-    )
+    # On a GPU the timed sizes run for themselves; here it is seen whether they could.
+    timed = [each.size for each in lab.performance] if bench.gpu_arch is None else []
+    sizes = [*(case.size for case in cases), *timed]
+    progress("recording the launches", f"for {len(sizes)} sizes")
+    plans = _recorded(built, declared, submission, sizes, bench)
+    larger = plans[len(cases) :]
     outcomes, planned = _told_apart(cases, plans, lab.rules)
     with _explaining(built, plans, submission, bench) as explaining:
         if planned:
             outcomes += device.run(built, str(submission.folder), planned, lab, progress)
         ruling = rulings.in_simulator(cases, outcomes, lab.rules)
+        beyond = timed_sizes.Beyond()
+        if ruling.verdict is Verdict.AC:
+            beyond = timed_sizes.look_at(
+                timed,
+                larger,
+                lab.architectures,
+                lambda those, arch: _recorded(built, declared, submission, those, bench, arch),
+            )
+            if beyond.verdict is Verdict.AC:
+                folder = str(submission.folder)
+                beyond = timed_sizes.probe(larger, built, folder, device, progress)
+            ruling = rulings.at_timed_sizes(ruling, beyond.verdict, beyond.findings)
         explanation = explaining.result(device, progress) if ruling.explain else None
     return Ran(
         verdict=ruling.verdict,
+        error=beyond.words or None,
         build=build_info(built),
         cases=with_kernels(ruling.cases, plans),
         findings=ruling.findings,
@@ -225,7 +239,9 @@ def _recorded(
     submission: Submission,
     sizes: Sequence[Mnk],
     bench: Bench,
+    arch: str | None = None,
 ) -> tuple[Plan | Rejected, ...]:
+    """arch: of the GPU that host code is told about; None: the build's."""
     return record_plans(
         built,
         submission,
@@ -235,6 +251,7 @@ def _recorded(
         declared=declared,
         record_s=bench.lab.limits.record_s,
         memory_mb=bench.lab.limits.memory_mb,
+        target=target_for(arch) if arch else None,
     )
 
 
@@ -244,7 +261,7 @@ def _told_apart(
     """The cases that the recorder or the lab's rules rejected, and the others with their plans."""
     outcomes: list[CaseOutcome] = []
     planned: list[PlannedCase] = []
-    # There are fewer plans after an endless host loop, and one more if a larger size is explained.
+    # Fewer plans after an endless host loop; more where the timed sizes are planned, too.
     for case, plan in zip(cases, plans, strict=False):
         refusal = too_many_kernels(plan, rules) if isinstance(plan, Plan) else plan
         if isinstance(plan, Plan) and refusal is None:
@@ -265,5 +282,6 @@ def _launched(
     functions: tuple[sass.Function, ...], plans: Sequence[Plan]
 ) -> tuple[sass.Function, ...]:
     """The kernels that ``plans`` launch, and the functions that they may call."""
-    kernels = {o.kernel for plan in plans for o in plan.operations if isinstance(o, Launch)}
+    operations = [o for plan in plans for o in (*plan.setup, *plan.operations)]
+    kernels = {o.kernel for o in operations if isinstance(o, Launch)}
     return tuple(f for f in functions if f.name in kernels or not f.entry)

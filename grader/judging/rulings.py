@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from grader.backends.protocol import CaseOutcome
 from grader.errors import GraderError, OutOfTime, Rejected
 from grader.judging import scoring
@@ -33,6 +35,16 @@ def in_simulator(cases: Sequence[Case], outcomes: Sequence[CaseOutcome], rules: 
         findings=findings,
         score=None,
         explain=verdict is Verdict.AC or only_slow(results, findings),
+    )
+
+
+def at_timed_sizes(ruling: Ruling, verdict: Verdict, findings: Sequence[Finding]) -> Ruling:
+    """The ruling with what the plans of the sizes say that only a GPU runs."""
+    return msgspec.structs.replace(
+        ruling,
+        verdict=verdict,
+        findings=(*findings, *ruling.findings),
+        explain=ruling.explain and verdict is Verdict.AC,
     )
 
 

@@ -57,6 +57,8 @@ class Rules(Record):
     tensor_cores: Literal["forbid", "allow"] = "forbid"
     findings: Literal["warn", "fail"] = "warn"  # what simulator errors do to a GPU grade
     kernels: Literal["any", "one"] = "any"  # how many one call may launch
+    # Whether a timed call pays for what only the host does: allocating, freeing, waiting.
+    host_calls: Literal["charged", "free"] = "charged"
 
 
 class Limits(Record):

@@ -49,14 +49,14 @@ def assembled(recorded: Recorded, variables: Sequence[str]) -> Plan:
         for place, operation in enumerate(o for o in operations if isinstance(o, Allocate))
     }
     same = _Comparison(made)
-    if not variables and not _left(first) and not same.difference(first, second, 0):
-        return _plan(recorded, first, (), before=_first_made(second))
     unsettled = same.difference(second, third, 1)
     if unsettled:
         plan = _plan(recorded, third, (*first, *second), before=None)
         plan = msgspec.structs.replace(plan, unsettled=unsettled)
-    else:
+    elif variables or _left(first) or same.difference(first, second, 0):
         plan = _plan(recorded, second, first, before=_first_made(third))
+    else:
+        return _plan(recorded, first, (), before=_first_made(second))
     return msgspec.structs.replace(plan, variables=tuple(variables))
 
 

@@ -7,6 +7,7 @@ it must not depend on finding things as the first one did.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -78,11 +79,13 @@ def seen_calls(
     """The calls as far as they are right; ``seconds`` is what each may take."""
     seen: list[Seen] = []
     while True:
+        started = time.thread_time()
         outcome = next(calls)
+        took = time.thread_time() - started
         check = None if outcome.stopped else matrices.check()
         findings = (*worded(outcome.findings), *matrices.modified())
         seen.append(Seen(outcome=outcome, check=check, findings=findings))
-        again = len(seen) == 1 or (not plan.unsettled and outcome.seconds <= _AGAIN * seconds)
+        again = len(seen) == 1 or (not plan.unsettled and took <= _AGAIN * seconds)
         if not plan.setup or seen[-1].fails or not again or len(seen) == len(_ORDINALS):
             return seen
         matrices.renew()

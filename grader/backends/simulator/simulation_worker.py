@@ -29,6 +29,7 @@ from grader.backends.simulator.simulation_messages import (
     Inspect,
     Job,
     Notes,
+    Probe,
     Read,
     Refused,
     Reply,
@@ -66,6 +67,8 @@ class Runs(Protocol):
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Seen, ...]: ...
 
     def sample(self, plan: Plan, seconds: float) -> tuple[LaunchSample, ...]: ...
+
+    def probe(self, plan: Plan, seconds: float) -> tuple[Seen, ...]: ...
 
     def calls(
         self, plan: Plan, buffers: Mapping[int, NDArray[np.uint8]], limits: SimLimits
@@ -121,6 +124,8 @@ class _Server:
                     send(Notes(findings=worded(self._simulator.tensor_cores(plans))))
                 case Sample(plan=plan, seconds=seconds):
                     send(Sampled(samples=self._simulator.sample(plan, seconds)))
+                case Probe(plan=plan, seconds=seconds):
+                    send(Notes(findings=worded(self._simulator.probe(plan, seconds))))
                 case Job():
                     _serve(request, self._simulator, self._replies)
         except RefusedProgram as refusal:
@@ -134,7 +139,7 @@ class _Server:
 def _too_large(request: Request) -> Reply:
     if isinstance(request, Job):
         return Failed(message=_OUT_OF_MEMORY)
-    if isinstance(request, Sample):
+    if isinstance(request, Sample | Probe):
         return Failed(message=_TOO_LARGE_TO_SAMPLE)
     message = "reading its PTX takes more memory than the lab allows"
     return Refused(verdict=Verdict.RE, message=message)
