@@ -95,14 +95,14 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
     outcomes, planned = _told_apart(cases, plans, lab.rules)
     if planned:
         outcomes += device.run(built, str(submission.folder), planned, lab, progress)
-    results = with_kernels(judge.judge_cases(cases, outcomes, lab.rules), plans)
+    results = judge.judge_cases(cases, outcomes, lab.rules)
     findings = judge.merge_findings(outcomes)
     verdict = judge.overall(results)
     worth = verdict is Verdict.AC or judge.only_slow(results, findings)
     return Ran(
         verdict=verdict,
         build=build_info(built),
-        cases=results,
+        cases=with_kernels(results, plans),
         findings=findings,
         lines=judge.line_counts(outcomes),
         printed=next((outcome.printed for outcome in outcomes if outcome.printed), ""),
@@ -155,7 +155,7 @@ def _run_on_gpu(
             outcomes += gpu.run(built, str(submission.folder), planned, lab, progress)
         progress("simulating", "beside the GPU")
         seen = simulated.result()
-    results = with_kernels(judge.judge_cases(cases, outcomes, lab.rules), recorded)
+    results = judge.judge_cases(cases, outcomes, lab.rules)
     verdict = judge.overall(results)
     fails = lab.rules.findings == "fail" and verdict is Verdict.AC
     if fails and seen.verdict not in (Verdict.AC, Verdict.IE):
@@ -169,7 +169,7 @@ def _run_on_gpu(
     return Ran(
         verdict=verdict,
         build=build_info(built),
-        cases=results,
+        cases=with_kernels(results, recorded),
         findings=findings,
         lines=seen.lines,
         printed=seen.printed,
