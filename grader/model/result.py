@@ -58,6 +58,15 @@ class Modes(Record):
     slow: Mode
 
 
+class PartTime(Record):
+    """One kernel of a call, or its memsets or copies, measured apart from the scored runs."""
+
+    name: str  # a kernel's, mangled; "memset", "copy" or "host calls"
+    kernel: bool
+    times: int  # in one call
+    ms: float  # all of them together, with the gap before each; median
+
+
 class Timing(Record):
     runs: tuple[Run, ...]
     ratio: float  # median over repetitions: submission's speed / baseline's
@@ -69,6 +78,7 @@ class Timing(Record):
     disturbed: int = 0  # repetitions dropped because others used the GPU, or it was slowed
     watched: Watched | None = None  # null: NVML is missing, so nothing was watched
     modes: Modes | None = None  # null: one speed; or a document before version 4, not looked for
+    parts: tuple[PartTime, ...] = ()  # of a call of several operations; () before version 5
 
     @property
     def scored_tflops(self) -> float:

@@ -16,13 +16,14 @@ from grader.backends.gpu.baseline import Product
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.memory import Buffer, PlanMemory
+from grader.backends.gpu.parts import time_parts
 from grader.backends.gpu.plan_replay import Replay
 from grader.backends.gpu.watch import Sight
 from grader.backends.protocol import CaseOutcome, PlannedCase
 from grader.backends.statistics import Clocked, Pair, certain, summarise, unseen_ms
 from grader.errors import MachineError
 from grader.hardware.peaks import least_ms
-from grader.model import Finding, Kind, Severity, Watched
+from grader.model import Finding, Kind, PartTime, Severity, Watched
 from grader.problems.inputs import fresh_key
 
 Keys = tuple[bytes, bytes]  # of A and B
@@ -84,6 +85,16 @@ class MeasuredCase:
     def stand_in(self, name: str) -> None:
         """Let cuBLAS play the submission: the self-test of the measurement."""
         self.launch = self.products(self._c)[name]
+
+    def parts(self, beat: Callable[[], None]) -> tuple[PartTime, ...]:
+        """How long each part of the call takes; ``beat`` is called after each repetition."""
+
+        def repeat(launch: Product) -> None:
+            self.fresh()
+            self._bench.time(launch)
+            beat()
+
+        return time_parts(self._replay.steps, repeat, self._bench.mark, self._bench.elapsed)
 
     def prove_reference(self) -> None:
         """Raises MachineError unless the reference is A·B, checked in FP64."""
@@ -214,6 +225,7 @@ def time_case(
     if not (unseen <= 0):
         return msgspec.structs.replace(outcome, findings=(_unseen(unseen),))
     timing = summarise(runs, case.size, name, disturbed=diary.disturbed, watched=diary.seen())
+    timing = msgspec.structs.replace(timing, parts=case.parts(beat))
     return msgspec.structs.replace(
         outcome, timing=timing, untimed_ms=warm_up, seconds=time.monotonic() - started
     )

@@ -13,6 +13,7 @@ from cupy_backends.cuda.api import driver
 
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import PlanMemory
+from grader.backends.gpu.parts import part_of
 from grader.errors import MachineError, Rejected
 from grader.model import Copy, Launch, Memset, Plan, PointerSlot, SymbolWrite, Verdict
 
@@ -43,6 +44,7 @@ class Replay:
         ]
         self._allow_shared(plan)
         self._nodes = [self._node(operation) for operation in plan.operations]
+        self.steps = list(zip(map(part_of, plan.operations), self._nodes, strict=True))
         for buffer in self._buffers:
             if buffer is not None:
                 kernels.poison(buffer.before, _CANARY)

@@ -1,5 +1,5 @@
-// A stand-in for the driver: the GPUs that CUDA_STANDIN_GPUS names ("NVIDIA H200;NVIDIA H200"), as far
-// as CUDA_VISIBLE_DEVICES lets them be seen. The UUID of the third has 16 bytes of value 2.
+// A stand-in for the driver: the GPUs that CUDA_STANDIN_GPUS names ("NVIDIA H200;NVIDIA H200"), as
+// far as CUDA_VISIBLE_DEVICES lets them be seen. The UUID of the third has 16 bytes of value 2.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -57,7 +57,8 @@ int cuDeviceGetCount(int* count) {
 }
 
 int cuDeviceGetName(char* name, int room, int device) {
-  std::snprintf(name, static_cast<size_t>(room), "%s", visible().at(static_cast<size_t>(device)).name.c_str());
+  std::snprintf(name, static_cast<size_t>(room), "%s",
+                visible().at(static_cast<size_t>(device)).name.c_str());
   return 0;
 }
 
