@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 
 import msgspec
 
@@ -98,7 +99,11 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
     results = judge.judge_cases(cases, outcomes, lab.rules)
     findings = judge.merge_findings(outcomes)
     verdict = judge.overall(results)
-    worth = verdict is Verdict.AC or judge.only_slow(results, findings)
+    plan = _plan_of(largest, plans)
+    explanation = None
+    if bench.explain and plan and (verdict is Verdict.AC or judge.only_slow(results, findings)):
+        work = partial(_explanation, built, plan, submission, bench, device)
+        explanation = _explained(work, progress)
     return Ran(
         verdict=verdict,
         build=build_info(built),
@@ -107,9 +112,7 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
         lines=judge.line_counts(outcomes),
         printed=next((outcome.printed for outcome in outcomes if outcome.printed), ""),
         launches=launches_of(planned),
-        explanation=_explained(built, _plan_of(largest, plans), submission, bench, device, progress)
-        if worth
-        else None,
+        explanation=explanation,
     )
 
 
@@ -125,9 +128,10 @@ def _run_on_gpu(
 ) -> Ran:
     assert bench.gpu_arch is not None
     lab = bench.lab
-    with ThreadPoolExecutor(max_workers=1) as pool, ExitStack() as ending, GpuDevice() as gpu:
-        # Whatever ends this early must not wait for the simulator.
+    with ThreadPoolExecutor(max_workers=2) as pool, ExitStack() as ending, GpuDevice() as gpu:
+        # Whatever ends this early must not wait for the simulator, nor for an explanation.
         ending.callback(device.__exit__, None, None, None)
+        ending.callback(reader.__exit__, None, None, None)
         simulated = pool.submit(_simulated, submission, bench, device)
         progress("compiling", "")
         built = compile_submission(
@@ -151,21 +155,32 @@ def _run_on_gpu(
             place = f" at {notes[0].file}:{notes[0].line}" if notes[0].file else ""
             words = f"tensor-core{place}: this lab forbids tensor cores"
             raise Rejected(Verdict.RF, words, notes, build_info(built))
+        explaining: list[Future[Explanation | None]] = []
+
+        def explain(info: GpuInfo) -> None:
+            """Beside the measurement, before anyone knows whether the submission is right."""
+            card, plan = gpus.of(info), _plan_of(_largest(lab).size, plans)
+            if bench.explain and card is not None and plan is not None:
+                explaining.append(
+                    pool.submit(_explanation, built, plan, submission, bench, reader, card)
+                )
+
         if planned:
-            outcomes += gpu.run(built, str(submission.folder), planned, lab, progress)
+            outcomes += gpu.run(built, str(submission.folder), planned, lab, progress, explain)
         progress("simulating", "beside the GPU")
         seen = simulated.result()
-    results = judge.judge_cases(cases, outcomes, lab.rules)
-    verdict = judge.overall(results)
-    fails = lab.rules.findings == "fail" and verdict is Verdict.AC
-    if fails and seen.verdict not in (Verdict.AC, Verdict.IE):
-        verdict = seen.verdict
-    score = scoring.score(lab.performance, results, lab.scoring)
-    if score is not None and verdict is not Verdict.AC:
-        score = msgspec.structs.replace(score, total=0.0)
-    findings = (*judge.merge_findings(outcomes), *notes, *seen.findings)
-    slow = judge.only_slow(results, findings) and seen.verdict in (Verdict.AC, Verdict.IE)
-    card = gpus.of(gpu.gpu) if gpu.gpu and (verdict is Verdict.AC or slow) else None
+        results = judge.judge_cases(cases, outcomes, lab.rules)
+        verdict = judge.overall(results)
+        fails = lab.rules.findings == "fail" and verdict is Verdict.AC
+        if fails and seen.verdict not in (Verdict.AC, Verdict.IE):
+            verdict = seen.verdict
+        score = scoring.score(lab.performance, results, lab.scoring)
+        if score is not None and verdict is not Verdict.AC:
+            score = msgspec.structs.replace(score, total=0.0)
+        findings = (*judge.merge_findings(outcomes), *notes, *seen.findings)
+        slow = judge.only_slow(results, findings) and seen.verdict in (Verdict.AC, Verdict.IE)
+        worth = explaining if verdict is Verdict.AC or slow else ()
+        explanations = [_explained(future.result, progress) for future in worth]
     return Ran(
         verdict=verdict,
         build=build_info(built),
@@ -176,11 +191,7 @@ def _run_on_gpu(
         gpu=gpu.gpu,
         launches=launches_of(planned),
         score=score,
-        explanation=_explained(
-            built, _plan_of(_largest(lab).size, plans), submission, bench, reader, progress, card
-        )
-        if card
-        else None,
+        explanation=next(iter(explanations), None),
     )
 
 
@@ -197,27 +208,27 @@ def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
         return Ran(verdict=Verdict.IE, error=str(MachineError.of(failure)))
 
 
-def _explained(
+def _explanation(
     built: Build,
-    plan: Plan | None,
+    plan: Plan,
     submission: Submission,
     bench: Bench,
     simulator: CpuDevice,
-    progress: Progress,
     card: gpus.Gpu | None = None,
 ) -> Explanation | None:
     """Why it is as fast as it is, at the size of ``plan``. card: graded on."""
-    if not bench.explain or plan is None:
-        return None
-    progress("explaining", "")
     folder = str(submission.folder)
+    return explain_speed(built, folder, plan, bench.toolchain, bench.sandbox, simulator, gpu=card)
+
+
+def _explained(explain: Callable[[], Explanation | None], progress: Progress) -> Explanation | None:
+    """What ``explain`` gives; the verdict stands, whatever cannot be explained."""
+    progress("explaining", "")
     try:
-        return explain_speed(
-            built, folder, plan, bench.toolchain, bench.sandbox, simulator, gpu=card
-        )
+        return explain()
     except OutOfTime:
         raise
-    except GraderError as failure:  # the verdict stands, whatever cannot be explained
+    except GraderError as failure:
         progress("not explained:", str(failure))
     except OSError as failure:
         progress("not explained:", str(MachineError.of(failure)))

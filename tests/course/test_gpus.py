@@ -82,6 +82,9 @@ def test_each_gpu_measures_one_submission_at_a_time(place: Path, driver: Path) -
     assert "grading on 2 × NVIDIA H200" in done.stderr
     results = [store.load(path) for path in store.stored(place / "results")]
     assert len(results) == 5
+    for result in results:
+        assert result.explanation is not None  # it was made beside the measurement
+        assert {case.kernels for case in result.cases} == {1}
     used = {result.environment.gpu.uuid for result in results if result.environment.gpu}
     assert used == {UUIDS[1], UUIDS[3]}  # by CUDA's numbers, of which three are visible
     for number in (0, 1):
