@@ -28,12 +28,10 @@ def graded(folder: Path, out: Path) -> tuple[float, list[tuple[float, str]]]:
     """Wall seconds of the command, and its lines with their moments. Raises SystemExit if it
     failed."""
     started = time.monotonic()
-    lines: list[tuple[float, str]] = []
     words = [sys.executable, "-m", "grader.cli", str(folder), "--device", "gpu", "--out", str(out)]
     with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
-        for line in process.stderr:
-            lines.append((time.monotonic() - started, line.strip()))
+        lines = [(time.monotonic() - started, line.strip()) for line in process.stderr]
     if process.returncode != 0:
         raise SystemExit("\n".join(line for _, line in lines))
     return time.monotonic() - started, lines

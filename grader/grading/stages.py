@@ -128,7 +128,7 @@ def _run_on_gpu(
 ) -> Ran:
     assert bench.gpu_arch is not None
     lab = bench.lab
-    with ThreadPoolExecutor(max_workers=2) as pool, ExitStack() as ending, GpuDevice() as gpu:
+    with ThreadPoolExecutor(max_workers=3) as pool, ExitStack() as ending, GpuDevice() as gpu:
         # Whatever ends this early must not wait for the simulator, nor for an explanation.
         ending.callback(device.__exit__, None, None, None)
         ending.callback(reader.__exit__, None, None, None)
@@ -142,6 +142,7 @@ def _run_on_gpu(
             compile_s=lab.limits.compile_s,
             memory_mb=lab.limits.memory_mb,
         )
+        code = pool.submit(_machine_code, built, bench)
         declared = reader.read(built, str(submission.folder), progress)
         # By growing size: one that takes too long costs the sizes above it only.
         cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
@@ -150,7 +151,7 @@ def _run_on_gpu(
         outcomes, planned = _told_apart(cases, recorded, lab.rules)
         plans = [case.plan for case in planned]
         notes = reader.tensor_cores(plans)
-        notes = notes or sass.find_tensor_cores(_launched(_machine_code(built, bench), plans))
+        notes = notes or sass.find_tensor_cores(_launched(code.result(), plans))
         if notes and lab.rules.tensor_cores == "forbid":
             place = f" at {notes[0].file}:{notes[0].line}" if notes[0].file else ""
             words = f"tensor-core{place}: this lab forbids tensor cores"
