@@ -1,18 +1,25 @@
-"""Asks the driver whether this machine has an NVIDIA GPU."""
+"""Which NVIDIA GPUs this machine has, asked of the driver itself."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
+
+import msgspec
 
 from grader.model import Record
 
 _NAME_BYTES = 256
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
 
 
 class VisibleGpu(Record):
     """A GPU that CUDA shows this process; CUDA_VISIBLE_DEVICES has its say in it."""
 
+    index: int  # among the visible ones
     name: str
     uuid: str  # what NVML, nvidia-smi and CUDA_VISIBLE_DEVICES call it
     arch: str  # "sm_90"
@@ -70,6 +77,39 @@ def visible_gpus() -> tuple[VisibleGpu, ...]:
             digits.append(str(value.value))
         if driver.cuDeviceGetUuid_v2(raw, index) == 0:
             found.append(
-                VisibleGpu(name=name, uuid=gpu_uuid(bytes(raw), name), arch=f"sm_{''.join(digits)}")
+                VisibleGpu(
+                    index=index,
+                    name=name,
+                    uuid=gpu_uuid(bytes(raw), name),
+                    arch=f"sm_{''.join(digits)}",
+                )
             )
     return tuple(found)
+
+
+def gpus_of_host() -> tuple[VisibleGpu, ...]:
+    """Every GPU that this process may use.
+
+    CUDA shows a process one MIG slice at most, so each slice that CUDA_VISIBLE_DEVICES names is
+    looked at by a process of its own.
+    """
+    named = [word.strip() for word in os.environ.get(VISIBLE, "").split(",")]
+    if len(named) < 2 or not all(word.startswith("MIG-") for word in named):
+        return visible_gpus()
+    found = [gpu for word in named for gpu in _seen_alone(word)]
+    return tuple(msgspec.structs.replace(gpu, index=index) for index, gpu in enumerate(found))
+
+
+def _seen_alone(uuid: str) -> tuple[VisibleGpu, ...]:
+    done = subprocess.run(
+        [sys.executable, "-m", "grader.backends.probe"],
+        env={**os.environ, VISIBLE: uuid},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    return msgspec.json.decode(done.stdout or b"[]", type=tuple[VisibleGpu, ...])
+
+
+if __name__ == "__main__":
+    print(msgspec.json.encode(visible_gpus()).decode())

@@ -39,7 +39,7 @@ _PATH = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)*(?=[\w.+-])")
 # What CUDA, CuPy and the dynamic loader read. Device code may be able to read the worker's memory.
 _FOR_A_GPU = re.compile(
     r"PATH|LANG|LC_\w+|HOME|TMPDIR|LD_LIBRARY_PATH|PYTHONPATH|XDG_CACHE_HOME|SGEMM_GRADER_CACHE"
-    r"|(CUDA|CUPY|NVIDIA|NVRTC)_\w+"
+    r"|SGEMM_GRADER_CUDA|NVCC_CCBIN|(CUDA|CUPY|NVIDIA|NVRTC)_\w+"
 )
 
 
@@ -116,6 +116,12 @@ class WorkerProcess:
     def pid(self) -> int:
         assert self._process
         return self._process.pid
+
+    def tell(self, request: bytes) -> None:
+        """Write a short request and do not wait; the next ``ask`` yields its answers too."""
+        assert self._process and self._process.stdin
+        with contextlib.suppress(BrokenPipeError):  # dead already: last_words says why
+            os.write(self._process.stdin.fileno(), request + b"\n")
 
     def ask(
         self, job: bytes, *, seconds: float, patience: Callable[[], float] | None = None

@@ -12,9 +12,10 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from grader.backends.probe import VisibleGpu
 from grader.cli import exit_status, options, running
 from grader.cli.boards import known_ladders, reference_names
-from grader.cli.device import choose_device
+from grader.cli.device import choose_device, choose_gpus
 from grader.cli.notices import skipped
 from grader.course.class_run.class_worker import Report, Setup, Task
 from grader.course.class_run.manifest import read_manifest, read_part, write_manifest
@@ -22,7 +23,7 @@ from grader.course.class_run.pool import lanes
 from grader.course.class_run.roll import call_roll
 from grader.course.leaderboard import board_render as render
 from grader.course.leaderboard.ranking import make_boards, read_entries
-from grader.errors import one_line
+from grader.errors import UsageError, one_line
 from grader.labs.lab import Lab
 from grader.model import Verdict
 
@@ -38,6 +39,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("folder", metavar="DIR", type=Path, help="folder of submissions")
     options.batch(parser)
+    parser.add_argument(
+        "--gpus",
+        metavar="WHICH",
+        help="measure on several GPUs of this machine, one submission on each at a time: all, or "
+        "indices and UUIDs such as 0,2 (default: the first one)",
+    )
     add = parser.add_argument_group("for batch systems (slurm/class.sh uses them)").add_argument
     add("--plan", metavar="FILE", type=Path, help="grade nothing: list what is left to grade")
     add("--manifest", metavar="FILE", type=Path, help="grade a part of the list that --plan wrote")
@@ -52,10 +59,11 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.manifest:
         names = set(read_manifest(chosen.manifest).part(*read_part(chosen.part)))
         entrants = [entrant for entrant in entrants if entrant.student in names]
+    gpus = _gpus(chosen, console)
     setup = Setup(
         lab=chosen.lab,
         sandbox=chosen.sandbox,
-        gpu_arch=_architecture(chosen, console),
+        gpu_arch=gpus[0].arch if gpus else _architecture(chosen, console),
         out=chosen.out,
         report=not chosen.no_report,
         ladders=known_ladders(chosen.out, console),
@@ -77,7 +85,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         return exit_status.DONE
     if chosen.compile:
         return _compile(waiting, setup, chosen.jobs, console)
-    reports = running.grade_tasks(waiting, lanes(setup.device, chosen.jobs), setup, console)
+    working = lanes(setup.device, chosen.jobs, gpus)
+    reports = running.grade_tasks(waiting, working, setup, console)
     _summary(reports, lab, setup, console, board=chosen.manifest is None)
     if any(report.verdict is Verdict.IE for report in reports):
         return exit_status.FAULT
@@ -90,6 +99,17 @@ def _architecture(chosen: argparse.Namespace, console: Console) -> str | None:
     if chosen.compile or (chosen.plan and chosen.device == "gpu"):
         return chosen.compile or "sm_80"
     return choose_device(chosen.device, console)
+
+
+def _gpus(chosen: argparse.Namespace, console: Console) -> tuple[VisibleGpu, ...]:
+    """Those that --gpus names; () without it."""
+    if chosen.gpus is None:
+        return ()
+    if chosen.device == "cpu":
+        raise UsageError("--gpus: with --device cpu there is nothing to measure on; leave one out")
+    if chosen.plan or chosen.compile:
+        raise UsageError("--gpus: --plan and --compile use no GPU; leave it out")
+    return choose_gpus(chosen.gpus, console)
 
 
 def _show_board(lab: Lab, setup: Setup, console: Console) -> None:

@@ -7,8 +7,14 @@ import importlib.util
 from rich.console import Console
 from rich.text import Text
 
-from grader.backends.probe import first_gpu_arch, gpu_names
-from grader.errors import MachineError
+from grader.backends.probe import VisibleGpu, first_gpu_arch, gpu_names, gpus_of_host
+from grader.errors import MachineError, UsageError
+
+_NO_CUPY = "CuPy is missing: pip install -e '.[cuda13]' (or cuda12)"
+
+
+def _has_cupy() -> bool:
+    return importlib.util.find_spec("cupy") is not None
 
 
 def choose_device(wanted: str, console: Console) -> str | None:
@@ -19,13 +25,47 @@ def choose_device(wanted: str, console: Console) -> str | None:
     if wanted == "cpu":
         return None
     names = gpu_names()
-    usable = bool(names) and importlib.util.find_spec("cupy") is not None
-    if usable:
+    if names and _has_cupy():
         console.print(Text(f"grading on {names[0]}", style="dim"))
         return first_gpu_arch()
-    remedy = "CuPy is missing: pip install -e '.[cuda13]' (or cuda12)"
-    why = f"{names[0]} cannot be used, {remedy}" if names else "no NVIDIA GPU here"
+    why = f"{names[0]} cannot be used, {_NO_CUPY}" if names else "no NVIDIA GPU here"
     if wanted == "gpu":
         raise MachineError(f"--device gpu: {why}; --device cpu checks in the simulator")
     console.print(Text(f"{why}: kernels run in the simulator on the CPU", style="dim"))
     return None
+
+
+def choose_gpus(words: str, console: Console) -> tuple[VisibleGpu, ...]:
+    """The GPUs that ``--gpus`` names: "all", or indices and UUIDs such as "0,2".
+
+    CUDA_VISIBLE_DEVICES has its say: an index counts the GPUs that it leaves. Raises MachineError
+    where there is no GPU, UsageError for one that is not there, and for GPUs of several models.
+    """
+    there = gpus_of_host()
+    if not there:
+        raise MachineError(f"--gpus {words}: no NVIDIA GPU here")
+    if not _has_cupy():
+        raise MachineError(f"--gpus {words}: {_NO_CUPY}")
+    chosen = there if words == "all" else tuple(_named(word, there) for word in words.split(","))
+    if len({gpu.uuid for gpu in chosen}) < len(chosen):
+        raise UsageError(f"--gpus {words}: names a GPU twice")
+    models = sorted({gpu.name for gpu in chosen})
+    if len(models) > 1:
+        raise UsageError(
+            f"--gpus {words}: {' and '.join(models)}: speeds of different models do not compare; "
+            "name GPUs of one model"
+        )
+    count = f"{len(chosen)} × " if len(chosen) > 1 else ""
+    console.print(Text(f"grading on {count}{chosen[0].name}", style="dim"))
+    return chosen
+
+
+def _named(word: str, there: tuple[VisibleGpu, ...]) -> VisibleGpu:
+    """An index, or a UUID or its beginning."""
+    if word.isdecimal() and int(word) < len(there):
+        return there[int(word)]
+    fits = [gpu for gpu in there if not word.isdecimal() and word and gpu.uuid.startswith(word)]
+    if len(fits) == 1:
+        return fits[0]
+    known = ", ".join(f"{gpu.index}: {gpu.name}, {gpu.uuid}" for gpu in there)
+    raise UsageError(f"--gpus: {word!r} is not one of the GPUs here ({known})")

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from grader.cli.notices import say
-from grader.course.class_run.class_worker import Kind, Report, Setup, Task
+from grader.course.class_run.class_worker import Lane, Report, Setup, Task
 from grader.course.class_run.pool import grade_all
 from grader.course.class_run.roll import Entrant
 from grader.course.leaderboard.ranking import Entry
@@ -65,7 +65,7 @@ def _done(task: Task, lab: Lab, setup: Setup, console: Console) -> bool:
 
 
 def grade_tasks(
-    tasks: Sequence[Task], kinds: Sequence[Kind], setup: Setup, console: Console
+    tasks: Sequence[Task], lanes: Sequence[Lane], setup: Setup, console: Console
 ) -> list[Report]:
     """Grade them all and print a line for each when it is done."""
     reports: list[Report] = []
@@ -81,7 +81,7 @@ def grade_tasks(
     )
     with bar:
         shown = bar.add_task("", total=len(tasks), left="")
-        for report in grade_all(tasks, kinds, setup):
+        for report in grade_all(tasks, lanes, setup):
             reports.append(report)
             rate = (time.monotonic() - started) / len(reports)
             left = _left(rate * (len(tasks) - len(reports)))
@@ -97,6 +97,7 @@ def _line(report: Report, done: int, total: int, left: str) -> Text:
         ": ",
         verdict_text(report.verdict) if report.verdict else "compiled",
         (f"  {report.seconds:.1f} s", "dim"),
+        (f" on {report.place}" if report.place else "", "dim"),
         (f", {left}" if left else "", "dim"),
     )
     if report.message:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from grader.backends.protocol import Progress
@@ -34,22 +35,24 @@ class Explaining:
         sandbox: Sandbox,
         *,
         card: Gpu | None = None,
+        code: Callable[[], tuple[Function, ...]] | None = None,
     ) -> None:
         self._build, self._source_root, self._plan = build, source_root, plan
         self._toolchain, self._sandbox, self._card = toolchain, sandbox, card
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._known: Explanation | None = None
         self._key = ""
-        self._code: Future[tuple[Function, ...]] | None = None
+        self._code = code
 
     def __enter__(self) -> Explaining:
         if self._plan is not None:
             self._key = explanation_key(self._build, self._plan, self._toolchain, self._card)
             self._known = recall(self._key)
-            if self._known is None:
-                self._code = self._pool.submit(
+            if self._known is None and self._code is None:
+                reading = self._pool.submit(
                     disassemble, self._build.cubin, self._toolchain, self._sandbox
                 )
+                self._code = reading.result
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -66,7 +69,7 @@ class Explaining:
                 self._build,
                 self._source_root,
                 self._plan,
-                self._code.result,
+                self._code,
                 simulator,
                 gpu=self._card,
             )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
 import msgspec
@@ -141,12 +141,14 @@ def _run_on_gpu(
 ) -> Ran:
     assert bench.gpu_arch is not None
     lab = bench.lab
-    with ThreadPoolExecutor(max_workers=1) as pool, ExitStack() as ending, GpuDevice() as gpu:
-        # If this ends early, it must not wait for the simulator.
+    with ThreadPoolExecutor(max_workers=3) as pool, ExitStack() as ending, GpuDevice() as gpu:
+        # If this ends early, it must not wait for the simulator, nor for an explanation.
         ending.callback(device.__exit__, None, None, None)
+        ending.callback(reader.__exit__, None, None, None)
         simulated = pool.submit(_simulated, submission, bench, device)
         progress("compiling", "")
         built = _compiled(submission, bench, bench.gpu_arch)
+        code = pool.submit(_machine_code, built, bench)
         declared = reader.read(built, str(submission.folder), progress)
         # In increasing order: a size that takes too long costs only the larger ones.
         cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
@@ -155,27 +157,40 @@ def _run_on_gpu(
         outcomes, planned = _told_apart(cases, recorded, lab.rules)
         plans = [case.plan for case in planned]
         notes = reader.tensor_cores(plans)
-        notes = notes or sass.find_tensor_cores(_launched(_machine_code(built, bench), plans))
+        notes = notes or sass.find_tensor_cores(_launched(code.result(), plans))
         broken = judge.broken_rule(notes, lab.rules)
         if broken:
             raise Rejected(Verdict.RF, broken, notes, build_info(built))
+        explaining: list[Future[Explanation | None]] = []
+        said: list[tuple[str, str]] = []  # about the explanation, whoever wants to hear it
+
+        def explain(info: GpuInfo) -> None:
+            """Beside the measurement, before anyone knows whether the submission is right."""
+            card = gpus.of(info)
+            if card is None:
+                return
+            work = ending.enter_context(
+                _explaining(built, plans, submission, bench, card, code.result)
+            )
+            explaining.append(pool.submit(work.result, reader, lambda *words: said.append(words)))
+
         if planned:
-            outcomes += gpu.run(built, str(submission.folder), planned, lab, progress)
+            outcomes += gpu.run(built, str(submission.folder), planned, lab, progress, explain)
         progress("simulating", "beside the GPU")
         seen = simulated.result()
-    ruling = rulings.on_gpu(
-        cases,
-        outcomes,
-        lab,
-        gpu=gpu.gpu,
-        simulated=seen.verdict,
-        seen=(*notes, *seen.findings),
-    )
-    card = gpus.of(gpu.gpu) if gpu.gpu and ruling.explain else None
-    explanation = None
-    if card:
-        with _explaining(built, plans, submission, bench, card) as explaining:
-            explanation = explaining.result(reader, progress)
+        ruling = rulings.on_gpu(
+            cases,
+            outcomes,
+            lab,
+            gpu=gpu.gpu,
+            simulated=seen.verdict,
+            seen=(*notes, *seen.findings),
+        )
+        explanation = None
+        if explaining and ruling.explain:
+            explanation = explaining[0].result()
+            for words in said:
+                progress(*words)
     return Ran(
         verdict=ruling.verdict,
         build=build_info(built),
@@ -205,11 +220,13 @@ def _explaining(
     submission: Submission,
     bench: Bench,
     card: gpus.Gpu | None = None,
+    code: Callable[[], tuple[sass.Function, ...]] | None = None,
 ) -> Explaining:
-    """At the largest of the timed sizes. card: graded on."""
+    """At the largest of the timed sizes. card: graded on. code: its machine code, if somebody
+    reads it anyway."""
     plan = _plan_of(_largest(bench.lab).size, plans) if bench.explain else None
     folder = str(submission.folder)
-    return Explaining(built, folder, plan, bench.toolchain, bench.sandbox, card=card)
+    return Explaining(built, folder, plan, bench.toolchain, bench.sandbox, card=card, code=code)
 
 
 def _compiled(submission: Submission, bench: Bench, arch: str) -> Build:

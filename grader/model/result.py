@@ -58,6 +58,15 @@ class Modes(Record):
     slow: Mode
 
 
+class PartTime(Record):
+    """One kernel of a call, or its memsets or copies, measured apart from the scored runs."""
+
+    name: str  # a kernel's, mangled; "memset", "copy" or "host calls"
+    kernel: bool
+    times: int  # in one call
+    ms: float  # all of them together, with the gap before each; median
+
+
 class Timing(Record):
     runs: tuple[Run, ...]
     ratio: float  # median over repetitions: submission's speed / baseline's
@@ -72,6 +81,7 @@ class Timing(Record):
     # Of a call that allocates, frees or waits: what the device's part takes, and what comes on top.
     device_ms: float | None = None
     host_ms: float | None = None
+    parts: tuple[PartTime, ...] = ()  # of a call of several operations; () before version 5
 
     @property
     def scored_tflops(self) -> float:

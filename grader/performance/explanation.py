@@ -48,7 +48,8 @@ def explain_speed(
     """plan: of the size to explain. code: disassembles the build. gpu: graded on; None for a few
     known ones.
 
-    What cannot be found out is said in ``missing``; None where there is no disassembler.
+    What cannot be found out is said in ``missing``; None where there is no disassembler, which
+    ``code`` says by raising GraderError or by giving nothing.
     """
     counts: tuple[KernelCounts, ...] = ()
     loops: tuple[MainLoop | None, ...] = ()
@@ -60,6 +61,8 @@ def explain_speed(
         try:
             functions = code()
         except GraderError:
+            return None
+        if not functions:
             return None
         try:
             launches = [(_named(functions, each.kernel), each) for each in sampled.result()]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from grader.backends.statistics import TARGET_HALF_WIDTH, few
-from grader.model import CaseResult, GpuInfo, Record, Result, Timing
-from grader.report.text import two_speeds
+from grader.model import CaseResult, GpuInfo, PartTime, Record, Result, Timing
+from grader.model.names import kernel_name
+from grader.report.text import clean, two_speeds
+
+_PARTS, _NAME = 6, 60  # parts of a call that are shown, and characters of a name
 
 
 class Measured(Record):
@@ -24,7 +27,7 @@ def measurements(result: Result) -> tuple[Measured, ...]:
             case=case,
             timing=case.timing,
             of_peak=_of_peak(case.timing, gpu),
-            notes=tuple(_notes(case.timing, gpu)),
+            notes=(*_parts(case, case.timing), *_notes(case.timing, gpu)),
         )
         for case in result.cases
         if case.timing is not None
@@ -56,6 +59,34 @@ def _of_peak(timing: Timing, gpu: GpuInfo | None) -> float | None:
     if gpu is None or not gpu.fp32_peak_tflops:
         return None
     return timing.scored_tflops / gpu.fp32_peak_tflops
+
+
+def _parts(case: CaseResult, timing: Timing) -> list[str]:
+    """Each part's share of a call, and the speed of its longest kernel without the others."""
+    whole = sum(part.ms for part in timing.parts)
+    if not whole > 0:
+        return []
+    shares = [
+        f"{_part_name(part)} {part.ms:.4g} ms ({100 * part.ms / whole:.1f} %)"
+        for part in timing.parts[:_PARTS]
+    ]
+    more = [f"{len(timing.parts) - _PARTS} more"] if len(timing.parts) > _PARTS else []
+    notes = [f"one call: {', '.join([*shares, *more])}"]
+    kernels = [part for part in timing.parts if part.kernel]
+    longest = max(kernels, key=lambda part: part.ms, default=None)
+    if longest is not None and len(timing.parts) > 1 and longest.ms > 0:
+        alone = 2 * case.m * case.n * case.k / (longest.ms * 1e9)
+        notes.append(
+            f"{_part_name(longest)} alone: {alone:.4g} TFLOPS; "
+            f"the whole call: {timing.scored_tflops:.4g}"
+        )
+    return notes
+
+
+def _part_name(part: PartTime) -> str:
+    name = clean(kernel_name(part.name))
+    name = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+    return f"{name} ×{part.times}" if part.times > 1 else name
 
 
 def _notes(timing: Timing, gpu: GpuInfo | None) -> list[str]:

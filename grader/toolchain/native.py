@@ -87,10 +87,11 @@ def lock_folder() -> Path:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
     """Hold ``path`` as a lock file, so that two graders do not do the same work at once.
 
-    Raises MachineError if ``path`` is not a regular file.
+    Yields whether it is held; without ``wait`` somebody else may hold it. Raises MachineError if
+    ``path`` is not a regular file.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -100,8 +101,12 @@ def locked(path: Path) -> Iterator[None]:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise MachineError(f"{path}: not a plain file, so it cannot be a lock; remove it")
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        held = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            held = False
+        yield held
     finally:
         os.close(descriptor)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.course.class_run.class_worker import Kind, Setup, Task
+from grader.course.class_run.class_worker import Lane, Setup, Task
 from grader.course.class_run.pool import Queue, grade_all, lanes
 from grader.course.class_run.roll import Entrant, call_roll
 from grader.errors import UsageError
@@ -207,10 +207,10 @@ def setup_in(place: Path) -> Setup:
     )
 
 
-@pytest.mark.parametrize("kinds", [lanes("cpu", 2), lanes("gpu", 1)])
-def test_every_submission_is_graded_once(place: Path, kinds: list[Kind]) -> None:
+@pytest.mark.parametrize("working", [lanes("cpu", 2), lanes("gpu", 1)])
+def test_every_submission_is_graded_once(place: Path, working: list[Lane]) -> None:
     folder = class_of(place / "c", {"a": STARTER, "b": WRONG, "c": "int x = ;", "d": STARTER})
-    reports = list(grade_all(tasks_of(folder), kinds, setup_in(place)))
+    reports = list(grade_all(tasks_of(folder), working, setup_in(place)))
     found = {report.task.student: report.verdict for report in reports}
     assert found == {"a": Verdict.AC, "b": Verdict.RE, "c": Verdict.CE, "d": Verdict.AC}
     assert len(reports) == 4
@@ -244,7 +244,7 @@ def the_worker(others: set[BaseProcess]) -> BaseProcess:
 def test_a_worker_that_dies_at_work_costs_one_submission(place: Path) -> None:
     folder = class_of(place / "c", {"a": STARTER, "b": HANG, "c": STARTER})
     before = set(multiprocessing.active_children())
-    reports = grade_all(tasks_of(folder), ["grade"], setup_in(place))
+    reports = grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place))
     found = [next(reports)]
     # The hanging kernel has two seconds, of which one has passed by then.
     killer = threading.Timer(1.0, the_worker(before).kill)
@@ -259,7 +259,7 @@ def test_a_worker_that_dies_at_work_costs_one_submission(place: Path) -> None:
 def test_a_worker_that_dies_at_rest_costs_nothing(place: Path) -> None:
     folder = class_of(place / "c", dict.fromkeys("abc", STARTER))
     before = set(multiprocessing.active_children())
-    reports = grade_all(tasks_of(folder), ["grade"], setup_in(place))
+    reports = grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place))
     found = [next(reports)]
     victim = the_worker(before)
     victim.kill()

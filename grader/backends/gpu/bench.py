@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from typing import Any
 
 import cupy
 from cupy.cuda import runtime
@@ -97,3 +98,13 @@ class SharedBench:
         end.synchronize()
         host_ms = 1e3 * (time.perf_counter() - began)
         return Clocked(gpu_ms=float(cupy.cuda.get_elapsed_time(start, end)), host_ms=host_ms)
+
+    def mark(self) -> Any:
+        """An event on the stream, after everything that was launched so far."""
+        event = cupy.cuda.Event()
+        event.record(self.stream)
+        return event
+
+    def elapsed(self, first: Any, last: Any) -> float:
+        """Milliseconds between two events that have happened."""
+        return float(cupy.cuda.get_elapsed_time(first, last))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from grader.backends.gpu.gpu_messages import (
     Ready,
     Reply,
     TimedCase,
+    Warm,
 )
 from grader.backends.probe import first_gpu_uuid
 from grader.backends.process import Silence, WorkerProcess, decoded
@@ -39,13 +41,20 @@ _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 
 
 class GpuDevice:
-    """Replays plans on the first GPU and, for timed cases, measures them against cuBLAS."""
+    """Replays plans on the first GPU and, for timed cases, measures them against cuBLAS.
+
+    Only one grader may use a GPU at a time: two would slow and disturb each other. If the GPU is
+    free on ``__enter__``, it is taken at once, and the worker makes its context while the
+    submission is compiled.
+    """
 
     name = "gpu"
 
     def __init__(self, run_seconds: float = 1.0, command: Sequence[str] = _WORKER) -> None:
         self._run_seconds = run_seconds  # measuring time of one run of a timed case
         self._worker = WorkerProcess(command)
+        self._holding = ExitStack()  # of the GPU's lock
+        self._held = False
         self.gpu: GpuInfo | None = None  # known once the worker is ready
 
     def __enter__(self) -> GpuDevice:
@@ -53,10 +62,19 @@ class GpuDevice:
         if shared:
             raise MachineError(f"{shared[0]} is set: MPS would time other processes too; unset it")
         self._worker.__enter__()
+        try:
+            self._held = self._holding.enter_context(locked(_lock_of_the_gpu(), wait=False))
+            if self._held:
+                self._worker.tell(msgspec.json.encode(Warm()))
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
+        # Its context must be gone before the next worker looks for other processes.
         self._worker.__exit__(*exception)
+        self._holding.close()
 
     def run(
         self,
@@ -65,7 +83,9 @@ class GpuDevice:
         cases: Sequence[PlannedCase],
         lab: Lab,
         progress: Progress,
+        ready: Callable[[GpuInfo], None] = lambda _: None,
     ) -> tuple[CaseOutcome, ...]:
+        """The outcomes of ``cases``. ``ready`` hears of the GPU before the first case runs."""
         timed = {case.id for case in lab.performance}
         job = GpuJob(
             cubin=str(build.cubin),
@@ -75,15 +95,20 @@ class GpuDevice:
             baseline=lab.baseline,
             host_calls=lab.rules.host_calls,
         )
-        # Only one grader may use this GPU at a time: two would slow and disturb each other.
-        with locked(_lock_of_the_gpu()):
-            try:
-                return self._run(job, cases, lab, progress)
-            finally:  # its context must be gone before the next worker looks for other processes
-                self._worker.__exit__()
+        if not self._held:
+            self._held = self._holding.enter_context(locked(_lock_of_the_gpu()))
+        try:
+            return self._run(job, cases, lab, progress, ready)
+        finally:
+            self.__exit__()
 
     def _run(
-        self, job: GpuJob, cases: Sequence[PlannedCase], lab: Lab, progress: Progress
+        self,
+        job: GpuJob,
+        cases: Sequence[PlannedCase],
+        lab: Lab,
+        progress: Progress,
+        ready: Callable[[GpuInfo], None],
     ) -> tuple[CaseOutcome, ...]:
         outcomes: list[CaseOutcome] = []
         running = cases[0]
@@ -93,6 +118,7 @@ class GpuDevice:
                 match reply:
                     case Ready(gpu=gpu):
                         self.gpu = gpu
+                        ready(gpu)
                     case Beat(case=name):
                         running = by_id[name]
                         progress("running on the GPU", str(running.plan.size))

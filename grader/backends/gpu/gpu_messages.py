@@ -13,7 +13,11 @@ class TimedCase(Record):
     timed: bool
 
 
-class GpuJob(Record):
+class Warm(Record, tag="warm"):
+    """Make the CUDA context and what all jobs need; the GPU's lock is held. A job follows."""
+
+
+class GpuJob(Record, tag="job"):
     cubin: str  # path
     cases: tuple[TimedCase, ...]
     runs: int  # of every timed case

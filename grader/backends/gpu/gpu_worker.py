@@ -1,7 +1,8 @@
 """The process that owns the GPU: ``python -m grader.backends.gpu.gpu_worker``, disposable.
 
 It never sees the student's host code: only the cubin and the plans. It does one job. A hang or a
-broken context costs this process, not the grader.
+broken context costs this process, not the grader. It may be asked to warm up before the job is
+known; until then, or until the job, it makes no context.
 """
 
 from __future__ import annotations
@@ -16,27 +17,41 @@ from cupy.cuda import runtime
 from cupy_backends.cuda.api import driver
 
 from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.checks import checks_cubin
 from grader.backends.gpu.gpu_messages import (
     Beat,
     Broken,
     GpuJob,
     Ready,
     TimedCase,
+    Warm,
 )
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.backends.gpu.plan_replay import load_module
+from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import CaseOutcome, Done, Failed, Finished, refused
 from grader.backends.serving import Replies, replying, requests
 from grader.errors import GraderError, Rejected
 from grader.model import Finding, Verdict
 
-_DECODER: msgspec.json.Decoder[GpuJob] = msgspec.json.Decoder(GpuJob)
+_DECODER: msgspec.json.Decoder[Warm | GpuJob] = msgspec.json.Decoder(Warm | GpuJob)
 _ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
 
 
-def _run(job: GpuJob, replies: Replies) -> None:
+def _serve(replies: Replies) -> None:
+    arch = first_gpu_arch()
+    if arch is not None:
+        checks_cubin(arch)  # compiled, if need be, while the submission is
+    asked = requests(_DECODER)
+    request = next(asked)
     bench = SharedBench()
     replies.send(Ready(gpu=bench.gpu))
+    job = next(asked) if isinstance(request, Warm) else request
+    assert isinstance(job, GpuJob)
+    _run(bench, job, replies)
+
+
+def _run(bench: SharedBench, job: GpuJob, replies: Replies) -> None:
     cubin = Path(job.cubin).read_bytes()
     for each in job.cases:
         replies.send(Beat(case=each.case.id))
@@ -84,9 +99,8 @@ def _outcome(
 
 def main() -> None:
     with replying() as replies:
-        job = next(requests(_DECODER))
         try:
-            _run(job, replies)
+            _serve(replies)
         except GraderError as error:
             replies.send(Failed(message=str(error)))
         except (MemoryError, *_ERRORS) as error:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import cupy
 import numpy as np
 
+from grader.backends.gpu.checks import checks_cubin
+from grader.backends.probe import first_gpu_arch
+from grader.errors import MachineError
 from grader.model import ErrorStats, Mismatch, Mnk
 from grader.problems import product as verify
 from grader.problems.inputs import fresh_key
@@ -16,7 +18,6 @@ from grader.problems.inputs import fresh_key
 # The reference is cuBLAS in FP32, with rounding errors of its own: two errors, twice the tolerance.
 REFERENCE_MARGIN = 2.0
 
-_SOURCE = Path(__file__).with_name("checks.cu")
 _NAMES = (
     *("fill", "changed", "head_start", "poison", "differs"),
     *("norms", "compare", "signed_columns", "rows_times"),
@@ -29,10 +30,13 @@ _NONE = (1 << 64) - 1
 
 
 class Kernels:
-    """Compiled once per worker; every call is asynchronous on ``stream`` except for its result."""
+    """Loaded once per worker; every call is asynchronous on ``stream`` except for its result."""
 
     def __init__(self, stream: Any) -> None:
-        module = cupy.RawModule(code=_SOURCE.read_text(), options=("--std=c++17",))
+        arch = first_gpu_arch()
+        if arch is None:
+            raise MachineError("no NVIDIA GPU here")
+        module = cupy.RawModule(path=str(checks_cubin(arch)))
         self._functions = {name: module.get_function(name) for name in _NAMES}
         self._stream = stream
 

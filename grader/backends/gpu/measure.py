@@ -17,13 +17,14 @@ from grader.backends.gpu.baseline import Product
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.memory import Buffer, PlanMemory
+from grader.backends.gpu.parts import time_parts
 from grader.backends.gpu.plan_replay import Replay
 from grader.backends.gpu.watch import Sight
 from grader.backends.protocol import CaseOutcome, PlannedCase
 from grader.backends.statistics import Clocked, Pair, certain, summarise
 from grader.errors import MachineError
 from grader.hardware.peaks import least_ms
-from grader.model import Finding, Kind, Severity, Watched
+from grader.model import Finding, Kind, PartTime, Severity, Watched
 from grader.problems.inputs import fresh_key
 
 Keys = tuple[bytes, bytes]  # of A and B
@@ -124,6 +125,16 @@ class MeasuredCase:
         """Let cuBLAS play the submission: the self-test of the measurement."""
         self.launch = self.products(self._c)[name]
         self._charged = False
+
+    def parts(self, beat: Callable[[], None]) -> tuple[PartTime, ...]:
+        """How long each part of the call takes; ``beat`` is called after each repetition."""
+
+        def repeat(launch: Product) -> None:
+            self.fresh()
+            self._bench.time(launch)
+            beat()
+
+        return time_parts(self._replay.parts(), repeat, self._bench.mark, self._bench.elapsed)
 
     def prove_reference(self) -> None:
         """Raises MachineError unless the reference is A·B, checked in FP64."""
@@ -268,6 +279,7 @@ def time_case(
         watched=diary.seen(),
         device_ms=case.device_ms() if charged else None,
     )
+    timing = msgspec.structs.replace(timing, parts=case.parts(beat))
     return msgspec.structs.replace(
         outcome,
         timing=timing,

@@ -9,7 +9,8 @@ the program does, where and when it does.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import cupy
@@ -18,6 +19,7 @@ from cupy_backends.cuda.api import driver
 from grader.backends.gpu.calling import Call, Caller, Step, StepError, StepKind
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import PlanMemory
+from grader.backends.gpu.parts import Part, part_of
 from grader.errors import MachineError, Rejected
 from grader.model import (
     Allocate,
@@ -69,6 +71,7 @@ class Replay:
         ]
         addresses += [address for address, _ in self._extents.values()]
         self._allow_shared()
+        self._caller, self._addresses = caller, addresses
         self._setup = self._call(caller, plan.setup, addresses, host=False)
         self._launch = self._call(caller, plan.operations, addresses, host=False)
         self._real = self._call(caller, plan.operations, addresses, host=True)
@@ -103,6 +106,15 @@ class Replay:
     def launch(self) -> None:
         """One call, the device's part of it, asynchronously."""
         _run(self._launch)
+
+    def parts(self) -> list[tuple[Part, Callable[[], None]]]:
+        """The device's part of a call, operation by operation: what each belongs to, and what
+        launches it."""
+        return [
+            (part_of(o), partial(_run, self._call(self._caller, [o], self._addresses, host=False)))
+            for o in self._plan.operations
+            if not isinstance(o, _HOST)
+        ]
 
     def prepare(self) -> None:
         """Before ``call``: memory that it frees and did not allocate itself is there, and memory

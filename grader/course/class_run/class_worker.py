@@ -6,6 +6,7 @@ It writes the results itself, so a finished result is on disk whatever happens t
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import time
@@ -14,6 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Literal
 
+from grader.backends.probe import VISIBLE, VisibleGpu
 from grader.compile.building import compile_submission
 from grader.errors import GraderError, Rejected
 from grader.grading.pipeline import Bench, grade
@@ -68,10 +70,25 @@ class Report(Record):
     verdict: Verdict | None
     message: str  # why, when the verdict is IE or None
     seconds: float
+    place: str = ""  # the lane's
 
 
-def serve(pipe: Connection, setup: Setup) -> None:
+class Lane(Record):
+    """The work of one process of the pool."""
+
+    kind: Kind
+    gpu: VisibleGpu | None = None  # to measure on; null: the first one, or the simulator
+
+    @property
+    def place(self) -> str:
+        """``GPU 2``; "" where there is no choice."""
+        return f"GPU {self.gpu.index}" if self.gpu else ""
+
+
+def serve(pipe: Connection, setup: Setup, lane: Lane) -> None:
     """Answer tasks with reports until the other end closes."""
+    if lane.gpu is not None:  # CUDA has not been asked for anything yet
+        os.environ[VISIBLE] = lane.gpu.uuid
     signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches all: the parent decides
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:

@@ -1,7 +1,7 @@
 """Worker processes in parallel, one task each, replaced when they die.
 
-On the CPU every worker grades. On a GPU two workers take turns: nothing disturbs a measurement, and
-the GPU does not wait for work on the CPU. The others compile ahead of them.
+On the CPU every worker grades. On each GPU two workers take turns: nothing disturbs a measurement,
+and the GPU does not wait for work on the CPU. The others compile ahead of them.
 """
 
 from __future__ import annotations
@@ -15,31 +15,34 @@ from typing import Literal
 
 import msgspec
 
-from grader.course.class_run.class_worker import Kind, Report, Setup, Task, serve
+from grader.backends.probe import VisibleGpu
+from grader.course.class_run.class_worker import Kind, Lane, Report, Setup, Task, serve
 from grader.model import Verdict
 
 _CONTEXT = multiprocessing.get_context("spawn")  # a fork would copy the parent's signal handlers
 
 
-def lanes(device: Literal["cpu", "gpu"], jobs: int) -> list[Kind]:
-    """The kind of work of each of ``jobs`` workers.
+def lanes(device: Literal["cpu", "gpu"], jobs: int, gpus: Sequence[VisibleGpu] = ()) -> list[Lane]:
+    """What each worker does, when ``jobs`` may work at a time.
 
-    A GPU has two more: while one measures, the other prepares or writes its report. The GPU's lock
-    admits only one of them.
+    A GPU has two workers that grade: while one measures, the other prepares or writes its report.
+    The GPU's lock admits only one of them. gpus: () stands for the first one.
     """
-    grading: list[Kind] = ["grade"] * (jobs if device == "cpu" else 2)
-    ahead: list[Kind] = ["compile"] * (jobs if device == "gpu" else 0)
-    return grading + ahead
+    if device == "cpu":
+        return [Lane(kind="grade")] * jobs
+    # A small class gets a GPU for each submission before any GPU gets its second.
+    grading = [Lane(kind="grade", gpu=gpu) for gpu in gpus or (None,)] * 2
+    return grading + [Lane(kind="compile")] * jobs
 
 
 class _Worker:
-    """One process, the kind of work it does, and what it is doing."""
+    """One process, the lane it works in, and what it is doing."""
 
-    def __init__(self, kind: Kind, setup: Setup) -> None:
-        self.kind = kind
+    def __init__(self, lane: Lane, setup: Setup) -> None:
+        self.lane = lane
         self.task: Task | None = None
         self.pipe, theirs = _CONTEXT.Pipe()
-        self._process: BaseProcess = _CONTEXT.Process(target=serve, args=(theirs, setup))
+        self._process: BaseProcess = _CONTEXT.Process(target=serve, args=(theirs, setup, lane))
         self._process.start()
         theirs.close()
 
@@ -107,26 +110,26 @@ class Queue:
         self._compiled.add(task.student)
 
 
-def grade_all(tasks: Sequence[Task], kinds: Sequence[Kind], setup: Setup) -> Iterator[Report]:
-    """Reports on every grading as they come; ``kinds`` says what each worker does.
+def grade_all(tasks: Sequence[Task], lanes: Sequence[Lane], setup: Setup) -> Iterator[Report]:
+    """Reports on every grading as they come; ``lanes`` says what each worker does.
 
     Closing the iterator, or an exception such as Ctrl-C in it, ends the workers.
     """
-    queue = Queue(tasks, ahead="compile" in kinds)
-    graders: Sequence[Kind] = [kind for kind in kinds if kind == "grade"][: len(tasks)]
-    compilers = [kind for kind in kinds if kind == "compile"]
+    graders = [lane for lane in lanes if lane.kind == "grade"][: len(tasks)]
+    compilers = [lane for lane in lanes if lane.kind == "compile"]
+    queue = Queue(tasks, ahead=bool(compilers))
     workers: list[_Worker] = []
     finished = False
     try:
-        workers += [_Worker(kind, setup) for kind in (*graders, *compilers)]
+        workers += [_Worker(lane, setup) for lane in (*graders, *compilers)]
         remaining = len(tasks)
         while remaining:
             for i, worker in enumerate(workers):
-                if worker.task is not None or (task := queue.next(worker.kind)) is None:
+                if worker.task is not None or (task := queue.next(worker.lane.kind)) is None:
                     continue
                 if not worker.start(task):
                     worker.stop(kill=True)
-                    workers[i] = _Worker(worker.kind, setup)
+                    workers[i] = _Worker(worker.lane, setup)
                     workers[i].start(task)  # if this one is dead too, its report says so
             for i in _ready(workers):
                 task = workers[i].task
@@ -137,12 +140,12 @@ def grade_all(tasks: Sequence[Task], kinds: Sequence[Kind], setup: Setup) -> Ite
                         task=task, verdict=Verdict.IE, message=workers[i].last_words(), seconds=0
                     )
                     workers[i].stop(kill=True)
-                    workers[i] = _Worker(workers[i].kind, setup)
-                if workers[i].kind == "compile":
+                    workers[i] = _Worker(workers[i].lane, setup)
+                if workers[i].lane.kind == "compile":
                     queue.compiled(task)
                 else:
                     remaining -= 1
-                    yield report
+                    yield msgspec.structs.replace(report, place=workers[i].lane.place)
         finished = True
     finally:
         for worker in workers:

@@ -1,0 +1,135 @@
+"""Where the seconds of one grade on a GPU go: `python -m benchmarks.grade_h200` on a GPU machine.
+
+The whole command on submissions/alice as a fresh process, with the moment at which each line of
+its progress appears; then the start of a GPU worker, step by step. Takes about half a minute.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.machine import machine, table
+from grader.backends.probe import gpu_names
+from grader.results import store
+
+ROOT = Path(__file__).parents[1]
+GOAL_S = 2.5
+RUNS = 3
+_WORKER = "--worker"
+
+
+def graded(folder: Path, out: Path) -> tuple[float, list[tuple[float, str]]]:
+    """Wall seconds of the command, and its lines with their moments. Raises SystemExit if it
+    failed."""
+    started = time.monotonic()
+    words = [sys.executable, "-m", "grader.cli", str(folder), "--device", "gpu", "--out", str(out)]
+    with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        lines = [(time.monotonic() - started, line.strip()) for line in process.stderr]
+    if process.returncode != 0:
+        raise SystemExit("\n".join(line for _, line in lines))
+    return time.monotonic() - started, lines
+
+
+def measured(out: Path) -> tuple[float, float]:
+    """Seconds on the GPU for the timed sizes, and for the others."""
+    (result,) = (store.load(path) for path in store.stored(out))
+    timed = sum(case.seconds or 0 for case in result.cases if case.timing)
+    return timed, sum(case.seconds or 0 for case in result.cases) - timed
+
+
+def whole(place: Path) -> float:
+    """Grades alice; the median of the repeated runs."""
+    folder = Path(shutil.copytree(ROOT / "submissions" / "alice", place / "alice"))
+    graded(folder, place / "warm")  # the grader's own programs, cuBLAS's choices
+    with (folder / "sgemm.cu").open("a") as file:
+        file.write("// edited\n")
+    runs = [("an edited file", *graded(folder, place / "edited"))]
+    runs += [("the same again", *graded(folder, place / f"{i}")) for i in range(RUNS)]
+    timed, verified = measured(place / "0")
+    rows = [[what, f"{seconds:.2f}", f"{GOAL_S}"] for what, seconds, _ in runs]
+    print(table(["grade submissions/alice", "seconds", "at most"], rows))
+    print(f"\nof which on the GPU: timing {timed:.2f} s, verifying {verified:.2f} s\n")
+    _, _, lines = runs[-1]
+    said = [[f"{moment:.2f}", line] for moment, line in lines if line][:12]
+    print(table(["second", "line of its progress"], said))
+    return sorted(seconds for _, seconds, _ in runs[1:])[RUNS // 2]
+
+
+def worker() -> None:
+    """The start of a GPU worker in this fresh process, each step timed."""
+    rows: list[list[str]] = []
+
+    def step(name: str, work: Callable[[], object]) -> None:
+        began = time.perf_counter()
+        work()
+        rows.append([name, f"{1e3 * (time.perf_counter() - began):.0f}"])
+
+    def cupy() -> None:
+        from cupy_backends.cuda.libs import cublas as _cublas  # noqa: F401
+
+    def modules() -> None:
+        import grader.backends.gpu.gpu_worker as _  # noqa: F401
+
+    step("import numpy", lambda: __import__("numpy"))
+    step("import CuPy, load cuBLAS", cupy)
+    step("import the worker", modules)
+    from grader.backends.gpu import bench as shared
+    from grader.backends.gpu.baseline import WORKSPACE_BYTES, Cublas
+    from grader.backends.gpu.card import describe
+    from grader.backends.gpu.checks import checks_cubin
+    from grader.backends.gpu.kernels import Kernels
+    from grader.backends.gpu.memory import Arena
+    from grader.backends.gpu.nvml import Nvml
+    from grader.backends.gpu.watch import Watch
+    from grader.backends.probe import first_gpu_arch, first_gpu_uuid
+
+    step("cuInit", first_gpu_arch)
+    step("machine code of the checks", lambda: checks_cubin(first_gpu_arch() or ""))
+    nvml = Nvml(None)
+
+    def look() -> None:
+        nonlocal nvml
+        nvml = Nvml(first_gpu_uuid())
+        Watch(nvml)
+
+    step("NVML", look)
+    step("attributes", lambda: describe(nvml))
+    step("context", lambda: shared.cupy.cuda.Stream.null.synchronize())
+    stream = shared.cupy.cuda.Stream(non_blocking=True)
+    kernels = Kernels(stream)
+    step("load the checks, first launch", lambda: (kernels.head_start(1), stream.synchronize()))
+    room = shared.cupy.empty(WORKSPACE_BYTES, dtype=shared.cupy.uint8)
+    step("cuBLAS's handles", lambda: Cublas(stream.ptr, int(room.data.ptr)))
+    step("addresses", Arena)
+    step("all of this again, as the worker does it", shared.SharedBench)
+    print(table(["start of a GPU worker", "ms"], rows))
+
+
+def main() -> None:
+    if _WORKER in sys.argv:
+        worker()
+        return
+    names = gpu_names()
+    if not names:
+        raise SystemExit("no NVIDIA GPU here")
+    print(f"{names[0]}; {machine()}\n")
+    with tempfile.TemporaryDirectory() as place:
+        median = whole(Path(place))
+    command = [sys.executable, "-m", "benchmarks.grade_h200", _WORKER]
+    print("", flush=True)
+    started = time.monotonic()
+    subprocess.run(command, cwd=ROOT, check=True)
+    print(f"\nthe worker's process, from start to end: {time.monotonic() - started:.2f} s")
+    if median > GOAL_S:
+        raise SystemExit("the goal is missed")
+
+
+if __name__ == "__main__":
+    main()

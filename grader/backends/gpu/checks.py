@@ -1,0 +1,58 @@
+"""``checks.cu`` as machine code, compiled once for each architecture and kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import tempfile
+from pathlib import Path
+
+from grader.errors import ToolchainError
+from grader.toolchain.discovery import find_toolchain
+from grader.toolchain.native import cache_folder, locked
+
+_SOURCE = Path(__file__).with_name("checks.cu")
+
+
+def checks_cubin(arch: str) -> Path:
+    """The cubin for ``arch`` ("sm_90"). Raises ToolchainError with the compiler's first error.
+
+    A cubin does not depend on the driver, so only the source and the architecture name it. It
+    appears by rename.
+    """
+    key = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
+    folder = cache_folder() / "native"
+    target = folder / f"checks-{arch}-{key}.cubin"
+    if target.exists():
+        return target
+    folder.mkdir(exist_ok=True)
+    with locked(folder / "checks.lock"), tempfile.TemporaryDirectory(dir=folder) as scratch:
+        if not target.exists():
+            output = Path(scratch) / target.name
+            _compile(arch, output)
+            output.replace(target)
+    return target
+
+
+def _compile(arch: str, output: Path) -> None:
+    toolchain = find_toolchain()
+    done = subprocess.run(
+        [
+            toolchain.nvcc,
+            f"-ccbin={toolchain.host_compiler}",
+            f"-arch={arch}",
+            "-std=c++17",
+            "-cubin",
+            _SOURCE,
+            "-o",
+            output,
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
+        error = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
+        raise ToolchainError(f"nvcc cannot compile the grader's own checks: {error.strip()}")

@@ -1,0 +1,104 @@
+"""The GPU's lock, and what the worker is told while the submission is compiled."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.backends.gpu.checks import checks_cubin
+from grader.backends.gpu.device import GpuDevice
+from grader.backends.gpu.gpu_messages import Ready
+from grader.backends.protocol import Done, Failed
+from grader.errors import MachineError
+from grader.labs.lab import load_lab
+from grader.model import Build, GpuInfo, Record
+from tests.support.simulating import planned
+
+INFO = GpuInfo(
+    name="NVIDIA H200", uuid="GPU-1", driver="1", sm_clock_mhz=1980, memory_bytes=1,
+    compute_capability="9.0",
+)  # fmt: skip
+# Writes down what it is told, and answers the job.
+WORKER = """
+import sys
+with open(sys.argv[1], "a") as log:
+    for line in sys.stdin:
+        log.write(line)
+        log.flush()
+        if '"type":"job"' in line:
+            break
+print(sys.argv[2], flush=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests, and graders on this machine, take locks too."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def device(log: Path, *replies: Record) -> GpuDevice:
+    answers = b"\n".join(map(msgspec.json.encode, replies)).decode()
+    return GpuDevice(command=(sys.executable, "-c", WORKER, str(log), answers))
+
+
+def told(log: Path) -> list[str]:
+    return [json.loads(line)["type"] for line in log.read_text().splitlines()]
+
+
+def run(gpu: GpuDevice, build: Build) -> GpuInfo | None:
+    heard: list[GpuInfo] = []
+    gpu.run(build, "", [planned(0)], load_lab(), lambda *_: None, heard.append)
+    return heard[0] if heard else None
+
+
+def test_a_free_gpu_is_taken_at_once(tmp_path: Path, build: Build) -> None:
+    with device(tmp_path / "first", Ready(gpu=INFO), Done()) as gpu:
+        assert run(gpu, build) == INFO
+        assert told(tmp_path / "first") == ["warm", "job"]
+
+
+def test_who_finds_it_taken_makes_no_context_before_it_is_free(
+    tmp_path: Path, build: Build
+) -> None:
+    with device(tmp_path / "second", Ready(gpu=INFO), Done()) as first:
+        with device(tmp_path / "third", Ready(gpu=INFO), Done()) as second:
+            waiting = threading.Thread(target=run, args=(second, build))
+            waiting.start()
+            run(first, build)  # which frees the GPU
+            waiting.join(60)
+            assert not waiting.is_alive()
+        assert told(tmp_path / "third") == ["job"]
+
+
+def test_a_grading_that_ends_early_frees_the_gpu(tmp_path: Path, build: Build) -> None:
+    with device(tmp_path / "first"):
+        pass  # it did not compile
+    with device(tmp_path / "second", Ready(gpu=INFO), Done()) as gpu:
+        run(gpu, build)
+    assert told(tmp_path / "second") == ["warm", "job"]
+
+
+def test_what_fails_in_warming_up_is_said_when_the_job_comes(tmp_path: Path, build: Build) -> None:
+    with (
+        device(tmp_path / "log", Failed(message="the GPU failed: no room")) as gpu,
+        pytest.raises(MachineError, match=r"^the GPU failed: no room$"),
+    ):
+        run(gpu, build)
+
+
+def test_the_checks_are_compiled_once_for_an_architecture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SGEMM_GRADER_CACHE", str(tmp_path / "cache"))
+    cubin = checks_cubin("sm_90")
+    content, made = cubin.read_bytes(), cubin.stat().st_mtime_ns
+    assert content.startswith(b"\x7fELF")
+    assert all(f".text.{name}".encode() in content for name in ("fill", "compare", "head_start"))
+    assert (checks_cubin("sm_90"), cubin.stat().st_mtime_ns) == (cubin, made)

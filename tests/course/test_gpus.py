@@ -1,0 +1,133 @@
+"""A class on several GPUs: real processes, with stand-ins for the driver and for the measuring."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.results import store
+from grader.toolchain.native import compile_native
+from tests.support.places import ROOT
+
+STANDIN = ROOT / "tests" / "support" / "standin"
+STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
+LAB = """\
+id: quick
+correctness: [[1, 1, 1]]
+performance: [{mnk: [64, 64, 64]}]
+cpu: [[2, 3, 5]]
+"""
+UUIDS = ["GPU-" + "-".join(2 * f"{n:02x}" * k for k in (2, 1, 1, 1, 3)) for n in range(4)]
+H200 = ";".join(["NVIDIA H200"] * 4)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose libcuda.so.1 is the stand-in."""
+    folder = tmp_path_factory.mktemp("driver")
+    library = compile_native("standin", [STANDIN / "libcuda.cpp"], shared=True)
+    (folder / "libcuda.so.1").symlink_to(library)
+    return folder
+
+
+def grade(
+    place: Path,
+    driver: Path,
+    *words: str,
+    gpus: str = H200,
+    visible: str | None = None,
+    together: int = 1,
+) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(STANDIN), str(ROOT)]),
+        "LD_LIBRARY_PATH": str(driver),
+        "CUDA_STANDIN_GPUS": gpus,
+        "CUDA_STANDIN_LOG": str(place / "log"),
+        "CUDA_STANDIN_TOGETHER": str(together),
+        "COLUMNS": "160",
+    }
+    if visible is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = visible
+    return subprocess.run(
+        [sys.executable, "-m", "grader.cli", "class", "class", "--lab", "lab.yaml", *words],
+        cwd=place,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "lab.yaml").write_text(LAB)
+    for student in "abcde":
+        (tmp_path / "class" / student).mkdir(parents=True)
+        (tmp_path / "class" / student / "sgemm.cu").write_text(STARTER)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_each_gpu_measures_one_submission_at_a_time(place: Path, driver: Path) -> None:
+    words = ("--gpus", "1,0", "--jobs", "1", "--no-report")
+    done = grade(place, driver, *words, visible="1,3,2", together=2)
+    assert done.returncode == 0, done.stderr
+    assert "grading on 2 × NVIDIA H200" in done.stderr
+    results = [store.load(path) for path in store.stored(place / "results")]
+    assert len(results) == 5
+    for result in results:
+        assert result.explanation is not None  # it was made beside the measurement
+        assert {case.kernels for case in result.cases} == {1}
+    used = {result.environment.gpu.uuid for result in results if result.environment.gpu}
+    assert used == {UUIDS[1], UUIDS[3]}  # by CUDA's numbers, of which three are visible
+    for number in (0, 1):
+        assert f" on GPU {number}" in done.stderr
+
+    busy: set[str] = set()
+    together = 0
+    lines = (place / "log").read_text().splitlines()
+    for line in lines:
+        what, uuid = line.split()
+        assert what != "alone", lines  # both GPUs measured at the same time
+        assert (uuid in busy) == (what == "end"), lines  # each of them one at a time
+        busy ^= {uuid}
+        together = max(together, len(busy))
+    assert together == 2
+    assert len(lines) == 10
+
+
+@pytest.mark.parametrize(
+    ("words", "gpus", "visible", "says"),
+    [
+        (("--gpus", "4"), H200, None, "'4' is not one of the GPUs here (0: NVIDIA H200, GPU-0000"),
+        (("--gpus", "1"), H200, UUIDS[2], f"(0: NVIDIA H200, {UUIDS[2]})"),
+        (("--gpus", "0,GPU-00"), H200, None, "--gpus 0,GPU-00: names a GPU twice"),
+        (("--gpus", "all"), "NVIDIA H200;NVIDIA A100", None, "NVIDIA A100 and NVIDIA H200: speeds"),
+        (("--gpus", "all"), "", None, "--gpus all: no NVIDIA GPU here"),
+        (("--gpus", "0", "--device", "cpu"), H200, None, "--gpus: with --device cpu there is"),
+        (("--gpus", "0", "--plan", "x"), H200, None, "--gpus: --plan and --compile use no GPU"),
+    ],
+)
+def test_gpus_that_cannot_be_used(
+    place: Path, driver: Path, words: tuple[str, ...], gpus: str, visible: str | None, says: str
+) -> None:
+    done = grade(place, driver, *words, gpus=gpus, visible=visible)
+    assert done.returncode in (2, 3)
+    assert says in " ".join(done.stderr.split()), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_slices_are_looked_at_one_by_one(place: Path, driver: Path) -> None:
+    slices = ";".join(f"NVIDIA H200 MIG {part}g.18gb" for part in (1, 1, 2))
+    named = [uuid.replace("GPU", "MIG") for uuid in UUIDS]
+    done = grade(place, driver, "--gpus", "2", gpus=slices, visible=",".join(named[:2]))
+    assert done.returncode == 2
+    known = ", ".join(f"{n}: NVIDIA H200 MIG 1g.18gb, {named[n]}" for n in (0, 1))
+    assert f"({known})" in " ".join(done.stderr.split())
