@@ -1,8 +1,8 @@
 """Device printf and assert, which the driver would serve in the process that launched the kernel.
 
-The driver formats what a kernel prints in the host process, from a format that the student wrote:
+The driver formats what a kernel prints in the host process, from a format that the program holds:
 on an H200 (driver 580.159.04, 2026-11-21) a wild format killed the process that measures. So a
-build defines these functions itself, and on a GPU they print nothing. The simulator has its own
+build for a GPU defines these functions itself, and they print nothing. The simulator has its own
 (``ptxsim/engine/print.cpp``) and takes calls of these names for calls of those.
 """
 

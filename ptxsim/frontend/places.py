@@ -73,7 +73,7 @@ class Places:
         return self._location(list(self._chains)[self.here])
 
     def _location(self, chain: list[_Position] | tuple[_Position, ...]) -> Location:
-        """The innermost place of a chain of inlined calls that belongs to the submission."""
+        """The innermost place of a chain of inlined calls that is below the source root."""
         for file, line, _ in chain:
             name = self._files.get(file)
             if name is None:

@@ -186,9 +186,9 @@ class _Reader:
 
 
 def parse(text: str, source_root: Path) -> Module:
-    """Read the PTX of a submission.
+    """Read a module.
 
-    ``source_root`` is the folder whose files belong to the submission. Raises PtxError.
+    ``source_root`` is the folder of its sources, which places are relative to. Raises PtxError.
     """
     places = Places(source_root)
     try:

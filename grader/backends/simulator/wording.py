@@ -1,4 +1,4 @@
-"""What the simulator saw → findings in a student's words."""
+"""What the simulator saw or rejected → findings and messages for students."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ from collections.abc import Callable, Sequence
 
 from grader.model import Dim3, Finding, Kind
 from ptxsim import records as simulator
+from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.records import Access, Event, Place, Severity
 
 _MAIN_FILE = "sgemm.cu"  # lines of it are named without it
+_REFUSALS = {
+    Reason.UNREADABLE: "the grader cannot read what nvcc made of this: {}",
+    Reason.ASSEMBLY: "the grader cannot read the PTX that inline assembly makes here ({}); write "
+    "plain instructions and declarations, as nvcc itself does",
+    Reason.TAKEN_NAME: "{}; give yours another name",
+    Reason.UNSUPPORTED: "{}; grade it on a GPU",
+    Reason.TOO_LARGE: "{}; grade it on a GPU",
+    Reason.UNSOUND: "{}",
+    Reason.WRONG_PLAN: "the recorded launches do not fit the program: {}",
+}
 _NOT_UNDER_NULL = 4096  # addresses below come from a null pointer
 
 
@@ -26,6 +37,23 @@ def worded(findings: Sequence[simulator.Finding]) -> tuple[Finding, ...]:
         )
         for seen in findings
     )
+
+
+def refusal_worded(refusal: RefusedProgram) -> tuple[str, tuple[Finding, ...]]:
+    """The message for a rejected program, and its findings."""
+    message = _REFUSALS[refusal.reason].format(refusal.message)
+    place = f"{refusal.place.file}:{refusal.place.line}" if refusal.place else ""
+    findings = worded(refusal.findings)
+    if refusal.reason is Reason.ASSEMBLY:
+        own = Finding(
+            kind=Kind.UNSUPPORTED,
+            severity=Severity.ERROR,
+            message=message,
+            file=refusal.place.file if refusal.place else None,
+            line=refusal.place.line if refusal.place else None,
+        )
+        findings = (*findings, own)
+    return f"{place}: {message}" if place else message, findings
 
 
 def sentence(seen: simulator.Finding) -> str:
