@@ -1,7 +1,7 @@
-// Rung 24: the last wave shared out along K.
+// Rung 24: the last wave divided along K.
 //
-// Changed:  where the number of tiles leaves multiprocessors idle in the last wave, its tiles are
-//           not a block each: their K blocks, in one row, are cut into equal runs, one for each
+// Changed:  where the number of tiles leaves multiprocessors idle in the last wave, its tiles do
+//           not get a block each: their K blocks, in one row, are cut into equal runs, one for each
 //           block that the device holds at a time. A run may end within a tile; such parts go to
 //           the workspace and a third kernel adds them, always in the same order.
 // Why:      8192 x 8192 is 4096 tiles, 15.5 waves of 264: half of the device waits in the last.
