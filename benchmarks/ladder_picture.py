@@ -1,4 +1,4 @@
-"""Draws which thread computes what from rung 16 on: ``python -m benchmarks.ladder_picture FILE.svg``.
+"""Draws which thread computes what, as of rung 16: ``python -m benchmarks.ladder_picture SVG``.
 
 C is divided into tiles for blocks, these into warp tiles, and these into 4×4 squares for lanes.
 The lane map is the one in ``reference/16_warp_tile``.
