@@ -89,8 +89,8 @@ class Scopes:
         return unique
 
     def _suffix(self, name: str, mark: str) -> str:
-        """A suffix that makes a name unique in the module. nvcc's registers need none in the outermost
-        scope: only their names begin with "%"."""
+        """A suffix that makes a name unique in the module. nvcc's registers in the outermost scope
+        need none: only their names begin with "%"."""
         scope = self._open[-1]
         if not scope.suffix and name[0] == "%":
             return ""
