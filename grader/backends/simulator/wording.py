@@ -9,7 +9,7 @@ from ptxsim import records as simulator
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.records import Access, Event, Place, Severity
 
-_MAIN_FILE = "sgemm.cu"  # lines of it are named without it
+_MAIN_FILE = "sgemm.cu"  # messages name its lines without the file
 _REFUSALS = {
     Reason.UNREADABLE: "the grader cannot read what nvcc made of this: {}",
     Reason.ASSEMBLY: "the grader cannot read the PTX that inline assembly makes here ({}); write "
@@ -20,7 +20,7 @@ _REFUSALS = {
     Reason.UNSOUND: "{}",
     Reason.WRONG_PLAN: "the recorded launches do not fit the program: {}",
 }
-_NOT_UNDER_NULL = 4096  # addresses below come from a null pointer
+_NOT_UNDER_NULL = 4096  # lower addresses come from a null pointer
 
 
 def worded(findings: Sequence[simulator.Finding]) -> tuple[Finding, ...]:
@@ -64,7 +64,7 @@ def sentence(seen: simulator.Finding) -> str:
 
 
 class _Scene:
-    """The names and numbers of one event as its sentence needs them."""
+    """The names and numbers of one event, as its sentence needs them."""
 
     def __init__(self, seen: simulator.Finding) -> None:
         assert seen.access and seen.block and seen.thread
@@ -99,7 +99,7 @@ def _bytes(count: int) -> str:
 
 
 def _element(access: Access) -> str:
-    """ "As[12]": floats, as everything in this lab is; bytes when it is no multiple of 4."""
+    """ "As[12]": all data are floats; bytes if the offset is not a multiple of 4."""
     name = access.accessed.name
     if not name:
         return f"address {access.address:#x}"
@@ -130,8 +130,8 @@ def _misaligned(s: _Scene) -> str:
     size = s.access.size
     remedy = "; a float4 needs an index that is a multiple of 4" if size == 16 else ""
     return (
-        f"{s.who} {s.does} {size} bytes at once at {s.element}, whose address is no multiple "
-        f"of {size}{remedy}"
+        f"{s.who} {s.does} {size} bytes at once at {s.element}, whose address is not a "
+        f"multiple of {size}{remedy}"
     )
 
 
@@ -193,7 +193,7 @@ def _divergent_warp_op(s: _Scene) -> str:
 def _deadlock(s: _Scene) -> str:
     return (
         f"deadlock: {s.seen.arrived} of {s.seen.expected} threads wait at the barrier at {s.here} "
-        f"{s.in_block}, the others wait elsewhere and never come"
+        f"{s.in_block}, the others wait elsewhere and never arrive"
     )
 
 
