@@ -1,5 +1,5 @@
-// Launches only in the first call and relies on C being there ever after.
-// Stopped by: each size is recorded in a fresh process, and its plan alone is replayed
+// Launches only in the first call and relies on C being there from then on.
+// Stopped by: each size is recorded in a fresh process, and only its plan is replayed
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"
