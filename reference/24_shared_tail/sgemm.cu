@@ -47,7 +47,7 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void sgemm(const float* A, c
   Pipeline<S> pipeline(smem, base, a_base, b_base);
   pipeline.init();
   float acc[TM][TN];
-  // Vector stores want aligned quads of registers; an addition keeps that out of the loow.
+  // Vector stores want aligned quads of registers; an addition keeps that out of the loop.
   auto sum = [&](int i, int j) { return acc[i][j] + 0.0f; };
   while (at < end) {
     const int index = shares ? w.whole + at / w.k_blocks : int(blockIdx.x);
