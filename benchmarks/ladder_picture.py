@@ -1,6 +1,6 @@
-"""Draws who computes what from rung 16 on: ``python -m benchmarks.ladder_picture FILE.svg``.
+"""Draws which thread computes what, as of rung 16: ``python -m benchmarks.ladder_picture SVG``.
 
-C is cut into tiles for blocks, a tile into patches for warps, a patch into 4×4 squares for lanes.
+C is divided into tiles for blocks, these into warp tiles, and these into 4×4 squares for lanes.
 The lane map is the one in ``reference/16_warp_tile``.
 """
 
@@ -24,19 +24,19 @@ rect { stroke: #8a97a8; stroke-width: .6; fill: #eef2f7 }
 
 
 def lane_rows(lane: int) -> tuple[int, int]:
-    """First rows of a lane's squares in its warp's patch."""
+    """First rows of a lane's squares in its warp tile."""
     row = lane // 2 % 8 * QUAD
     return row, row + WM // 2
 
 
 def lane_columns(lane: int) -> tuple[int, int]:
-    """First columns of a lane's squares in its warp's patch."""
+    """First columns of a lane's squares in its warp tile."""
     column = (lane // 16 * 2 + lane % 2) * QUAD
     return column, column + WN // 2
 
 
 def owners() -> dict[tuple[int, int], int]:
-    """Row and column of a square of the patch → the lane that owns it."""
+    """Row and column of a square of the warp tile → the lane that owns it."""
     return {
         (row // QUAD, column // QUAD): lane
         for lane in range(WARP)
@@ -130,7 +130,7 @@ def picture() -> str:
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" '
-        f'aria-label="Tiles of blocks, patches of warps, squares of lanes">\n'
+        f'aria-label="Tiles of blocks and of warps, squares of lanes">\n'
         f"<style>{STYLE}</style>\n{body}\n</svg>\n"
     )
 

@@ -1,7 +1,7 @@
 """The interpreter library through ctypes: its operations, its records, its calls.
 
 Layouts here mirror engine/engine.hpp and engine/program.hpp; ``load_engine`` compares every field
-and constant with what the library says of itself (engine/layout.cpp).
+and constant with the library's own list (engine/layout.cpp).
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 }
 
 
-# What a call of the engine came to.
+# Statuses that a call of the engine returns.
 _STATUS = ("RAN", "OUT_OF_TIME", "DEADLOCKED", "TRAPPED", "NO_MEMORY", "TOO_LARGE", "REFUSED")
 RAN, OUT_OF_TIME, DEADLOCK, TRAPPED, NO_MEMORY, TOO_LARGE, REFUSED = range(len(_STATUS))
 _RECORDS = {
@@ -215,11 +215,11 @@ def layout() -> Iterator[str]:
 
 
 def check_layout(described: str) -> None:
-    """Raises EngineError, which names what differs."""
+    """Raises EngineError that names the difference."""
     own, theirs = list(layout()), described.splitlines()
     wrong = sorted(set(own) ^ set(theirs))
     if wrong or len(own) != len(theirs):
-        what = ", ".join(wrong[:4]) or "a name is there twice"
+        what = ", ".join(wrong[:4]) or "a name occurs twice"
         words = f"the simulator's library and its Python side disagree ({what}): reinstall"
         raise EngineError(words)
 

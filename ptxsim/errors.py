@@ -1,31 +1,41 @@
 """Why the simulator does not run something.
 
-RefusedProgram       the PTX or the plan; ``reason`` says in which way
-EngineError   a fault of the simulator's own, or a broken installation
+RefusedProgram   the fault is in the PTX or the plan; ``reason`` says what kind of fault
+EngineError      the simulator itself failed, or its installation is broken
 """
 
 from __future__ import annotations
 
 from enum import Enum
 
-from ptxsim.records import Finding
+from ptxsim.records import Finding, Place
 
 
 class Reason(Enum):
-    UNREADABLE = "nvcc wrote PTX that the reader does not know"
-    ASSEMBLY = "inline assembly wrote PTX that the reader does not take"
+    UNREADABLE = "PTX that the reader does not accept, though nvcc wrote it"
+    ASSEMBLY = "PTX that the reader does not accept, in a module with inline assembly"
+    TAKEN_NAME = "a function with the name of one that CUDA provides"
     UNSUPPORTED = "an instruction that is not simulated"
-    TOO_LARGE = "more than the simulator takes"
-    UNSOUND = "a plan or kernel that no CUDA device would run"
+    TOO_LARGE = "more than the simulator accepts"
+    UNSOUND = "a kernel that no CUDA device would run"
+    WRONG_PLAN = "a plan that does not fit the module or a CUDA device"
 
 
 class RefusedProgram(Exception):  # noqa: N818 - a fact about the program, not a fault
-    """findings: evidence with source lines, if any."""
+    """message: what is wrong, without the place. findings: evidence with source lines, if any."""
 
-    def __init__(self, reason: Reason, message: str, findings: tuple[Finding, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        reason: Reason,
+        message: str,
+        findings: tuple[Finding, ...] = (),
+        place: Place | None = None,
+    ) -> None:
+        super().__init__(f"{message} ({place.file}:{place.line})" if place else message)
         self.reason = reason
+        self.message = message
         self.findings = findings
+        self.place = place
 
 
 class EngineError(Exception):

@@ -1,4 +1,4 @@
-"""A large array of ones that takes hardly any memory: one piece of it, mapped again and again."""
+"""A large array of ones in very little memory: one piece of it, mapped repeatedly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one launch of a large plan does, counted on a few of its blocks."""
+"""Counts of each launch of a large plan, from a few of its blocks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ptxsim.records import Copy, Dim3, Finding, Kind, Launch, Memset, Plan, Reco
 from ptxsim.simulator import Running, Simulator
 from ptxsim.soundness import check_plan
 
-_DISTINCT = 32  # launches of a plan that are looked at; more is a program, not a product
+_DISTINCT = 32  # most launches of a plan that are sampled; a product needs fewer
 _STEPS = 1 << 40  # time is the limit
-_MOST_BYTES = 1 << 40  # of the plan; next to nothing of it is touched
+_MOST_BYTES = 1 << 40  # of the plan; hardly any of it is touched
 _PROBED = 3  # blocks of each kind of launch, besides the first and the last
 _FILLERS = (0, 0x3F)  # bytes of made-up memory; floats of 0 and 0.75
 _C = 2  # the index of its allocation
-SOME = 4  # blocks of each kind of launch that are looked at, as far as time allows
-_GOLDEN = (5**0.5 - 1) / 2  # multiples of it fall nowhere twice and leave no pattern
+SOME = 4  # blocks sampled of each kind of launch, if time allows
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples never coincide and form no pattern
 
 
 class RowCount(Record):
@@ -74,13 +74,13 @@ class LaunchSample(Record):
 
 
 class Sampler(Simulator):
-    """Counts what the launches of plans too large to be simulated do."""
+    """Counts the launches of plans that are too large to simulate."""
 
     def sample(self, plan: Plan, seconds: float, blocks: int = SOME) -> tuple[LaunchSample, ...]:
         """Count at most ``blocks`` blocks of each kind of launch, with no other watch on them.
 
-        A, B and what the plan allocates hold made-up values, so what depends on data is lost.
-        () for more kinds of launch than are looked at. Raises RefusedProgram as ``run`` does.
+        A, B and the plan's allocations hold made-up values, so data-dependent counts are lost.
+        () if there are too many kinds of launch. Raises RefusedProgram as ``run`` does.
         """
         kinds = _distinct_launches(plan)
         if not kinds:
@@ -224,7 +224,7 @@ def _what(finding: Finding) -> tuple[object, ...]:
 
 
 def _row_counts(counters: Counters) -> Iterator[RowCount]:
-    """Sums over the operations that one PTX instruction became."""
+    """Sums over the operations that came from one PTX instruction."""
     program, memory, source = counters.program, counters.memory, counters.source
     warps = counters.blocks["warps"][program.head]
     lanes = counters.blocks["lanes"][program.head]

@@ -121,10 +121,7 @@ class Simulator:
         return interface(self._module)
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:
-        """A note for every tensor-core instruction of the kernels that ``plans`` launch.
-
-        Whether they may stand is the lab's to say.
-        """
+        """A note for every tensor-core instruction of the kernels that ``plans`` launch."""
         return merge(tensor_core_notes(self._module, plans))
 
     def run(
@@ -137,9 +134,9 @@ class Simulator:
         """Execute ``plan``, its set-up and one call of it; arrays in ``buffers`` (by allocation
         index) are read and written. The counts are the call's.
 
-        The allocations in ``initialised`` hold data, all else is uninitialised until something is
-        written there. Raises RefusedProgram for a kernel that cannot be simulated and for a
-        plan that is not sound, MemoryError where the process may not have what it takes.
+        The allocations in ``initialised`` hold data; all else is uninitialised until something
+        writes there. Raises RefusedProgram for a kernel that cannot be simulated and for a
+        plan that is not sound, MemoryError if there is too little memory.
         """
         with closing(self.calls(plan, buffers, limits, initialised)) as calls:
             before = next(calls) if plan.setup else None
@@ -392,7 +389,7 @@ class Simulator:
         source = program.sources[bad.value] if bad.value < program.length else None
         self._done(
             status,
-            EngineError("the simulator refused a program of its own making")
+            EngineError("the simulator rejected a program that it made itself")
             if source is None
             else UnsupportedInstruction.form(source),
         )
@@ -410,11 +407,8 @@ class Simulator:
 
     def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> RefusedProgram:
         note = instruction_note(self._module, Kind.UNSUPPORTED, str(error), error.instruction)
-        where = f" ({note.place.file}:{note.place.line})" if note.place else ""
-        tensor_cores = self.tensor_cores([plan])
-        return RefusedProgram(
-            Reason.UNSUPPORTED, f"{error}{where}; grade it on a GPU", (note, *tensor_cores)
-        )
+        found = (note, *self.tensor_cores([plan]))
+        return RefusedProgram(Reason.UNSUPPORTED, str(error), found, note.place)
 
     def _counters(self, program: Program, handle: int) -> Counters:
         library, n = self._engine.library, program.length

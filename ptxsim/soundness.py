@@ -1,7 +1,7 @@
 """Whether the simulator can carry out a plan on this module.
 
-``record.check`` has looked at a plan before it comes here. It is looked at again because the
-engine works with what it says: every address and every length.
+Callers may have checked the plan before. It is checked again here, because the engine relies on
+every address and every length in it.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ptxsim.records import (
     Synchronise,
 )
 
-_ADDRESSES = 1 << 56  # what lies above names windows of shared and local memory
+_ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
 _MOST_GRID = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = 1024
 _MOST_SHARED = 1 << 20  # bytes, dynamic; engine.hpp has the same
 
 
 def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_bytes: int) -> None:
-    """Raises RefusedProgram: UNSOUND for a plan that no honest host code asks for, TOO_LARGE for
-    more than ``most_bytes`` of memory."""
+    """Raises RefusedProgram: WRONG_PLAN for a plan that does not fit the module, TOO_LARGE for more
+    than ``most_bytes`` of memory."""
     names = [a.symbol for a in plan.allocations if a.symbol is not None]
     if len(names) != len(set(names)):
-        raise _refused("a __device__ variable is there twice")
+        raise _refused("a __device__ variable occurs twice")
     known = {v.name: v for v in variables}
     total = sum(max(v.size, 0) for v in variables)
     sizes: list[int] = []
@@ -40,7 +40,7 @@ def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_b
         variable = known.get(allocation.symbol or "")
         size = allocation.size if variable is None else variable.size
         if not (0 < allocation.address < _ADDRESSES and 0 <= size < _ADDRESSES):
-            raise _refused(f"{allocation.name[:80]} lies where there is no memory")
+            raise _refused(f"{allocation.name[:80]} lies outside of memory")
         if variable is not None and allocation.size != variable.size:
             raise _refused(f"{variable.name[:80]} has {variable.size} bytes in the PTX")
         sizes.append(size)
@@ -49,7 +49,7 @@ def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_b
         raise RefusedProgram(
             Reason.TOO_LARGE,
             f"its allocations and __device__ variables are {total >> 20} MB together, and the "
-            f"simulator takes {most_bytes >> 20} MB; grade it on a GPU",
+            f"simulator takes {most_bytes >> 20} MB",
         )
     for operation in (*plan.setup, *plan.operations):
         if isinstance(operation, Launch):
@@ -62,11 +62,11 @@ def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_b
         elif isinstance(operation, SymbolWrite):
             target = known.get(operation.symbol)
             if target is None or not _inside(operation.delta, len(operation.data), target.size):
-                raise _refused(f"a copy to the symbol {operation.symbol[:80]} goes beyond it")
+                raise _refused(f"a copy to the symbol {operation.symbol[:80]} exceeds it")
         elif not _moves_within(operation, sizes):
-            raise _refused("a memset or a copy goes beyond its allocation")
+            raise _refused("a memset or a copy exceeds its allocation")
         elif isinstance(operation, Memset) and not 0 <= operation.value <= 255:
-            raise _refused("a memset writes no byte")
+            raise _refused("a memset writes something other than a byte")
 
 
 def check_parameters(launch: Launch, param_bytes: int) -> None:
@@ -110,9 +110,7 @@ def _inside(delta: int, size: int, whole: int) -> bool:
 
 
 def _refused(why: str) -> RefusedProgram:
-    return RefusedProgram(
-        Reason.UNSOUND, f"the recorded launches are not those of an honest program: {why}"
-    )
+    return RefusedProgram(Reason.WRONG_PLAN, why)
 
 
 def overlapping() -> RefusedProgram:

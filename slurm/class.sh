@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Grades a class, from the login node:  slurm/class.sh DIR [TYPE]
-# TYPE is a GPU type such as a100. Compiles here (or in a CPU job: GRADE_CPU_PARTITION), measures in
-# one array job, ends with the leaderboard. The same command again grades what is missing.
-# Settings: GRADE_CHUNK submissions per task, GRADE_PARALLEL tasks at a time, GRADE_ROSTER, and those
-# of settings.sh. What sbatch needs at your site (account, partition): SBATCH_* variables.
+# TYPE is a GPU type such as a100. The script compiles here (or in a CPU job: GRADE_CPU_PARTITION),
+# grades in one array job, and ranks. The same command again grades what is missing. Settings:
+# GRADE_CHUNK submissions per task, GRADE_PARALLEL tasks at a time, GRADE_ROSTER, and those of
+# settings.sh. Put options that sbatch needs at your site (account, partition) into SBATCH_* variables.
 set -euo pipefail
 home=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=slurm/settings.sh
@@ -28,7 +28,7 @@ if ((left)); then
   if ((tasks > ${most:-1001} - 1)); then tasks=$((${most:-1001} - 1)); fi
   compile=(class --compile "${GRADE_ARCH:-sm_80}" --manifest "$manifest" "${options[@]}" -- "$class")
   if [[ -n ${GRADE_CPU_PARTITION:-} ]]; then
-    # Not --wrap, whose shell need not know bash's quotes.
+    # Not --wrap: its shell may not understand bash's quotes.
     ahead=$({ echo '#!/usr/bin/env bash'; printf '%q ' env "SGEMM_GRADER_CACHE=$GRADE_CACHE" "$GRADE_BIN" "${compile[@]}"; } |
       sbatch --parsable --job-name=grade-compile --partition="$GRADE_CPU_PARTITION" --output="$GRADE_OUT/logs/compile-%j.log")
     after=(--dependency="afterany:$ahead")
@@ -40,7 +40,7 @@ if ((left)); then
     --array="0-$((tasks - 1))%${GRADE_PARALLEL:-50}" \
     "$home/slurm/run.sh" "${handed[@]}" --class "$class" "$manifest" "$tasks")
   echo "job $array: $left submissions in $tasks tasks"
-  after=(--dependency="afterany:$array") # a failed task must not hold up the board for ever
+  after=(--dependency="afterany:$array") # a failed task must not block the board
 else
   echo "nothing is left to grade"
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a student types:  slurm/judge.sh SUBMISSION [options of sbatch]
-# Submits, follows the queue and the log, ends with the score and grade's exit status.
+# The command for students:  slurm/judge.sh SUBMISSION [options of sbatch]
+# Submits a job, follows the queue and the log, and exits with grade's status.
 set -uo pipefail
 home=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=slurm/settings.sh
@@ -9,7 +9,7 @@ source "$home/slurm/settings.sh"
 submission=$1
 shift
 hand_over
-# Options of the command line come after ours and win.
+# Options from the command line come last and take precedence.
 # shellcheck disable=SC2046 # one word or none
 job=$(sbatch --parsable $(gpu_request "") "$@" "$home/slurm/run.sh" "${handed[@]}" "$submission") || exit 3
 log=$GRADE_OUT/logs/$job.log
@@ -50,7 +50,7 @@ while :; do
 done
 [[ -r $log ]] && tail -n +$((shown + 1)) "$log"
 
-# Slurm's idea of success is not the grader's: only the result document counts, and only this job's.
+# Slurm's status is not the grader's: only the result document counts, and only this job's.
 "$GRADE_BIN" result "${options[@]}" --job "${job%%;*}" -- "$submission" >/dev/null 2>&1
 status=$?
 ((status != 3)) || echo "no result was recorded: see $log; grade again with the same command"

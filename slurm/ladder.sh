@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the reference ladder on each GPU type:  slurm/ladder.sh a100 2080ti …
-# One job per type; results, page and document lie in GRADE_OUT/TYPE/ladder. The same command again
-# goes on where it stopped.
+# One job per type; results, page and document go to GRADE_OUT/TYPE/ladder. The same command again
+# resumes where it stopped.
 set -euo pipefail
 home=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=slurm/settings.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ranks what is there and names what is missing:  sbatch slurm/leaderboard.sh [DIR]
+# Ranks the results and lists the missing ones:  sbatch slurm/leaderboard.sh [DIR]
 # DIR holds the submissions; the page is leaderboard.html beside the results.
 #SBATCH --job-name=grade-board
 #SBATCH --output=/dev/null

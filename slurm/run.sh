@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Grades submissions on one node:  sbatch slurm/run.sh SUBMISSION…
-# As an array every task takes its share:  sbatch --array=0-9 slurm/run.sh submissions/*
-# GPU type, partition, account: options of sbatch before the script, e.g. --gres=gpu:a100:1
-# As class.sh and ladder.sh submit it: `run.sh --class DIR MANIFEST N` grades part I of N in task I,
+# In an array, each task takes its share:  sbatch --array=0-9 slurm/run.sh submissions/*
+# Give GPU type, partition and account to sbatch before the script, e.g. --gres=gpu:a100:1
+# For class.sh and ladder.sh: `run.sh --class DIR MANIFEST N` grades part I of N in task I, and
 # `run.sh --ladder` the reference rungs.
 #SBATCH --job-name=grade
 #SBATCH --output=/dev/null
@@ -17,7 +17,7 @@ if [[ ${1:-} == --settings ]]; then # see settings.sh; up to --, so that no file
   shift
 fi
 
-# The log goes beside the results: an --output whose folder is missing would fail without a word.
+# The log goes beside the results: an --output in a missing folder would fail silently.
 home=${GRADE_HOME:-}
 if [[ -z $home ]]; then # where sbatch found this script
   home=$(scontrol show job "$SLURM_JOB_ID" | LC_ALL=C sed -n '/^ *Command=/{s|^ *Command=\(.*\)/slurm/run\.sh.*|\1|p;q}')
@@ -29,7 +29,7 @@ source "$home/slurm/settings.sh"
 job=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}
 exec >>"$GRADE_OUT/logs/$job.log" 2>&1
 restarts=${SLURM_RESTART_COUNT:-0}
-if [[ ! $restarts =~ ^[0-9]{1,9}$ ]]; then # the shell would take it for a formula
+if [[ ! $restarts =~ ^[0-9]{1,9}$ ]]; then # the shell would evaluate it
   echo "SLURM_RESTART_COUNT=$restarts: not a number"
   exit 3
 fi
@@ -49,12 +49,12 @@ else
     ((i % ${SLURM_ARRAY_TASK_COUNT:-1} == ${SLURM_ARRAY_TASK_ID:-0} % ${SLURM_ARRAY_TASK_COUNT:-1})) && mine+=("${!i}")
   done
   ((${#mine[@]})) || { echo "nothing for this task"; exit 0; }
-  work=("${options[@]}" -- "${mine[@]}") # a name may begin with a dash, or be that of a command
+  work=("${options[@]}" -- "${mine[@]}") # a name may begin with a dash, or equal a command's
 fi
 
-# Signals reach this shell, and only between two commands: grade runs beside it.
+# This shell handles signals only between two commands, so grade runs in the background.
 grading=
-trap 'kill -USR1 $grading 2>/dev/null' USR1 # the time limit is near: told to grade
+trap 'kill -USR1 $grading 2>/dev/null' USR1 # the time limit is near: tell grade
 trap 'kill -TERM $grading 2>/dev/null' TERM # cancelled
 "$GRADE_BIN" "${work[@]}" &
 grading=$!

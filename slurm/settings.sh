@@ -1,13 +1,13 @@
-# Settings of all scripts here; sourced, never run. What is set already stays: the environment comes
-# before site.env, site.env before the defaults below. docs/cluster.md explains each.
+# Settings of all scripts here; sourced, never run. The environment takes precedence over site.env,
+# and site.env over the defaults below. docs/cluster.md explains each setting.
 # shellcheck shell=bash
 
-# Slurm runs a copy of a batch script, so its own path says nothing: the project is GRADE_HOME, or
-# the folder this file was sourced from.
+# Slurm runs a copy of a batch script, so the script's path does not lead here: the checkout is
+# GRADE_HOME, or the folder that this file was sourced from.
 GRADE_HOME=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 GRADE_SITE=${GRADE_SITE:-$GRADE_HOME/slurm/site.env}
 if [[ -r $GRADE_SITE ]]; then
-  # Settings of the environment are put back over those of the file.
+  # Restore settings from the environment over those of the file.
   declare -A given=()
   while IFS='=' read -r -d '' name value; do
     [[ $name == GRADE_* ]] && given[$name]=$value
@@ -25,7 +25,7 @@ fi
 : "${GRADE_LAB:=}"                    # lab file; empty: the default lab
 : "${GRADE_OPTIONS:=}"                # further options of grade, split at blanks
 : "${GRADE_MODULE:=cuda}"             # loaded where `module` exists and knows it; empty: none
-: "${GRADE_GRES:=gpu}"                # what a job asks for, without its count; none: no GPU
+: "${GRADE_GRES:=gpu}"                # what a job requests, without a count; none: no GPU
 : "${GRADE_RETRIES:=3}"               # times a job goes back to the queue when the GPU was shared
 : "${GRADE_CACHE:=$GRADE_OUT/.cache}" # builds that are shared between nodes
 mkdir -p "$GRADE_OUT/logs"
@@ -45,8 +45,8 @@ gpu_request() {
   [[ $GRADE_GRES == none ]] || echo "--gres=$GRADE_GRES${1:+:$1}:1"
 }
 
-# Every setting as an argument, which run.sh and leaderboard.sh take first, up to --: where a site has
-# SBATCH_EXPORT=NONE, nothing of this environment reaches a job.
+# Every setting as an argument; run.sh and leaderboard.sh read these first, up to --. If a site sets
+# SBATCH_EXPORT=NONE, this environment does not reach a job.
 hand_over() {
   handed=(--settings)
   local name

@@ -217,12 +217,12 @@ def _traffic(lines: Sequence[LineCount]) -> tuple[tuple[str, str, str], ...]:
         (
             "Bytes used of those moved",
             f"{100 * wanted / (32 * sectors):.0f} %" if sectors else "–",
-            "below 100 % threads of a warp do not read neighbours; above, they share",
+            "below 100 %, threads of a warp do not read neighbours; above, they share",
         ),
         (
             "FLOP per warp instruction",
             f"{flops / issued:.3g}" if issued else "–",
-            "64 would be nothing but fused multiply-adds of full warps",
+            "64 means nothing but fused multiply-adds, by full warps",
         ),
     ]
     if shared:

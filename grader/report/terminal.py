@@ -91,7 +91,9 @@ def _cases(cases: tuple[CaseResult, ...]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("M×N×K", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("wrong", justify="right")
+    wrong = any(map(text.wrong, cases))
+    if wrong:
+        table.add_column("wrong", justify="right")
     table.add_column("error / tolerance", justify="right")
     table.add_column("seconds", justify="right", no_wrap=True)
     for case in cases:
@@ -100,7 +102,7 @@ def _cases(cases: tuple[CaseResult, ...]) -> Table:
         table.add_row(
             f"{case.m}×{case.n}×{case.k}",
             Text(verdict.value if verdict else "not run", style=style),
-            text.wrong(case),
+            *([text.wrong(case)] if wrong else []),
             _error(case),
             f"{case.seconds:.2f}" if case.seconds is not None else "",
         )

@@ -107,14 +107,14 @@ def _limits(bounds: tuple[Bound, ...]) -> str:
 
 
 _RESOURCES = {
-    "issue": "issue slots: too many instructions beside the FFMA",
+    "issue": "issue slots: too many instructions besides the FFMA",
     "FP32": "the FP32 pipes themselves",
     "shared memory": "shared memory: wavefronts of its loads and stores",
     "L1": "the L1 cache: lines of 128 bytes that loads from global memory touch",
     "L2": "the L2 cache's bandwidth",
     "DRAM": "DRAM's bandwidth",
     "waiting": "waiting: at times no warp is ready",
-    "latency": "latency: too few warps at a time to hide their waiting",
+    "latency": "latency: too few warps to hide it",
 }
 
 

@@ -1,9 +1,8 @@
-"""Reads PTX: the one place that says what a text of PTX means.
+"""Reads PTX: the only place that gives a PTX text its meaning.
 
-Whatever the grader knows of a submission's device code it knows from here: the layouts of kernel
-parameters, the sizes of symbols, what the simulator executes. ptxas makes the cubin of the same
-bytes, so what it would read otherwise must be refused here. tokens.py takes the text apart,
-reader.py reads declarations, body.py functions.
+The layouts of kernel parameters, the sizes of symbols and the simulated instructions all come from
+here. ptxas makes the cubin from the same bytes, so this reader rejects any text that ptxas would
+read differently. tokens.py splits the text, reader.py reads declarations, body.py functions.
 """
 
 from ptxsim.frontend.constants import number

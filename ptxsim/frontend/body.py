@@ -35,7 +35,7 @@ class Body:
         self.scopes = scopes
         self.function = function
         self.knows = knows  # the names of the module
-        self.parts = 0  # of the operands of the instruction at hand
+        self.parts = 0  # of the operands of the current instruction
 
     def read(self) -> None:
         """From the opening brace to the closing one."""
@@ -123,7 +123,7 @@ class Body:
         mark = "param" if space == "param" else ""
         for variable in variables(self.tokens, space):
             if space == "param" and self.scopes.name(variable.name) is not None:
-                # ptxas goes on with the outer one
+                # ptxas continues with the outer one
                 raise self.tokens.error(f"{variable.name} is declared twice")
             name = self.scopes.declare(variable.name, mark)
             if not variable.size:
@@ -131,8 +131,8 @@ class Body:
             self.function.variables.append(Variable(name, space, variable.size, variable.align))
 
     def _table(self, label: str) -> None:
-        """``.branchtargets A, B;``: where a brx.idx may go. The others only concern calls through
-        pointers, which name them and nothing else does."""
+        """``.branchtargets A, B;``: where a brx.idx may go. The other directives
+        only concern calls through pointers."""
         tokens = self.tokens
         directive = tokens.advance()
         if directive == ".callprototype":
@@ -193,7 +193,7 @@ class Body:
         body.append(Instruction(opcode, operands, guard, negate, self.places.here, row))
 
     def _operand(self, depth: int) -> str:
-        """An operand as one text, without needless spaces."""
+        """An operand as one text, without unnecessary spaces."""
         tokens = self.tokens
         self.parts += 1
         if depth > _MAX_DEPTH or self.parts > _MAX_OPERANDS:
@@ -247,7 +247,7 @@ class Body:
         return text
 
     def _name(self, name: str) -> str:
-        """The unique name of what ``name`` is here."""
+        """The unique name that ``name`` stands for here."""
         if name == "_":
             return name
         found = self.scopes.name(name)

@@ -1,4 +1,4 @@
-"""Constants of PTX: literals, and integer expressions of them where a literal may stand."""
+"""Constants of PTX: literals, and integer expressions of literals."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _COMPUTE: dict[str, Callable[[int, int], int]] = {
     "^": operator.xor,
     "|": operator.or_,
 }
-_BINDING = {"*": 6, "+": 5, "-": 5, "<<": 4, "&": 3, "^": 2, "|": 1}  # the strongest first
+_BINDING = {"*": 6, "+": 5, "-": 5, "<<": 4, "&": 3, "^": 2, "|": 1}  # in decreasing precedence
 
 
 def constant(tokens: Tokens) -> str:
-    """The constant at hand as one literal: an expression becomes its decimal value."""
+    """The current constant as one literal: an expression becomes its decimal value."""
     sign = "-" if tokens.accept("-") else ""
     if tokens.kind == NUMBER:
         text = tokens.advance()
@@ -41,12 +41,12 @@ def constant(tokens: Tokens) -> str:
 
 
 def _literal(tokens: Tokens, text: str, negative: bool) -> str:
-    """As it is written, but octal and binary numbers in decimal."""
+    """As written, but octal and binary numbers in decimal."""
     if text[0] != "0" and text.isdigit() and len(text) < 20:
         return text
     if text[:2] in (*_FLOATS, *_DOUBLES):
         if negative:
-            raise tokens.error(f"-{text}: the sign of such a number is one of its bits")
+            raise tokens.error(f"-{text}: the sign of such a number must be one of its bits")
         return text
     value = integer(text)
     if value is not None:
@@ -62,7 +62,7 @@ def expression(tokens: Tokens) -> int:
 
 
 def _expression(tokens: Tokens, left: int, least: int, depth: int) -> int:
-    """What begins with ``left``, as far as operators bind at least that strongly."""
+    """The expression that begins with ``left``, up to an operator of lower precedence."""
     while (level := _BINDING.get(tokens.value, 0)) >= least:
         symbol = tokens.advance()
         right = _expression(tokens, _factor(tokens, depth), level + 1, depth)

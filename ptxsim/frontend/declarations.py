@@ -56,7 +56,7 @@ def _alignment(tokens: Tokens) -> int:
 
 
 def variables(tokens: Tokens, space: str, *, extern: bool = False) -> Iterator[Variable]:
-    """What a declaration declares, from behind its state space to its semicolon."""
+    """The variables of a declaration, from behind its state space to its semicolon."""
     form = kind(tokens)
     while True:
         yield _variable(tokens, form, space, extern)
@@ -74,7 +74,7 @@ def parameters(tokens: Tokens) -> list[Variable]:
             tokens.expect(",")
         tokens.expect(".param")
         form = kind(tokens)
-        if tokens.accept(".ptr"):  # of what it points at; says nothing of the parameter
+        if tokens.accept(".ptr"):  # of the target; it says nothing about the parameter
             if tokens.value in _SPACES:
                 tokens.advance()
             if tokens.accept(".align"):

@@ -1,4 +1,4 @@
-"""What the host may know of a PTX module: its kernels' parameters, its variables."""
+"""The interface of a PTX module for the host: its kernels' parameters, its variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Entry(Record):
     """One __global__ function as the PTX declares it."""
 
     params: tuple[KernelParam, ...]
-    max_threads: int  # per block: 1024, or what __launch_bounds__ says
+    max_threads: int  # per block: 1024, or less by __launch_bounds__
 
     @property
     def size(self) -> int:

@@ -1,9 +1,9 @@
-"""Device printf and assert, which the driver would serve in the process that launched the kernel.
+"""Device printf and assert, which the driver would handle in the process that launches the kernel.
 
-The driver formats what a kernel prints in the host process, from a format that the student wrote:
+The driver formats what a kernel prints in the host process, from a format that the program holds:
 on an H200 (driver 580.159.04, 2026-11-21) a wild format killed the process that measures. So a
-build defines these functions itself, and on a GPU they print nothing. The simulator has its own
-(``ptxsim/engine/print.cpp``) and takes calls of these names for calls of those.
+build for a GPU defines these functions itself, and they print nothing. The simulator has its own
+(``ptxsim/engine/print.cpp``) and maps calls of these names to it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LIBRARY_CALLS = {name: len(stub.parameters) for name, stub in _STUBS.items()}
 
 
 def with_own_library(ptx: bytes) -> bytes:
-    """nvcc's text in which the declarations of these functions have become definitions."""
+    """nvcc's PTX with the declarations of these functions replaced by definitions."""
     for name, stub in _STUBS.items():
         head = stub.head(name)
         body = "".join(f"\t{statement};\n" for statement in stub.body)
@@ -49,8 +49,8 @@ def with_own_library(ptx: bytes) -> bytes:
 
 
 def taken_names(module: Module) -> list[str]:
-    """Those of these functions that have another body than ours: the simulator and the GPU would
-    run two programs."""
+    """The functions among these that the module defines in another way: the simulator and the GPU
+    would then run different programs."""
     return [name for name, stub in _STUBS.items() if not _is_ours(module.functions.get(name), stub)]
 
 

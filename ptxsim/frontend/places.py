@@ -8,7 +8,7 @@ from pathlib import Path
 from ptxsim.frontend.records import Location
 from ptxsim.frontend.tokens import NUMBER, STRING, WORD, Tokens
 
-_MAX_INLINED = 32  # calls in calls that are followed
+_MAX_INLINED = 32  # nested inlined calls that are followed
 _MAX_NUMBER = 2**31 - 1
 _FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"', re.MULTILINE | re.ASCII)
 
@@ -38,8 +38,8 @@ class Places:
             tokens.take(NUMBER, "a size")
 
     def loc(self, tokens: Tokens) -> None:
-        """``.loc 1 12 3, function_name $L__info_string0, inlined_at 1 20 7``: so many tokens, on
-        however many lines."""
+        """``.loc 1 12 3, function_name $L__info_string0, inlined_at 1 20 7``: a fixed
+        number of tokens, on any number of lines."""
         tokens.advance()
         position = _position(tokens)
         caller = None
@@ -52,9 +52,9 @@ class Places:
             tokens.expect("inlined_at")
             caller = _position(tokens)
         if not position[1]:
-            return  # line 0: the compiler's own code; it belongs to what stands before it
+            return  # line 0: the compiler's own code; it belongs to the line before it
         self._callers[position] = caller
-        # nvcc writes the callers first, so the chain as known now is this instruction's.
+        # nvcc writes callers first, so the chain is complete now.
         chain = [position]
         while caller is not None and len(chain) < _MAX_INLINED:
             chain.append(caller)
@@ -65,7 +65,7 @@ class Places:
         return [self._location(chain) for chain in self._chains]
 
     def where(self, text: str) -> Location | None:
-        """The current place, when reading ends early: nvcc writes the files at the end."""
+        """The current place if reading ends early; nvcc writes the files at the end."""
         if self.here < 0:
             return None
         for index, name in _FILE.findall(text):
@@ -73,7 +73,7 @@ class Places:
         return self._location(list(self._chains)[self.here])
 
     def _location(self, chain: list[_Position] | tuple[_Position, ...]) -> Location:
-        """The innermost place of a chain of inlined calls that belongs to the submission."""
+        """The innermost place of a chain of inlined calls that is below the source root."""
         for file, line, _ in chain:
             name = self._files.get(file)
             if name is None:

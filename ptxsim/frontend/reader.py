@@ -1,8 +1,8 @@
 """PTX text → ``Module``.
 
-One pass over the tokens. What ptxas would read in another way than this reader, or what nvcc never
-writes and has no plain meaning here, is refused. What an instruction means is the simulator's
-business; which tokens belong to it is decided here.
+One pass over the tokens. The reader rejects text that ptxas would read differently, and text that
+nvcc never writes and whose meaning is unclear. It decides which tokens belong to an instruction;
+the lowering decides what the instruction means.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Reader:
         self.functions: dict[str, Function] = {}
         self.externs: set[str] = set()
         self.scopes = Scopes()
-        self.header: set[str] = set()  # .version and the like that were read
+        self.header: set[str] = set()  # .version and similar directives that were read
 
     def read(self) -> Module:
         while self.tokens.kind != END:
@@ -186,9 +186,9 @@ class _Reader:
 
 
 def parse(text: str, source_root: Path) -> Module:
-    """Read the PTX of a submission.
+    """Read a module.
 
-    ``source_root`` is the folder whose files belong to the submission. Raises PtxError.
+    ``source_root`` is the folder of its sources, which places are relative to. Raises PtxError.
     """
     places = Places(source_root)
     try:

@@ -10,7 +10,7 @@ SIZES |= {f"{kind}{bits}": bits // 8 for kind in "suf" for bits in (8, 16, 32, 6
 
 
 class PtxError(Exception):
-    """PTX that the grader does not read; names its line, and the source line where known."""
+    """PTX that is not read; names its line, and the source line if known."""
 
     def __init__(self, message: str, location: Location | None = None) -> None:
         super().__init__(message)
@@ -19,11 +19,11 @@ class PtxError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A source position. ``file`` is relative to the submission, or absolute when outside it."""
+    """A source position. ``file`` is relative to the source root, or absolute when outside it."""
 
     file: str
     line: int
-    inside: bool  # the file belongs to the submission
+    inside: bool  # the file is below the source root
 
 
 @dataclass(slots=True)

@@ -1,15 +1,15 @@
 """Names declared inside a function of PTX: each gets one that is unique there.
 
-Inline assembly brings braces of its own, and the same braces again wherever it is inlined; nvcc
-writes others round its calls. A name means the innermost declaration that stands before it; a
-label may stand behind its use. So it is with ptxas.
+Inline assembly has braces of its own, which are repeated wherever it is inlined; nvcc writes others
+around its calls. As in ptxas, a name means the innermost declaration before it; a label may come
+after its use.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-_MAX_DEPTH = 64  # braces in braces
+_MAX_DEPTH = 64  # nested braces
 
 
 class BadName(Exception):  # noqa: N818 - the reader makes a PtxError with a line of it
@@ -32,7 +32,7 @@ class Scopes:
     def __init__(self) -> None:
         self._open: list[_Scope] = []
         self._count = 0
-        self._found: dict[str, str | None] = {}  # what ``name`` answered since the last change
+        self._found: dict[str, str | None] = {}  # answers of ``name`` since the last change
 
     @property
     def depth(self) -> int:
@@ -46,7 +46,7 @@ class Scopes:
         self._found.clear()
 
     def close(self) -> None:
-        """Only now are all labels of the scope known."""
+        """Resolve labels: only now are all labels of the scope known."""
         scope = self._open.pop()
         if not scope.labels and self._open and not self._open[-1].uses:
             self._open[-1].uses, scope.uses = scope.uses, []
@@ -89,8 +89,8 @@ class Scopes:
         return unique
 
     def _suffix(self, name: str, mark: str) -> str:
-        """Makes a name unlike any other of the module. The registers of nvcc, whose names begin
-        with "%" as no variable's does, need none in the outermost scope."""
+        """A suffix that makes a name unique in the module. nvcc's registers in the outermost scope
+        need none: only their names begin with "%"."""
         scope = self._open[-1]
         if not scope.suffix and name[0] == "%":
             return ""
@@ -135,7 +135,7 @@ class Scopes:
         return None
 
     def _claimed(self, name: str) -> _Scope:
-        """The innermost scope, in which ``name`` must be new."""
+        """The innermost scope. Raises if ``name`` exists there already."""
         scope = self._open[-1]
         stem, index = _numbered(name)
         taken = index is not None and stem in scope.families and index < scope.families[stem][1]

@@ -15,7 +15,7 @@ from ptxsim.frontend.records import PtxError
 WORD, DOT, NUMBER, STRING, MARK, END, BAD = range(1, 8)
 
 _MAX_TEXT = 32 << 20  # characters
-_MAX_WORDS = 200  # characters of a message: names come from the submission
+_MAX_WORDS = 200  # characters of a message: names come from the PTX
 
 # The last alternative takes any character, so no match ever fails and none is tried twice.
 _TOKEN = re.compile(
@@ -43,9 +43,7 @@ class Tokens:
         self.kind, self.value, self.end = BAD, "", 0
         self.before = 0  # where the token before the current one ended
         if len(text) > _MAX_TEXT:
-            raise PtxError(
-                f"the PTX is larger than {_MAX_TEXT >> 20} MB, the most the grader reads"
-            )
+            raise PtxError(f"the PTX is larger than {_MAX_TEXT >> 20} MB, the most that is read")
         odd = _FORBIDDEN.search(text)
         if odd is not None:
             self.end = odd.end()

@@ -40,9 +40,7 @@ def align_up(value: int, to: int) -> int:
 
 
 def too_large(what: str, of: str) -> RefusedProgram:
-    return RefusedProgram(
-        Reason.TOO_LARGE, f"{what} has more {of} than the simulator takes; grade it on a GPU"
-    )
+    return RefusedProgram(Reason.TOO_LARGE, f"{what} has more {of} than the simulator takes")
 
 
 def callees(function: Function) -> list[str]:
@@ -189,8 +187,8 @@ def _check_alignment(variables: list[Variable]) -> None:
         if variable.size < 0 or not 0 < align <= _MOST_ALIGN or align & (align - 1):
             raise RefusedProgram(
                 Reason.UNREADABLE,
-                f"the simulator cannot read the PTX: {variable.name} is aligned to {align} bytes, "
-                f"which is no power of two up to {_MOST_ALIGN}",
+                f"{variable.name} is aligned to {align} bytes, which is no power of two up to "
+                f"{_MOST_ALIGN}",
             )
 
 

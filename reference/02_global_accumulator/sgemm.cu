@@ -1,10 +1,10 @@
 // Rung 2 (a trap): the sum is kept in C instead of in a register.
 //
-// Changed:  C[i + j*m] is set to zero first (what stands there before is not ours to read), then
-//           every step of the loop adds one product to it in global memory.
+// Changed:  the kernel sets C[i + j*m] to zero first (it may not read the old value), then every
+//           step of the loop adds one product to it in global memory.
 // Why:      it is slower, and that is the lesson: C might overlap A or B as far as the compiler
-//           knows. It does see that nobody else writes the element, and keeps its value at hand;
-//           but every step must store it, and the loads of the next step may not pass that store.
+//           knows. It sees that no one else writes the element, and keeps its value in a register;
+//           but every step must store it, and the next step's loads may not pass that store.
 // Tile:     BM = BN = 16 threads, no shared memory; TM = TN = 1, no BK.
 // Bound:    global memory: two loads and a store for each FMA, one step at a time.
 // Command:  grade reference/02_global_accumulator

@@ -5,7 +5,7 @@
 //           most 1024 threads, so a block without this loop can't even cover C beyond 32 x 32.
 // Tile:     BM = BN = 16 threads, no shared memory; TM = TN = 1 per step, no BK.
 // Bound:    the loads of one SM: about 1/132 of rung 1 on an H200 at large sizes, by SM count.
-//           From 4097 x 4097 x 4097 on it is stopped there by the judge's time limit (10 s).
+//           From 4097 x 4097 x 4097 on the grader's time limit (10 s) stops it there.
 // Command:  grade reference/03_one_block
 #include "gemm.cuh"
 

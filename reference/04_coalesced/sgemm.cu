@@ -3,8 +3,8 @@
 // Changed:  threadIdx.x runs along columns of C, threadIdx.y along rows, so a warp is one row of C.
 //           In this layout (both inputs contiguous along K) that makes the load of A a broadcast:
 //           one sector. The price is B, now read k floats apart, and a strided store of C.
-// Why:      it need not be. No mapping of one thread per element coalesces both inputs here: one
-//           is a broadcast and the other strided. Only shared memory (next) mends that.
+// Why:      it gains nothing. No mapping of one thread per element coalesces both inputs here: one
+//           is a broadcast and the other strided. Only shared memory (next) fixes that.
 // Tile:     BM = 8, BN = 32 threads, no shared memory; TM = TN = 1, no BK.
 // Bound:    global loads: 1 sector per load of A, 32 per load of B and per store of C.
 // Command:  grade reference/04_coalesced

@@ -1,8 +1,8 @@
 // Rung 5 (a trap): 32 x 32 tiles of A and B in shared memory, in a layout that conflicts.
 //
-// Changed:  a block brings a tile of A and of B to shared memory along K (coalesced), then every
-//           thread takes its dot product from there.
-// Why:      each element brought from global memory serves 32 threads. But As[x][q] is read with
+// Changed:  a block loads a tile of A and of B into shared memory along K (coalesced), then every
+//           thread computes its dot product from there.
+// Why:      each element loaded from global memory serves 32 threads. But As[x][q] is read with
 //           x across the lanes: 32 floats apart, all in one bank.
 // Tile:     BM = BN = BK = 32, TM = TN = 1, 8 KiB of shared memory.
 // Bound:    shared memory: 32 wavefronts for each warp's load of As, where 1 would do.

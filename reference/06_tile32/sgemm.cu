@@ -2,7 +2,7 @@
 //
 // Changed:  each row of a tile is one float longer (33), so As[x][q] over the lanes x visits
 //           32 different banks.
-// Why:      a load of As takes 1 wavefront where it took 32. Bs[y][q] is a broadcast, as before.
+// Why:      a load of As takes 1 wavefront instead of 32. Bs[y][q] is a broadcast, as before.
 // Tile:     BM = BN = BK = 32, TM = TN = 1, 8.25 KiB of shared memory.
 // Bound:    shared loads: still two of them for each FMA.
 // Command:  grade reference/06_tile32

@@ -1,17 +1,17 @@
 // Rung 11 (a trap): inputs padded with zeros to whole tiles, no edges to check in the loop.
 //
-// Changed:  a matrix that is no multiple of the tile is first copied to a workspace that is, with
-//           zeros beyond its edge. The kernel is that of rung 10 without a comparison in its loads.
+// Changed:  a matrix whose size is no multiple of the tile is first copied to a workspace, padded
+//           with zeros. The kernel is that of rung 10 without comparisons in its loads.
 //           The workspace is kept for the next call: workspace.cuh says why.
-// Why:      zeros add nothing to a sum, so whole tiles can be brought without asking. The other way
-//           is predication at the edge (rungs 5 to 10, and 12 on): two comparisons for each element
-//           brought, but no workspace and no copy. The copy moves M*K + K*N elements once; the
-//           kernel moves M*N*K/16 and hides behind that. As soon as an element brought serves 128
-//           FMAs instead of 32 the comparisons hide as well, and the next rung predicates again.
+// Why:      zeros add nothing to a sum, so whole tiles can be loaded without checks. The other way
+//           is predication at the edge (rungs 5 to 10, and 12 on): two comparisons for each loaded
+//           element, but no workspace and no copy. The copy moves M*K + K*N elements once, little
+//           beside the kernel's M*N*K/16. Once a loaded element serves 128 FMAs instead of 32, the
+//           comparisons cost little too, and the next rung predicates again.
 // Tile:     BM = BN = BK = 32, TM = 1, TN = 8, 8.25 KiB of shared memory, 128 threads.
 // Bound:    shared loads: 1.125 for each FMA.
 // Measured: slower than rung 10 on an H200 (12.6 against 12.8 TFLOPS at 8192): the comparisons were
-//           not what it waited for.
+//           not the limit.
 // Command:  grade reference/11_zero_padded
 #include "gemm.cuh"
 #include "workspace.cuh"

@@ -1,10 +1,10 @@
-// Rung 13: a patch of 8 x 8 elements per thread, and rectangular tiles.
+// Rung 13: a thread tile of 8 x 8 elements, and rectangular tiles of A and B.
 //
 // Changed:  TM = TN = 8. The tile of C grows to 128 x 128; the tiles of A and B become rectangular,
 //           128 lines of only 8 along K, so that they take less shared memory than before.
 // Why:      16 values feed 64 FMAs: a quarter of a shared load for each FMA, half of rung 12, and
-//           half of its global traffic. The depth BK buys no reuse, only fewer barriers: it is the
-//           side that can be short. The price is 64 accumulators in registers; the launch bound
+//           half of its global traffic. The depth BK adds no reuse, only fewer barriers, so
+//           it can be small. The price is 64 accumulators in registers; the launch bound
 //           keeps two blocks on a multiprocessor, so that one computes while the other loads.
 // Tile:     BM = BN = 128, BK = 8, TM = TN = 8, 9 KiB of shared memory, 256 threads.
 // Bound:    shared loads: 0.25 for each FMA, as many cycles as the FMAs themselves (a

@@ -1,14 +1,14 @@
 // Rung 14 (a trap): global memory in float4.
 //
-// Changed:  a thread brings four neighbours along K with one load of 16 bytes, and stores four
+// Changed:  a thread loads four neighbours along K with one load of 16 bytes, and stores four
 //           neighbours of a column of C with one store. For that it owns 4 + 4 consecutive rows,
-//           4x and 64 + 4x, and neighbouring lanes take neighbouring columns. Where k or m is no
-//           multiple of 4, or an address none of 16, another instance goes element by element.
+//           4x and 64 + 4x, and neighbouring lanes take neighbouring columns. If k or m is no
+//           multiple of 4, or an address none of 16, another instance moves single elements.
 // Why:      a quarter of the instructions, addresses and comparisons for the same bytes. Two lanes
-//           fill a sector of 32 bytes, so that no store moves a part of one.
+//           fill a sector of 32 bytes, so no store moves part of one.
 // Tile:     BM = BN = 128, BK = 8, TM = TN = 8, 9 KiB of shared memory, 256 threads.
-// Bound:    shared loads, as in rung 13. Those of B are still one float each; those of A the
-//           compiler joins, because four lines of nine floats happen to be a multiple of 16 bytes.
+// Bound:    shared loads, as in rung 13. Those of B are still one float each; the compiler joins
+//           those of A, because four lines of nine floats happen to be a multiple of 16 bytes.
 // Measured: slower than rung 13 on an H200 (30.1 against 32.7 TFLOPS at 8192). Wide loads from
 //           global memory alone gain nothing while shared memory is read word by word; the next
 //           rung needs them.
@@ -19,7 +19,7 @@
 
 constexpr int BM = 128, BN = 128, BK = 8, TM = 8, TN = 8;
 constexpr int X = BM / TM, Y = BN / TN, THREADS = X * Y;
-static_assert(BM == BN && BM * BK == 4 * THREADS, "a thread brings one float4 of each tile");
+static_assert(BM == BN && BM * BK == 4 * THREADS, "a thread loads one float4 of each tile");
 
 // from[line][p .. p + 3], zero outside the `lines` by `k` of `from`.
 template <bool ALIGNED>
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(THREADS, 2)
   __shared__ float As[BM][BK + 1], Bs[BN][BK + 1];  // [row of A or column of B][p]
   const int x = threadIdx.x / Y, y = threadIdx.x % Y;
   const int row0 = blockIdx.x * BM, col0 = blockIdx.y * BN;
-  const int line = threadIdx.x / (BK / 4), q4 = threadIdx.x % (BK / 4) * 4;  // what it brings
+  const int line = threadIdx.x / (BK / 4), q4 = threadIdx.x % (BK / 4) * 4;  // what it loads
 
   float acc[TN][TM] = {};
   for (int p0 = 0; p0 < k; p0 += BK) {

@@ -2,12 +2,12 @@
 //
 // Changed:  As and Bs are [q][line] instead of [line][q]; a thread scatters its float4 over four
 //           rows of the tile, and its columns become 4y and 64 + 4y, in fours like its rows.
-// Why:      the four values that a thread needs side by side now lie side by side: one LDS.128
+// Why:      the four values that a thread needs together now lie side by side: one LDS.128
 //           instead of four loads, 4 instructions for each 64 FMAs instead of 16. The rows are
 //           132 floats long: a multiple of 4 keeps the float4 aligned, and 4 * 132 = 16 (mod 32)
 //           spreads the scatter of a warp (16 lines, 2 places along K) over all banks.
 // Tile:     BM = BN = 128, BK = 8, TM = TN = 8, 8.25 KiB of shared memory, 256 threads.
-// Bound:    instruction issue and latency: nothing overlaps a tile's loads but the other block.
+// Bound:    instruction issue and latency: only the other block overlaps a tile's loads.
 // Command:  grade reference/15_transposed
 #include <cstdint>
 
@@ -15,7 +15,7 @@
 
 constexpr int BM = 128, BN = 128, BK = 8, TM = 8, TN = 8;
 constexpr int X = BM / TM, Y = BN / TN, THREADS = X * Y;
-static_assert(BM == BN && BM * BK == 4 * THREADS, "a thread brings one float4 of each tile");
+static_assert(BM == BN && BM * BK == 4 * THREADS, "a thread loads one float4 of each tile");
 
 // from[line][p .. p + 3], zero outside the `lines` by `k` of `from`.
 template <bool ALIGNED>
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(THREADS, 2)
   __shared__ __align__(16) float As[BK][BM + 4], Bs[BK][BN + 4];  // [p][row of A or column of B]
   const int x = threadIdx.x / Y, y = threadIdx.x % Y;
   const int row0 = blockIdx.x * BM, col0 = blockIdx.y * BN;
-  const int line = threadIdx.x / (BK / 4), q4 = threadIdx.x % (BK / 4) * 4;  // what it brings
+  const int line = threadIdx.x / (BK / 4), q4 = threadIdx.x % (BK / 4) * 4;  // what it loads
 
   float acc[TN][TM] = {};
   for (int p0 = 0; p0 < k; p0 += BK) {

@@ -4,11 +4,11 @@
 //           was 2 x 16 threads. A lane's rows are 4x and 32 + 4x of that tile, its columns 4y and
 //           16 + 4y. Lane numbers go through the 8 x 4 in pairs: x is bits 1 to 3, y bits 4 and 0.
 // Why:      a warp's reads for one q are 8 + 4 different float4, twice, where 2 x 16 needs 2 + 16.
-//           By what people have found out about 16-byte loads, half a warp is served at once if
+//           As experiments with 16-byte loads show, half a warp is served at once if
 //           each lane shares its address with its neighbour (A here) or the one two away (B).
 // Tile:     BM = BN = 128, BK = 8, warp 64 x 32, TM = TN = 8, 256 threads, 8.25 KiB of
 //           shared memory.
-// Bound:    instruction issue and latency: nothing overlaps a tile's loads but the other block.
+// Bound:    instruction issue and latency: only the other block overlaps a tile's loads.
 // Command:  grade reference/16_warp_tile
 #include <cstdint>
 

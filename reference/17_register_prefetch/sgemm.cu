@@ -1,11 +1,11 @@
-// Rung 17: loads run ahead of their use, in registers.
+// Rung 17: loads run ahead of their use, into registers.
 //
-// Changed:  the next tile is asked for before this one is multiplied, and waits in eight registers;
+// Changed:  the next tile is loaded before this one is multiplied, and waits in eight registers;
 //           within a tile the values for q + 1 are read from shared memory while those for q are
-//           multiplied. A thread finds its line once and steps along K; one past the edge reads
-//           the last line instead, whose products nobody stores.
+//           multiplied. A thread finds its line once and steps along K; past the edge it
+//           reads the last line, whose products are never stored.
 // Why:      a load from global memory takes hundreds of cycles, a tile of 8 takes 512 FMAs for each
-//           thread: begun first, the load is over when it is needed. Rung 16 waits for it at once,
+//           thread: if it begins early, the load is done in time. Rung 16 waits for it at once,
 //           and only the other block of the multiprocessor has work meanwhile.
 // Tile:     BM = BN = 128, BK = 8, warp 64 x 32, TM = TN = 8, 256 threads, 8.25 KiB of
 //           shared memory.

@@ -1,13 +1,13 @@
 // Rung 18 (a trap): two buffers in shared memory, one barrier for each tile.
 //
-// Changed:  the tile that waits in registers goes to the buffer that nobody reads, then the two
-//           change places.
+// Changed:  the tile that waits in registers goes to the buffer that is not being read, then the
+//           two swap.
 // Why:      with one buffer a tile can't be written before all have read the last, nor read before
 //           all have written: two barriers for each tile. With two, a thread that has multiplied
-//           its tile writes the next one at once, and one barrier does for both.
+//           its tile writes the next one at once, and one barrier is enough.
 // Tile:     BM = BN = 128, BK = 8, warp 64 x 32, TM = TN = 8, 256 threads, 16.5 KiB of
 //           shared memory.
-// Bound:    instruction issue: of those in the loop that are no FMAs, each costs an FMA's slot.
+// Bound:    instruction issue: every instruction in the loop that is no FMA takes an FMA's slot.
 // Measured: a little slower than rung 17 on an H200 (47.5 against 48.2 TFLOPS at 8192): with two
 //           blocks on a multiprocessor the other one works while this one waits. The next rung
 //           needs the second buffer.

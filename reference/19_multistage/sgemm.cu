@@ -2,15 +2,15 @@
 //
 // Changed:  copies go from global to shared memory without passing through registers, three tiles
 //           ahead of the one that is multiplied. A copy is one float, which the thread puts where
-//           the transposed tile wants it: no float4 loads, hence no alignment to mind, and K's edge
-//           is a copy of no bytes, which writes a zero. sm_75 has no such copies; there the same
-//           code loads and stores at once: right, but without the gain. The sums are taken down one
-//           column of the thread tile and up the next.
+//           the transposed tile wants it: no float4 loads, so alignment does not matter, and at K's
+//           edge it copies no bytes, which writes a zero. sm_75 has no such copies; there the same
+//           code loads and stores at once: right, but without the gain. The FMAs go down one column
+//           of the thread tile and up the next.
 // Why:      no registers wait for data, no instruction stores them to shared memory, and three
 //           tiles of time cover a latency that one may not. The freed registers hold eight
-//           pointers; there is no second set of values for q + 1, the compiler orders the loads.
+//           pointers; there is no second set of values for q + 1: the compiler orders the loads.
 //           With the plain order of the sums ptxas gave this loop registers for which 512 FFMA had
-//           to wait 131 cycles on sm_90, now 65: rung 23 says how that comes.
+//           to wait 131 cycles on sm_90, now 65: rung 23 explains why.
 // Tile:     BM = BN = 128, BK = 8, warp 64 x 32, TM = TN = 8, 4 stages, 33 KiB of shared memory,
 //           256 threads.
 // Bound:    instruction issue.

@@ -6,8 +6,8 @@
 //           The workspace is kept for the next call (workspace.cuh): allocating it every time would
 //           cost more than a small product.
 // Why:      512 x 512 is 16 tiles of 128 x 128, on 132 multiprocessors; sixteen slices of K make
-//           256 blocks of them. Slices also even out the end: of the 576 tiles of 3072 x 3072 some
-//           multiprocessors get 5 and some 4; of 1152 half tiles 9 and 8.
+//           them 256 blocks. Slices also balance the end: of the 576 tiles of 3072 x 3072 some
+//           multiprocessors get 5 and some 4; of 1152 half tiles, 9 and 8.
 // Tile:     BM = BN = 128, BK = 8, warp 64 x 32, TM = TN = 8, 4 stages, 33 KiB of shared memory,
 //           256 threads, slices of a multiple of 32.
 // Bound:    instruction issue; for small sizes the latency of launch, first tile and sum.

@@ -1,9 +1,9 @@
-// Rung 22: packed operands, brought by the copy engine.
+// Rung 22: packed operands, copied in bulk.
 //
 // Changed:  a first kernel packs A and B: panels of 128 rows, [p][row], zero beyond the edges.
 //           Then a K block of a tile is 8 KiB in one piece, for A as for B, and on sm_90 one thread
 //           starts two bulk copies for it, which report to an mbarrier; others count the warps
-//           that have read a stage. The warps take turns in this. Before sm_90: cp.async of 16
+//           that have read a stage. The warps take turns at this. Before sm_90: cp.async of 16
 //           bytes. 16 x 8 per thread; two blocks of four warps for a multiprocessor. The main
 //           loop is in pipeline.cuh. The panels lie in a workspace that is kept for the next call:
 //           workspace.cuh says why.

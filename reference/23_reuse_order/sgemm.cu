@@ -7,14 +7,14 @@
 //           kept between calls as in rung 22.
 // Why:      registers lie in two banks, even and odd; an FFMA has three sources, and a bank gives
 //           one register per cycle (benchmarks/calibration/register_banks.py). ptxas keeps much of
-//           the source's order and marks the factor that stays with .reuse: it is not read again.
-//           The other factor and the sum should lie in different banks. Both come and go in aligned
-//           quads; with the rows of A swapped in pairs, a value of A and its sum always do. What is
-//           left, 2 to 4 conflicts for 128 FFMA, depends on the order of the columns: this one was
-//           the best of those compiled. Results of a load in which lanes share their quads with
+//           the source's order and marks a factor that stays with .reuse: it is not read again.
+//           The other factor and the sum should lie in different banks. Both move in aligned
+//           quads; with the rows of A swapped in pairs, a value of A and its sum always do. The 2
+//           to 4 conflicts left for 128 FFMA depend on the order of the columns: this one was the
+//           best of those compiled. Results of a load in which lanes share their quads with
 //           their neighbours come twice as fast and take the banks from FFMAs, a cycle or so each
 //           time; no load here is like that. A body of a whole K block would wait for the
-//           instruction cache, and a shorter block costs more turns round the loop.
+//           instruction cache, and a shorter block costs more iterations.
 // Tile:     BM = BN = 128, BK = 24, TM = 16, TN = 8, 4 stages, 96 KiB, 128 threads; before sm_90
 //           BK = 16, 2 stages.
 // Bound:    instruction issue, 0.93 of it FFMA.

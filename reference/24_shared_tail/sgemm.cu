@@ -1,7 +1,7 @@
-// Rung 24: the last wave shared out along K.
+// Rung 24: the last wave divided along K.
 //
-// Changed:  where the number of tiles leaves multiprocessors idle in the last wave, its tiles are
-//           not a block each: their K blocks, in one row, are cut into equal runs, one for each
+// Changed:  where the number of tiles leaves multiprocessors idle in the last wave, its tiles do
+//           not get a block each: their K blocks, in one row, are cut into equal runs, one for each
 //           block that the device holds at a time. A run may end within a tile; such parts go to
 //           the workspace, which is kept between calls as in rung 22, and a third kernel adds them,
 //           always in the same order.
@@ -49,7 +49,7 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void sgemm(const float* A, c
   Pipeline<S> pipeline(smem, base, a_base, b_base);
   pipeline.init();
   float acc[TM][TN];
-  // Vector stores want aligned quads of registers; an addition keeps that out of the loow.
+  // Vector stores want aligned quads of registers; an addition keeps that out of the loop.
   auto sum = [&](int i, int j) { return acc[i][j] + 0.0f; };
   while (at < end) {
     const int index = shares ? w.whole + at / w.k_blocks : int(blockIdx.x);

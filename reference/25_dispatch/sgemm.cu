@@ -1,11 +1,11 @@
 // Rung 25: a kernel for every size, and for every generation of cards.
 //
 // Changed:  three kernels instead of one. Up to two 64 x 32 tiles for each multiprocessor: operands
-//           as they lie, 16 bytes at a time by cp.async, both read along K with LDS.128 (rows lie 4
-//           banks apart), and four groups of warps that each take a quarter of every K block. As
-//           long as 128 x 64 tiles find a multiprocessor each: rung 24's kernel with four such
-//           groups, which add their sums through shared memory. Else rung 24 as it is. The
-//           workspace is kept between calls as in rung 22.
+//           not packed; cp.async copies 16 bytes at a time, LDS.128 reads both along K (rows are 4
+//           banks apart), and four groups of warps each take a quarter of every K block. As long
+//           as every 128 x 64 tile has a multiprocessor of its own: rung 24's kernel with four such
+//           groups, which add their sums through shared memory. Otherwise rung 24 as it is.
+//           The workspace is kept between calls as in rung 22.
 // Why:      512 x 512 is too little to pay for packing; 1024 x 1024 is 128 tiles of 128 x 64, for
 //           132 multiprocessors. Each must live on one tile, so its warps share K, not C.
 // Tile:     BM = 64, BN = 32, BK = 64, 8 x 4 per thread, 4 groups, 4 stages, 102 KiB; BM = 128,

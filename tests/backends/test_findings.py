@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from grader.backends.simulator.refusals import rejected
 from grader.backends.simulator.wording import sentence
-from grader.model import Kind
+from grader.model import Kind, Verdict
 from grader.results import store
 from ptxsim import records as simulator
+from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.findings import events
 from ptxsim.records import Access, Accessed, Event, Finding, Place, Severity
 from tests.support.results import RACE, make_result
@@ -33,16 +35,41 @@ def named(files: Iterable[Path]) -> set[str]:
     }
 
 
+@pytest.mark.parametrize(
+    ("reason", "verdict", "words"),
+    [
+        (Reason.UNREADABLE, Verdict.IE, "sgemm.cu:7: the grader cannot read what nvcc made of"),
+        (Reason.ASSEMBLY, Verdict.CE, "sgemm.cu:7: the grader cannot read the PTX that inline"),
+        (Reason.TAKEN_NAME, Verdict.CE, "sgemm.cu:7: why {}; give yours another name"),
+        (Reason.UNSUPPORTED, Verdict.IE, "sgemm.cu:7: why {}; grade it on a GPU"),
+        (Reason.TOO_LARGE, Verdict.IE, "sgemm.cu:7: why {}; grade it on a GPU"),
+        (Reason.UNSOUND, Verdict.RE, "sgemm.cu:7: why {}"),
+        (Reason.WRONG_PLAN, Verdict.RE, "sgemm.cu:7: the recorded launches do not fit"),
+    ],
+)
+def test_the_grader_words_what_the_simulator_rejects(
+    reason: Reason, verdict: Verdict, words: str
+) -> None:
+    refusal = RefusedProgram(reason, "why {}", (), Place(file="sgemm.cu", line=7))
+    ruled = rejected(refusal)
+    assert str(refusal) == "why {} (sgemm.cu:7)"
+    assert ruled.verdict is verdict and str(ruled).startswith(words) and "why {}" in str(ruled)
+    assert [(f.file, f.line) for f in ruled.findings] == (
+        [("sgemm.cu", 7)] if reason is Reason.ASSEMBLY else []
+    )
+
+
 def test_every_kind_of_the_simulator_is_made_somewhere() -> None:
     assert named((ROOT / "ptxsim").rglob("*.py")) == set(simulator.Kind.__members__)
     assert set(events._KINDS) == set(Event)
 
 
 def test_every_kind_of_the_grader_is_made_somewhere() -> None:
-    judging = set((ROOT / "grader" / "judging").rglob("*.py"))
-    others = (
-        set((ROOT / "grader").rglob("*.py")) - judging - {ROOT / "grader" / "model" / "finding.py"}
-    )
+    grader = ROOT / "grader"
+    others = set(grader.rglob("*.py")) - {
+        grader / "judging" / "verdicts.py",
+        grader / "model" / "finding.py",
+    }
     own = set(Kind.__members__) - set(simulator.Kind.__members__)
     assert own <= named(others)
     assert {kind.value for kind in simulator.Kind} == {

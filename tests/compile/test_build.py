@@ -499,7 +499,7 @@ def test_functions_of_cuda_keep_their_names(compiled: Compile) -> None:
     own = ".version 9.0\n.target sm_80\n.address_size 64\n.func vprintf() { trap; trap; ret; }"
     with pytest.raises(RefusedProgram, match="vprintf is a function of CUDA's") as caught:
         read_module(own, Path("/nowhere"))
-    assert caught.value.reason is Reason.ASSEMBLY
+    assert caught.value.reason is Reason.TAKEN_NAME
 
 
 def test_options_in_sections_mean_nothing_to_the_linker(tmp_path: Path) -> None:

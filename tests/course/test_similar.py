@@ -17,7 +17,7 @@ from tests.support.browser import Browser
 from tests.support.places import CORRECT, ROOT
 
 ALICE = (ROOT / "submissions" / "alice" / "sgemm.cu").read_text()
-# Tiles in shared memory and patches in registers, each written on its own.
+# Tiles in shared memory and in registers, each version written independently.
 SHAPES = (
     *("tiled_template", "double_buffer", "register_tile", "warp_tile", "work_per_thread"),
     *("cp_async_intrinsic", "float4_vectorised", "switch_statement", "odd_blocks"),

@@ -347,10 +347,10 @@ def test_the_command_grades_resumes_and_forgets_what_changed(
     ]
     naive.write_text(right)  # what is stored is of another source now
     assert cli.main(words) == 0
-    mended = load(tmp_path)
-    assert [step.verdict for step in mended.steps] == [Verdict.AC, Verdict.AC]
-    assert mended.sizes == ()
-    assert [step.kernels for step in mended.steps] == [1, 1]
+    repaired = load(tmp_path)
+    assert [step.verdict for step in repaired.steps] == [Verdict.AC, Verdict.AC]
+    assert repaired.sizes == ()
+    assert [step.kernels for step in repaired.steps] == [1, 1]
     said = capsys.readouterr().err
     assert "1 of 2 are already graded" in said
     assert re.search(r"01_naive +● +AC", said)

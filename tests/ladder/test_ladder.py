@@ -15,7 +15,9 @@ from benchmarks.ladder_counts import formula_bytes, tile
 from grader.compile.building import compile_submission
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Case
+from grader.ladder.document import shipped_ladders
 from grader.ladder.host import run_host
+from grader.ladder.rungs import find_rungs
 from grader.model import KernelSass, Mnk, Verdict
 from grader.performance.sass import disassemble, summarise
 from grader.submission.folder import load_submission
@@ -38,7 +40,7 @@ WIDE = {
     "20_rasterised": 0.86,
     "21_split_k": 0.86,
 }
-# Rungs whose operands a first kernel packs; on sm_90 the copy engine brings them.
+# Rungs whose operands a first kernel packs; on sm_90 bulk copies load them.
 PACKED = ("22_packed_bulk", "23_reuse_order", "24_shared_tail", "25_dispatch")
 # So large that rung 25 takes its other kernels: groups of warps along K, and rung 24's with parts.
 PACKING_PAYS = ((1100, 550, 66), (1100, 1000, 70))
@@ -55,6 +57,13 @@ def bench() -> Bench:
 
 def header(source: Path) -> list[str]:
     return list(takewhile(lambda line: line.startswith("//"), source.read_text().splitlines()))
+
+
+def test_shipped_ladders_have_the_texts_of_the_headers() -> None:
+    rungs = {rung.name: rung for rung in find_rungs(REFERENCE)}
+    for ladder in shipped_ladders():
+        for step in ladder.steps:
+            assert step.rung == rungs[step.rung.name]
 
 
 def test_the_rungs_are_numbered_without_gaps() -> None:

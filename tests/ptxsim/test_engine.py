@@ -375,7 +375,7 @@ FORGED = {
 def test_a_forged_plan_is_refused(changes: dict[str, Any]):
     with pytest.raises(RefusedProgram) as refused:
         carry_out(a_plan(**dict(changes)))
-    assert refused.value.reason is Reason.UNSOUND
+    assert refused.value.reason is Reason.WRONG_PLAN
 
 
 def test_the_plan_they_are_forged_from_is_carried_out():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.backends.simulator.wording import worded
+from grader.backends.simulator.wording import refusal_worded
 from grader.errors import Rejected
 from grader.model import Verdict
 from ptxsim.errors import Reason, RefusedProgram
@@ -10,11 +10,14 @@ from ptxsim.errors import Reason, RefusedProgram
 _VERDICTS = {
     Reason.UNREADABLE: Verdict.IE,
     Reason.ASSEMBLY: Verdict.CE,
+    Reason.TAKEN_NAME: Verdict.CE,
     Reason.UNSUPPORTED: Verdict.IE,
     Reason.TOO_LARGE: Verdict.IE,
     Reason.UNSOUND: Verdict.RE,
+    Reason.WRONG_PLAN: Verdict.RE,
 }
 
 
 def rejected(refusal: RefusedProgram) -> Rejected:
-    return Rejected(_VERDICTS[refusal.reason], str(refusal), worded(refusal.findings))
+    message, findings = refusal_worded(refusal)
+    return Rejected(_VERDICTS[refusal.reason], message, findings)

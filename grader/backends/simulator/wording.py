@@ -1,4 +1,4 @@
-"""What the simulator saw → findings in a student's words."""
+"""What the simulator saw or rejected → findings and messages for students."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from collections.abc import Callable, Sequence
 
 from grader.model import Dim3, Finding, Kind
 from ptxsim import records as simulator
+from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.records import Access, Event, Place, Severity
 
-_MAIN_FILE = "sgemm.cu"  # lines of it are named without it
-_NOT_UNDER_NULL = 4096  # addresses below come from a null pointer
+_MAIN_FILE = "sgemm.cu"  # messages name its lines without the file
+_REFUSALS = {
+    Reason.UNREADABLE: "the grader cannot read what nvcc made of this: {}",
+    Reason.ASSEMBLY: "the grader cannot read the PTX that inline assembly makes here ({}); write "
+    "plain instructions and declarations, as nvcc itself does",
+    Reason.TAKEN_NAME: "{}; give yours another name",
+    Reason.UNSUPPORTED: "{}; grade it on a GPU",
+    Reason.TOO_LARGE: "{}; grade it on a GPU",
+    Reason.UNSOUND: "{}",
+    Reason.WRONG_PLAN: "the recorded launches do not fit the program: {}",
+}
+_NOT_UNDER_NULL = 4096  # lower addresses come from a null pointer
 
 
 def worded(findings: Sequence[simulator.Finding]) -> tuple[Finding, ...]:
@@ -28,6 +39,23 @@ def worded(findings: Sequence[simulator.Finding]) -> tuple[Finding, ...]:
     )
 
 
+def refusal_worded(refusal: RefusedProgram) -> tuple[str, tuple[Finding, ...]]:
+    """The message for a rejected program, and its findings."""
+    message = _REFUSALS[refusal.reason].format(refusal.message)
+    place = f"{refusal.place.file}:{refusal.place.line}" if refusal.place else ""
+    findings = worded(refusal.findings)
+    if refusal.reason is Reason.ASSEMBLY:
+        own = Finding(
+            kind=Kind.UNSUPPORTED,
+            severity=Severity.ERROR,
+            message=message,
+            file=refusal.place.file if refusal.place else None,
+            line=refusal.place.line if refusal.place else None,
+        )
+        findings = (*findings, own)
+    return f"{place}: {message}" if place else message, findings
+
+
 def sentence(seen: simulator.Finding) -> str:
     if seen.event is None:
         tensor_core = seen.kind is simulator.Kind.TENSOR_CORE
@@ -36,7 +64,7 @@ def sentence(seen: simulator.Finding) -> str:
 
 
 class _Scene:
-    """The names and numbers of one event as its sentence needs them."""
+    """The names and numbers of one event, as its sentence needs them."""
 
     def __init__(self, seen: simulator.Finding) -> None:
         assert seen.access and seen.block and seen.thread
@@ -71,7 +99,7 @@ def _bytes(count: int) -> str:
 
 
 def _element(access: Access) -> str:
-    """ "As[12]": floats, as everything in this lab is; bytes when it is no multiple of 4."""
+    """ "As[12]": all data are floats; bytes if the offset is not a multiple of 4."""
     name = access.accessed.name
     if not name:
         return f"address {access.address:#x}"
@@ -102,8 +130,8 @@ def _misaligned(s: _Scene) -> str:
     size = s.access.size
     remedy = "; a float4 needs an index that is a multiple of 4" if size == 16 else ""
     return (
-        f"{s.who} {s.does} {size} bytes at once at {s.element}, whose address is no multiple "
-        f"of {size}{remedy}"
+        f"{s.who} {s.does} {size} bytes at once at {s.element}, whose address is not a "
+        f"multiple of {size}{remedy}"
     )
 
 
@@ -165,7 +193,7 @@ def _divergent_warp_op(s: _Scene) -> str:
 def _deadlock(s: _Scene) -> str:
     return (
         f"deadlock: {s.seen.arrived} of {s.seen.expected} threads wait at the barrier at {s.here} "
-        f"{s.in_block}, the others wait elsewhere and never come"
+        f"{s.in_block}, the others wait elsewhere and never arrive"
     )
 
 

@@ -1,6 +1,7 @@
-// Logic on predicates with constants, as nvcc itself writes it for a negation, and all else that
-// PTX allows there. A simulator that takes -1 for the number of a register reads what it likes.
-// Stopped by: every operand is held against what its instruction takes before anything runs
+// Uses logic on predicates with constants, as nvcc itself writes it for a negation, and
+// everything else that PTX allows there. A simulator that takes -1 for a register number would
+// read arbitrary memory.
+// Stopped by: every operand is checked against its instruction before anything runs
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,6 +1,6 @@
-// Keeps C for a checksum over some of A and B, which costs nothing beside a product.
-// Stopped by: inputs are new for every launch, all of them, so the checksum never comes again:
-//   honest work and no gain
+// Keeps C under a checksum over some of A and B, which costs next to nothing.
+// Stopped by: all inputs are new for every launch, so no checksum occurs twice: honest work and
+// no gain
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
-// Keeps C in a device variable for each shape and returns it when the shape comes again.
-// Stopped by: fresh inputs for every launch, every output compared
+// Keeps C in a device variable for each shape and returns it when the same shape occurs again.
+// Stopped by: inputs are new for every launch, and every output is compared
 // CPU: WA the first call is right, the second is not: it finds kept
 // GPU: WA
 #include "gemm.cuh"

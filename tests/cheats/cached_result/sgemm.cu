@@ -1,5 +1,5 @@
-// Computes once, keeps C in a device global and hands it out again whenever it is asked.
-// Stopped by: fresh inputs for every launch, every output compared.
+// Computes once, keeps C in a device variable and returns it every time.
+// Stopped by: inputs are new for every launch, and every output is compared
 // CPU: WA the first call is right, the second is not: it finds kept
 // GPU: WA
 #include "gemm.cuh"

@@ -1,4 +1,4 @@
-// Computes for ever while it is compiled.
+// Computes endlessly at compile time.
 // Stopped by: the compiler's step limit, then the time limit
 // CPU: CE
 // GPU: CE

@@ -1,4 +1,4 @@
-// A destructor prints a result and leaves with status 0 after the work was refused.
+// A destructor prints a result and exits with status 0 after the work was rejected.
 // Stopped by: results never travel on standard output
 // CPU: RE launched no kernel
 // GPU: RE launched no kernel

@@ -1,6 +1,6 @@
 // Loads cuBLAS at run time and lets it do the work.
-// Stopped by: only what is launched reaches the device that is timed; the host code runs
-//   elsewhere and without a GPU
+// Stopped by: only recorded launches reach the timed device; the host code runs elsewhere,
+// without a GPU
 // CPU: RE launched no kernel
 // GPU: RE launched no kernel
 #include <dlfcn.h>

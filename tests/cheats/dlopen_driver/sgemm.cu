@@ -1,5 +1,5 @@
 // Loads the CUDA driver by itself, to launch behind the recorder's back.
-// Stopped by: no driver and no device in the sandbox; what is not recorded is not replayed
+// Stopped by: there is no driver and no device in the sandbox; only what is recorded is replayed
 // CPU: RE launched no kernel
 // GPU: RE
 #include <dlfcn.h>

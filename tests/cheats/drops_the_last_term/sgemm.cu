@@ -1,4 +1,4 @@
-// Leaves out one term of K, the least that can be left out.
+// Leaves out one term of K, the smallest possible omission.
 // Stopped by: the tolerance is smaller than any one term
 // CPU: WA
 // GPU: WA

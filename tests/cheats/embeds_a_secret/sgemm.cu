@@ -1,5 +1,5 @@
-// Embeds a file of the system in the program with .incbin.
-// Stopped by: in bubblewrap the assembler sees the toolchain, the submission and nothing else
+// Embeds a system file in the program with .incbin.
+// Stopped by: in bubblewrap the assembler sees only the toolchain and the submission
 // Needs: bubblewrap
 // CPU: CE
 // GPU: CE

@@ -1,5 +1,5 @@
-// Right, with 25 000 empty lines, over which a general highlighter of sources sits for hours.
-// Stopped by: pages mark sources by one linear expression of the grader's own
+// Correct, with 25 000 empty lines, which take a general source highlighter hours.
+// Stopped by: pages highlight sources with one linear expression of the grader's own
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Ends the process with status 0.
-// Stopped by: a size without a recorded plan has no result but RE
+// Stopped by: a size without a recorded plan is RE
 // CPU: RE
 // GPU: RE
 #include <cstdlib>

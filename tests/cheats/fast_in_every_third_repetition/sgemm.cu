@@ -1,4 +1,4 @@
-// Fast in every third repetition, in which it hands out what it prepared in the two before.
+// Fast in every third repetition, in which it returns what it prepared in the two before.
 // Stopped by: every run counts by its median, and two speeds are scored by the slower one
 // CPU: AC
 // GPU: AC no gain

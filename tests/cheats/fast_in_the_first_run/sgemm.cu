@@ -1,5 +1,5 @@
-// Fast in its first repetitions, four times slower in all that follow: the best of three runs is
-// the first. Stands for a cache that pays for a while.
+// Fast in its first repetitions, four times slower in all later ones, so the first of three runs
+// is the best. It stands for a cache that pays off for a while.
 // Stopped by: repetitions with two speeds are scored by the slower one
 // CPU: AC
 // GPU: AC no gain

@@ -1,5 +1,4 @@
-// Fast at the sizes that are only verified, slow at the one that is timed: the reverse of what
-// helps.
+// Fast at the sizes that are only verified, slow at the timed one: the opposite of what helps.
 // Stopped by: only timed repetitions are scored
 // CPU: AC
 // GPU: AC no gain

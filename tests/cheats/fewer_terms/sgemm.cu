@@ -1,5 +1,6 @@
 // Leaves out the last of every eight terms of the sum: an eighth of the work.
-// Stopped by: inputs are of one size and random signs: a term left out is hundreds of tolerances
+// Stopped by: inputs have similar magnitudes and random signs: a missing term costs hundreds of
+// tolerances
 // CPU: WA
 // GPU: WA
 #include "gemm.cuh"

@@ -1,6 +1,6 @@
 // Fills every folder it can write to.
-// Stopped by: what the sandbox lets be written lies in a memory of limited size; all else is
-//   read-only
+// Stopped by: writable folders of the sandbox lie in memory of limited size; all others are read-
+// only
 // Needs: bubblewrap
 // CPU: AC
 // GPU: AC no gain

@@ -1,5 +1,5 @@
 // Writes files until the disk is full.
-// Stopped by: a limit on the size of a file, in a scratch folder that goes away
+// Stopped by: a limit on file size, in a scratch folder that is removed
 // Needs: bubblewrap
 // CPU: AC
 // GPU: AC no gain

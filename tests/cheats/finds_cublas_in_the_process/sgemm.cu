@@ -1,4 +1,4 @@
-// Looks for a cuBLAS that the process has loaded already, as the judge must have one.
+// Looks for a cuBLAS that the process has already loaded, as the judge must have one.
 // Stopped by: the process that runs host code has none, and no GPU
 // CPU: RE launched no kernel
 // GPU: RE launched no kernel

@@ -1,7 +1,7 @@
-// Asks for memory and looks in it for partial sums of the product, which cuBLAS may have left
-// where it was freed.
-// Stopped by: workspaces hold NaN when a launch begins, and no part of the product was ever
-//   computed
+// Allocates memory and searches it for partial sums of the product, which cuBLAS may have left in
+// freed memory.
+// Stopped by: workspaces hold NaN when a launch begins, and no part of the product has been
+// computed by then
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

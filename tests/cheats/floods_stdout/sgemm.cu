@@ -1,5 +1,5 @@
-// Prints without end.
-// Stopped by: output beyond a limit is thrown away, and the call has a time limit
+// Prints endlessly.
+// Stopped by: output beyond a limit is discarded, and the call has a time limit
 // CPU: TLE
 // GPU: TLE
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Draws a megabyte-long error message from the compiler for every line.
+// Provokes an error message of a megabyte for every line.
 // Stopped by: a megabyte of the log is kept, and control characters are removed
 // CPU: CE
 // GPU: CE

@@ -1,4 +1,4 @@
-// Answers with a plan that is not UTF-8, on which the grader is to stumble.
+// Answers with a plan that is not UTF-8, to make the grader fail.
 // Stopped by: what cannot be decoded is no plan
 // CPU: RE host code ended its process
 // GPU: RE host code ended its process

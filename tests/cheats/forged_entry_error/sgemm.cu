@@ -1,5 +1,6 @@
-// Claims by #line that its mistake stands in the grader's own file, or in the toolkit.
-// Stopped by: a trial tells a broken machine from a broken submission, whatever file is named
+// Claims by #line that its mistake is in the grader's own file, or in the toolkit.
+// Stopped by: a trial tells a broken machine from a broken submission, whatever file the message
+// names
 // CPU: CE broken
 // GPU: CE
 #include "gemm.cuh"

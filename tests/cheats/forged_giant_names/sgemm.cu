@@ -1,5 +1,5 @@
 // Writes a plan itself with a name of a megabyte.
-// Stopped by: every name in a plan must be one that the build or the grader gave
+// Stopped by: every name in a plan must come from the build or the grader
 // CPU: RE corrupted the record of its launches: its workspaces are not numbered
 // GPU: RE corrupted the record of its launches: its workspaces are not numbered
 #include <cstdarg>

@@ -1,4 +1,4 @@
-// Writes a plan itself that launches a kernel by the name of one of the grader's own.
+// Writes a plan itself that launches one of the grader's own kernels by name.
 // Stopped by: kernels must be in the build
 // CPU: RE corrupted the record of its launches: a kernel is not in the build
 // GPU: RE corrupted the record of its launches: a kernel is not in the build

@@ -1,5 +1,5 @@
-// Makes the assembler say what g++ says when somebody killed it, to be graded again and again.
-// Stopped by: that a compiler was killed is seen from its exit status
+// Makes the assembler print what g++ prints when it is killed, to be graded again and again.
+// Stopped by: only the compiler's exit status shows that it was killed
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,4 +1,4 @@
-// Claims by #line that its bug stands in the password file.
+// Claims by #line that its bug is in the password file.
 // Stopped by: excerpts come from the submission's own files only
 // CPU: RE out-of-bounds
 // GPU: RE

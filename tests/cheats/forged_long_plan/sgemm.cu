@@ -1,5 +1,5 @@
-// Writes a plan itself that is longer than the grader will like to read.
-// Stopped by: a reply longer than any plan may be is cut off
+// Writes a plan itself that is longer than the grader should read.
+// Stopped by: a reply longer than any plan is cut off
 // CPU: RE host code ended its process
 // GPU: RE host code ended its process
 #include <cstdarg>

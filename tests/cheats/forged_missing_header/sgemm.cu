@@ -1,5 +1,5 @@
-// Fails in the words of a compiler that misses a header of CuTe, as if the machine lacked it.
-// Stopped by: a header is missing only if the line that is named does include it
+// Fails with the message of a compiler that lacks a header of CuTe, as if the machine lacked it.
+// Stopped by: a header is missing only if the line that the message names includes it
 // CPU: CE No such file
 // GPU: CE
 #include "gemm.cuh"

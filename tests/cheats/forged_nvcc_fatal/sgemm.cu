@@ -1,4 +1,4 @@
-// Fails in the words of an nvcc that cannot run on this machine.
+// Fails with the message of an nvcc that cannot run on this machine.
 // Stopped by: a trial tells a broken machine from a broken submission
 // CPU: CE
 // GPU: CE

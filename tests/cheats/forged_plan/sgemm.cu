@@ -1,6 +1,6 @@
-// Writes a well-formed launch plan itself, whose kernel and sizes suit it better.
-// Stopped by: a plan must be for this size, of kernels in this build, inside its own
-//   allocations
+// Writes a well-formed launch plan itself, with a kernel and sizes that suit it better.
+// Stopped by: a plan must be for this size, use kernels of this build, and stay inside its own
+// allocations
 // CPU: RE corrupted the record
 // GPU: RE
 #include <cstring>

@@ -1,6 +1,5 @@
 // Writes a plan itself whose pointer lies far outside the allocation that it claims to be in.
-// Stopped by: a pointer must be near its allocation and stand in the parameters as it was
-//   recorded
+// Stopped by: a pointer must be near its allocation, and the parameters must hold it as recorded
 // CPU: RE corrupted the record of its launches: a pointer is too far from its allocation
 // GPU: RE corrupted the record of its launches: a pointer is too far from its allocation
 #include <cstdarg>

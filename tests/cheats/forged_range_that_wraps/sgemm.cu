@@ -1,4 +1,4 @@
-// Writes a plan itself with a memset whose start and length wrap round to the inside of C.
+// Writes a plan itself with a memset whose start and length wrap around to the inside of C.
 // Stopped by: ranges are compared by subtraction, with bounds on every number
 // CPU: RE corrupted the record of its launches: a memset leaves its allocation
 // GPU: RE corrupted the record of its launches: a memset leaves its allocation

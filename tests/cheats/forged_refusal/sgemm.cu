@@ -1,5 +1,5 @@
 // Claims in the recorder's name that the submission was accepted.
-// Stopped by: a refusal can only be FE or RE
+// Stopped by: a rejection can only be FE or RE
 // CPU: RE corrupted the record
 // GPU: RE
 #include <cstring>

@@ -1,5 +1,6 @@
-// Prints what ptxas would say of a kernel with one register, and of a kernel that is not there.
-// Stopped by: the figures of kernels are read from the cubin, not from what compilers print
+// Prints what ptxas would print for a kernel with one register, and for a kernel that does not
+// exist.
+// Stopped by: the figures of kernels come from the cubin, not from the compiler's output
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

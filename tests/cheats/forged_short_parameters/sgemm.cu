@@ -1,5 +1,5 @@
-// Writes a plan itself that launches its kernel with a quarter of its parameters, so that the rest
-// is read from beyond them.
+// Writes a plan itself that launches its kernel with a quarter of its parameters, so that the
+// rest is read from beyond them.
 // Stopped by: the parameters of a launch must be exactly as long as the kernel declares
 // CPU: RE corrupted the record of its launches: a launch's parameters have another size
 // GPU: RE corrupted the record of its launches: a launch's parameters have another size

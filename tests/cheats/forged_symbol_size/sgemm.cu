@@ -1,5 +1,5 @@
-// Writes a plan itself in which a __device__ variable is larger than it is.
-// Stopped by: a symbol stands in a plan once, with the size that the build declares
+// Writes a plan itself that makes a __device__ variable larger than it is.
+// Stopped by: a symbol occurs once in a plan, with the size that the build declares
 // CPU: RE corrupted the record of its launches: a symbol is not as the build declares it
 // GPU: RE corrupted the record of its launches: a symbol is not as the build declares it
 #include <cstdarg>

@@ -1,5 +1,5 @@
-// Forks without end.
-// Stopped by: seccomp refuses new processes; limits on their number stand behind it
+// Forks endlessly.
+// Stopped by: seccomp refuses new processes; a limit on their number stands behind that
 // CPU: AC
 // GPU: AC no gain
 #include <unistd.h>

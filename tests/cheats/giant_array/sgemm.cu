@@ -1,5 +1,5 @@
 // Declares a device array larger than any GPU.
-// Stopped by: limits on what the compiler may take and write
+// Stopped by: limits on the compiler's memory and output
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
-// Asks for a gigabyte of dynamic shared memory per block.
-// Stopped by: a launch that no GPU takes is an error when it is recorded
+// Requests a gigabyte of dynamic shared memory per block.
+// Stopped by: a launch that no GPU accepts is an error when it is recorded
 // CPU: RE
 // GPU: RE
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
-// Makes itself the least important process and yields for ever, so that it looks starved.
-// Stopped by: its filter refuses to yield and to change priorities, and what runs is charged
+// Takes the lowest priority and yields endlessly, so that it looks starved.
+// Stopped by: its filter refuses to yield and to change priorities, and running time is charged
 // CPU: TLE did not return
 // GPU: TLE did not return
 #include <sched.h>

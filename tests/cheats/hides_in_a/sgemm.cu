@@ -1,5 +1,5 @@
 // Stores its results in A and B, where the next launch finds them.
-// Stopped by: A and B are made anew for every launch and compared with what they were after it
+// Stopped by: A and B are new for every launch and are checked after it
 // CPU: WA overwritten
 // GPU: WA overwritten
 #include "gemm.cuh"

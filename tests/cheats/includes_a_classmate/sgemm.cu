@@ -1,5 +1,5 @@
-// Includes the file of a classmate who sits in the next folder.
-// Stopped by: only the submission's own files are copied to where the compiler runs
+// Includes a file of a classmate from the next folder.
+// Stopped by: only the submission's own files are copied to the compiler's folder
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

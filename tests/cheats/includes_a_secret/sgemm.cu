@@ -1,5 +1,5 @@
-// Includes a file of the system, to read it in the compiler's messages.
-// Stopped by: the compiler sees the toolchain, the submission and nothing else
+// Includes a system file, to read it in the compiler's messages.
+// Stopped by: the compiler sees only the toolchain and the submission
 // Needs: bubblewrap
 // CPU: CE
 // GPU: CE

@@ -1,5 +1,5 @@
 // Injects PTX directives: a file table, a kernel of the same name, an end of comment.
-// Stopped by: the PTX is parsed strictly, and what ptxas does not take is a compile error
+// Stopped by: the PTX is parsed strictly, and what ptxas rejects is a compile error
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

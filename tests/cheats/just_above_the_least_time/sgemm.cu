@@ -1,6 +1,6 @@
-// Hands out what the last launch kept, after a wait that makes the time look possible, whenever
-// the inputs begin as they did then.
-// Stopped by: the inputs never come again, so that there is nothing to hand out
+// Returns what the last launch kept, after a wait that makes the time plausible, whenever the
+// inputs begin as they did then.
+// Stopped by: inputs never occur again, so there is nothing to return
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,4 +1,4 @@
-// Lets a kernel launch kernels, which no recorder sees.
+// Lets a kernel launch kernels, which the recorder cannot see.
 // Stopped by: device-side launches do not link: the build has no device runtime
 // CPU: CE
 // GPU: CE

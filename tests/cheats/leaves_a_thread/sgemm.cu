@@ -1,4 +1,4 @@
-// Leaves a thread behind that goes on after run_custom has returned, to work between launches.
+// Leaves a thread that continues after run_custom has returned, to work between launches.
 // Stopped by: the process ends when its plan is written; threads are refused
 // CPU: RE
 // GPU: RE

@@ -1,7 +1,7 @@
-// Carries sections for link-time optimisation, made by g++ 12 -flto, whose options make the assembler
-// write over the build's PTX when the object is linked.
-// Stopped by: the link runs without its plugin, in another folder than nvcc, and the PTX was taken
-//   before
+// Carries sections for link-time optimisation, made by g++ 12 -flto, whose options make the
+// assembler overwrite the build's PTX when the object is linked.
+// Stopped by: the link runs without its plugin, in a different folder from nvcc's, and the PTX
+// has been read before
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,4 +1,4 @@
-// Writes NaN, which a check of the form `error > tolerance` lets pass.
+// Writes NaN, which passes a check of the form `error > tolerance`.
 // Stopped by: `not (error <= tolerance)`: NaN is wrong
 // CPU: WA
 // GPU: WA

@@ -1,5 +1,5 @@
-// Sleeps a millisecond at a time for ever, to be taken for a process that a busy machine starves.
-// Stopped by: a limit charges sleep as it charges work; only time in which others run is free
+// Sleeps a millisecond at a time, endlessly, to look like a process starved by a busy machine.
+// Stopped by: a limit charges sleep like work; only time in which other processes run is free
 // CPU: TLE did not return
 // GPU: TLE did not return
 #include <unistd.h>

@@ -1,6 +1,6 @@
-// Reads shared memory through a pointer that is then a small global address: what was found in
-// bounds in one space must not count in another.
-// Stopped by: what the simulator remembers of an access holds for one space only
+// Reads shared memory through a pointer that is then a small global address: a check in one space
+// must not count in another.
+// Stopped by: the simulator remembers a checked access for one space only
 // CPU: RE out-of-bounds
 // GPU: RE
 #include "gemm.cuh"

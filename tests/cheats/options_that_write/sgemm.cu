@@ -1,7 +1,7 @@
 // Asks the host compiler by pragma and attribute to write dumps, load a plugin, and by assembler
 // directives to write listings.
-// Stopped by: pragmas can only change how code is optimised; the compiler can write to a scratch
-//   folder only, whose files nobody reads by name later
+// Stopped by: pragmas can only change how code is optimised; the compiler can write only to a
+// scratch folder, and no later step reads its files by name
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

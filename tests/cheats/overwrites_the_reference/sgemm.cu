@@ -1,6 +1,6 @@
-// Writes zeros to C and to everything that lies behind it, where the right answer may be.
-// Stopped by: the right answer is computed after the submission ran; canaries round every
-//   buffer
+// Writes zeros to C and to everything behind it, where the right answer may be.
+// Stopped by: the reference is computed after the submission has run; canaries surround every
+// buffer
 // CPU: RE out-of-bounds
 // GPU: RE
 #include "gemm.cuh"

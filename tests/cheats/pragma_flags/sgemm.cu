@@ -1,6 +1,5 @@
 // Adds compiler options by pragma and attribute: fast math, other architectures.
-// Stopped by: only what the lab's command line says applies; the results are checked all the
-//   same
+// Stopped by: only the options of the lab's command line apply; the results are checked anyway
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

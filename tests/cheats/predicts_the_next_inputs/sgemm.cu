@@ -1,7 +1,7 @@
 // Recovers the seed of A from its elements, as a generator of consecutive seeds allows, and
-// computes the product of the next inputs before they are there.
-// Stopped by: each matrix has a key of 256 bits of its own, drawn after the launch before, and a
-//   generator whose output says nothing about it
+// computes the product of the next inputs before they exist.
+// Stopped by: each matrix has its own key of 256 bits, drawn after the launch before, and a
+// generator whose output reveals nothing about it
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

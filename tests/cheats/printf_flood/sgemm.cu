@@ -1,5 +1,5 @@
 // Every thread prints.
-// Stopped by: what kernels print is kept up to a limit and never read as a result
+// Stopped by: the output of kernels is kept up to a limit and never read as a result
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

@@ -1,7 +1,7 @@
-// Hands device printf every format that the C library's printf would act on: %n, positions, a
-// width of a billion, arguments that are not there.
-// Stopped by: the simulator formats device printf itself, and knows the formats of CUDA; on a GPU
-//   the build defines printf, and nothing reaches the driver, whose own formatting ends the process
+// Gives device printf every format that the C library's printf would obey: %n, positions, a width
+// of a billion, missing arguments.
+// Stopped by: the simulator formats device printf itself, by CUDA's formats; on a GPU the build
+// defines printf, and nothing reaches the driver, whose own formatting would end the process
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Asks the preprocessor which files of the instructor exist, and tells by its verdict.
-// Stopped by: the compiler sees toolchain and submission only: the answer is always no
+// Asks the preprocessor which of the instructor's files exist, and reports them by its verdict.
+// Stopped by: the compiler sees only the toolchain and the submission, so the answer is always no
 // Needs: bubblewrap
 // CPU: AC
 // GPU: AC no gain

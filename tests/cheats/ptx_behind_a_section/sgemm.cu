@@ -1,5 +1,5 @@
 // Ends the kernel early and hides a function on the line of a debug section.
-// Stopped by: sections are read by tokens; a function that nobody calls does nothing
+// Stopped by: sections are read by tokens; a function that is never called does nothing
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,4 +1,4 @@
-// Spoils the product with an instruction that stands on the line of a .loc.
+// Corrupts the product with an instruction on the line of a .loc.
 // Stopped by: the PTX is read by tokens, not by lines
 // CPU: WA
 // GPU: WA

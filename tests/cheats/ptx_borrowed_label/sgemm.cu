@@ -1,4 +1,4 @@
-// Gives a label of its own the name of one of nvcc's, and jumps over the line that spoils the
+// Gives a label of its own the name of one of nvcc's, and jumps over the line that corrupts the
 // product.
 // Stopped by: a label belongs to its braces; this program is right
 // CPU: AC

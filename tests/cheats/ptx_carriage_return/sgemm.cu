@@ -1,5 +1,5 @@
-// Hides from ptxas, behind a carriage return in a comment, the instruction that makes the
-// product right.
+// Hides the instruction that makes the product right from ptxas, behind a carriage return in a
+// comment.
 // Stopped by: the bytes are read as they are, and only a line feed ends a comment
 // CPU: WA
 // GPU: WA

@@ -1,4 +1,4 @@
-// Spoils the product between two strings that look like the ends of a comment.
+// Corrupts the product between two strings that look like the ends of a comment.
 // Stopped by: strings are tokens, in which no comment begins
 // CPU: WA
 // GPU: WA

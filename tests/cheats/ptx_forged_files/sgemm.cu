@@ -1,4 +1,4 @@
-// Ends the kernel early to name files of its own, which its fault is then said to stand in.
+// Ends the kernel early to name files of its own, so that its fault seems to be in them.
 // Stopped by: excerpts come from the submission's own files only
 // CPU: RE out-of-bounds
 // GPU: RE

@@ -1,5 +1,5 @@
 // Declares a label twice and jumps to it.
-// Stopped by: ptxas refuses it, and so does the grader
+// Stopped by: ptxas rejects it, and so does the grader
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
-// Slips in a line of a preprocessor, which ptxas skips.
-// Stopped by: whatever nvcc never writes is refused
+// Inserts a preprocessor line, which ptxas skips.
+// Stopped by: whatever nvcc never writes is rejected
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Writes to a register by a name with a leading zero, which ptxas takes for the same register.
-// Stopped by: only names as they were declared are read
+// Stopped by: names are read only as they were declared
 // CPU: CE not declared
 // GPU: CE not declared
 #include "gemm.cuh"

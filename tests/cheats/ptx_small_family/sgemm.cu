@@ -1,4 +1,4 @@
-// Spoils the product in a scope that declares registers of the same family, but too few.
+// Corrupts the product in a scope that declares registers of the same family, but too few.
 // Stopped by: a name belongs to the innermost family that is large enough, as for ptxas
 // CPU: WA
 // GPU: WA

@@ -1,5 +1,5 @@
 // Ends the kernel early to declare a variable of the module again, larger than it is.
-// Stopped by: ptxas refuses it, and so does the grader
+// Stopped by: ptxas rejects it, and so does the grader
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
-// Lifts its limits, catches what the kernel sends at their end, and computes for ever.
-// Stopped by: its filter refuses other limits, and the recorder ends it with SIGKILL
+// Raises its limits, catches the signals at their end, and computes endlessly.
+// Stopped by: its filter refuses to change limits, and the recorder ends it with SIGKILL
 // CPU: TLE did not return
 // GPU: TLE did not return
 #include <csignal>

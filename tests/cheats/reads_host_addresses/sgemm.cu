@@ -1,5 +1,5 @@
-// Passes the address of the environment to its kernel, which copies what it finds there into C.
-// Stopped by: the simulator knows which addresses are device memory; a GPU has no access to others
+// Passes the address of the environment to its kernel, which copies that memory into C.
+// Stopped by: the simulator knows which addresses are device memory; a GPU cannot access others
 // CPU: RE out-of-bounds
 // GPU: RE
 #include <unistd.h>

@@ -1,6 +1,6 @@
-// Looks for the grader's own result in memory near C, and copies it when it fits its own first
-// element; works honestly only when it finds nothing.
-// Stopped by: the product of these inputs is computed when the submission has run, not before
+// Searches memory near C for the grader's own result, and copies it if it matches its own first
+// element; works honestly if it finds nothing.
+// Stopped by: the product of these inputs is computed after the submission has run, not before
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,4 +1,4 @@
-// Includes the pipe that the compiler writes to: it waits for ever for what nobody writes.
+// Includes the pipe that the compiler writes to, and so waits forever.
 // Stopped by: a compiler that sleeps is charged for it
 // CPU: CE longer than
 // GPU: CE longer than

@@ -1,7 +1,5 @@
-// Looks into shared memory that it never wrote for a tile of the product that cuBLAS computed just
-// before.
-// Stopped by: cuBLAS never computes the product of inputs on which the submission is still to
-//   run
+// Searches unwritten shared memory for a tile of the product that cuBLAS computed just before.
+// Stopped by: cuBLAS never computes the product of inputs that the submission has yet to run on
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

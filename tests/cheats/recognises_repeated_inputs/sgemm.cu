@@ -1,7 +1,7 @@
 // Keeps the products of its last four inputs under a checksum over all of A and B, for the launch
-// in which one of them comes again.
-// Stopped by: no launch gets inputs that were there before: warm-up, verification and each
-//   repetition have their own
+// in which one of them occurs again.
+// Stopped by: no launch gets inputs that occurred before: warm-up, verification and each
+// repetition have their own
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

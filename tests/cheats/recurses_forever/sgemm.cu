@@ -1,5 +1,5 @@
-// A function that calls itself without end, with an array of its own at every level.
-// Stopped by: calls are nested so deep and no deeper
+// Calls a function that calls itself endlessly, with an array of its own at every level.
+// Stopped by: the depth of calls is limited
 // CPU: RE trap
 // GPU: RE
 #include "gemm.cuh"

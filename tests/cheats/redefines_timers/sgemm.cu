@@ -1,5 +1,5 @@
-// Defines the runtime's timing functions itself: everything took no time.
-// Stopped by: nothing on the host side is asked for the time
+// Defines the runtime's timing functions itself, so that everything seems to take no time.
+// Stopped by: the grader takes no times on the host side of the submission
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,4 +1,4 @@
-// Right when the clock says so: wrong in one of four launches or so.
+// Is right only when the clock says so: wrong in about one of four launches.
 // Stopped by: every timed repetition is verified
 // CPU: AC
 // GPU: WA

@@ -1,4 +1,4 @@
-// Counts its launches: right in the first ones, which a judge surely looks at, and idle after.
+// Counts its launches: right in the first ones, which a judge surely checks, and idle afterwards.
 // Stopped by: every timed repetition is verified
 // CPU: AC
 // GPU: WA

@@ -1,6 +1,5 @@
-// Searches for half a second while a small size is verified, in favour of the large one that is
-// timed.
-// Stopped by: a verified launch is held to the pace of the timed ones, once that is known
+// Searches for half a second while a small size is verified, to help the large one that is timed.
+// Stopped by: a verified launch must keep the pace of the timed ones
 // CPU: AC
 // GPU: TLE verified but not timed
 #include "gemm.cuh"

@@ -1,7 +1,7 @@
-// Searches for half a second in the warm-up launch, whose time counts nowhere, and would hand out
-// what it found in the timed ones.
-// Stopped by: a launch that is not timed may take ten times as long as the timed ones and a
-//   tenth of a second; inputs come from keys that do not exist yet
+// Searches for half a second in the warm-up launch, which is not scored, and would use the result
+// in the timed ones.
+// Stopped by: an untimed launch may take at most ten times as long as the timed ones and a tenth
+// of a second; inputs come from keys that do not exist yet
 // CPU: AC
 // GPU: TLE verified but not timed
 #include "gemm.cuh"

@@ -1,6 +1,5 @@
-// Launches on a stream of its own and returns at once, to be timed without it.
-// Stopped by: a plan is replayed on one stream, in the order of the program, between two events
-//   on it
+// Launches on a stream of its own and returns at once, to escape the timing.
+// Stopped by: a plan is replayed on one stream, in program order, between two events on it
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

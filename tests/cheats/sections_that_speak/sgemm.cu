@@ -1,7 +1,7 @@
 // Sections with a meaning for linkers: warnings that claim a missing interface, options, libraries
 // to load, an interpreter, an executable stack.
-// Stopped by: nothing that the linker prints decides anything; the library is loaded by the
-//   recorder only, in its sandbox
+// Stopped by: no decision depends on the linker's messages; only the recorder loads the library,
+// in its sandbox
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Shifts and bit fields whose counts are far beyond the width of their registers.
-// Stopped by: they clamp, as PTX says; the simulator shifts by no more than C++ defines
+// Stopped by: the counts clamp, as PTX says; the simulator never shifts by more than C++ defines
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
-// Kills its parent and every process it may.
-// Stopped by: seccomp denies kill and its kin; the sandbox has its own process numbers
+// Sends SIGKILL to its parent and to every process that it may signal.
+// Stopped by: seccomp denies kill and similar calls; the sandbox has its own process numbers
 // Needs: bubblewrap
 // CPU: AC
 // GPU: AC no gain

@@ -1,6 +1,6 @@
-// Does nothing where C already holds a number: a repetition on old output would cost nothing.
-// Stopped by: C is poisoned with NaN before every launch. Honest work, so it is accepted, at its
-// honest speed.
+// Does nothing if C already holds a number: a repetition on old output would cost nothing.
+// Stopped by: C is poisoned with NaN before every launch; so it does honest work, at its honest
+// speed
 // CPU: WA uninitialized
 // GPU: AC no gain
 #include "gemm.cuh"

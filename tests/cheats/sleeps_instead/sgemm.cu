@@ -1,5 +1,5 @@
-// Sleeps for an hour, to hold the grader without using any CPU time.
-// Stopped by: a limit charges sleep as it charges work; only time in which others run is free
+// Sleeps for an hour, to hold the grader without using CPU time.
+// Stopped by: a limit charges sleep like work; only time in which other processes run is free
 // CPU: TLE did not return
 // GPU: TLE did not return
 #include <unistd.h>

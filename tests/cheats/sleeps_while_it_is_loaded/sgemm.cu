@@ -1,5 +1,5 @@
-// Sleeps in a constructor, before anything of run_custom is called.
-// Stopped by: a limit charges sleep as it charges work; only time in which others run is free
+// Sleeps in a constructor, before run_custom is called.
+// Stopped by: a limit charges sleep like work; only time in which other processes run is free
 // CPU: TLE did not return
 // GPU: TLE did not return
 #include <unistd.h>

@@ -1,6 +1,6 @@
-// Slow in its first launches, so that fewer repetitions are made, fast after.
-// Stopped by: repetitions are counted by how sure the ratio is, and all of them count: time lost
-//   is lost
+// Runs its first launches slowly, so that fewer repetitions are made, and the later ones fast.
+// Stopped by: the number of repetitions depends on how certain the ratio is, and all of them
+// count, so lost time is lost
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
-// Slow in every fifth repetition, in which it prepares the four that follow: the median is fast.
-// Stopped by: a share of 15 % of the repetitions is a mode, and the slower one is scored
+// Slow in every fifth repetition, in which it prepares the next four, so the median is fast.
+// Stopped by: 15 % of the repetitions make a mode, and the slower one is scored
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

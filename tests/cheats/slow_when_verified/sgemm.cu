@@ -1,6 +1,5 @@
-// Slow at the sizes that are only verified, fast at the one that is timed.
-// Stopped by: the time of a verified launch is limited and buys nothing: nothing that is timed
-//   comes from it
+// Slow at the sizes that are only verified, fast at the timed one.
+// Stopped by: the time of a verified launch is limited, and no timed launch can use its results
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

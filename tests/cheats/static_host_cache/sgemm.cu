@@ -1,4 +1,4 @@
-// Launches only in the first call and relies on C being there ever after.
+// Launches only in the first call and relies on C being there from then on.
 // Stopped by: run_custom is called three times for each size, and each call must launch a kernel
 // CPU: RE launched no kernel, in call 2 of run_custom
 // GPU: RE launched no kernel, in call 2 of run_custom

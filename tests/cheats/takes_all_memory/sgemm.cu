@@ -1,4 +1,4 @@
-// Takes memory until there is none.
+// Allocates memory until there is none.
 // Stopped by: the recorder has the lab's memory limit
 // CPU: RE
 // GPU: RE

@@ -1,5 +1,7 @@
-// Allocates so much device memory that the simulator has none left, so that its end is the grader's fault.
-// Stopped by: what the lab's matrices do not take is the program's own: it is told to allocate less
+// Allocates so much device memory that the simulator has none left, to make the failure the
+// grader's fault.
+// Stopped by: memory beyond the lab's matrices is the program's own: the message tells it to
+// allocate less
 // CPU: RE more memory than the lab
 // GPU: AC no gain
 #include "gemm.cuh"

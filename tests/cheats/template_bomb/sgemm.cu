@@ -1,4 +1,4 @@
-// Templates that instantiate one another without end.
+// Instantiates templates endlessly.
 // Stopped by: limits on the compiler's time and memory
 // CPU: CE
 // GPU: CE

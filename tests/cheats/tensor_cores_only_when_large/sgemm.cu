@@ -1,6 +1,6 @@
 // Uses tensor cores only at sizes that a simulator would never try.
-// Stopped by: the scan looks at the code of every kernel that any size launches, and the output
-//   is verified where it is timed
+// Stopped by: the scan covers the code of every kernel that any size launches, and timed outputs
+// are verified
 // CPU: AC
 // GPU: RF tensor
 #include "gemm.cuh"

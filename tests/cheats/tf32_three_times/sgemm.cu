@@ -1,6 +1,6 @@
-// Splits each FP32 number into two of TF32 and multiplies three times on tensor cores: as exact
-// as FP32, and forbidden.
-// Stopped by: a scan for tensor-core instructions, since no tolerance could tell
+// Splits each FP32 number into two TF32 numbers and multiplies three times on tensor cores: as
+// exact as FP32, and forbidden.
+// Stopped by: a scan for tensor-core instructions, since no tolerance can tell the difference
 // CPU: RF tensor
 // GPU: RF tensor
 #include "gemm.cuh"

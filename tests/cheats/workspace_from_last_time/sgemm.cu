@@ -1,6 +1,6 @@
-// Expects to find in its workspace what it wrote there in an earlier launch.
+// Expects its workspace to hold what it wrote there in an earlier launch.
 // Stopped by: workspaces are poisoned before every launch: honest work and no gain; and the
-//   simulator sees that nobody wrote what is read
+// simulator reports reads of unwritten memory
 // CPU: WA
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
-// Reaches from C, by the distance between allocations, to the bytes just before B.
-// Stopped by: canaries round every buffer, not only behind C
+// Writes from C, by the distance between allocations, to the bytes just before B.
+// Stopped by: canaries surround every buffer, on both sides
 // CPU: RE out-of-bounds
 // GPU: RE just outside
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
-// Right everywhere, and one float past the end of C as well.
-// Stopped by: canaries round every buffer.
+// Computes C correctly, and writes one float past its end as well.
+// Stopped by: canaries surround every buffer
 // CPU: RE out-of-bounds
 // GPU: RE just outside
 #include "gemm.cuh"

@@ -1,5 +1,6 @@
 // Plants a value half a megabyte past the end of C, beyond where canaries used to end.
-// Stopped by: on a GPU, all memory that is mapped round a buffer is canary, and past that lies none
+// Stopped by: on a GPU, all mapped memory around a buffer is canary, and beyond it nothing is
+// mapped
 // CPU: RE out-of-bounds
 // GPU: RE
 #include "gemm.cuh"

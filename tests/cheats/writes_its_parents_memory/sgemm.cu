@@ -1,6 +1,6 @@
 // Attaches to the process that recorded it and writes into its memory.
 // Stopped by: seccomp denies ptrace and process_vm_writev; the recorder's parent cannot be
-//   opened (by root it can, hence bubblewrap)
+// opened, except by root, hence bubblewrap
 // Needs: bubblewrap
 // CPU: AC
 // GPU: AC no gain

@@ -1,5 +1,5 @@
 // Writes a forged answer to every descriptor that it may have inherited.
-// Stopped by: the parent checks each line it reads: what it does not know is no plan
+// Stopped by: the parent checks every line that it reads; anything unknown is no plan
 // CPU: RE
 // GPU: RE
 #include <cstring>

@@ -1,4 +1,4 @@
-// Times its first load: from a cold cache, as when it is timed, it skips half of the sum.
+// Times its first load: if the cache is cold, as in a timed launch, it skips half of the sum.
 // Stopped by: the output of every timed repetition is compared in full
 // CPU: AC
 // GPU: WA

@@ -1,5 +1,5 @@
-// Writes zeros, as if inputs were small or errors forgiven.
-// Stopped by: C is compared in units of its own size
+// Writes zeros, as if inputs were small or errors did not matter.
+// Stopped by: C is compared in units of its own magnitude
 // CPU: WA C is all zeros
 // GPU: WA
 #include "gemm.cuh"
