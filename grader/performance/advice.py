@@ -8,6 +8,7 @@ the gain is None.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -17,6 +18,7 @@ from grader.model import (
     Advice,
     Traffic,
 )
+from grader.performance.banks import Conflict, side_by_side
 from grader.performance.facts import Facts
 from grader.performance.loop_steps import Step, Unit
 from grader.performance.structure import ffma_while_loading, waits_to_store
@@ -117,18 +119,40 @@ def _no_tile(facts: Facts) -> Advice | None:
 
 
 def _conflicts(facts: Facts) -> Advice | None:
-    loads = facts.counts.shared_loads
-    ideal = loads.passes
-    if not ideal or loads.cost < 1.2 * ideal:
+    conflict = facts.conflict
+    if conflict is None:
         return None
-    idea = "tile32" if facts.loop.accumulators == 1 else "warp_tile"
+    at, (one, other) = conflict.at, conflict.lanes
+    what = "a load from" if at.opcode == "LDS" else "a store to"
     message = (
-        f"bank conflicts: a load from shared memory takes {loads.cost / loads.requests:.3g} "
-        f"wavefronts where {ideal / loads.requests:.3g} would do, because lanes read different "
-        "words of one bank; pad the tile's rows by one, or turn the index round"
+        f"bank conflicts: {what} shared memory takes {at.wavefronts:.3g} wavefronts where "
+        f"{at.ideal:.3g} would do, because lanes {one} and {other} access words {conflict.apart} "
+        "apart, which lie in one bank; "
     )
-    better = msgspec.structs.replace(loads, cost=ideal)
-    return _advice(facts, idea, message, "LDS", gain=facts.gain(shared_loads=better))
+    if conflict.remedy is None:
+        message += (
+            "neither padding rows nor an XOR of the columns helped in the model: let neighbouring "
+            "lanes access neighbouring words"
+        )
+    else:
+        left = f"{100 * conflict.remedy.kept:.0f} %" if conflict.remedy.kept else "none"
+        message += (
+            f"{conflict.remedy.words} (in the model {left} of this array's extra wavefronts remain)"
+        )
+    idea = "tile32" if facts.loop.accumulators == 1 else "warp_tile"
+    return msgspec.structs.replace(
+        _advice(facts, idea, message, gain=_without(facts, conflict)), file=at.file, line=at.line
+    )
+
+
+def _without(facts: Facts, conflict: Conflict) -> float | None:
+    """The gain of a remedy."""
+    if conflict.remedy is None:
+        return None
+    name = "shared_loads" if conflict.at.opcode == "LDS" else "shared_stores"
+    now: Traffic = getattr(facts.counts, name)
+    saved = (now.cost - now.passes) * conflict.share * (1 - conflict.remedy.kept)
+    return facts.gain(**{name: msgspec.structs.replace(now, cost=now.cost - round(saved))})
 
 
 def _rolled(facts: Facts) -> Advice | None:
@@ -195,12 +219,23 @@ def _scalar_shared(facts: Facts) -> Advice | None:
     each, wide = facts.each("LDS.32"), facts.each("LDS.128")
     if each < 0.05 or facts.loop.accumulators < _BLOCKED:
         return None
-    message = (
-        f"{each:.3g} loads of 4 bytes from shared memory for each FFMA, beside {wide:.3g} of 16: "
-        "what a thread needs of a tile is not side by side; store it transposed and read float4"
-    )
+    found = f"{each:.3g} loads of 4 bytes from shared memory for each FFMA, beside {wide:.3g} of 16"
+    loads = [a for a in facts.shared if a.in_loop and a.opcode == "LDS" and a.width == 4]
+    arrays = Counter(load.array for load in loads)
+    main = [load for load in loads if load.array == arrays.most_common(1)[0][0]]
     left = facts.counts.instructions - round(facts.executed("LDS.32") * 0.75)
-    return _advice(facts, "transposed", message, "LDS", gain=facts.gain(instructions=left))
+    gain = facts.gain(instructions=left)
+    if main and side_by_side(main):
+        message = (
+            f"{found}: the tile already lies as it is read; let each thread take four neighbouring "
+            "values, in rows of a multiple of 4 from an array aligned to 16 bytes, and read float4"
+        )
+        return _advice(facts, "float4", message, "LDS", gain=gain)
+    message = (
+        f"{found}: what a thread needs of a tile in one step along K is not side by side; store "
+        "the tile transposed and read float4"
+    )
+    return _advice(facts, "transposed", message, "LDS", gain=gain)
 
 
 def _exposed(facts: Facts) -> Advice | None:
