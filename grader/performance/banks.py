@@ -4,8 +4,8 @@ The sampler tells where the 32 lanes of each access go. A remedy moves every acc
 array; the engine counts the wavefronts again. A remedy helps if at least half of the extra
 wavefronts go and every access stays aligned.
 
-The length of a tile's rows is not in the machine code. Padding must therefore help for every length
-that the lanes' distance allows: the distance itself, its half, a quarter, and so on.
+The length of a tile's rows is not in the machine code. It may be the distance between the lanes, or
+half of it, a quarter, and so on; a remedy that helps for long rows only says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import msgspec
 
@@ -177,23 +177,47 @@ def _remedies(
     loads = [each for each in together if each.in_loop and each.opcode == "LDS"]
     each_step = sum(each.width // _WORD for each in loads) / max(unroll, 1)
     if apart > max(each_step, vector):
-        rows = [apart >> shift for shift in range(8) if apart >> shift >= _SHORTEST_ROW]
-        rows = [row for row in dict.fromkeys(rows) if apart % row == 0]
-        for pad in (1, 4):
-            left = [_left(together, _padded(row, pad), engine) for row in rows]
-            if all(share is not None and share <= _ENOUGH for share in left):
-                keeps = "" if pad == 1 else ", which keeps float4 aligned"
-                words = f"pad each row of the tile by {pad}{keeps}"
-                yield Remedy(words=words, kept=left[0] or 0.0)
-        share = _left(together, _swizzled(apart, vector), engine)
-        if share is not None and share <= _ENOUGH:
-            unit = "index" if vector == 1 else f"index of each group of {vector} values"
-            yield Remedy(words=f"XOR the column's {unit} with the row's index", kept=share)
+        unit = "column" if vector == 1 else f"column's group of {vector} values"
+        tried: tuple[tuple[str, Callable[[int], Mover]], ...] = (
+            ("pad each row of the tile by 1", lambda row: _padded(row, 1)),
+            (
+                "pad each row of the tile by 4, which keeps float4 aligned",
+                lambda row: _padded(row, 4),
+            ),
+            (
+                f"XOR the index of the {unit} with that of the row",
+                lambda row: _swizzled(row, vector),
+            ),
+        )
+        for words, remedy in tried:
+            yield from _for_rows(words, remedy, _rows(apart), together, engine)
     elif at.opcode == "LDS" and apart > vector:
         moved = _neighbours(at, vector)
         share = _share([at], [moved], engine)
         if share is not None and share <= _ENOUGH:
             yield Remedy(words=_other_lanes(moved, vector), kept=share)
+
+
+def _rows(apart: int) -> list[int]:
+    """How long the rows of a tile may be whose lanes are ``apart``, the longest first."""
+    found = [apart >> shift for shift in range(8) if apart % (1 << shift) == 0]
+    return [row for row in found if row >= _SHORTEST_ROW] or [apart]
+
+
+def _for_rows(
+    words: str,
+    remedy: Callable[[int], Mover],
+    rows: Sequence[int],
+    together: Sequence[SharedAccess],
+    engine: Engine,
+) -> Iterator[Remedy]:
+    """The remedy, and how long rows must be for it where that matters."""
+    left = [_left(together, remedy(row), engine) for row in rows]
+    helps = list(takewhile(lambda share: share is not None and share <= _ENOUGH, left))
+    if helps:
+        shortest = rows[len(helps) - 1]
+        only = f", if its rows hold {shortest} or more values" if shortest != rows[-1] else ""
+        yield Remedy(words=words + only, kept=helps[0] or 0.0)
 
 
 def _other_lanes(moved: SharedAccess, vector: int) -> str:
