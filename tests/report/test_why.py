@@ -67,7 +67,7 @@ def test_terminal_and_page_show_bound_advice_and_the_line() -> None:
     assert "the limit is shared memory" in shown(result)
     assert f"next: sgemm.cu:{why.advice[0].line}: Bank conflicts" in shown(result)
     assert "Why this speed, what next" in page
-    assert "16.5 wavefronts where 1 would do" in page and "reference/" in page
+    assert "32 wavefronts where 1 would do" in page and "reference/" in page
     assert page.count('class="marked"') >= 1
     assert html.render(result, sources) == page
 
