@@ -4,8 +4,8 @@ The sampler tells where the 32 lanes of each access go. A remedy moves every acc
 array; the engine counts the wavefronts again. A remedy helps if at least half of the extra
 wavefronts go and every access stays aligned.
 
-The length of a tile's rows is not in the machine code. It may be the distance between the lanes, or
-half of it, a quarter, and so on; a remedy that helps for long rows only says so.
+The length of a tile's rows is not in the machine code. Lanes may be one row apart, or as many rows
+as a thread reads in one step along K; a remedy that helps for long rows only says so.
 """
 
 from __future__ import annotations
@@ -57,13 +57,14 @@ class Remedy(Record):
 
     words: str
     kept: float  # share of the extra wavefronts of the array that are left
+    always: bool  # for rows of any length that is possible
 
 
 class Conflict(Record):
     """The access with the most extra wavefronts."""
 
     at: SharedAccess
-    share: float  # of its line in all extra wavefronts
+    share: float  # of its line in the extra wavefronts of all such instructions
     lanes: tuple[int, int]  # two lanes that read different words of one bank
     apart: int  # words between them
     remedy: Remedy | None
@@ -123,11 +124,16 @@ def worst(accesses: Sequence[SharedAccess], unroll: int, engine: Engine) -> Conf
     first, second = (at.lanes[lane] or 0 for lane in pair)
     return Conflict(
         at=at,
-        share=extras[place] / sum(extras.values()),
+        share=sum(each.extra for each in here if each.opcode == at.opcode)
+        / sum(each.extra for each in accesses if each.opcode == at.opcode),
         lanes=pair,
         apart=abs(second - first),
-        remedy=next(_remedies(at, together, unroll, engine), None),
+        remedy=_best(list(_remedies(at, together, unroll, engine))),
     )
+
+
+def _best(found: Sequence[Remedy]) -> Remedy | None:
+    return next((each for each in found if each.always), next(iter(found), None))
 
 
 def side_by_side(accesses: Sequence[SharedAccess]) -> bool:
@@ -175,10 +181,11 @@ def _remedies(
     """
     apart, vector = distance(at.lanes), max(each.width for each in together) // _WORD
     loads = [each for each in together if each.in_loop and each.opcode == "LDS"]
-    each_step = sum(each.width // _WORD for each in loads) / max(unroll, 1)
+    each_step = round(sum(each.width // _WORD for each in loads) / max(unroll, 1))
     if apart > max(each_step, vector):
+        rows = _rows(apart, each_step)
         unit = "column" if vector == 1 else f"column's group of {vector} values"
-        tried: tuple[tuple[str, Callable[[int], Mover]], ...] = (
+        layouts: tuple[tuple[str, Callable[[int], Mover]], ...] = (
             ("pad each row of the tile by 1", lambda row: _padded(row, 1)),
             (
                 "pad each row of the tile by 4, which keeps float4 aligned",
@@ -189,35 +196,49 @@ def _remedies(
                 lambda row: _swizzled(row, vector),
             ),
         )
-        for words, remedy in tried:
-            yield from _for_rows(words, remedy, _rows(apart), together, engine)
+        for words, layout in layouts:
+            yield from _for_rows(words, layout, rows, together, engine)
+        if at.opcode == "LDS" and rows[-1] < apart:
+            moved = _neighbours(at, rows[-1])
+            words = "let neighbouring threads take neighbouring rows of the tile"
+            yield from _of_lanes(words, at, moved, engine)
     elif at.opcode == "LDS" and apart > vector:
         moved = _neighbours(at, vector)
-        share = _share([at], [moved], engine)
-        if share is not None and share <= _ENOUGH:
-            yield Remedy(words=_other_lanes(moved, vector), kept=share)
+        yield from _of_lanes(_other_lanes(moved, vector), at, moved, engine)
 
 
-def _rows(apart: int) -> list[int]:
-    """How long the rows of a tile may be whose lanes are ``apart``, the longest first."""
-    found = [apart >> shift for shift in range(8) if apart % (1 << shift) == 0]
-    return [row for row in found if row >= _SHORTEST_ROW] or [apart]
+def _rows(apart: int, each_step: int) -> list[int]:
+    """How long the tile's rows may be, the longest first: lanes are one row apart, or as many rows
+    as a thread reads."""
+    rows = [apart]
+    if each_step > 1 and apart % each_step == 0 and apart // each_step >= _SHORTEST_ROW:
+        rows.append(apart // each_step)
+    return rows
 
 
 def _for_rows(
     words: str,
-    remedy: Callable[[int], Mover],
+    layout: Callable[[int], Mover],
     rows: Sequence[int],
     together: Sequence[SharedAccess],
     engine: Engine,
 ) -> Iterator[Remedy]:
-    """The remedy, and how long rows must be for it where that matters."""
-    left = [_left(together, remedy(row), engine) for row in rows]
+    """A layout, and how long rows must be for it where that matters."""
+    left = [_left(together, layout(row), engine) for row in rows]
     helps = list(takewhile(lambda share: share is not None and share <= _ENOUGH, left))
     if helps:
         shortest = rows[len(helps) - 1]
-        only = f", if its rows hold {shortest} or more values" if shortest != rows[-1] else ""
-        yield Remedy(words=words + only, kept=helps[0] or 0.0)
+        always = len(helps) == len(rows)
+        only = "" if always else f", if its rows hold {shortest} or more values"
+        yield Remedy(words=words + only, kept=helps[-1] or 0.0, always=always)
+
+
+def _of_lanes(
+    words: str, at: SharedAccess, moved: SharedAccess, engine: Engine
+) -> Iterator[Remedy]:
+    share = _share([at], [moved], engine)
+    if share is not None and share <= _ENOUGH:
+        yield Remedy(words=words, kept=share, always=True)
 
 
 def _other_lanes(moved: SharedAccess, vector: int) -> str:
@@ -249,10 +270,11 @@ def _swizzled(row: int, vector: int) -> Mover:
     return move
 
 
-def _neighbours(access: SharedAccess, vector: int) -> SharedAccess:
-    """The same access if the lanes' words lay side by side, in the same order."""
+def _neighbours(access: SharedAccess, apart: int) -> SharedAccess:
+    """The same access if the lanes' words lay ``apart``, in the same order."""
     words = sorted({word for word in access.lanes if word is not None})
-    place = {word: words[0] // vector * vector + n * vector for n, word in enumerate(words)}
+    vector = access.width // _WORD
+    place = {word: words[0] // vector * vector + n * apart for n, word in enumerate(words)}
     lanes = tuple(None if word is None else place[word] for word in access.lanes)
     return msgspec.structs.replace(access, lanes=lanes)
 

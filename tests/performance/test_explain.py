@@ -102,7 +102,7 @@ def test_padding_is_not_advised_where_the_conflict_lies_within_a_row() -> None:
 
 
 def test_a_tile_that_is_m_major_already_is_not_to_be_transposed(tmp_path: Path) -> None:
-    strided = next(each for each in patterns() if each.name == "m_major")
+    strided = next(each for each in patterns() if each.name == "m_major_ahead")
     why = explained(strided.write(tmp_path))
     said = next(each for each in why.advice if "loads of 4 bytes from shared" in each.message)
 
