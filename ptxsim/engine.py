@@ -50,6 +50,7 @@ ARRAY = np.dtype([("start", "u4"), ("size", "u4")])
 FLOW = np.dtype([("warps", "u8"), ("lanes", "u8")])
 _COUNTS = ("requests", "cost", "bytes", "cost8", "cost16", "passes8", "passes16", "lines")
 MEMORY = np.dtype([(name, "u8") for name in _COUNTS])
+PATTERN = np.dtype([("mask", "u4"), ("extra", "u4"), ("at", "u4", 32)])
 _DIM = ("u4", 3)
 EVENT = np.dtype(
     [
@@ -136,6 +137,8 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "sim_guarded": (c_void_p, [c_void_p]),
     "sim_memory": (c_void_p, [c_void_p]),
     "sim_source": (c_void_p, [c_void_p]),
+    "sim_patterns": (c_void_p, [c_void_p]),
+    "sim_shared_wavefronts": (c_uint32, [c_void_p, c_uint32, c_uint32]),
 }
 
 
@@ -148,6 +151,7 @@ _RECORDS = {
     "SharedArray": ARRAY,
     "FlowCount": FLOW,
     "MemoryCount": MEMORY,
+    "Pattern": PATTERN,
     "Event": EVENT,
 }
 

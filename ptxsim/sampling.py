@@ -15,6 +15,7 @@ from ptxsim.simulator import Running, Simulator
 from ptxsim.soundness import check_plan
 
 _DISTINCT = 32  # most launches of a plan that are sampled; a product needs fewer
+_PATTERNS = 1024  # instructions of a kernel whose addresses are told
 _STEPS = 1 << 40  # time is the limit
 _MOST_BYTES = 1 << 40  # of the plan; hardly any of it is touched
 _PROBED = 3  # blocks of each kind of launch, besides the first and the last
@@ -45,6 +46,11 @@ class RowCount(Record):
     source_requests: int  # the global side of cp.async
     source_sectors: int
     source_lines: int
+    # Of an access to shared memory: where its lanes went, in the execution with the most bank
+    # conflicts. Bytes from the start of the array; None for a lane that took no part.
+    lanes: tuple[int | None, ...] = ()  # () or 32
+    array: int = 0  # which shared array of the kernel
+    array_bytes: int = 0
 
 
 class LaunchSample(Record):
@@ -178,7 +184,7 @@ class Sampler(Simulator):
             times=times,
             blocks=blocks,
             complete=stopped is None,
-            rows=tuple(_row_counts(counters)),
+            rows=tuple(_row_counts(counters, launch.shared_bytes)),
         )
 
 
@@ -223,7 +229,7 @@ def _what(finding: Finding) -> tuple[object, ...]:
     return finding.place, finding.block, finding.thread, access.address if access else None
 
 
-def _row_counts(counters: Counters) -> Iterator[RowCount]:
+def _row_counts(counters: Counters, dynamic_bytes: int) -> Iterator[RowCount]:
     """Sums over the operations that came from one PTX instruction."""
     program, memory, source = counters.program, counters.memory, counters.source
     warps = counters.blocks["warps"][program.head]
@@ -237,8 +243,11 @@ def _row_counts(counters: Counters) -> Iterator[RowCount]:
     by_row: dict[int, list[int]] = {}
     for each in np.flatnonzero(own & (program.rows > 0)):
         by_row.setdefault(int(program.rows[each]), []).append(int(each))
+    told = 0
     for row, indices in sorted(by_row.items()):
         access = next((i for i in indices if program.spaces[i] >= 0), indices[0])
+        array, array_bytes, touched = _pattern(counters, access, dynamic_bytes, told < _PATTERNS)
+        told += bool(touched)
         space = {SHARED: "shared", GLOBAL: "global", GENERIC: "global"}
         yield RowCount(
             row=row,
@@ -257,4 +266,26 @@ def _row_counts(counters: Counters) -> Iterator[RowCount]:
             source_requests=int(source["requests"][access]),
             source_sectors=int(source["cost"][access]),
             source_lines=int(source["lines"][access]),
+            lanes=touched,
+            array=array,
+            array_bytes=array_bytes,
         )
+
+
+def _pattern(
+    counters: Counters, index: int, dynamic_bytes: int, wanted: bool
+) -> tuple[int, int, tuple[int | None, ...]]:
+    """The array that an instruction's lanes touch, its size, and where in it. Nothing when they
+    touch several, or it is not ``wanted``."""
+    if not wanted or not len(counters.patterns):
+        return 0, 0, ()
+    pattern, arrays = counters.patterns[index], counters.program.arrays
+    active = [lane for lane in range(32) if int(pattern["mask"]) >> lane & 1]
+    for number, array in enumerate(arrays):
+        size = array.size if number + 1 < len(arrays) else dynamic_bytes
+        lanes: list[int | None] = [None] * 32
+        for lane in active:
+            lanes[lane] = int(pattern["at"][lane]) - array.start
+        if active and all(0 <= lane < size for lane in lanes if lane is not None):
+            return number, size, tuple(lanes)
+    return 0, 0, ()

@@ -20,6 +20,7 @@ from ptxsim.engine import (
     MEMORY,
     NO_MEMORY,
     OUT_OF_TIME,
+    PATTERN,
     RAN,
     TOO_LARGE,
     TRAPPED,
@@ -412,12 +413,14 @@ class Simulator:
 
     def _counters(self, program: Program, handle: int) -> Counters:
         library, n = self._engine.library, program.length
+        patterns = library.sim_patterns(handle)
         return Counters(
             program,
             view(library.sim_blocks(handle), FLOW, n),
             view(library.sim_guarded(handle), FLOW, n),
             view(library.sim_memory(handle), MEMORY, n),
             view(library.sim_source(handle), MEMORY, n),
+            view(patterns, PATTERN, n if patterns else 0),
         )
 
 

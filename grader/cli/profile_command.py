@@ -128,7 +128,7 @@ def _words(
     if nanoseconds:
         tflops = counts.flops / nanoseconds / 1e3
         bound = why.bounds[0] if why.bounds else None
-        limit = f"; the model allows {bound.tflops:.4g} ({bound.resource})" if bound else ""
+        limit = f"; the model expects about {bound.tflops:.4g} ({bound.resource})" if bound else ""
         words.append(f"{tflops:.4g} TFLOPS under the profiler{limit}")
     active = [each.metrics[_ISSUE] for each in own if each.metrics.get(_ISSUE) is not None]
     if active:

@@ -114,15 +114,19 @@ class Waiting(Record):
 
 
 class Bound(Record):
-    """The highest speed that the counts allow on one GPU."""
+    """The speed of all launches of a call together on one GPU: the most that their counts allow,
+    and an estimate that includes waiting."""
 
     gpu: str
     size: Mnk
-    tflops: float
-    resource: str  # the limiting one
+    tflops: float  # the estimate; never more than ``most``
+    resource: str  # the one that limits the estimate
     limits: tuple[Limit, ...]  # lowest first
     peak_tflops: float
     waiting: Waiting | None = None  # of the launch that takes longest; null: it has no main loop
+    # What no kernel with these counts can exceed: the time of each launch's busiest resource,
+    # without the issue model. Null in older documents.
+    most: Limit | None = None
 
 
 class Advice(Record):

@@ -1,13 +1,13 @@
-"""Counts → what to try next. Every rule names its evidence; a rule without evidence stays silent.
+"""Counts → what to try next. Every rule states its evidence and names a line of the source.
 
 A rule's gain compares the bound with the bound of the counts after the change that the idea's rung
-makes, apart from waiting, which counts do not show. If the idea is about waiting, the gain comes
-from the issue model without that wait. If the idea relieves a resource that is not the bottleneck,
-the gain is None.
+makes. If the idea is about waiting, which counts do not show, the gain comes from the issue model
+without that wait. The gain is None if the idea relieves a resource that is not the bottleneck.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -17,15 +17,16 @@ from grader.model import (
     Advice,
     Traffic,
 )
+from grader.performance.banks import Conflict, side_by_side
 from grader.performance.facts import Facts
 from grader.performance.loop_steps import Step, Unit
 from grader.performance.structure import ffma_while_loading, waits_to_store
 from grader.submission.provided import provided
 
-_WORTH = 0.9  # advise more elements per thread if this share of the loads or less is left
-_BANKS_NOTICED = 0.08  # of the cycles; the rungs that order their FFMA lose half of it
+_WORTH = 0.9  # advise more elements per thread if at most this share of the loads is left
+_BANKS_NOTICED = 0.08  # share of the cycles; rungs that order their FFMA lose half as much
 _MOST = 3  # pieces of advice; a student does one thing at a time
-_BLOCKED = 16  # elements for each thread from which loads of tiles are worth a thought
+_BLOCKED = 16  # elements per thread; below that, how tiles are loaded matters little
 
 
 def advise(facts: Facts) -> tuple[Advice, ...]:
@@ -71,8 +72,9 @@ def _few_blocks(facts: Facts) -> Advice | None:
     if blocks >= sms:
         return None
     message = (
-        f"{blocks} block{'s' if blocks > 1 else ''} for the whole of C; each runs on one of the "
-        f"{sms} multiprocessors of a GPU like the {facts.gpu.name}; give every tile of C a block"
+        f"{blocks} block{'s' if blocks > 1 else ''} for the whole of C, where a GPU like the "
+        f"{facts.gpu.name} has {sms} multiprocessors and a block uses one; give every tile of C a "
+        "block of its own"
     )
     return _advice(
         facts, "tile32", message, "FFMA", gain=facts.gain(grid=(100 * sms, 1, 1), warp_cycles=0.0)
@@ -106,7 +108,7 @@ def _no_tile(facts: Facts) -> Advice | None:
     )
     message = (
         f"{each:.2g} loads from global memory for each FFMA{spread}; load a tile of A and of B "
-        "into shared memory, neighbouring threads along K, and every element serves 32 threads"
+        "into shared memory, neighbouring threads along K, so that every element serves 32 threads"
     )
     ffma = facts.executed("FFMA")
     tiled = Traffic(requests=ffma // 16, cost=ffma // 4, lines=ffma // 16, bytes=8 * ffma)
@@ -117,18 +119,42 @@ def _no_tile(facts: Facts) -> Advice | None:
 
 
 def _conflicts(facts: Facts) -> Advice | None:
-    loads = facts.counts.shared_loads
-    ideal = loads.passes
-    if not ideal or loads.cost < 1.2 * ideal:
+    conflict = facts.conflict
+    if conflict is None:
         return None
-    idea = "tile32" if facts.loop.accumulators == 1 else "warp_tile"
+    at, (one, other) = conflict.at, conflict.lanes
+    what = {"LDS": "a load from", "STS": "a store to"}.get(at.opcode, "a copy to")
     message = (
-        f"bank conflicts: a load from shared memory takes {loads.cost / loads.requests:.3g} "
-        f"wavefronts where {ideal / loads.requests:.3g} would do, because lanes read different "
-        "words of one bank; pad the tile's rows by one, or turn the index round"
+        f"bank conflicts: {what} shared memory takes {at.wavefronts:.3g} wavefronts where "
+        f"{at.ideal:.3g} would do, because lanes {one} and {other} access words {conflict.apart} "
+        "apart, which lie in one bank; "
     )
-    better = msgspec.structs.replace(loads, cost=ideal)
-    return _advice(facts, idea, message, "LDS", gain=facts.gain(shared_loads=better))
+    if conflict.remedy is None:
+        message += (
+            "the model tried to pad the rows, to exchange columns by an XOR and to turn the lanes "
+            "round, and none of it helps: let neighbouring lanes access neighbouring words"
+        )
+    else:
+        left = f"{100 * conflict.remedy.kept:.0f} %" if conflict.remedy.kept else "none"
+        message += (
+            f"{conflict.remedy.words} (in the model {left} of this array's extra wavefronts remain)"
+        )
+    idea = "tile32" if facts.loop.accumulators == 1 else "warp_tile"
+    advice = _advice(facts, idea, message, at.opcode, gain=_without(facts, conflict))
+    if at.line is None:
+        return advice
+    return msgspec.structs.replace(advice, file=at.file, line=at.line)
+
+
+def _without(facts: Facts, conflict: Conflict) -> float | None:
+    """The gain of the remedy."""
+    names = {"LDS": "shared_loads", "STS": "shared_stores"}
+    name = names.get(conflict.at.opcode)
+    if conflict.remedy is None or name is None:
+        return None
+    now: Traffic = getattr(facts.counts, name)
+    saved = (now.cost - now.passes) * conflict.share * (1 - conflict.remedy.kept)
+    return facts.gain(**{name: msgspec.structs.replace(now, cost=now.cost - round(saved))})
 
 
 def _rolled(facts: Facts) -> Advice | None:
@@ -137,9 +163,9 @@ def _rolled(facts: Facts) -> Advice | None:
     if not facts.executed("LDS") or any(i.base == "BAR" for i in facts.code) or waste < 2:
         return None
     message = (
-        f"the inner loop is not unrolled: {loop.instructions} instructions for {loop.ffma} FFMA, "
-        f"{waste:.2g} of them for each FFMA only compute addresses and jump; a tile edge known at "
-        "compile time and #pragma unroll leave loads and FFMA"
+        f"the inner loop is not unrolled: {loop.instructions} instructions for {loop.ffma} FFMA; "
+        f"for each FFMA, {waste:.2g} only compute addresses and jump; with a tile edge known at "
+        "compile time and #pragma unroll, only loads and FFMA remain"
     )
     wasted = facts.executed("integer", "branch", "move")
     left = facts.counts.instructions - wasted
@@ -184,8 +210,8 @@ def _scalar_loads(facts: Facts) -> Advice | None:
     if facts.each("LDG.32") < 0.005:
         return None
     message = (
-        f"global loads of 4 bytes: {facts.each('LDG.32'):.3g} for each FFMA with the index "
-        "arithmetic of each; float4 moves 16 bytes with one instruction"
+        f"global loads of 4 bytes: {facts.each('LDG.32'):.3g} for each FFMA, each with its own "
+        "index arithmetic; a float4 load moves 16 bytes with one instruction"
     )
     left = facts.counts.instructions - round(narrow * 0.75 + facts.executed("integer") * 0.5)
     return _advice(facts, "float4", message, "LDG", gain=facts.gain(instructions=left))
@@ -195,12 +221,23 @@ def _scalar_shared(facts: Facts) -> Advice | None:
     each, wide = facts.each("LDS.32"), facts.each("LDS.128")
     if each < 0.05 or facts.loop.accumulators < _BLOCKED:
         return None
-    message = (
-        f"{each:.3g} loads of 4 bytes from shared memory for each FFMA, beside {wide:.3g} of 16: "
-        "what a thread needs of a tile is not side by side; store it transposed and read float4"
-    )
+    found = f"{each:.3g} loads of 4 bytes from shared memory for each FFMA, beside {wide:.3g} of 16"
+    loads = [a for a in facts.shared if a.in_loop and a.opcode == "LDS" and a.width == 4]
+    arrays = Counter(load.array for load in loads)
+    main = [load for load in loads if load.array == arrays.most_common(1)[0][0]]
     left = facts.counts.instructions - round(facts.executed("LDS.32") * 0.75)
-    return _advice(facts, "transposed", message, "LDS", gain=facts.gain(instructions=left))
+    gain = facts.gain(instructions=left)
+    if main and side_by_side(main):
+        message = (
+            f"{found}: the tile already lies as it is read; let each thread take four neighbouring "
+            "values, in rows of a multiple of 4 from an array aligned to 16 bytes, and read float4"
+        )
+        return _advice(facts, "float4", message, "LDS", gain=gain)
+    message = (
+        f"{found}: what a thread needs of a tile in one step along K is not side by side; store "
+        "the tile transposed and read float4"
+    )
+    return _advice(facts, "transposed", message, "LDS", gain=gain)
 
 
 def _exposed(facts: Facts) -> Advice | None:
@@ -223,7 +260,7 @@ def _exposed(facts: Facts) -> Advice | None:
 
 
 def _at_once(step: Step) -> Step:
-    """A load from global memory whose result is there at once."""
+    """The step, if the result of its load from global memory were there at once."""
     if step.unit is not Unit.LINES:
         return step
     return msgspec.structs.replace(step, sectors=0.0, latency=1)
@@ -235,8 +272,8 @@ def _two_barriers(facts: Facts) -> Advice | None:
     barriers = sum(item.base == "BAR" for item in facts.code)
     message = (
         f"{barriers} barriers in an iteration of {facts.loop.unroll} steps along K, and between "
-        "two of them warps only fill shared memory; a second buffer takes the next tile while this "
-        "one is read, and one barrier is enough"
+        "two of them warps only fill shared memory; with a second buffer, which takes the next "
+        "tile while this one is read, one barrier is enough"
     )
     return _advice(facts, "double_buffer", message, "BAR")
 
@@ -256,15 +293,15 @@ def _through_registers(facts: Facts) -> Advice | None:
 
 
 def _banks(facts: Facts) -> Advice | None:
-    """FFMA that wait because their registers lie in one bank."""
+    """FFMA that wait because their operands come from one register bank."""
     waiting = facts.waiting
     if waiting is None or waiting.banks < _BANKS_NOTICED or facts.loop.accumulators < _BLOCKED:
         return None
     message = (
         f"FFMA wait for register banks: in {100 * waiting.banks:.0f} % of the issue model's cycles "
         "nothing issues because operands come from one bank (even or odd registers) and no .reuse "
-        "saves one; where two FFMA in a row share a value of A or B and the others come from both "
-        "banks by turns, each reads only two registers"
+        "saves a read; let consecutive FFMA share a value of A or B and alternate the banks of the "
+        "others, so that each reads only two registers"
     )
     return _advice(facts, "reuse_order", message, "FFMA", gain=facts.gain_if(_two_reads))
 
@@ -296,8 +333,8 @@ def _long_wave(facts: Facts) -> Advice | None:
         return None
     message = (
         f"{wave} blocks run at a time and, in the order of blockIdx, read {tiles} different tile "
-        f"rows and columns; a square patch of blocks would read {best:.0f} and find the rest in "
-        "the L2 cache"
+        f"rows and columns; a square patch of blocks would read {best:.0f}, and find more of them "
+        "in the L2 cache"
     )
     return _advice(facts, "rasterised", message, "LDG", "LDGSTS")
 
@@ -311,8 +348,8 @@ def _tail(facts: Facts) -> Advice | None:
         return None
     message = (
         f"{blocks} blocks on {gpu.multiprocessors} multiprocessors: some run {busiest}, and "
-        f"{100 * (1 - used):.0f} % of the machine waits for them; parts of K as blocks of their "
-        "own (split-K) even that out"
+        f"{100 * (1 - used):.0f} % of the GPU is idle while they do; blocks that take a part of K "
+        "each (split-K) spread the work evenly"
     )
     return _advice(facts, "split_k", message, "FFMA", gain=1 / used)
 

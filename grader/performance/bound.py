@@ -1,10 +1,16 @@
-"""The highest speed that a kernel's counts allow on a GPU, and the resource that limits it.
+"""How fast the counts of a call let it be on a GPU: a bound, and an estimate.
 
 For every kind of launch, each resource needs a certain time for the kernel's requests if it is
 never idle. The longest time bounds the launch; launches run one after the other. The busiest
-multiprocessor runs ceil(blocks / multiprocessors) blocks.
+multiprocessor runs ceil(blocks / multiprocessors) blocks. The sum over all launches is a hard
+bound: no kernel with these counts is faster.
 
-Modelled
+The estimate also counts the time that warps wait in the issue model, and the DRAM traffic of
+launches that hardly compute. It depends on the order in which schedulers choose warps, which is not
+published, so a kernel may be somewhat faster than the estimate. Only the bound may be called "at
+most".
+
+In the bound
     issue           warp instructions, one per scheduler and cycle
     FP32            FFMA, FADD, FMUL: a warp's worth per 32 lanes and cycle
     shared memory   wavefronts of loads, stores and cp.async, one per multiprocessor and cycle
@@ -13,11 +19,15 @@ Modelled
                     cycle, or 64 per multiprocessor
     DRAM            A and B read once, C written once
     latency         a lone warp's time, with the warps that fit at a time (``serial.py``)
-    waiting         the main loop in the issue model, with all warps that fit (``waiting.py``)
 
-Not modelled: misses of the L2 beyond the first and the load on DRAM that follows, code outside the
-main loop except its instructions, the instruction cache, clocks under load, the last wave's tail
-beyond the busiest multiprocessor. All of these make a kernel slower than the bound, never faster.
+In the estimate too
+    waiting         the main loop in the issue model, with all warps that fit (``waiting.py``)
+    DRAM            what a pass before or after the product reads and writes, each byte once
+
+Not modelled: memsets and copies that the host asks for, the time between launches, misses of the L2
+beyond the first and the load on DRAM that follows, code outside the main loop except its
+instructions, the instruction cache, clocks under load, the last wave's tail beyond the busiest
+multiprocessor. All of these make a kernel slower, never faster.
 """
 
 from __future__ import annotations
@@ -31,6 +41,7 @@ from grader.model import Bound, KernelCounts, KernelInfo, Limit, Mnk, Waiting
 from grader.performance.loop_steps import MainLoop
 from grader.performance.waiting import Wave, waited
 
+_PASS = 0.01  # of the product's operations; a launch with fewer prepares or collects
 _SECTOR = 32  # bytes
 _L2_BYTES = 64  # to one multiprocessor in each cycle
 
@@ -43,30 +54,35 @@ def bound(
     loops: Sequence[MainLoop | None] = (),
 ) -> Bound | None:
     """kernels: by mangled name, as built for ``gpu``'s architecture or one like it. loops: of the
-    same launches as ``counts``; without them the bound has no waiting.
+    same launches as ``counts``; without them the estimate has no waiting.
 
     None when there are no counts, or a block does not fit on this GPU.
     """
-    total, longest = 0.0, 0.0
+    hard, about, longest = 0.0, 0.0, 0.0
     waiting: Waiting | None = None
-    sums: dict[str, float] = {}
+    sums: dict[str, float] = {}  # of each resource, over all launches
     for index, (each, loop) in enumerate(zip_longest(counts, loops)):
         kernel = kernels.get(each.name)
         wave = _wave(each, kernel, gpu) if kernel is not None else None
         if kernel is not None and wave is None:
             return None
         seconds = _seconds(each, wave, gpu)
+        hard += max(seconds.values())
+        for resource, value in seconds.items():
+            sums[resource] = sums.get(resource, 0.0) + value
         found = waited(loop, wave, gpu, cold=not index) if loop and wave else None
         if found is not None:
             seconds["waiting"] = found[0]
+            sums["waiting"] = sums.get("waiting", 0.0) + found[0]
         if found is not None and found[0] > longest:
             longest, waiting = found
-        total += max(seconds.values())
-        for resource, value in seconds.items():
-            sums[resource] = sums.get(resource, 0.0) + value
+        if each.flops < _PASS * size.flops:
+            seconds["DRAM"] = _touched(each) / (gpu.dram_gb_s * 1e9)
+        about += max(seconds.values())
     sums["DRAM"] = 4 * (size.m * size.k + size.k * size.n + size.m * size.n) / (gpu.dram_gb_s * 1e9)
-    total = max(total, sums["DRAM"])
-    if len(sums) == 1 or not total:
+    hard = max(hard, sums["DRAM"])
+    about = max(about, hard)
+    if not counts or not hard:
         return None
     limits = sorted(
         (
@@ -76,15 +92,22 @@ def bound(
         ),
         key=lambda limit: limit.tflops,
     )
+    busiest = next(limit for limit in limits if limit.resource != "waiting")
     return Bound(
         gpu=gpu.name,
         size=size,
-        tflops=size.flops / total / 1e12,
+        tflops=size.flops / about / 1e12,
         resource=limits[0].resource,
         limits=tuple(limits),
         peak_tflops=gpu.fp32_tflops,
         waiting=waiting,
+        most=Limit(resource=busiest.resource, tflops=size.flops / hard / 1e12),
     )
+
+
+def _touched(counts: KernelCounts) -> int:
+    """Bytes of global memory that all launches of a kind read and write."""
+    return counts.global_loads.bytes + counts.global_copies.bytes + counts.global_stores.bytes
 
 
 def _wave(counts: KernelCounts, kernel: KernelInfo, gpu: Gpu) -> Wave | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from grader.backends.simulator.device import CpuDevice
+from grader.backends.simulator.engine_library import engine_library
 from grader.errors import GraderError, MachineError
 from grader.hardware import gpus
 from grader.hardware.gpus import Gpu
@@ -26,14 +27,20 @@ from grader.model import (
     Plan,
     Tile,
 )
+from grader.performance.accesses import accesses
 from grader.performance.advice import advise
+from grader.performance.banks import Conflict, SharedAccess, shared_accesses, worst
 from grader.performance.bound import bound
 from grader.performance.facts import Facts
-from grader.performance.join import count
+from grader.performance.join import count, executions
 from grader.performance.loop_steps import MainLoop, main_loop_steps
-from grader.performance.sass import Function, main_loop_code, summarise
+from grader.performance.sass import Function, Instruction, main_loop_code, summarise
+from ptxsim.engine import load_engine
+from ptxsim.sampling import LaunchSample
 
 __all__ = ["explain_speed"]
+
+_CONFLICTS_NOTICED = 0.2  # extra wavefronts for each that is needed
 
 
 def explain_speed(
@@ -53,6 +60,7 @@ def explain_speed(
     """
     counts: tuple[KernelCounts, ...] = ()
     loops: tuple[MainLoop | None, ...] = ()
+    launches: list[tuple[Function, LaunchSample]] = []
     missing = None
     with ThreadPoolExecutor(max_workers=1) as pool:
         sampled = pool.submit(
@@ -79,7 +87,7 @@ def explain_speed(
         counts=counts,
         tile=_tile(counts, plan.size),
         bounds=tuple(_bounds(counts, loops, build, plan.size, shown)),
-        advice=_advice(counts, loops, build, functions, plan.size, gpu or _like(build.arch)),
+        advice=_advice(counts, loops, launches, build, plan.size, gpu or _like(build.arch)),
         missing=missing,
     )
 
@@ -133,20 +141,22 @@ def _tile(counts: Sequence[KernelCounts], size: Mnk) -> Tile | None:
 def _advice(
     counts: Sequence[KernelCounts],
     loops: Sequence[MainLoop | None],
+    launches: Sequence[tuple[Function, LaunchSample]],
     build: Build,
-    functions: Sequence[Function],
     size: Mnk,
     gpu: Gpu,
 ) -> tuple[Advice, ...]:
     most = _main(counts)
-    function = next((f for f in functions if most and f.name == most.name), None)
     kernel = next((k for k in build.kernels if most and k.name == most.name), None)
-    if most is None or function is None or kernel is None:
+    if most is None or kernel is None:
         return ()
+    index = counts.index(most)
+    steps, (function, sample) = loops[index], launches[index]
     sass = summarise(function)
     if sass.loop is None:
         return ()
-    steps = loops[counts.index(most)]
+    code = main_loop_code(function)
+    shared = _shared(function, sample, code)
     return advise(
         Facts(
             size=size,
@@ -154,9 +164,27 @@ def _advice(
             kernel=kernel,
             sass=sass,
             loop=sass.loop,
-            code=main_loop_code(function),
+            code=code,
+            function=function.instructions,
             counts=most,
             steps=steps,
             now=bound([most], {kernel.name: kernel}, size, gpu, [steps]),
+            shared=shared,
+            conflict=_conflict(shared, sass.loop.unroll),
         )
     )
+
+
+def _shared(
+    function: Function, sample: LaunchSample, code: Sequence[Instruction]
+) -> tuple[SharedAccess, ...]:
+    rows = {row.row: row for row in sample.rows}
+    return shared_accesses(accesses(function, rows, executions(function, rows)), code)
+
+
+def _conflict(shared: Sequence[SharedAccess], unroll: int) -> Conflict | None:
+    """None where conflicts cost little."""
+    ideal = sum(each.requests * each.ideal for each in shared)
+    if sum(each.extra for each in shared) < _CONFLICTS_NOTICED * ideal:
+        return None
+    return worst(shared, unroll, load_engine(engine_library().compiled()))

@@ -1,4 +1,4 @@
-"""The facts that an advice rule may use, and its questions to the models."""
+"""What an advice rule may ask: counts, code, and both models."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from grader.model import (
     SassLoop,
     Waiting,
 )
+from grader.performance.banks import Conflict, SharedAccess
 from grader.performance.bound import bound
 from grader.performance.loop_steps import MainLoop, Step
 from grader.performance.sass import Instruction
@@ -34,9 +35,12 @@ class Facts(Record):
     sass: KernelSass
     loop: SassLoop
     code: tuple[Instruction, ...]  # of the main loop
+    function: tuple[Instruction, ...]  # all of the kernel
     counts: KernelCounts
     steps: MainLoop | None  # of the main loop and its surroundings
     now: Bound | None  # with the issue model of ``steps``
+    shared: tuple[SharedAccess, ...] = ()  # those whose addresses are known
+    conflict: Conflict | None = None  # the worst of them
 
     def executed(self, *kinds: str) -> int:
         """Warp instructions of these kinds; "LDS" stands for every width."""
@@ -51,7 +55,7 @@ class Facts(Record):
         return self.executed(*kinds) / max(self.executed("FFMA"), 1)
 
     def where(self, *bases: str) -> tuple[str | None, int | None]:
-        return place(self.code, bases)
+        return place(self.code, self.function, bases)
 
     def gain(self, **changes: object) -> float | None:
         """How the bound grows when the counts change so."""

@@ -1,4 +1,4 @@
-// One multiprocessor, cycle by cycle: see replay.py, which mirrors the structures.
+// One multiprocessor, cycle by cycle: see issue_model.py, which mirrors the structures.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -48,13 +48,14 @@ struct Warp {
   Wait boards[BOARDS];
   std::vector<Cycle> fences[BOARDS];  // when those that are not yet known to be done, are
   Cycle copied = 0;
+  Cycle access = 0;  // when it may send its next access to memory
 };
 
 struct Scheduler {
   std::vector<Warp*> warps;  // oldest first
   Warp* last = nullptr;
   Cycle next = 0, issued = -1;
-  Cycle fp32 = 0, integer = 0, multiply = 0, access = 0, even = 0, odd = 0;  // when each is free
+  Cycle fp32 = 0, integer = 0, multiply = 0, even = 0, odd = 0;  // when each is free
 };
 
 struct Replay {
@@ -148,10 +149,10 @@ struct Replay {
       case INTEGER: s.integer = now + m.integer_cycles; break;
       case MULTIPLY: s.multiply = now + m.integer_cycles; break;
       case SHARED:
-        shared = std::max(shared, double(accessed(s))) + step.work;
+        shared = std::max(shared, double(accessed(w))) + step.work;
         return {Cycle(std::ceil(shared)) - 1 + step.latency, SHARED_LOAD};
       case LINES: {
-        lines = std::max(lines, double(accessed(s))) + step.work;
+        lines = std::max(lines, double(accessed(w))) + step.work;
         double last = lines;
         if (step.sectors > 0) {
           l2 = std::max(l2, double(now)) + step.sectors * m.sector_cycles;
@@ -168,10 +169,10 @@ struct Replay {
     return {now + step.latency, STALL};
   }
 
-  // When an access to memory leaves the scheduler.
-  Cycle accessed(Scheduler& s) const {
-    const Cycle start = std::max(s.access, now);
-    s.access = start + m.access_cycles;
+  // When a warp's access to memory leaves the scheduler.
+  Cycle accessed(Warp& w) const {
+    const Cycle start = std::max(w.access, now);
+    w.access = start + m.access_cycles;
     return start;
   }
 

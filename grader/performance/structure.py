@@ -40,7 +40,12 @@ def waits_to_store(loop: Sequence[Instruction]) -> bool:
     return any("STS" in part and "FFMA" not in part for part in parts)
 
 
-def place(loop: Sequence[Instruction], bases: Sequence[str]) -> tuple[str | None, int | None]:
-    """File and line of the first instruction of these kinds that has them."""
-    found = next((i for i in loop if i.base in bases and i.line is not None), None)
+def place(
+    loop: Sequence[Instruction], function: Sequence[Instruction], bases: Sequence[str]
+) -> tuple[str | None, int | None]:
+    """File and line of the first instruction of these kinds, in the loop or else in the function.
+    Where there is none, the first line of the loop, or of the function."""
+    placed = [[item for item in part if item.line is not None] for part in (loop, function)]
+    wanted = (item for part in placed for item in part if item.base in bases)
+    found = next(wanted, next((item for part in placed for item in part), None))
     return (found.file, found.line) if found else (None, None)

@@ -18,7 +18,7 @@ from grader.report import text
 from grader.report.groups import CONTEXT, neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
-from grader.report.why import advice_sentence, limit
+from grader.report.why import advice_sentence, speed_sentence
 
 _MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
 _MESSAGES = 6  # about sizes
@@ -224,11 +224,10 @@ def _why(result: Result) -> Iterator[RenderableType]:
         yield Text.assemble(
             "\n" if bound is why.bounds[0] else "",
             (f"{bound.gpu}: ", "bold"),
-            f"at most {bound.tflops:.3g} of {bound.peak_tflops:.3g} TFLOPS at {why.size}, by its "
-            f"counts; the limit is {limit(bound)}",
+            speed_sentence(why, bound),
         )
     for each in why.advice:
-        place = f"line {each.line}: " if each.line is not None else ""
+        place = f"{text.clean(text.source_line(each.file, each.line))}: " if each.file else ""
         yield Text.assemble(("\nnext: ", "bold cyan"), place, text.clean(advice_sentence(each)))
 
 

@@ -11,6 +11,7 @@ from grader.report.loop import loop_sentence
 
 _SECTOR = 32  # bytes
 _PIPE = "the FP32 pipe"
+_RESULTS = "results of arithmetic and integer pipes"
 
 
 class Said(Record):
@@ -75,34 +76,68 @@ def _peak(result: Result, why: Explanation) -> str:
     if card is None or tflops is None:
         peaks = ", ".join(f"{each.gpu} {each.peak_tflops:.3g}" for each in why.bounds)
         return (
-            f"SMs × FP32 lanes × 2 × clock: {peaks} TFLOPS. Nothing was timed here; at most, its "
-            f"counts allow {_shares(why.bounds)}."
+            f"SMs × FP32 lanes × 2 × clock: {peaks} TFLOPS. Nothing was timed here; the counts of "
+            f"{_launches(why)} allow {_shares(why.bounds)}."
         )
     lanes = card.multiprocessor.fp32_lanes
     return (
         f"{card.multiprocessors} SMs × {lanes} lanes × 2 × {card.clock_mhz / 1000:.3g} GHz = "
         f"{card.fp32_tflops:.3g} TFLOPS on this {card.name}. Measured: {tflops:.4g}, "
-        f"{100 * tflops / card.fp32_tflops:.1f} %. Its counts allow {_shares(why.bounds)} at most."
+        f"{100 * tflops / card.fp32_tflops:.1f} %. The counts of {_launches(why)} allow "
+        f"{_shares(why.bounds)}."
     )
+
+
+def _launches(why: Explanation) -> str:
+    """All that the bound counts: "its launch", "its 3 launches together"."""
+    launches = sum(each.times for each in why.counts)
+    return "its launch" if launches == 1 else f"its {launches} launches together"
 
 
 def _shares(bounds: tuple[Bound, ...]) -> str:
     return ", ".join(
-        f"{each.tflops:.3g} TFLOPS ({100 * each.tflops / each.peak_tflops:.0f} %)"
-        + (f" on {each.gpu}" if len(bounds) > 1 else "")
-        for each in bounds
+        _share(each) + (f" on {each.gpu}" if len(bounds) > 1 else "") for each in bounds
     )
+
+
+def _share(bound: Bound) -> str:
+    """Only what no waiting is part of is "at most"."""
+    if bound.most is None:
+        return f"about {_of_peak(bound.tflops, bound)}"
+    words = f"at most {_of_peak(bound.most.tflops, bound)}"
+    return words if bound.resource != "waiting" else f"{words}, about {bound.tflops:.3g} expected"
+
+
+def _of_peak(tflops: float, bound: Bound) -> str:
+    return f"{tflops:.3g} TFLOPS ({100 * tflops / bound.peak_tflops:.0f} %)"
+
+
+def speed_sentence(why: Explanation, bound: Bound) -> str:
+    """The bound with its resource, and the estimate where waiting makes it lower."""
+    peak = f"{bound.peak_tflops:.3g} TFLOPS at {why.size}"
+    counted = f"by the counts of {_launches(why)}"
+    if bound.most is None:
+        return f"about {bound.tflops:.3g} of {peak}, {counted}; the limit is {limit(bound)}"
+    words = f"at most {bound.most.tflops:.3g} of {peak}, {counted}"
+    if bound.resource != "waiting":
+        return f"{words}; the limit is {bound.most.resource}"
+    words += f" ({bound.most.resource}); about {bound.tflops:.3g} is expected"
+    return f"{words}: the limit is {limit(bound)}"
 
 
 def _limits(bounds: tuple[Bound, ...]) -> str:
     first = bounds[0]
-    several = ", ".join(f"{each.resource} {each.tflops:.3g}" for each in first.limits[:4])
+    hard = [each for each in first.limits if each.resource != "waiting"]
+    several = ", ".join(f"{each.resource} {each.tflops:.3g}" for each in hard[:4])
     others = [each for each in bounds[1:] if each.resource != first.resource]
-    words = f"On {first.gpu}: {_RESOURCES[first.resource]}. TFLOPS each resource allows: {several}."
+    words = (
+        f"On {first.gpu}: {_RESOURCES[first.resource]}. TFLOPS that each resource allows at most: "
+        f"{several}."
+    )
     if first.waiting is not None and first.resource == "waiting":
-        words += f" {_waiting(first.waiting)}"
+        words += f" With waiting, about {first.tflops:.3g}. {_waiting(first.waiting)}"
     for each in others:
-        words += f" On {each.gpu}: {_RESOURCES[each.resource]} ({each.tflops:.3g} TFLOPS)."
+        words += f" On {each.gpu}: {_RESOURCES[each.resource]} (about {each.tflops:.3g} TFLOPS)."
     return words
 
 
@@ -124,7 +159,10 @@ def limit(bound: Bound) -> str:
         return bound.resource
     reasons = _reasons(bound.waiting)
     reasons.pop(_PIPE)  # a busy pipe is the goal, not a cause of waiting
-    return f"waiting for {max(reasons, key=lambda name: reasons[name])}"
+    longest = max(reasons, key=lambda name: reasons[name])
+    if longest == _RESULTS:
+        return f"waiting for {_RESULTS}, which more independent work for each scheduler would hide"
+    return f"waiting for {longest}"
 
 
 def _waiting(waiting: Waiting) -> str:
@@ -145,7 +183,7 @@ def _reasons(waiting: Waiting) -> dict[str, float]:
         "loads from shared memory": waiting.shared_loads,
         "loads from global memory": waiting.global_loads,
         "barriers": waiting.barriers,
-        "results of arithmetic and integer pipes": waiting.stalls,
+        _RESULTS: waiting.stalls,
     }
 
 
@@ -190,7 +228,7 @@ def advice_sentence(advice: Advice) -> str:
     """The message, the gain that the model predicts, and the rung that shows the idea."""
     words = advice.message[:1].upper() + advice.message[1:] + "."
     if advice.gain is not None:
-        words += f" The model's bound grows {advice.gain:.3g} times."
+        words += f" In the model the kernel becomes {advice.gain:.3g} times as fast."
     if advice.rung is not None:
         words += f" Shown in reference/{advice.rung}."
     return words

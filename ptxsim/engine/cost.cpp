@@ -95,6 +95,13 @@ Wavefronts wavefronts(const Access& a) {
 
 // --- counting
 
+void keep_worst(Pattern& kept, const Access& a, u32 extra) {
+  if (kept.mask && extra <= kept.extra) return;
+  kept.mask = a.mask;
+  kept.extra = extra;
+  for (int l = 0; l < LANES; ++l) kept.at[l] = a.mask >> l & 1 ? u32(a.at[l]) : 0;
+}
+
 void add(MemoryCount& c, const Hint& hint, const Access& a) {
   c.requests++;
   c.cost += hint.cost;
@@ -156,6 +163,13 @@ bool familiar(Warp& w, const Access& a, u8 space) {
   return true;
 }
 
+u32 shared_wavefronts(const u32* at, u32 mask, u32 bytes) {
+  Access a{};
+  a.mask = mask, a.bytes = bytes;
+  std::copy_n(at, LANES, a.at);
+  return wavefronts(a).all;
+}
+
 void count_global(Warp& w, const Access& a) {
   count_sectors(w, a, w.program->hints[w.pc], w.program->memory[w.pc]);
 }
@@ -167,7 +181,8 @@ void count_source(Warp& w, const Access& a) {
 void count_shared(Warp& w, const Access& a) {
   if (!a.mask) return;
   Hint& hint = w.program->hints[w.pc];
-  hint.cost = wavefronts(a).all;
+  const Wavefronts own = wavefronts(a);
+  hint.cost = own.all;
   hint.cost8 = hint.cost16 = hint.passes8 = hint.passes16 = hint.lines = 0;
   u32 phase_mask = WORD_PHASE;
   if (w.block->machine->sampling) {
@@ -176,6 +191,10 @@ void count_shared(Warp& w, const Access& a) {
     hint.passes8 = halves.passes;
     hint.cost16 = quarters.all;
     hint.passes16 = quarters.passes;
+    auto& patterns = w.program->patterns;
+    if (patterns.empty()) patterns.resize(w.program->code.size());
+    const u32 all = own.all + halves.all + quarters.all;
+    keep_worst(patterns[w.pc], a, all - own.passes - halves.passes - quarters.passes);
     // Lanes whole quads apart move to the next quad together, whatever their place in it.
     for (int l = 0; l < LANES; ++l)
       if (a.mask >> l & 1 && (a.at[l] ^ a.at[a.first()]) & QUAD_PHASE) phase_mask = QUAD_PHASE;

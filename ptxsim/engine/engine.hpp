@@ -179,6 +179,12 @@ struct Hint {
 // `bytes` only when sampling.
 struct MemoryCount { u64 requests, cost, bytes, cost8, cost16, passes8, passes16, lines; };
 struct FlowCount { u64 warps, lanes; };
+// Where the lanes of a shared access went, in the execution with the most bank conflicts.
+struct Pattern {
+  u32 mask = 0, extra = 0;  // extra: wavefronts that conflicts add at 4, 8 and 16 bytes together
+  u32 at[LANES] = {};       // shared addresses
+};
+u32 shared_wavefronts(const u32* at, u32 mask, u32 bytes);  // of one access
 
 struct Program {
   std::vector<Ins> code;
@@ -202,6 +208,7 @@ struct Program {
   std::vector<FlowCount> guarded;   // per guarded instruction: executions with at least one lane
   std::vector<MemoryCount> memory;  // per instruction
   std::vector<MemoryCount> source;  // per instruction: the global side of cp.async
+  std::vector<Pattern> patterns;    // per instruction, when sampling; empty without shared accesses
   std::vector<Hint> hints, source_hints;
 
   bool reaches(u32 from, u32 to) const { return reach[from * reach_row + to / 32] >> to % 32 & 1; }

@@ -154,6 +154,11 @@ std::string described() {
   FIELD(MemoryCount, passes16);
   FIELD(MemoryCount, lines);
 
+  RECORD(Pattern);
+  FIELD(Pattern, mask);
+  FIELD(Pattern, extra);
+  FIELD(Pattern, at);
+
   RECORD(Event);
   FIELD(Event, kind);
   FIELD(Event, pc);

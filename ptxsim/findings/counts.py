@@ -22,6 +22,7 @@ class Counters:
     guarded: np.ndarray
     memory: np.ndarray
     source: np.ndarray  # the global side of cp.async
+    patterns: np.ndarray  # addresses of shared accesses; empty unless sampled
 
 
 def line_counts(

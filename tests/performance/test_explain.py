@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from benchmarks.bound_corpus import patterns
 from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
 from grader.backends.simulator.device import CpuDevice, read_declarations
 from grader.errors import MachineError
@@ -51,12 +52,11 @@ def test_a_rung_is_advised_toward_a_later_one(folder: Path) -> None:
 
     if number(folder) <= number(rung(LAST_WITH_ADVICE)):
         assert advice, "every rung up to this one has something to learn from the next"
-    lines = (folder / "sgemm.cu").read_text().splitlines()
     for each in advice:
         assert each.rung and number(Path(each.rung)) > number(folder), each
         assert each.gain is None or each.gain > 1
-        assert each.file == "sgemm.cu" or each.line is None
-        assert each.line is None or lines[each.line - 1].strip()
+        assert each.file is not None and each.line is not None
+        assert (folder / each.file).read_text().splitlines()[each.line - 1].strip()
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,28 @@ def test_advice_carries_its_evidence() -> None:
 
     assert naive.line is not None and "A[" in text[naive.line - 1]
     assert "9 lines of 128 bytes" in naive.message
-    assert "16.5 wavefronts where 1 would do" in conflicts.message
+    assert "32 wavefronts where 1 would do" in conflicts.message
+    assert "lanes 0 and 1 access words 32 apart" in conflicts.message
+    assert "pad each row of the tile by 1 " in conflicts.message
     assert conflicts.gain == pytest.approx(15, rel=0.1)
+
+
+def test_padding_is_not_advised_where_the_conflict_lies_within_a_row() -> None:
+    advice = explained(ALICE).advice[0]
+    text = (ALICE / "sgemm.cu").read_text().splitlines()
+
+    assert "padding rows does not help" in advice.message and "64 values apart" in advice.message
+    assert "none of this array's extra wavefronts remain" in advice.message
+    assert advice.line is not None and "&As[" in text[advice.line - 1]
+
+
+def test_a_tile_that_is_m_major_already_is_not_to_be_transposed(tmp_path: Path) -> None:
+    strided = next(each for each in patterns() if each.name == "m_major_ahead")
+    why = explained(strided.write(tmp_path))
+    said = next(each for each in why.advice if "loads of 4 bytes from shared" in each.message)
+
+    assert said.idea == "float4" and "transposed" not in said.message
+    assert sum(each.times for each in why.counts) == 3
 
 
 def test_advice_about_waiting_cites_the_issue_model() -> None:

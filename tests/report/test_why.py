@@ -10,7 +10,7 @@ from rich.console import Console
 from grader.hardware import gpus
 from grader.model import Result, Verdict
 from grader.report import html, terminal
-from grader.report.why import answers
+from grader.report.why import answers, limit
 from tests.support.explained import explained, rung
 from tests.support.pages import gpu_result
 from tests.support.places import ALICE
@@ -65,9 +65,9 @@ def test_terminal_and_page_show_bound_advice_and_the_line() -> None:
     page = html.render(result, sources)
 
     assert "the limit is shared memory" in shown(result)
-    assert f"next: line {why.advice[0].line}: Bank conflicts" in shown(result)
+    assert f"next: sgemm.cu:{why.advice[0].line}: Bank conflicts" in shown(result)
     assert "Why this speed, what next" in page
-    assert "16.5 wavefronts where 1 would do" in page and "reference/" in page
+    assert "32 wavefronts where 1 would do" in page and "reference/" in page
     assert page.count('class="marked"') >= 1
     assert html.render(result, sources) == page
 
@@ -89,13 +89,27 @@ def test_waiting_is_named_by_its_reason() -> None:
     why = explained(rung("multistage"))
     (said,) = [a.answer for a in answers(make_result(explanation=why)) if "limits" in a.question]
 
-    assert "the limit is waiting for register banks" in shown(make_result(explanation=why))
+    (bound,) = why.bounds
+    assert bound.most is not None and bound.tflops < bound.most.tflops
+    sentence = shown(make_result(explanation=why))
+    assert f"at most {bound.most.tflops:.3g} of " in sentence
+    assert f"about {bound.tflops:.3g} is expected: the limit is waiting for register" in sentence
     assert "In the issue model the schedulers issue in" in said
     assert "waiting for register banks" in said
-    # A document from before there was a replay.
-    (bound,) = (msgspec.structs.replace(each, waiting=None) for each in why.bounds)
-    before = make_result(explanation=msgspec.structs.replace(why, bounds=(bound,)))
-    assert "the limit is waiting" in shown(before)
+    # A document from before there was an issue model, or a bound without it.
+    old = msgspec.structs.replace(bound, waiting=None, most=None)
+    before = make_result(explanation=msgspec.structs.replace(why, bounds=(old,)))
+    assert "the limit is waiting" in shown(before) and "at most" not in shown(before)
+
+
+def test_what_to_do_about_the_results_of_arithmetic() -> None:
+    why = explained(rung("multistage"))
+    waiting = why.bounds[0].waiting
+    assert waiting is not None
+    stalled = msgspec.structs.replace(waiting, stalls=0.9)
+    bound = msgspec.structs.replace(why.bounds[0], waiting=stalled)
+
+    assert "more independent work" in limit(bound)
 
 
 def test_without_an_explanation_nothing_is_said() -> None:

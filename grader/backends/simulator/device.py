@@ -281,6 +281,9 @@ def _plausible(sample: LaunchSample) -> bool:
     numbers = [*sample.grid, *sample.block, sample.times, sample.blocks, sample.shared_bytes]
     for row in sample.rows:
         numbers += [each for each in msgspec.structs.astuple(row) if isinstance(each, int)]
+        touched = [lane for lane in row.lanes if lane is not None]
+        if len(row.lanes) not in (0, 32) or not all(0 <= at < row.array_bytes for at in touched):
+            return False
     return all(0 <= number < _ABSURD for number in numbers)
 
 

@@ -1,0 +1,44 @@
+"""The kernels of ``benchmarks.bound_h200`` that are no rungs: patterns that tutorials teach.
+
+``bound_patterns/patterns.txt`` names each with its source and parameters, which become macros. All
+take sizes that are multiples of 128.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.model import Record
+
+FOLDER = Path(__file__).parent / "bound_patterns"
+
+
+class Pattern(Record):
+    """One kernel of the corpus."""
+
+    name: str
+    source: str  # without ".cu"
+    parameters: tuple[str, ...]  # "BM=64"
+
+    def write(self, folder: Path) -> Path:
+        """A submission folder with its source."""
+        defines = "".join(f"#define {each.replace('=', ' ')}\n" for each in self.parameters)
+        target = folder / self.name
+        target.mkdir(parents=True, exist_ok=True)
+        text = (FOLDER / f"{self.source}.cu").read_text()
+        # The header comes first, so that no macro meets its names.
+        (target / "sgemm.cu").write_text(f'#include "gemm.cuh"\n{defines}#line 1\n{text}')
+        return target
+
+
+def patterns() -> Iterator[Pattern]:
+    """Raises ValueError with a line that is none."""
+    for line in (FOLDER / "patterns.txt").read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, colon, rest = line.partition(":")
+        source, *parameters = rest.split() or [""]
+        if not colon or not (FOLDER / f"{source}.cu").is_file():
+            raise ValueError(f"not a pattern: {line}")
+        yield Pattern(name=name.strip(), source=source, parameters=tuple(parameters))
