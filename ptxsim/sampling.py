@@ -18,6 +18,7 @@ _DISTINCT = 32  # launches of a plan that are looked at; more is a program, not 
 _STEPS = 1 << 40  # time is the limit
 _MOST_BYTES = 1 << 40  # of the plan; next to nothing of it is touched
 SOME = 4  # blocks of each kind of launch that are looked at, as far as time allows
+_LONG = 4096  # basic blocks that a block's warps enter
 _GOLDEN = (5**0.5 - 1) / 2  # multiples of it fall nowhere twice and leave no pattern
 
 
@@ -106,7 +107,7 @@ class Sampler(Simulator):
     ) -> LaunchSample:
         """The block in the middle of the grid, which no edge cuts, and others while time allows.
 
-        Two that count the same in every instruction are enough: the others would too.
+        Two long ones that count the same in every instruction are enough.
         """
         library = self._engine.library
         started = time.thread_time()
@@ -121,7 +122,7 @@ class Sampler(Simulator):
             blocks += 1
             program, handle = run.programs[launch.kernel]
             counters = self._counters(program, handle)
-            alike = before is not None and blocks == 2 and _is_twice(counters, before)
+            alike = before is not None and blocks == 2 and _long_and_twice(counters, before)
             before = counters
         del run.programs[launch.kernel]
         library.sim_program_free(handle)
@@ -156,8 +157,8 @@ def _spread(count: int, most: int) -> list[int]:
     return list(dict.fromkeys(int(count * (place % 1)) for place in places))
 
 
-def _is_twice(counters: Counters, once: Counters) -> bool:
-    return all(
+def _long_and_twice(counters: Counters, once: Counters) -> bool:
+    return int(once.blocks["warps"].sum()) >= _LONG and all(
         np.array_equal(
             getattr(counters, name).view(np.uint64), 2 * getattr(once, name).view(np.uint64)
         )
