@@ -22,6 +22,7 @@ _PROBED = 3  # blocks of each kind of launch, besides the first and the last
 _FILLERS = (0, 0x3F)  # bytes of made-up memory; floats of 0 and 0.75
 _C = 2  # the index of its allocation
 SOME = 4  # blocks sampled of each kind of launch, if time allows
+_LONG = 4096  # basic blocks that a block's warps enter
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples never coincide and form no pattern
 
 
@@ -162,19 +163,26 @@ class Sampler(Simulator):
         seconds: float,
         most: int,
     ) -> LaunchSample:
-        """The block in the middle of the grid, which no edge cuts, and others while time allows."""
+        """The block in the middle of the grid, which no edge cuts, and others while time allows.
+
+        Two long ones that count the same in every instruction are enough.
+        """
         library = self._engine.library
         started = time.thread_time()
-        spent, blocks, stopped = 0.0, 0, None
+        spent, blocks, stopped, alike = 0.0, 0, None, False
+        before: Counters | None = None
         for block in _spread(launch.grid[0] * launch.grid[1] * launch.grid[2], most):
-            if stopped or (blocks and spent * (blocks + 1) / blocks > seconds):
+            if stopped or alike or (blocks and spent * (blocks + 1) / blocks > seconds):
                 break
             library.sim_sample(run.machine, block, block + 1)
             stopped = self._launch(run, launch, addresses, _STEPS, seconds - spent)
             spent = time.thread_time() - started
             blocks += 1
-        program, handle = run.programs.pop(launch.kernel)
-        counters = self._counters(program, handle)
+            program, handle = run.programs[launch.kernel]
+            counters = self._counters(program, handle)
+            alike = before is not None and blocks == 2 and _long_and_twice(counters, before)
+            before = counters
+        del run.programs[launch.kernel]
         library.sim_program_free(handle)
         return LaunchSample(
             kernel=launch.kernel,
@@ -205,6 +213,15 @@ def _spread(count: int, most: int) -> list[int]:
         return list(range(count))
     places = (0.5 + index * _GOLDEN for index in range(most))
     return list(dict.fromkeys(int(count * (place % 1)) for place in places))
+
+
+def _long_and_twice(counters: Counters, once: Counters) -> bool:
+    return int(once.blocks["warps"].sum()) >= _LONG and all(
+        np.array_equal(
+            getattr(counters, name).view(np.uint64), 2 * getattr(once, name).view(np.uint64)
+        )
+        for name in ("blocks", "guarded", "memory", "source")
+    )
 
 
 def _inputs(plan: Plan, filler: int = 0) -> dict[int, np.ndarray]:

@@ -32,7 +32,7 @@ from grader.performance.loop_steps import Step
 from grader.performance.serial import OTHER_LATENCY
 from grader.toolchain.native import Native
 
-_FLAGS = ("-std=c++20", "-O2", "-fvisibility=default")
+_FLAGS = ("-std=c++20", "-O2")
 _SECTOR_CYCLES = 0.5  # 64 bytes from the L2 reach a multiprocessor in a cycle
 # H200, 2026-11-21, python -m benchmarks.calibration.latencies_h200: the warps of a
 # scheduler load 32 times 4 or 8 bytes every 4.1 cycles; w warps pass a barrier every 12 + 2·w.
@@ -89,10 +89,10 @@ class _Totals(ctypes.Structure):
     )
 
 
-def model_library() -> Native:
+def model_library(flags: tuple[str, ...] = _FLAGS) -> Native:
     """The model's C++, to be compiled."""
     source = Path(__file__).with_name("issue_model.cpp")
-    return Native(name="replay", sources=(source,), shared=True, flags=_FLAGS)
+    return Native(name="replay", sources=(source,), shared=True, flags=flags)
 
 
 @cache

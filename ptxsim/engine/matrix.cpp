@@ -94,9 +94,10 @@ Flow ldmatrix(Warp& w, const Ins& i) {
   count_shared(w, a);
   u32 undefined = 0, origin = w.pc;
   u16 matrix[4][8][8] = {};
+  SharedReader reader(w);
   for (int l = 0; l < 8 * i.vec; ++l) {
     if (!(a.mask >> l & 1)) continue;
-    if (shared_read(w, l, u32(a.at[l]), 16, true, origin)) undefined = ALL;
+    if (reader.read(l, u32(a.at[l]), 16, true, origin)) undefined = ALL;
     std::memcpy(matrix[l / 8][l % 8], w.block->shared.data() + a.at[l], 16);
   }
   for (int q = 0; q < i.vec; ++q) {

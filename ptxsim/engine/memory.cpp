@@ -93,6 +93,8 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   u32 undefined[8] = {}, origin[8] = {};
   const bool plain = !(i.flags & SYNCHRONISES);
   u8* base = w.block->shared.data();
+  SharedReader reader(w);
+  const u32 elements = i.vec, width = i.width;
   for (int l = 0; l < LANES; ++l)
     if (a.mask == ALL || a.mask >> l & 1) p.at[l] = base + a.at[l];
   for (int l = 0; l < LANES; ++l) {
@@ -100,11 +102,13 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
     // Two lanes that read an address have said all there is to say about a third.
     const bool third =
         l >= 2 && (a.mask >> (l - 2) & 3) == 3 && a.at[l] == a.at[l - 1] && a.at[l] == a.at[l - 2];
-    for (int v = 0; v < i.vec; ++v)
-      undefined[v] |=
-          third
-              ? (undefined[v] >> (l - 1) & 1) << l
-              : u32(shared_read(w, l, u32(a.at[l]) + v * i.width, i.width, plain, origin[v])) << l;
+    for (u32 v = 0; v < elements; ++v)
+      if (!third) {
+        const bool bad = reader.read(l, u32(a.at[l]) + v * width, width, plain, origin[v]);
+        undefined[v] |= u32(bad) << l;
+      } else if (__builtin_expect(undefined[v] != 0, 0)) {
+        undefined[v] |= (undefined[v] >> (l - 1) & 1) << l;
+      }
   }
   finish_load(w, i, p, a.mask, undefined, origin);
 }
@@ -245,6 +249,24 @@ u32 undefined_origin(const Warp& w, i32 slot, int lane) {
   return w.tainted && w.undefined[slot] >> lane & 1 ? w.origin[slot] : DEFINED;
 }
 
+template <class T> bool put(u8* at, u64 value) {
+  const T after = T(value);
+  T before;
+  std::memcpy(&before, at, sizeof before);
+  std::memcpy(at, &after, sizeof after);
+  return before == after;
+}
+
+// Stores the low `width` bytes; whether they were there already.
+bool put(u8* at, u64 value, u32 width) {
+  switch (width) {
+    case 1: return put<u8>(at, value);
+    case 2: return put<u16>(at, value);
+    case 4: return put<u32>(at, value);
+    default: return put<u64>(at, value);
+  }
+}
+
 void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
   const bool plain = !(i.flags & SYNCHRONISES);
   Places p{};
@@ -277,15 +299,14 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
     for (int v = 0; v < i.vec; ++v) {
       u64 value = lane_value(w, i, i.element(v), l);
       u8* at = p.at[l] + u64(v) * i.width;
+      const bool same = put(at, value, i.width);
       if (space == SHARED || space == GLOBAL) {
-        bool same = !std::memcmp(at, &value, i.width);
         u64 address = a.at[l] + u64(v) * i.width;
         if (space == SHARED)
           shared_write(w, l, u32(address), i.width, same && plain, false,
                        undefined_origin(w, i.element(v), l));
         else global_write(w, l, *r, index, address, i.width, same, false, plain);
       }
-      std::memcpy(at, &value, i.width);
     }
   }
 }

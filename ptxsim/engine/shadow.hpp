@@ -41,32 +41,52 @@ void count_global(Warp& w, const Access& a);
 void count_source(Warp& w, const Access& a);  // the global side of cp.async
 void count_shared(Warp& w, const Access& a);
 
-// Race and definedness bookkeeping of one lane's read of shared cells [address, address + bytes).
-// Returns true when it meets an undefined value and sets `origin` to where that came from.
 bool report_shared_read(Warp& w, int lane, u32 address, u32 bytes, const Cell& c, bool plain,
                         u32& origin);
 
-inline bool shared_read(Warp& w, int lane, u32 address, u32 bytes, bool plain, u32& origin) {
-  const u32 cell = 1u << w.program->shared_shift, me = w.stamp(lane);
-  bool undefined = false;
-  for (u32 at = address; at - address < bytes; at += cell) {
-    Cell& c = w.block->cells[at >> w.program->shared_shift];
-    const bool fine =
-        !c.pending && c.writer && !(c.writer_pc & UNDEFINED_BIT) && w.ordered(c.writer, lane);
-    if (__builtin_expect(!fine, 0))
-      undefined |= report_shared_read(w, lane, at, bytes, c, plain, origin);
-    // Two readers of one warp and time stand for all of its lanes: whoever writes next differs
-    // from one of them.
-    if (!plain || !(((c.reader ^ me) | (c.reader2 ^ me)) & ~31u)) continue;
-    if ((c.reader ^ me) & 1023) {
-      c.reader2 = c.reader;
-      c.reader2_pc = c.reader_pc;
+// Race and definedness bookkeeping of what one instruction reads of shared memory. `read` does it
+// for one lane's cells [address, address + bytes). It returns true when it meets an undefined value
+// and sets `origin` to where that came from.
+class SharedReader {
+ public:
+  explicit SharedReader(Warp& w)
+      : w_(w), cells_(w.block->cells.data()), shift_(w.program->shared_shift), now_(w.stamp(0)) {}
+
+  bool read(int lane, u32 address, u32 bytes, bool plain, u32& origin) {
+    const u32 cell = 1u << shift_, me = now_ | u32(lane);
+    bool undefined = false;
+    for (u32 at = address; at - address < bytes; at += cell) {
+      Cell& c = cells_[at >> shift_];
+      const bool fine = !(c.pending | (c.writer_pc & UNDEFINED_BIT)) && after(c.writer, lane);
+      if (__builtin_expect(!fine, 0))
+        undefined |= report_shared_read(w_, lane, at, bytes, c, plain, origin);
+      // Two readers of one warp and time stand for all of its lanes: whoever writes next differs
+      // from one of them.
+      if (!plain || !(((c.reader ^ me) | (c.reader2 ^ me)) & ~31u)) continue;
+      if ((c.reader ^ me) & 1023) {
+        c.reader2 = c.reader;
+        c.reader2_pc = c.reader_pc;
+      }
+      c.reader = me;
+      c.reader_pc = w_.pc;
     }
-    c.reader = me;
-    c.reader_pc = w.pc;
+    return undefined;
   }
-  return undefined;
-}
+
+ private:
+  // Whether the cell was written, and in order. Neighbours are mostly from one warp and time.
+  bool after(u32 writer, int lane) {
+    if ((writer & ~31u) == seen_) return true;
+    if (!writer || !w_.ordered(writer, lane)) return false;
+    if ((writer & 1023) >> 5 != w_.index) seen_ = writer & ~31u;
+    return true;
+  }
+
+  Warp& w_;
+  Cell* const cells_;
+  const u32 shift_, now_;
+  u32 seen_ = 1;  // the last writers from another warp that were in order; at first nobody's stamp
+};
 
 // `same` says that the write leaves every byte as it is.
 void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic,

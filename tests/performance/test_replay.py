@@ -137,4 +137,4 @@ def test_copies_are_waited_for_by_groups() -> None:
 
 
 def test_a_round_that_is_too_long_is_left_out() -> None:
-    assert replay([FFMA] * 100_000, warps=64, blocks=1, sm=H200, latency=200) is None
+    assert replay((FFMA,) * 100_000, warps=64, blocks=1, sm=H200, latency=200) is None
