@@ -16,7 +16,7 @@ from grader.compile.building import compile_submission
 from grader.errors import GraderError, MachineError, OutOfTime, Rejected
 from grader.grading.document import build_info, launches_of
 from grader.hardware import gpus
-from grader.judging import scoring
+from grader.judging import libraries, scoring
 from grader.judging import verdicts as judge
 from grader.labs.lab import Case, Lab
 from grader.ladder.document import Ladder
@@ -28,6 +28,7 @@ from grader.model import (
     Finding,
     GpuInfo,
     KernelLaunch,
+    Kind,
     Launch,
     LineCount,
     Mnk,
@@ -91,11 +92,12 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
     plans = _recorded(
         built, declared, submission, [*sizes, largest] if bench.explain else sizes, bench
     )
+    used = _libraries(built, declared, plans, bench)
     outcomes, planned = _told_apart(cases, plans)
     if planned:
         outcomes += device.run(built, str(submission.folder), planned, lab, progress)
     results = judge.judge_cases(cases, outcomes, lab.rules)
-    findings = judge.merge_findings(outcomes)
+    findings = (*judge.merge_findings(outcomes), *used)
     verdict = judge.overall(results)
     worth = verdict is Verdict.AC or judge.only_slow(results, findings)
     return Ran(
@@ -144,6 +146,7 @@ def _run_on_gpu(
         recorded = _recorded(built, declared, submission, [case.size for case in cases], bench)
         outcomes, planned = _told_apart(cases, recorded)
         plans = [case.plan for case in planned]
+        used = _libraries(built, declared, plans, bench)
         notes = reader.tensor_cores(plans)
         notes = notes or sass.find_tensor_cores(_launched(_machine_code(built, bench), plans))
         if notes and lab.rules.tensor_cores == "forbid":
@@ -162,7 +165,8 @@ def _run_on_gpu(
     score = scoring.score(lab.performance, results, lab.scoring)
     if score is not None and verdict is not Verdict.AC:
         score = msgspec.structs.replace(score, total=0.0)
-    findings = (*judge.merge_findings(outcomes), *notes, *seen.findings)
+    others = (finding for finding in seen.findings if finding.kind is not Kind.LIBRARY)
+    findings = (*judge.merge_findings(outcomes), *notes, *used, *others)
     slow = judge.only_slow(results, findings) and seen.verdict in (Verdict.AC, Verdict.IE)
     card = gpus.of(gpu.gpu) if gpu.gpu and (verdict is Verdict.AC or slow) else None
     return Ran(
@@ -252,6 +256,18 @@ def _recorded(
         record_s=bench.lab.limits.record_s,
         memory_mb=bench.lab.limits.memory_mb,
     )
+
+
+def _libraries(
+    built: Build, declared: Interface, plans: Iterable[Plan | Rejected], bench: Bench
+) -> tuple[Finding, ...]:
+    """The library kernels that ``plans`` launch. Raises Rejected where the lab forbids them."""
+    launched = (plan for plan in plans if isinstance(plan, Plan))
+    notes = libraries.library_kernels(launched, declared)
+    refusal = libraries.refusal(notes, bench.lab.rules, build_info(built))
+    if refusal is not None:
+        raise refusal
+    return notes
 
 
 def _told_apart(

@@ -4,6 +4,7 @@ For one case, the first rule that applies decides:
 
 - rejected by an earlier stage → that stage's verdict
 - tensor-core instructions where the lab forbids them → RF
+- a call of cuBLAS where the lab forbids libraries → RF
 - faster than the GPU can be in FP32 → RF
 - an illegal access or a trap → RE
 - endless loop, deadlock, time limit, a launch that took far longer than the timed ones → TLE
@@ -11,6 +12,8 @@ For one case, the first rule that applies decides:
 - another error of the simulator (race, uninitialised read, divergent barrier, changed input)
   → WA, even if the values are right here
 - otherwise → AC
+
+A launch of a library's GEMM where the lab forbids libraries → RF, whatever else (libraries.py).
 
 For the submission: the first FE, CE or RF among its cases, else the worst of IE, RE, TLE, WA, AC.
 """
@@ -71,6 +74,8 @@ def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, str]:
     forbidden = [f for f in outcome.findings if f.kind is Kind.TENSOR_CORE]
     if forbidden and rules.tensor_cores == "forbid":
         return Verdict.RF, f"{_place(forbidden[0])}: this lab forbids tensor cores"
+    if rules.libraries == "forbid" and any(f.kind is Kind.LIBRARY for f in outcome.findings):
+        return Verdict.RF, f"{outcome.message}; this lab asks for a kernel of your own"
     if outcome.refused:
         return outcome.refused, outcome.message
     errors = [f for f in outcome.findings if f.severity is Severity.ERROR]

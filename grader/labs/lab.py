@@ -56,6 +56,7 @@ class Scoring(Record):
 class Rules(Record):
     tensor_cores: Literal["forbid", "allow"] = "forbid"
     findings: Literal["warn", "fail"] = "warn"  # what simulator errors do to a GPU grade
+    libraries: Literal["forbid", "allow"] = "forbid"  # GEMMs of CUTLASS and cuBLAS; CuTe is allowed
 
 
 class Limits(Record):

@@ -29,6 +29,7 @@ class Kind(str, Enum):
     IMPOSSIBLE_TIME = "impossible-time"
     UNTIMED_WORK = "untimed-work"
     RELOCATED = "relocated"  # the driver did not give the recorded addresses
+    LIBRARY = "library"  # a library's GEMM does the work
 
 
 class Finding(Record):

@@ -37,6 +37,7 @@ from grader.sandbox.meter import PATIENCE
 from grader.sandbox.running import Completed, Limits, Sandbox
 from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import Native
+from ptxsim.findings.names import readable
 from ptxsim.frontend.interface import Interface
 
 __all__ = ["Target", "prepare_recorder", "record_plans", "recorder_program", "target_for"]
@@ -233,7 +234,7 @@ def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | 
     refusal = reply.refusal
     if refusal is not None and refusal.verdict in (Verdict.FE, Verdict.RE):
         printable = "".join(c if c.isprintable() else "?" for c in refusal.message)
-        return msgspec.structs.replace(refusal, message=printable[:_MAX_MESSAGE])
+        return msgspec.structs.replace(refusal, message=readable(printable)[:_MAX_MESSAGE])
     wrong = flaw(reply.plan, size, known) if reply.plan else "it holds no plan"
     if reply.plan is None or wrong is not None:
         message = f"host code spoiled the record of its launches: {wrong}"
@@ -255,6 +256,8 @@ def _rejected(refusal: _Refusal, places: Mapping[int, tuple[str, int]]) -> Rejec
     place = next((places[frame] for frame in refusal.frames if frame in places), None)
     file, line = place or (None, None)
     kind = Kind.FORBIDDEN_CALL if refusal.verdict is Verdict.FE else Kind.BAD_LAUNCH
+    if kind is Kind.FORBIDDEN_CALL and refusal.message.startswith("cublas"):
+        kind = Kind.LIBRARY
     if refusal.message.startswith("host code"):
         kind = Kind.HOST_CRASH
     finding = Finding(

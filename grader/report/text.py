@@ -14,6 +14,7 @@ from grader.model import (
     StandingRung,
     Verdict,
 )
+from ptxsim.findings.names import kernel_name as kernel_name
 
 VERDICT_WORDS = {
     Verdict.AC: "accepted",
@@ -31,27 +32,9 @@ NO_SCORE_ON_CPU = (
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
-_LENGTH = re.compile(r"[0-9]{1,6}")  # a student can name a kernel _Z9999…
-
-
 def clean(text: str) -> str:
     """The text without terminal control characters: students write these texts."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
-
-
-def kernel_name(mangled: str) -> str:
-    """``sgemm<…>`` for ``_Z5sgemmILi8EEvPfS_iii``; anything else unchanged."""
-    if not mangled.startswith("_Z"):
-        return mangled
-    at = 3 if mangled.startswith("_ZN") else 2
-    names: list[str] = []
-    while number := _LENGTH.match(mangled, at):
-        start = number.end()
-        at = start + int(number[0])
-        names.append("(anonymous)" if "_GLOBAL__N_" in mangled[start:at] else mangled[start:at])
-    if not names:
-        return mangled
-    return "::".join(names) + ("<…>" if mangled[at : at + 1] == "I" else "")
 
 
 def place(finding: Finding) -> str:

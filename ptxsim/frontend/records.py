@@ -24,6 +24,7 @@ class Location:
     file: str
     line: int
     inside: bool  # the file belongs to the submission
+    outside: tuple[str, ...] = ()  # files of inlined calls that do not
 
 
 @dataclass(slots=True)

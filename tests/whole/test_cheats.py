@@ -96,6 +96,8 @@ LONG = (
 def test_it_comes_to_what_it_declares(cheat: Cheat, bench: Bench, place: Path) -> None:
     if cheat.needs_bubblewrap and bench.sandbox.kind != "bubblewrap":
         pytest.skip("stopped by bubblewrap, which does not work here")
+    if cheat.needs_cutlass and bench.toolchain.cutlass_include is None:
+        pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
     result = graded_without_harm(lay_out(cheat, place), bench, place).result
     assert cheat.cpu.met_by(result), (result.verdict, result.error, result.cases, result.findings)
     assert result.score is None

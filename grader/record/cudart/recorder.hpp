@@ -59,7 +59,8 @@ using Frames = std::vector<void*>;
 
 // --- child.cpp
 [[noreturn]] void run_child(const Size& size, int reply_fd);
-// Ends the child: the student's work stops with a verdict, here or where `frames` say.
+// Ends the child: the student's work stops with a verdict, here or where `frames` say. Names in
+// `message` may be mangled; the grader reads them.
 [[noreturn]] void refuse(const char* verdict, const std::string& message);
 [[noreturn]] void refuse(const char* verdict, const std::string& message, const Frames& frames);
 Frames call_stack();
@@ -91,7 +92,6 @@ std::string json_text(const std::string& text);
 // --- launch.cpp
 extern Frames launch_site;  // where the <<<>>> stands that is being launched, else empty
 Kernel& kernel_of(const void* function, const char* caller);
-std::string readable_name(const std::string& mangled);
 
 // --- order.cpp
 cudaError_t failed(cudaError_t error, const char* function);  // remembers it as the last error
