@@ -80,6 +80,7 @@ def alternated(bench: SharedBench, cases: dict[str, MeasuredCase]) -> dict[str, 
     times: dict[str, list[float]] = {name: [] for name in (*cases, *(f"{n} cuBLAS" for n in cases))}
     products = {}
     for name, case in cases.items():
+        case.set_up()
         case.fresh()
         products[name] = bench.cublas.sgemm(case.size, *case.addresses)
     size = next(iter(cases.values())).size.m

@@ -105,17 +105,68 @@ class SymbolWrite(Record, tag="symbol"):
     delta: int
     data: bytes
     pointers: tuple[PointerSlot, ...] = ()
+    blocking: bool = False  # the host waits for the device before it copies
+
+
+class Allocate(Record, tag="allocate"):
+    """cudaMalloc; cudaMallocAsync where it is ``ordered`` in a stream."""
+
+    allocation: int
+    ordered: bool = False
+
+
+class Free(Record, tag="free"):
+    """cudaFree, which waits for the device; cudaFreeAsync where it is ``ordered``."""
+
+    allocation: int
+    ordered: bool = False
+
+
+class Synchronise(Record, tag="synchronise"):
+    """The host waits for the device."""
+
+
+Operation = Launch | Memset | Copy | SymbolWrite | Allocate | Free | Synchronise
 
 
 class Plan(Record):
-    """Everything one call of run_custom asked the device to do, in order.
+    """What calls of run_custom asked the device to do, in order.
 
-    ``allocations`` begins with A, B, C. Streams are serialised: order is program order.
+    ``setup`` runs once and leaves its memory as it is. ``operations`` are one later call, which may
+    run any number of times: it is verified, counted and timed. ``allocations`` begins with A, B, C.
+    Streams are serialised: order is program order.
     """
 
     size: Mnk
     allocations: tuple[Allocation, ...]
-    operations: tuple[Launch | Memset | Copy | SymbolWrite, ...]
+    operations: tuple[Operation, ...]
+    setup: tuple[Operation, ...] = ()  # () where a call leaves nothing behind for the next
+    unsettled: str = ""  # how the call differs from the one before it; "" when it does not
+    variables: tuple[str, ...] = ()  # __device__ variables, whose contents live on between calls
+
+    @property
+    def own(self) -> frozenset[int]:
+        """The allocations that ``operations`` make: nothing in them lives on from call to call."""
+        return frozenset(o.allocation for o in self.operations if isinstance(o, Allocate))
+
+    @property
+    def host_calls(self) -> int:
+        """How many of ``operations`` are work of the host: allocating, freeing, waiting."""
+        return sum(
+            isinstance(o, Allocate | Free | Synchronise)
+            or (isinstance(o, SymbolWrite) and o.blocking)
+            for o in self.operations
+        )
+
+    @property
+    def waits(self) -> bool:
+        """Whether the host waits for the device somewhere in ``operations``."""
+        return any(
+            isinstance(o, Synchronise)
+            or (isinstance(o, Free) and not o.ordered)
+            or (isinstance(o, SymbolWrite) and o.blocking)
+            for o in self.operations
+        )
 
 
 class Thread(Record):

@@ -10,13 +10,16 @@ import numpy as np
 from ptxsim.findings.counts import Counters
 from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED, UnsupportedInstruction
 from ptxsim.mapping import ones
-from ptxsim.records import Dim3, Launch, Plan, Record
+from ptxsim.records import Copy, Dim3, Finding, Kind, Launch, Memset, Plan, Record, SymbolWrite
 from ptxsim.simulator import Running, Simulator
 from ptxsim.soundness import check_plan
 
 _DISTINCT = 32  # launches of a plan that are looked at; more is a program, not a product
 _STEPS = 1 << 40  # time is the limit
 _MOST_BYTES = 1 << 40  # of the plan; next to nothing of it is touched
+_PROBED = 3  # blocks of each kind of launch, besides the first and the last
+_FILLERS = (0, 0x3F)  # bytes of made-up memory; floats of 0 and 0.75
+_C = 2  # the index of its allocation
 SOME = 4  # blocks of each kind of launch that are looked at, as far as time allows
 _GOLDEN = (5**0.5 - 1) / 2  # multiples of it fall nowhere twice and leave no pattern
 
@@ -95,6 +98,55 @@ class Sampler(Simulator):
         finally:
             self._free(run)
 
+    def probe(self, plan: Plan, seconds: float) -> tuple[Finding, ...]:
+        """What a few blocks of each kind of launch access next to an allocation.
+
+        () for more kinds of launch than are looked at. What memory holds is made up, so a place
+        counts only if it is the same with other contents: then the address does not depend on
+        them. Contents of __device__ variables cannot be made up: with these nothing is looked at.
+        Raises RefusedProgram as ``run`` does.
+        """
+        if plan.variables:
+            return ()
+        seen: set[tuple[object, ...]] | None = None
+        findings: tuple[Finding, ...] = ()
+        for filler in _FILLERS:
+            found = {_what(each): each for each in self._probe(plan, seconds, filler)}
+            seen = set(found) if seen is None else seen & set(found)
+            if not seen:
+                return ()
+            findings = tuple(found[what] for what in found if what in seen)
+        return findings
+
+    def _probe(self, plan: Plan, seconds: float, filler: int) -> tuple[Finding, ...]:
+        looked_at = [id(launch) for launch, _ in _distinct_launches(plan)]
+        check_plan(plan, self._module, self._variables, _MOST_BYTES)
+        addresses = self._addresses(plan)
+        run = self._prepare(plan, _inputs(plan, filler), addresses, range(len(plan.allocations)))
+        started = time.thread_time()
+        try:
+            for operation in (*plan.setup, *plan.operations):
+                if isinstance(operation, Memset | Copy | SymbolWrite):
+                    self._copy(run, operation)
+                if not isinstance(operation, Launch) or id(operation) not in looked_at:
+                    continue
+                count = operation.grid[0] * operation.grid[1] * operation.grid[2]
+                for block in dict.fromkeys((0, count - 1, *_spread(count, _PROBED))):
+                    left = seconds - (time.thread_time() - started)
+                    if left <= 0:
+                        break
+                    self._engine.library.sim_sample(run.machine, block, block + 1)
+                    self._launch(run, operation, addresses, _STEPS, left)
+        except UnsupportedInstruction as error:
+            raise self._refusal(error, plan) from None
+        finally:
+            self._free(run)
+        return tuple(
+            each
+            for each in run.findings
+            if each.kind is Kind.OUT_OF_BOUNDS and each.access and each.access.accessed.name
+        )
+
     def _sample(
         self,
         run: Running,
@@ -149,18 +201,26 @@ def _spread(count: int, most: int) -> list[int]:
     return list(dict.fromkeys(int(count * (place % 1)) for place in places))
 
 
-def _inputs(plan: Plan) -> dict[int, np.ndarray]:
+def _inputs(plan: Plan, filler: int = 0) -> dict[int, np.ndarray]:
     """Memory for ``plan``, most of it never touched: A and B are one array of ones, since a kernel
-    may skip zeros; the rest is zero."""
+    may skip zeros; every byte of the rest is ``filler``."""
     given = ones(max(allocation.size for allocation in plan.allocations[:2]))
     buffers = {
-        index: np.zeros(max(allocation.size, 1), np.uint8)
+        index: np.full(max(allocation.size, 1), filler, np.uint8)
+        if filler and index > _C
+        else np.zeros(max(allocation.size, 1), np.uint8)
         for index, allocation in enumerate(plan.allocations)
         if allocation.symbol is None
     }
     for index in (0, 1):
         buffers[index] = given[: plan.allocations[index].size]
     return buffers
+
+
+def _what(finding: Finding) -> tuple[object, ...]:
+    """What is the same if a finding does not depend on data."""
+    access = finding.access
+    return finding.place, finding.block, finding.thread, access.address if access else None
 
 
 def _row_counts(counters: Counters) -> Iterator[RowCount]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+import zlib
+from collections.abc import Container, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +38,18 @@ from ptxsim.lowering.origins import origins
 from ptxsim.lowering.program import Builder, Program
 from ptxsim.lowering.tensor_cores import tensor_core_notes
 from ptxsim.lowering.variables import cells, initial_bytes
-from ptxsim.records import Copy, Finding, Kind, Launch, LineCount, Memset, Plan, SymbolWrite
+from ptxsim.records import (
+    Allocate,
+    Copy,
+    Finding,
+    Kind,
+    Launch,
+    LineCount,
+    Memset,
+    Operation,
+    Plan,
+    SymbolWrite,
+)
 from ptxsim.soundness import check_parameters, check_plan, overlapping
 
 Bytes = NDArray[np.uint8]
@@ -45,6 +58,7 @@ _VARIABLES_FROM = 0x6000_0000_0000  # device addresses of __device__ and __const
 _VARIABLE_GAP = 4096
 _POISON = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # NaN: what nobody wrote
 _A_AND_B = (0, 1)  # as a plan has them
+_GIVEN = (0, 1, 2)  # and C
 # A loop that never ends should be called so within a second at the smallest size, and no kernel
 # that computes anything should come near: one thread doing everything needs M·N·K at most.
 _STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
@@ -66,6 +80,7 @@ class SimOutcome:
     stopped: str | None  # "time": endless loop or limit; "deadlock": a barrier nobody completes
     seconds: float  # wall
     printed: str  # what device printf wrote
+    changed: tuple[str, ...] = ()  # what lives on and is not as the call found it, by its name
 
 
 @dataclass
@@ -85,7 +100,6 @@ class Running:
     allocations: list[int]  # allocation index → region index
     symbols: dict[str, int]  # mangled name of a variable → region index
     findings: list[Finding] = field(default_factory=list)
-    counters: list[Counters] = field(default_factory=list)
     programs: dict[str, tuple[Program, int]] = field(default_factory=dict)
 
 
@@ -121,49 +135,119 @@ class Simulator:
         limits: SimLimits,
         initialised: Container[int] = _A_AND_B,
     ) -> SimOutcome:
-        """Execute ``plan``; arrays in ``buffers`` (by allocation index) are read and written.
+        """Execute ``plan``, its set-up and one call of it; arrays in ``buffers`` (by allocation
+        index) are read and written. The counts are the call's.
 
         The allocations in ``initialised`` hold data, all else is uninitialised until something is
         written there. Raises RefusedProgram for a kernel that cannot be simulated and for a
         plan that is not sound, MemoryError where the process may not have what it takes.
         """
-        started, working = time.monotonic(), time.thread_time()
+        with closing(self.calls(plan, buffers, limits, initialised)) as calls:
+            before = next(calls) if plan.setup else None
+            if before and (before.stopped or _trapped(before.findings)):
+                return before
+            outcome = next(calls)
+        if before is None:
+            return outcome
+        return replace(outcome, findings=merge([*before.findings, *outcome.findings]))
+
+    def calls(
+        self,
+        plan: Plan,
+        buffers: Mapping[int, Bytes],
+        limits: SimLimits,
+        initialised: Container[int] = _A_AND_B,
+    ) -> Generator[SimOutcome, None, None]:
+        """Execute the set-up, if ``plan`` has one, and then its call each time one is asked for.
+
+        ``limits`` hold for each of them. What a call finds in memory is what the one before left;
+        only the ``buffers`` that are not ``initialised`` are uninitialised again. The caller may
+        write other values to ``buffers`` between two calls. Raises what ``run`` raises.
+        """
         check_plan(plan, self._module, self._variables, limits.bytes)
         addresses = self._addresses(plan)
         run = self._prepare(plan, buffers, addresses, initialised)
-        products = plan.size.m * plan.size.n * plan.size.k
-        steps = min(limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products, _MOST_STEPS)
-        library = self._engine.library
-        stopped = None
         try:
-            for operation in plan.operations:
-                left = limits.seconds - (time.thread_time() - working)
-                if isinstance(operation, Launch):
-                    stopped = self._launch(run, operation, addresses, steps, left)
-                else:
-                    self._copy(run, operation)
-                if stopped or any(f.kind is Kind.TRAP for f in run.findings):
-                    break
-            for program, handle in run.programs.values():
-                run.counters.append(self._counters(program, handle))
-            printed = library.sim_printed(run.machine).decode(errors="replace")
+            if plan.setup:
+                yield self._call(run, plan, plan.setup, addresses, limits)
+                self._forget(run, [i for i in buffers if i not in initialised])
+            while True:
+                yield self._call(run, plan, plan.operations, addresses, limits)
+                self._forget(run, [i for i in buffers if i not in initialised])
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None
         finally:
             self._free(run)
+
+    def _call(
+        self,
+        run: Running,
+        plan: Plan,
+        operations: Sequence[Operation],
+        addresses: Mapping[str, int],
+        limits: SimLimits,
+    ) -> SimOutcome:
+        """What one call does, and its findings and counts alone."""
+        started, working = time.monotonic(), time.thread_time()
+        products = plan.size.m * plan.size.n * plan.size.k
+        steps = min(limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products, _MOST_STEPS)
+        library = self._engine.library
+        run.findings.clear()
+        printed = len(library.sim_printed(run.machine))
+        kept = self._kept(run, plan)
+        found = [_digest(region) for region in kept]
+        stopped = None
+        for operation in operations:
+            left = limits.seconds - (time.thread_time() - working)
+            if isinstance(operation, Launch):
+                stopped = self._launch(run, operation, addresses, steps, left)
+            elif isinstance(operation, Allocate):
+                index = run.allocations[operation.allocation]
+                run.regions[index].data[:] = np.resize(_POISON, len(run.regions[index].data))
+                self._forget(run, [operation.allocation])
+            elif isinstance(operation, Memset | Copy | SymbolWrite):
+                self._copy(run, operation)
+            if stopped or _trapped(run.findings):
+                break
+        counters = [self._counters(program, handle) for program, handle in run.programs.values()]
+        lines = line_counts(counters, self._module.locations)
+        self._free_programs(run)
         return SimOutcome(
             findings=merge([*self.tensor_cores([plan]), *run.findings]),
-            lines=line_counts(run.counters, self._module.locations),
+            lines=lines,
             stopped=stopped,
             seconds=time.monotonic() - started,
-            printed=printed,
+            printed=library.sim_printed(run.machine)[printed:].decode(errors="replace"),
+            changed=tuple(
+                region.name
+                for region, before in zip(kept, found, strict=True)
+                if _digest(region) != before
+            ),
         )
 
-    def _free(self, run: Running) -> None:
-        library = self._engine.library
+    @staticmethod
+    def _kept(run: Running, plan: Plan) -> list[_Region]:
+        """What lives on from call to call: variables, and memory that no call allocates."""
+        if not plan.setup:
+            return []
+        own = {*_GIVEN, *plan.own}
+        memory = [place for index, place in enumerate(run.allocations) if index not in own]
+        return [run.regions[place] for place in dict.fromkeys([*run.symbols.values(), *memory])]
+
+    def _forget(self, run: Running, allocations: Sequence[int]) -> None:
+        """Nobody has written to these allocations."""
+        for index in allocations:
+            status = self._engine.library.sim_undefine(run.machine, run.allocations[index])
+            self._done(status, EngineError("the simulator has lost an allocation"))
+
+    def _free_programs(self, run: Running) -> None:
         for _, handle in run.programs.values():
-            library.sim_program_free(handle)
-        library.sim_machine_free(run.machine)
+            self._engine.library.sim_program_free(handle)
+        run.programs.clear()
+
+    def _free(self, run: Running) -> None:
+        self._free_programs(run)
+        self._engine.library.sim_machine_free(run.machine)
 
     # --- memory
 
@@ -342,3 +426,11 @@ class Simulator:
             view(library.sim_memory(handle), MEMORY, n),
             view(library.sim_source(handle), MEMORY, n),
         )
+
+
+def _trapped(findings: Sequence[Finding]) -> bool:
+    return any(each.kind is Kind.TRAP for each in findings)
+
+
+def _digest(region: _Region) -> int:
+    return zlib.crc32(region.data.data)

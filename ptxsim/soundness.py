@@ -10,7 +10,16 @@ from collections.abc import Sequence
 
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import Module, Variable
-from ptxsim.records import Copy, Launch, Memset, Plan, SymbolWrite
+from ptxsim.records import (
+    Allocate,
+    Copy,
+    Free,
+    Launch,
+    Memset,
+    Plan,
+    SymbolWrite,
+    Synchronise,
+)
 
 _ADDRESSES = 1 << 56  # what lies above names windows of shared and local memory
 _MOST_GRID = (2**31 - 1, 65535, 65535)
@@ -42,9 +51,14 @@ def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_b
             f"its allocations and __device__ variables are {total >> 20} MB together, and the "
             f"simulator takes {most_bytes >> 20} MB; grade it on a GPU",
         )
-    for operation in plan.operations:
+    for operation in (*plan.setup, *plan.operations):
         if isinstance(operation, Launch):
             _check_launch(operation, module)
+        elif isinstance(operation, Allocate | Free):
+            if not 0 <= operation.allocation < len(sizes):
+                raise _refused("it allocates or frees what is not there")
+        elif isinstance(operation, Synchronise):
+            pass
         elif isinstance(operation, SymbolWrite):
             target = known.get(operation.symbol)
             if target is None or not _inside(operation.delta, len(operation.data), target.size):

@@ -106,6 +106,7 @@ def summarise(
     *,
     disturbed: int = 0,
     watched: Watched | None = None,
+    device_ms: float | None = None,
 ) -> Timing:
     """What a case's runs come to; every run has at least one pair."""
     pairs = [pair for run in runs for pair in run]
@@ -129,6 +130,10 @@ def summarise(
         disturbed=disturbed,
         watched=watched,
         modes=find_modes(runs, size),
+        device_ms=device_ms,
+        host_ms=None
+        if device_ms is None
+        else max(0.0, statistics.median(p.bench_ms for p in pairs) - device_ms),
     )
 
 

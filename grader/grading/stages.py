@@ -14,6 +14,7 @@ from grader.backends.protocol import CaseOutcome, PlannedCase, Progress, refused
 from grader.backends.simulator.device import CpuDevice
 from grader.compile.building import compile_submission
 from grader.errors import GraderError, MachineError, OutOfTime, Rejected
+from grader.grading import timed_sizes
 from grader.grading.document import build_info, launches_of
 from grader.hardware import gpus
 from grader.judging import libraries, scoring
@@ -40,7 +41,7 @@ from grader.model import (
 )
 from grader.performance import sass
 from grader.performance.explanation import explain_speed
-from grader.record.recording import record_plans
+from grader.record.recording import record_plans, target_for
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import Toolchain
 from ptxsim.frontend.interface import Interface
@@ -87,21 +88,36 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
     declared = device.read(built, str(submission.folder), progress)
     cases = sorted(lab.cpu, key=lambda case: case.size.flops)
     largest = _largest(lab).size
-    sizes = [case.size for case in cases]
-    progress("recording the launches", f"for {len(cases)} sizes")
-    plans = _recorded(
-        built, declared, submission, [*sizes, largest] if bench.explain else sizes, bench
-    )
+    # On a GPU the timed sizes run for themselves; here it is seen whether they could.
+    timed = [each.size for each in lab.performance] if bench.gpu_arch is None else []
+    sizes = [*(case.size for case in cases), *timed]
+    progress("recording the launches", f"for {len(sizes)} sizes")
+    plans = _recorded(built, declared, submission, sizes, bench)
     used = _libraries(built, declared, plans, bench)
+    larger = plans[len(cases) :]
     outcomes, planned = _told_apart(cases, plans)
     if planned:
         outcomes += device.run(built, str(submission.folder), planned, lab, progress)
     results = judge.judge_cases(cases, outcomes, lab.rules)
     findings = (*judge.merge_findings(outcomes), *used)
     verdict = judge.overall(results)
+    beyond = timed_sizes.Beyond()
+    if verdict is Verdict.AC:
+        beyond = timed_sizes.look_at(
+            timed,
+            larger,
+            lab.architectures,
+            lambda those, arch: _recorded(built, declared, submission, those, bench, arch),
+        )
+        if beyond.verdict is Verdict.AC:
+            folder = str(submission.folder)
+            beyond = timed_sizes.probe(larger, built, folder, device, progress)
+        verdict = beyond.verdict
+    findings = (*beyond.findings, *findings)
     worth = verdict is Verdict.AC or judge.only_slow(results, findings)
     return Ran(
         verdict=verdict,
+        error=beyond.words or None,
         build=build_info(built),
         cases=results,
         findings=findings,
@@ -245,7 +261,9 @@ def _recorded(
     submission: Submission,
     sizes: Sequence[Mnk],
     bench: Bench,
+    arch: str | None = None,
 ) -> tuple[Plan | Rejected, ...]:
+    """arch: of the GPU that host code is told about; None: the build's."""
     return record_plans(
         built,
         submission,
@@ -255,6 +273,7 @@ def _recorded(
         declared=declared,
         record_s=bench.lab.limits.record_s,
         memory_mb=bench.lab.limits.memory_mb,
+        target=target_for(arch) if arch else None,
     )
 
 
@@ -276,7 +295,7 @@ def _told_apart(
     """The cases that recording refused, and the others with their plans."""
     outcomes: list[CaseOutcome] = []
     planned: list[PlannedCase] = []
-    # Fewer plans after an endless host loop; one more where a larger size is explained.
+    # Fewer plans after an endless host loop; more where the timed sizes are planned, too.
     for case, plan in zip(cases, plans, strict=False):
         if isinstance(plan, Plan):
             planned.append(PlannedCase(id=case.id, plan=plan))
@@ -296,5 +315,6 @@ def _launched(
     functions: tuple[sass.Function, ...], plans: Sequence[Plan]
 ) -> tuple[sass.Function, ...]:
     """The kernels that ``plans`` launch, and what they may call."""
-    kernels = {o.kernel for plan in plans for o in plan.operations if isinstance(o, Launch)}
+    operations = [o for plan in plans for o in (*plan.setup, *plan.operations)]
+    kernels = {o.kernel for o in operations if isinstance(o, Launch)}
     return tuple(f for f in functions if f.name in kernels or not f.entry)

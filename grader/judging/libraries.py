@@ -38,7 +38,8 @@ _SHOWN = 2  # pieces of evidence in the message
 
 def library_kernels(plans: Iterable[Plan], declared: Interface) -> tuple[Finding, ...]:
     """A note for each kernel of a library that ``plans`` launch."""
-    launched = {o.kernel for plan in plans for o in plan.operations if isinstance(o, Launch)}
+    operations = [o for plan in plans for o in (*plan.setup, *plan.operations)]
+    launched = {each.kernel for each in operations if isinstance(each, Launch)}
     found = []
     for kernel in sorted(launched):
         evidence = _evidence(kernel, declared.origins.get(kernel, ()))

@@ -68,6 +68,9 @@ class Timing(Record):
     disturbed: int = 0  # repetitions dropped because others used the GPU, or it was slowed
     watched: Watched | None = None  # null: NVML is missing, so nothing was watched
     modes: Modes | None = None  # null: one speed; or a document before version 4, not looked for
+    # Of a call that allocates, frees or waits: what the device's part takes, and what comes on top.
+    device_ms: float | None = None
+    host_ms: float | None = None
 
     @property
     def scored_tflops(self) -> float:

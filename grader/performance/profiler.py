@@ -89,6 +89,7 @@ def profile(
             *("--csv", "--page", "raw", "--print-units", "base"),
             *("--print-kernel-base", "mangled", "--kernel-name-base", "mangled"),
             *("--kernel-name", f"regex:^({'|'.join(sorted(set(kernels)))})$"),
+            *("--profile-from-start", "no"),
             *("--clock-control", "none", "--target-processes", "all"),
             *("--metrics", ",".join(_available(ncu))),
             *(sys.executable, "-m", "grader.backends.gpu.once", str(job)),

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-MAX_LAUNCHES = 10_000
-MAX_TRANSFERS = 10_000  # memsets, copies and symbol writes
-MAX_ALLOCATIONS = 1024  # including A, B, C and symbols whose address was requested
-MAX_PLAN_BYTES = 8 << 20  # of the plan as JSON: parameters, symbol data, every name
+CALLS = 3  # of run_custom that are recorded for each size
+MAX_LAUNCHES = 10_000  # of one call
+MAX_TRANSFERS = 10_000  # memsets, copies, symbol writes and synchronisations of one call
+MAX_ALLOCATIONS = 1024  # of all calls, including A, B, C and symbols whose address was requested
+MAX_PLAN_BYTES = 8 << 20  # of one call as JSON: parameters, symbol data, every name
+MAX_REPLY_BYTES = CALLS * MAX_PLAN_BYTES
 
 # The arena lies where neither programs nor libraries are mapped and where a driver lets us map
 # device memory; no likely integer equals the upper half of its addresses. Allocations are so far
@@ -35,10 +37,12 @@ def addresses(sizes: Iterable[int]) -> Iterator[int]:
 def macros() -> tuple[str, ...]:
     """The same figures as options of the recorder's compiler."""
     figures = {
+        "CALLS": CALLS,
         "MAX_LAUNCHES": MAX_LAUNCHES,
         "MAX_TRANSFERS": MAX_TRANSFERS,
         "MAX_ALLOCATIONS": MAX_ALLOCATIONS,
         "MAX_PLAN_BYTES": MAX_PLAN_BYTES,
+        "MAX_REPLY_BYTES": MAX_REPLY_BYTES,
         "FIRST_ADDRESS": FIRST_ADDRESS,
         "STRIDE": STRIDE,
         "ARENA_BYTES": ARENA_BYTES,

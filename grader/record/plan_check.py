@@ -13,19 +13,24 @@ from collections.abc import Mapping
 
 from grader.hardware.targets import Target
 from grader.model import (
+    Allocate,
     Allocation,
     Copy,
+    Free,
     KernelInfo,
     Launch,
     Memset,
     Mnk,
+    Operation,
     Plan,
     PointerSlot,
     Record,
     SymbolWrite,
+    Synchronise,
 )
 from grader.record.plan_bounds import (
     ARENA_BYTES,
+    CALLS,
     FIRST_ADDRESS,
     MAX_ALLOCATIONS,
     MAX_LAUNCHES,
@@ -38,6 +43,8 @@ from ptxsim.frontend.interface import Interface
 
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
+_GIVEN = 3  # A, B and C
+_TRANSFERS = (Memset, Copy, SymbolWrite, Synchronise)
 _FLOAT = 4
 _POINTER = 8
 _WARP = 32
@@ -50,6 +57,12 @@ class Known(Record):
     declared: Interface
     figures: Mapping[str, KernelInfo]  # ptxas's figures of the kernels
     target: Target
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that kernels can write."""
+        symbols = self.declared.symbols.items()
+        return tuple(name for name, symbol in symbols if symbol.space == "global")
 
 
 def flaw(plan: Plan, size: Mnk, known: Known) -> str | None:
@@ -83,8 +96,6 @@ def _names_flaw(plan: Plan, known: Known) -> str | None:
     workspaces = [a for a in others if a.symbol is None]
     if [a.name for a in workspaces] != [f"workspace {i + 1}" for i in range(len(workspaces))]:
         return "its workspaces are not numbered"
-    if sum(a.size for a in workspaces) > known.target.memory_bytes:
-        return "its workspaces exceed the device's memory"
     symbols = [a for a in others if a.symbol is not None]
     if any(a.name != a.symbol or _extent(a.name, known) != a.size for a in symbols):
         return "a symbol is not as the build declares it"
@@ -95,16 +106,45 @@ def _names_flaw(plan: Plan, known: Known) -> str | None:
 
 def _operations_flaw(plan: Plan, known: Known) -> str | None:
     launches = sum(isinstance(each, Launch) for each in plan.operations)
-    if not 0 < launches <= MAX_LAUNCHES:
+    if launches == 0:
         return "it has no launch, or too many"
-    if len(plan.operations) - launches > MAX_TRANSFERS:
-        return "it has too many memsets, copies and symbol writes"
-    flaws = (_operation_flaw(each, plan.allocations, known) for each in plan.operations)
-    return next((words for words in flaws if words is not None), None)
+    for operations, calls in ((plan.operations, 1), (plan.setup, CALLS - 1)):
+        if sum(isinstance(each, Launch) for each in operations) > calls * MAX_LAUNCHES:
+            return "it has no launch, or too many"
+        if sum(isinstance(each, _TRANSFERS) for each in operations) > calls * MAX_TRANSFERS:
+            return "it has too many memsets, copies, symbol writes and synchronisations"
+    operations = (*plan.setup, *plan.operations)
+    flaws = (_operation_flaw(each, plan.allocations, known) for each in operations)
+    found = next((words for words in flaws if words is not None), None)
+    return found or _lifetimes_flaw(plan, known)
+
+
+def _lifetimes_flaw(plan: Plan, known: Known) -> str | None:
+    """Whether every workspace is allocated once, in order, and freed once at most."""
+    workspaces = (i for i, a in enumerate(plan.allocations) if a.symbol is None and i >= _GIVEN)
+    live: set[int] = set()
+    size = 0
+    for operation in (*plan.setup, *plan.operations):
+        match operation:
+            case Allocate(allocation=index):
+                if index != next(workspaces, None):
+                    return "an allocation is made twice, or out of order"
+                live.add(index)
+                size += plan.allocations[index].size
+                if size > known.target.memory_bytes:
+                    return "its workspaces exceed the device's memory"
+            case Free(allocation=index):
+                if index not in live:
+                    return "it frees what it has not allocated"
+                live.remove(index)
+                size -= plan.allocations[index].size
+    if next(workspaces, None) is not None:
+        return "an allocation is made by none of its calls"
+    return None
 
 
 def _operation_flaw(
-    operation: Launch | Memset | Copy | SymbolWrite,
+    operation: Operation,
     memory: tuple[Allocation, ...],
     known: Known,
 ) -> str | None:

@@ -1,8 +1,9 @@
 """Build → launch plans: runs the host code in the sandbox and records its calls.
 
-The host library is loaded by ``recorder/``, our stand-in for CUDA's runtime, in one process per
-problem size. The answer comes from an untrusted process: it is decoded strictly and checked
-against the build before anything uses it.
+The host library is loaded by ``cudart/``, our stand-in for CUDA's runtime, in one process per
+problem size. It calls run_custom three times; ``calls.py`` makes one plan of the calls. The answer
+comes from an untrusted process: it is decoded strictly and checked against the build before
+anything uses it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from grader.model import (
     Submission,
     Verdict,
 )
-from grader.record.plan_bounds import MAX_PLAN_BYTES, macros
+from grader.record.calls import Recorded, assembled
+from grader.record.plan_bounds import MAX_REPLY_BYTES, macros
 from grader.record.plan_check import Known, flaw
 from grader.record.source_lines import locate
 from grader.sandbox.meter import PATIENCE
@@ -61,7 +63,7 @@ class _Refusal(Record):
 class _Reply(Record):
     """What the recorder writes about one size: one of the two."""
 
-    plan: Plan | None = None
+    recorded: Recorded | None = None
     refusal: _Refusal | None = None
 
 
@@ -110,7 +112,7 @@ def record_plans(
 
     If host code never returns for a size, the answer ends there.
     ``declared`` is what the build's PTX declares. ``record_s`` is the time that is charged for one
-    size, as meter.py counts it. ``target`` is the GPU that host code is told about;
+    size, for all calls, as meter.py counts it. ``target`` is the GPU that host code is told about;
     by default one that fits the build's architecture. Raises MachineError when the recorder
     itself fails.
     """
@@ -129,7 +131,7 @@ def record_plans(
                 limits=Limits(
                     cpu_s=record_s * len(sizes) + _START_S,
                     memory_mb=memory_mb,
-                    result_bytes=(MAX_PLAN_BYTES + _HEAD_BYTES) * len(sizes),
+                    result_bytes=(MAX_REPLY_BYTES + _HEAD_BYTES) * len(sizes),
                 ),
                 readable=[recorder, build.host_library, scratch],
             )
@@ -235,11 +237,12 @@ def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | 
     if refusal is not None and refusal.verdict in (Verdict.FE, Verdict.RE):
         printable = "".join(c if c.isprintable() else "?" for c in refusal.message)
         return msgspec.structs.replace(refusal, message=readable(printable)[:_MAX_MESSAGE])
-    wrong = flaw(reply.plan, size, known) if reply.plan else "it holds no plan"
-    if reply.plan is None or wrong is not None:
+    plan = assembled(reply.recorded, known.variables) if reply.recorded else None
+    wrong = flaw(plan, size, known) if plan else "it holds no calls"
+    if plan is None or wrong is not None:
         message = f"host code spoiled the record of its launches: {wrong}"
         return _Refusal(verdict=Verdict.RE, message=message)
-    return reply.plan
+    return plan
 
 
 def _silent(ended: _Ended) -> _Refusal:

@@ -42,6 +42,16 @@ def sentence(measured: Measured, gpu: GpuInfo | None) -> str:
     return f"{case.m}×{case.n}×{case.k}: " + "; ".join([*parts, *measured.notes])
 
 
+def _host_part(device_ms: float, host_ms: float, ratio: float) -> str:
+    """What allocating, freeing and waiting cost in each call, and what would be left without."""
+    both = device_ms + host_ms
+    return (
+        f"kernels and copies {device_ms:.4g} ms, allocating, freeing and waiting {host_ms:.4g} ms "
+        f"on top ({100 * host_ms / both:.0f} %): with memory that is kept between calls the ratio "
+        f"would be about {ratio * both / device_ms:.2f}"
+    )
+
+
 def _of_peak(timing: Timing, gpu: GpuInfo | None) -> float | None:
     if gpu is None or not gpu.fp32_peak_tflops:
         return None
@@ -55,6 +65,8 @@ def _notes(timing: Timing, gpu: GpuInfo | None) -> list[str]:
         "budget": f"{count}, until the time was used up",
     }
     notes = [two_speeds(timing.modes)] if timing.modes else []
+    if timing.device_ms is not None and timing.host_ms is not None:
+        notes.append(_host_part(timing.device_ms, timing.host_ms, timing.ratio))
     notes.append(why.get(timing.stopped or "", count))
     if few(timing.samples):
         notes.append("few samples: the interval is their range and covers less than 95 %")

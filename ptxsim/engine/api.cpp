@@ -84,6 +84,14 @@ int sim_define(Machine* m, u64 index, u64 from, u64 bytes, u32 cell) {
   return RAN;
 }
 
+// Marks a region as memory that nobody has written yet.
+int sim_undefine(Machine* m, u64 index) {
+  if (index >= m->regions.size()) return REFUSED;
+  Region& r = *m->regions[index];
+  std::fill(r.defined.begin(), r.defined.end(), 0);
+  return RAN;
+}
+
 // Returns a Status.
 int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dynamic_bytes,
                const u8* params, u64 params_length, u64 step_limit, double seconds) {

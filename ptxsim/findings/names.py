@@ -40,9 +40,10 @@ def kernel_name(mangled: str) -> str:
     """``sgemm<…>`` for ``_Z5sgemmILi8EEvPfS_iii``; anything else unchanged."""
     if not mangled.startswith("_Z"):
         return mangled
-    at = 3 if mangled.startswith("_ZN") else 2
+    nested = mangled.startswith("_ZN")
+    at = 3 if nested else 2
     names: list[str] = []
-    while number := _LENGTH.match(mangled, at):
+    while (nested or not names) and (number := _LENGTH.match(mangled, at)):
         start = number.end()
         at = start + int(number[0])
         names.append("(anonymous)" if "_GLOBAL__N_" in mangled[start:at] else mangled[start:at])

@@ -13,7 +13,8 @@ _TENSOR_CORE = ("mma.", "wmma.", "wgmma.", "tcgen05.")
 
 
 def tensor_core_notes(module: Module, plans: Iterable[Plan]) -> list[Finding]:
-    kernels = {o.kernel for plan in plans for o in plan.operations if isinstance(o, Launch)}
+    operations = [o for plan in plans for o in (*plan.setup, *plan.operations)]
+    kernels = {o.kernel for o in operations if isinstance(o, Launch)}
     functions = [f for k in sorted(kernels) for f in reachable_functions(module, k)]
     return [
         instruction_note(module, Kind.TENSOR_CORE, item.opcode, item)

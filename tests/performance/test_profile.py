@@ -77,6 +77,7 @@ def test_ncu_is_run_with_the_plan_and_only_with_metrics_it_knows(
     assert given[given.index("--metrics") + 1] == "smsp__inst_executed.sum"
     assert given[given.index("--kernel-name") + 1] == "regex:^(_Z1k)$"
     assert given[given.index("--clock-control") + 1] == "none"
+    assert given[given.index("--profile-from-start") + 1] == "no", "the set-up is not profiled"
 
 
 @pytest.mark.parametrize(

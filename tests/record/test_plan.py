@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from grader.hardware.targets import target_for
 from grader.model import (
+    Allocate,
     Allocation,
     Copy,
+    Free,
     KernelInfo,
     KernelParam,
     Launch,
@@ -22,6 +24,7 @@ from grader.model import (
     Plan,
     PointerSlot,
     SymbolWrite,
+    Synchronise,
 )
 from grader.record import plan_bounds as bounds
 from grader.record.plan_check import Known, flaw
@@ -77,6 +80,7 @@ PLAN = Plan(
             ),
         ),
     ),
+    setup=(Allocate(allocation=3), Allocate(allocation=5), Free(allocation=3)),
 )
 
 
@@ -128,6 +132,8 @@ FORGED: dict[tuple[str | int, ...], st.SearchStrategy[Any]] = {
     (DO, 3, "pointers", 1, "offset"): far(16, 16),
     (DO, 3, "pointers", 0, "allocation"): far(0, 0),
     (DO, 3, "pointers", 1, "delta"): far(0, 0),
+    **{("setup", i, "allocation"): far(at, at) for i, at in enumerate((3, 5))},
+    ("setup", 2, "allocation"): st.one_of(far(0, 5), st.integers(0, 2), st.just(4)),
 }
 
 
@@ -170,6 +176,7 @@ MANY = {
     "no launch": (PLAN.operations[0],),
     "launches": (LAUNCH,) * (bounds.MAX_LAUNCHES + 1),
     "transfers": (*PLAN.operations[:1] * (bounds.MAX_TRANSFERS + 1), LAUNCH),
+    "synchronisations": (*(Synchronise(),) * (bounds.MAX_TRANSFERS + 1), LAUNCH),
 }
 
 
@@ -187,7 +194,9 @@ def with_allocations(*added: tuple[str, int, str | None]) -> Plan:
         Allocation(name=name, address=at, size=size, symbol=symbol)
         for (name, size, symbol), at in zip(rows, places, strict=True)
     )
-    return msgspec.structs.replace(PLAN, allocations=tuple(made))
+    memory = tuple(made)
+    setup = (Allocate(allocation=i) for i, a in enumerate(memory) if i > 2 and a.symbol is None)
+    return msgspec.structs.replace(PLAN, allocations=memory, setup=tuple(setup))
 
 
 def test_allocations_that_only_look_right() -> None:
@@ -201,6 +210,27 @@ def test_allocations_that_only_look_right() -> None:
         ([(f"workspace {i}", 8, None) for i in range(3, 1100)], "too many allocations"),
     ):
         assert words_ in (flaw(with_allocations(*added), SIZE, KNOWN) or ""), added
+
+
+def test_memory_is_allocated_once_in_order_and_freed_once() -> None:
+    made, free = PLAN.setup[:2], Free(allocation=5)
+    for setup, operations in (
+        (made, (free, *PLAN.operations)),
+        (made[:1], (made[1], *PLAN.operations, free)),
+    ):
+        plan = msgspec.structs.replace(PLAN, setup=setup, operations=operations)
+        assert flaw(plan, SIZE, KNOWN) is None
+    for setup, operations in (
+        ((), PLAN.operations),
+        (made[:1], PLAN.operations),
+        (made[::-1], PLAN.operations),
+        ((*made, made[1]), PLAN.operations),
+        (made, (made[1], *PLAN.operations)),
+        (made, (free, free, *PLAN.operations)),
+        (made[:1], (free, made[1], *PLAN.operations)),
+    ):
+        plan = msgspec.structs.replace(PLAN, setup=setup, operations=operations)
+        assert flaw(plan, SIZE, KNOWN) is not None
 
 
 def test_parameters_and_data_have_their_lengths() -> None:

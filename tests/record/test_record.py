@@ -15,15 +15,18 @@ from grader.backends.simulator.device import read_declarations
 from grader.compile import building
 from grader.errors import Rejected
 from grader.model import (
+    Allocate,
     Allocation,
     Build,
     Copy,
+    Free,
     Launch,
     Memset,
     Mnk,
     Plan,
     Submission,
     SymbolWrite,
+    Synchronise,
     Verdict,
 )
 from grader.record.recording import record_plans
@@ -107,9 +110,63 @@ def test_launches(recorded: Recorder) -> None:
     assert "hidden" in fourth.kernel
 
 
-def test_statics_are_fresh_for_every_size(recorded: Recorder) -> None:
-    seen = [integer(launches(one)[0]) for one in recorded(1, 1, 1) if isinstance(one, Plan)]
-    assert seen == [1, 1, 1]
+def test_statics_are_fresh_for_every_size_and_live_on_between_calls(recorded: Recorder) -> None:
+    for one in recorded(1, 1):
+        assert isinstance(one, Plan)
+        setup = [o for o in one.setup if isinstance(o, Launch) and o.kernel == "_Z4tellPfi"]
+        assert [integer(launch) for launch in setup] == [1, 2]
+        assert integer(launches(one)[0]) == 3
+        assert one.unsettled == (
+            "step 1 of the second call is a launch of tell with grid (2, 3, 4) and block "
+            "(5, 6, 1), with other values in the third"
+        )
+
+
+def test_what_is_kept_is_set_up_once(recorded: Recorder) -> None:
+    one = plan(recorded, 11)
+    assert one.unsettled == ""
+    assert [(a.name, a.size) for a in one.allocations[3:]] == [
+        ("workspace 1", 400),
+        ("workspace 2", 40),
+        ("workspace 3", 40),
+    ]
+    make, call, wait, free = one.operations
+    assert make == Allocate(allocation=5, ordered=True)
+    assert isinstance(call, Launch)
+    assert [(p.allocation, p.delta) for p in call.pointers] == [(3, 0), (5, 4)]
+    assert wait == Synchronise()
+    assert free == Free(allocation=5, ordered=True)
+    assert one.own == {5}
+    assert one.setup[0] == Allocate(allocation=3)
+    assert len(one.setup) == 5
+    assert set(one.variables) == {"variable", "large_table"}
+
+
+def test_each_call_may_free_what_the_one_before_it_made(recorded: Recorder) -> None:
+    one = plan(recorded, 12)
+    assert one.unsettled == ""
+    assert one.operations[:2] == (Free(allocation=3), Allocate(allocation=4))
+
+
+def test_calls_that_never_settle(recorded: Recorder) -> None:
+    one = plan(recorded, 13)
+    assert [len(one.setup), len(one.operations)] == [3, 3]
+    assert one.unsettled == "the second call has 2 steps and the third 3"
+
+
+def test_freed_memory_does_not_count(recorded: Recorder) -> None:
+    """Three calls of 30 GB are more than the 80 that the device has."""
+    assert plan(recorded, 14).unsettled == ""
+
+
+def test_a_later_call_may_be_refused(recorded: Recorder) -> None:
+    for scenario, words in (
+        (15, "run_custom launched no kernel, in call 3 of run_custom for one size"),
+        (16, "cudaFree: A, B and C belong to the grader, in call 2 of run_custom for one size"),
+    ):
+        (one,) = recorded(scenario)
+        assert isinstance(one, Rejected)
+        assert words in str(one)
 
 
 def test_parameter_layout_follows_c(recorded: Recorder) -> None:
@@ -142,12 +199,15 @@ def test_memory(recorded: Recorder) -> None:
     one = plan(recorded, 5)
     work = one.allocations[3]
     assert (work.name, work.size, work.address % 256) == ("workspace 1", 1000, 0)
-    fill, to_work, to_c, live, freed = one.operations
-    assert fill == Memset(allocation=3, delta=0, value=255, size=1000)
-    assert to_work == Copy(source=2, source_delta=0, target=3, target_delta=4, size=4)
-    assert to_c == Copy(source=3, source_delta=4, target=2, target_delta=0, size=4)
+    make, fill, to_work, to_c, live, free, freed = one.operations
+    assert isinstance(make, Allocate)
+    own = make.allocation  # of the third call: a pointer to freed memory differs in each
+    assert free == Free(allocation=own)
+    assert fill == Memset(allocation=own, delta=0, value=255, size=1000)
+    assert to_work == Copy(source=2, source_delta=0, target=own, target_delta=4, size=4)
+    assert to_c == Copy(source=own, source_delta=4, target=2, target_delta=0, size=4)
     assert isinstance(live, Launch)
-    assert [(p.allocation, p.delta) for p in live.pointers] == [(3, 12)]
+    assert [(p.allocation, p.delta) for p in live.pointers] == [(own, 12)]
     assert isinstance(freed, Launch)
     assert freed.pointers == (), "a freed allocation is no longer one"
 
@@ -155,7 +215,9 @@ def test_memory(recorded: Recorder) -> None:
 def test_symbols(recorded: Recorder) -> None:
     one = plan(recorded, 6)
     write, copy, launch, _ = one.operations
-    assert write == SymbolWrite(symbol="constant_table", delta=4, data=struct.pack("<2i", 1, 2))
+    assert write == SymbolWrite(
+        symbol="constant_table", delta=4, data=struct.pack("<2i", 1, 2), blocking=True
+    )
     assert one.allocations[3] == Allocation(
         name="variable", address=one.allocations[3].address, size=64, symbol="variable"
     )
@@ -178,13 +240,13 @@ def test_errors_that_a_program_may_ask_for(recorded: Recorder) -> None:
 
 def test_own_device_vector(recorded: Recorder) -> None:
     one = plan(recorded, 9)
-    assert [a.size for a in one.allocations[3:]] == [1200, 1200]
-    fill, copy, tell = one.operations
+    assert [a.size for a in one.allocations[3:]] == [1200] * 4, "two for each of two calls"
+    _, fill, _, copy, tell, *_ = one.operations
     assert isinstance(fill, Launch)
     assert "fill" in fill.kernel
     assert isinstance(copy, Copy)
     assert isinstance(tell, Launch)
-    assert [(p.allocation, p.delta) for p in tell.pointers] == [(4, 16)]
+    assert [(p.allocation, p.delta) for p in tell.pointers] == [(6, 16)]
 
 
 def test_pointers_anywhere(recorded: Recorder) -> None:
@@ -216,8 +278,11 @@ REFUSED = {
     27: (Verdict.RE, "kernel (anonymous)::hidden cannot"),
     28: (Verdict.RE, "launched no kernel"),
     29: (Verdict.RE, "run_custom launches more than 10000 kernels in one call"),
-    30: (Verdict.RE, "makes more than 10000 memsets, copies and symbol writes in one call"),
-    31: (Verdict.RE, "makes more than 1024 allocations of device memory in one call"),
+    30: (
+        Verdict.RE,
+        "makes more than 10000 memsets, copies, symbol writes and synchronisations in one call",
+    ),
+    31: (Verdict.RE, "makes more than 1024 allocations of device memory in 3 calls"),
     32: (Verdict.RE, "in one call: 8 MiB of kernel names, parameters and symbol data"),
     40: (Verdict.RE, "crashed with Segmentation fault: it dereferenced a null pointer"),
     41: (Verdict.RE, "crashed with Segmentation fault: it dereferenced a device pointer"),

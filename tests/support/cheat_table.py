@@ -59,7 +59,9 @@ FAMILIES = (
     Family(
         title="Results kept from one call to the next",
         names="cache_by_checksum cache_by_pointer cache_by_shape cached_result skips_when_right "
-        "static_host_cache workspace_from_last_time",
+        "static_host_cache workspace_from_last_time keeps_results_in_its_workspace "
+        "multiplies_last_times_a set_up_launches_the_product set_up_differs_when_large "
+        "lazy_in_every_third_call lazy_in_every_third_launch",
         kernelbot=F,
         kernelbench=F,
         tensara=F,

@@ -10,9 +10,11 @@ from cupy.cuda import runtime
 from cupy_backends.cuda.libs import cublas as _loads_the_libraries  # noqa: F401
 
 from grader.backends.gpu.baseline import WORKSPACE_BYTES, Cublas, Product
+from grader.backends.gpu.calling import Caller
 from grader.backends.gpu.choice import Choices
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import Arena
+from grader.backends.gpu.plan_replay import Replay
 from grader.backends.gpu.watch import Watch, describe
 from grader.backends.statistics import Clocked
 from grader.toolchain.native import cache_folder
@@ -37,6 +39,7 @@ class SharedBench:
         self.cublas = Cublas(self.stream.ptr, int(self._workspace.data.ptr))
         self.choices = Choices(cache_folder() / "baselines", self.gpu, self.cublas.version)
         self.arena = Arena()
+        self.caller = Caller()
         self._driver = ctypes.CDLL("libcuda.so.1")
         self._events = (cupy.cuda.Event(), cupy.cuda.Event())
         self.watch.begin()
@@ -46,16 +49,47 @@ class SharedBench:
         return self.clocked(launch).gpu_ms
 
     def clocked(self, launch: Product) -> Clocked:
-        """The same, by the GPU's events and by the host's clock."""
-        self._driver.cuCtxResetPersistingL2Cache()  # not there on old GPUs: it says so, no harm
-        self.stream.synchronize()  # what was handed over before is not this launch's time
-        began = time.perf_counter()
+        """The same, by the GPU's events and by the host's clock.
+
+        The GPU is kept busy until the host has handed over the first launches, as it is when a
+        program makes call after call without waiting.
+        """
+        began = self._begin()
         self.kernels.head_start(_HEAD_START_US)
-        runtime.memsetAsync(self._flush.data.ptr, 0, self._flush.nbytes, self.stream.ptr)
+        self._clear_l2()
         start, end = self._events
         start.record(self.stream)
         launch()
         end.record(self.stream)
+        return self._ended(began)
+
+    def charged(self, replay: Replay, *, waits: bool) -> Clocked:
+        """One call with the host's part. waits: it waits for the GPU, so that the next call of a
+        program finds the GPU idle; nothing that the host does is hidden then."""
+        replay.prepare()
+        start, end = self._events
+        began = self._begin()
+        if not waits:
+            self.kernels.head_start(_HEAD_START_US)
+        self._clear_l2()
+        if waits:
+            self.stream.synchronize()
+        replay.call(start.ptr, end.ptr)
+        taken = self._ended(began)
+        replay.clean()
+        return taken
+
+    def _begin(self) -> float:
+        """When the GPU was idle, by the host's clock."""
+        self._driver.cuCtxResetPersistingL2Cache()  # not there on old GPUs: it says so, no harm
+        self.stream.synchronize()  # what was handed over before is not this launch's time
+        return time.perf_counter()
+
+    def _clear_l2(self) -> None:
+        runtime.memsetAsync(self._flush.data.ptr, 0, self._flush.nbytes, self.stream.ptr)
+
+    def _ended(self, began: float) -> Clocked:
+        start, end = self._events
         end.synchronize()
         host_ms = 1e3 * (time.perf_counter() - began)
         return Clocked(gpu_ms=float(cupy.cuda.get_elapsed_time(start, end)), host_ms=host_ms)

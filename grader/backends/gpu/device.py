@@ -74,6 +74,7 @@ class GpuDevice:
             runs=lab.scoring.runs,
             run_seconds=self._run_seconds,
             baseline=lab.baseline,
+            host_calls=lab.rules.host_calls,
         )
         # Only one grader may use this GPU at a time: two would slow and disturb each other.
         with locked(_lock_of_the_gpu()):

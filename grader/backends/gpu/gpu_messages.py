@@ -19,6 +19,7 @@ class GpuJob(Record):
     runs: int  # of every timed case
     run_seconds: float  # measuring time of one run; one repetition is always made
     baseline: str  # "best", "cublas" or "cublaslt"
+    host_calls: str = "charged"  # or "free": allocating, freeing and waiting take no time
 
 
 class Ready(Record, tag="ready"):

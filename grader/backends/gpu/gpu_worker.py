@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import traceback
 from pathlib import Path
-from typing import Any
 
 import cupy
 import msgspec
@@ -38,10 +37,10 @@ _ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
 def _run(job: GpuJob, replies: Replies) -> None:
     bench = SharedBench()
     replies.send(Ready(gpu=bench.gpu))
-    module = load_module(Path(job.cubin).read_bytes())
+    cubin = Path(job.cubin).read_bytes()
     for each in job.cases:
         replies.send(Beat(case=each.case.id))
-        reply = _one(bench, module, each, job, replies)
+        reply = _one(bench, cubin, each, job, replies)
         replies.send(reply)
         if isinstance(reply, Broken):
             return
@@ -49,7 +48,7 @@ def _run(job: GpuJob, replies: Replies) -> None:
 
 
 def _one(
-    bench: SharedBench, module: Any, each: TimedCase, job: GpuJob, replies: Replies
+    bench: SharedBench, cubin: bytes, each: TimedCase, job: GpuJob, replies: Replies
 ) -> Finished | Broken:
     planned = each.case
     # Memory of the previous case is free, so the GPU needs room for one case only.
@@ -58,7 +57,8 @@ def _one(
     try:
         with bench.stream, bench.arena.memory(planned.plan) as memory:
             notes = memory.notes()
-            case = MeasuredCase(bench, module, planned, memory)
+            # Each size has its variables to itself, as host code's are, too.
+            case = MeasuredCase(bench, load_module(cubin), planned, memory)
             outcome = _outcome(bench, case, each, job, replies)
     except Rejected as refusal:
         outcome = refused(planned.id, planned.plan.size, refusal)
@@ -76,9 +76,10 @@ def _one(
 def _outcome(
     bench: SharedBench, case: MeasuredCase, each: TimedCase, job: GpuJob, replies: Replies
 ) -> CaseOutcome:
-    if each.timed:
-        return time_case(bench, case, job, lambda: replies.send(Beat(case=each.case.id)))
-    return verify_case(bench, case)
+    def beat() -> None:
+        replies.send(Beat(case=each.case.id))
+
+    return time_case(bench, case, job, beat) if each.timed else verify_case(bench, case, beat)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ ended, and their keys are drawn just before it.
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,8 @@ from grader.problems.inputs import fresh_key
 
 Keys = tuple[bytes, bytes]  # of A and B
 
+_DEVICE_REPETITIONS = 5  # to tell the device's part of a call from the host's
+
 # So many repetitions may be disturbed, or as many as were undisturbed, whichever is more.
 _MAY_BE_DISTURBED = 10
 
@@ -42,8 +45,12 @@ class MeasuredCase:
         self._bench = bench
         self._a, self._b, self._c = memory.given()
         self._reference = Buffer(4 * self.size.m * self.size.n)
-        self._replay = Replay(module, planned.plan, memory, bench.kernels, bench.stream)
+        self._replay = Replay(
+            module, planned.plan, memory, bench.kernels, bench.stream, bench.caller
+        )
         self.launch: Product = self._replay.launch
+        self._charged = planned.plan.host_calls > 0
+        self._first_is_right = False  # a call before this one was, on other inputs
 
     def fresh(self) -> Keys:
         """New A and B, poison everywhere else. Returns the keys of A and B.
@@ -57,8 +64,39 @@ class MeasuredCase:
         kernels.fill(self._a.floats(), keys[0])
         kernels.fill(self._b.floats(), keys[1])
         kernels.poison(self._c.words)
-        self._replay.poison_workspaces()
+        self._replay.fresh()
         return keys
+
+    def set_up(self) -> tuple[float, CaseOutcome | None]:
+        """Run what a program's first call does, and check its product. Returns the milliseconds
+        and, if something is wrong, what."""
+        if not self.planned.plan.setup:
+            return 0.0, None
+        started = time.monotonic()
+        keys = self.fresh()
+        took = self._bench.time(self._replay.set_up)
+        self.reference()
+        outcome = self.check(keys, time.monotonic() - started)
+        self._replay.remember()
+        right = outcome.error is not None and not outcome.error.wrong and not outcome.findings
+        self._first_is_right = right
+        return took, None if right else outcome
+
+    def timed(self, charged: bool) -> Clocked:
+        """One repetition. charged: with what the host does, if it does anything."""
+        if charged and self._charged:
+            return self._bench.charged(self._replay, waits=self.planned.plan.waits)
+        return self._bench.clocked(self.launch)
+
+    def device_ms(self) -> float | None:
+        """What the device's part of a call takes; None if that is all there is."""
+        if not self._charged:
+            return None
+        times = []
+        for _ in range(_DEVICE_REPETITIONS):
+            self.fresh()
+            times.append(self._bench.time(self._replay.launch))
+        return statistics.median(times)
 
     def products(self, target: Buffer) -> dict[str, Product]:
         """cuBLAS's ways to compute the product into ``target``, by name."""
@@ -84,6 +122,7 @@ class MeasuredCase:
     def stand_in(self, name: str) -> None:
         """Let cuBLAS play the submission: the self-test of the measurement."""
         self.launch = self.products(self._c)[name]
+        self._charged = False
 
     def prove_reference(self) -> None:
         """Raises MachineError unless the reference is A·B, checked in FP64."""
@@ -104,12 +143,14 @@ class MeasuredCase:
             self._c.floats(),
             self._reference.floats(),
         )
-        of = self.size.m * self.size.n
+        message = f"{stats.wrong} of {self.size.m * self.size.n} elements are wrong"
+        if self._first_is_right:
+            message = f"the first call is right, a later one is not: {message}"
         return CaseOutcome(
             id=self.planned.id,
             size=self.size,
             refused=None,
-            message=f"{stats.wrong} of {of} elements are wrong" if stats.wrong else "",
+            message=message if stats.wrong else "",
             stopped=None,
             seconds=seconds,
             error=stats,
@@ -148,9 +189,13 @@ class MeasuredCase:
         ]
 
 
-def verify_case(bench: SharedBench, case: MeasuredCase) -> CaseOutcome:
+def verify_case(bench: SharedBench, case: MeasuredCase, beat: Callable[[], None]) -> CaseOutcome:
     """One launch on fresh inputs, compared with cuBLAS."""
     started = time.monotonic()
+    setting_up, wrong = case.set_up()
+    beat()
+    if wrong is not None:
+        return msgspec.structs.replace(wrong, untimed_ms=setting_up)
     keys = case.fresh()
     took = bench.time(case.launch)
     case.reference()
@@ -158,7 +203,7 @@ def verify_case(bench: SharedBench, case: MeasuredCase) -> CaseOutcome:
     outcome = case.check(keys, time.monotonic() - started)
     if not outcome.findings:  # changed inputs say nothing about the reference
         case.prove_reference()
-    return msgspec.structs.replace(outcome, untimed_ms=took)
+    return msgspec.structs.replace(outcome, untimed_ms=max(setting_up, took))
 
 
 def time_case(
@@ -170,10 +215,15 @@ def time_case(
     GPU was shared or slowed for too many repetitions.
     """
     started = time.monotonic()
+    setting_up, refused = case.set_up()
+    beat()
+    if refused is not None:
+        return refused
     name, baseline = case.baseline(job.baseline)
     case.fresh()
-    warm_up = bench.time(case.launch)  # module loading, instruction caches
+    warm_up = max(setting_up, bench.time(case.launch))  # module loading, instruction caches
     beat()
+    charged = job.host_calls == "charged"
     least = least_ms(case.size, bench.gpu)
     runs: list[list[Pair]] = []
     diary = _Diary()
@@ -189,10 +239,10 @@ def time_case(
                 # cuBLAS leaves parts of its product in shared memory, registers and workspaces.
                 # They must not belong to the product that the submission must compute now.
                 keys = case.fresh()
-                mine = bench.clocked(case.launch)
+                mine = case.timed(charged)
                 baseline()
             else:
-                mine = bench.clocked(case.launch)
+                mine = case.timed(charged)
                 theirs = bench.clocked(baseline)
             clocks.append((mine, theirs))
             sight = bench.watch.look()
@@ -213,7 +263,14 @@ def time_case(
     unseen = unseen_ms(clocks)
     if not (unseen <= 0):
         return msgspec.structs.replace(outcome, findings=(_unseen(unseen),))
-    timing = summarise(runs, case.size, name, disturbed=diary.disturbed, watched=diary.seen())
+    timing = summarise(
+        runs,
+        case.size,
+        name,
+        disturbed=diary.disturbed,
+        watched=diary.seen(),
+        device_ms=case.device_ms() if charged else None,
+    )
     return msgspec.structs.replace(
         outcome, timing=timing, untimed_ms=warm_up, seconds=time.monotonic() - started
     )

@@ -1,66 +1,134 @@
-"""A launch plan on a real GPU: launches, memsets and copies in one graph, and the canaries."""
+"""A launch plan on a real GPU: its set-up once, its call again and again, and the canaries.
+
+A call is launched plainly, as a program does it and as cuBLAS beside it is. There are two ways to
+make it. ``launch`` gives every allocation memory of ours with canaries around it, which stays where
+it is: what the device does, without the host's part. ``call`` also allocates, frees and waits as
+the program does, where and when it does.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import cupy
-import numpy as np
-from cupy.cuda import runtime
 from cupy_backends.cuda.api import driver
 
+from grader.backends.gpu.calling import Call, Caller, Step, StepError, StepKind
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import PlanMemory
 from grader.errors import MachineError, Rejected
-from grader.model import Copy, Launch, Memset, Plan, PointerSlot, SymbolWrite, Verdict
+from grader.model import (
+    Allocate,
+    Copy,
+    Free,
+    Launch,
+    Memset,
+    Operation,
+    Plan,
+    SymbolWrite,
+    Synchronise,
+    Verdict,
+)
+from grader.problems.product import POISON
 
 _CANARY = 0x5AFEC0DE
+_GIVEN = 3  # A, B and C
 _MAX_DYNAMIC_SHARED, _CARVEOUT = 8, 9  # CUfunction_attribute
-_DEVICE_TO_DEVICE = 3
-_PARAM_POINTER, _PARAM_SIZE, _PARAM_END = 1, 2, 0  # CU_LAUNCH_PARAM_*
+_HOST = (Allocate, Free, Synchronise)
 
 
 class Replay:
-    """One plan, ready to be launched again and again on ``stream``.
+    """One plan, ready to be launched on ``stream``; ``set_up`` first.
 
     ``memory`` outlives it. Raises Rejected(RE) if a launch needs more than the
-    GPU has, and passes on CuPy's CUDA errors.
+    GPU has, and CuPy's CUDA errors.
     """
 
     def __init__(
-        self, module: Any, plan: Plan, memory: PlanMemory, kernels: Kernels, stream: Any
+        self,
+        module: Any,
+        plan: Plan,
+        memory: PlanMemory,
+        kernels: Kernels,
+        stream: Any,
+        caller: Caller,
     ) -> None:
+        self._plan = plan
         self._module = module
         self._kernels = kernels
         self._stream = stream
-        self._keep: list[Any] = []
         self._buffers = memory.buffers
-        self._addresses = [
-            self._symbol(allocation.name, 0, allocation.size) if buffer is None else buffer.address
+        self._extents = dict(self._variables())
+        # Variables that the host writes or that live on follow the allocations in the table.
+        self._places = {name: len(plan.allocations) + i for i, name in enumerate(self._extents)}
+        addresses = [
+            self._extents[allocation.name][0] if buffer is None else buffer.address
             for allocation, buffer in zip(plan.allocations, memory.buffers, strict=True)
         ]
-        self._allow_shared(plan)
-        self._nodes = [self._node(operation) for operation in plan.operations]
+        addresses += [address for address, _ in self._extents.values()]
+        self._allow_shared()
+        self._setup = self._call(caller, plan.setup, addresses, host=False)
+        self._launch = self._call(caller, plan.operations, addresses, host=False)
+        self._real = self._call(caller, plan.operations, addresses, host=True)
         for buffer in self._buffers:
             if buffer is not None:
                 kernels.poison(buffer.before, _CANARY)
                 kernels.poison(buffer.after, _CANARY)
-        self._graph = self._captured() if len(self._nodes) > 1 else None
+        for buffer in self._buffers[_GIVEN:]:
+            if buffer is not None:
+                kernels.poison(buffer.words)
+        self._left: list[tuple[Any, Any]] = []  # what the set-up left, and where, if it is put back
+
+    def set_up(self) -> None:
+        """Run the set-up; what it leaves stays. Asynchronous."""
+        _run(self._setup)
+
+    def remember(self) -> None:
+        """If the calls of the program differ, keep what the set-up left: each launch finds that."""
+        if not self._plan.unsettled:
+            return
+        self._left = [(place, place.copy()) for place in self._lasting()]
+
+    def fresh(self) -> None:
+        """Poison what a call allocates itself, and put back what is to be put back."""
+        for index in sorted(self._plan.own):
+            buffer = self._buffers[index]
+            assert buffer
+            self._kernels.poison(buffer.words)
+        for place, contents in self._left:
+            place[...] = contents
 
     def launch(self) -> None:
-        """Run the whole plan, asynchronously."""
-        if self._graph is not None:
-            self._graph.launch(self._stream)
-            return
-        for node in self._nodes:
-            node()
+        """One call, the device's part of it, asynchronously."""
+        _run(self._launch)
 
-    def poison_workspaces(self) -> None:
-        for buffer in self._buffers[3:]:
-            if buffer is not None:
-                self._kernels.poison(buffer.words)
+    def prepare(self) -> None:
+        """Before ``call``: memory that it frees and did not allocate itself is there, and memory
+        that it may get is poisoned."""
+        memory = self._plan.allocations
+        for index in sorted(self._plan.own):
+            address = self._real.allocate(index, memory[index].size)
+            self._poison(address, memory[index].size)
+        self._stream.synchronize()
+        for index in sorted(self._plan.own):
+            self._real.free(index)
+        for index in sorted(self._freed()):
+            address = self._real.allocate(index, memory[index].size)
+            buffer = self._buffers[index]
+            assert buffer
+            self._words(address, memory[index].size)[...] = buffer.words[: memory[index].size // 4]
+        self._stream.synchronize()
+
+    def call(self, start: int, end: int) -> None:
+        """One call with the host's part, between two events."""
+        _run(self._real, start, end)
+
+    def clean(self) -> None:
+        """After ``call`` has ended: free what it left allocated."""
+        for index in sorted(self._plan.own | self._freed()):
+            self._real.free(index)
 
     def broken_canary(self) -> int | None:
         """Index of an allocation whose surroundings were written, if any."""
@@ -72,65 +140,125 @@ class Replay:
                     return index
         return None
 
+    # --- memory
+
+    def _freed(self) -> frozenset[int]:
+        """What the call frees and an earlier one allocated."""
+        freed = {o.allocation for o in self._plan.operations if isinstance(o, Free)}
+        return frozenset(freed) - self._plan.own
+
+    def _lasting(self) -> Iterator[Any]:
+        """Memory whose contents live on from call to call."""
+        for index, buffer in enumerate(self._buffers):
+            if buffer is not None and index >= _GIVEN and index not in self._plan.own:
+                yield buffer.words
+        for name in self._plan.variables:
+            address, size = self._extents[name]
+            if size:
+                yield _bytes_at(address, size)
+
+    def _poison(self, address: int, size: int) -> None:
+        if size >= 4:
+            self._kernels.poison(self._words(address, size), POISON)
+
+    @staticmethod
+    def _words(address: int, size: int) -> Any:
+        return _bytes_at(address, size // 4 * 4).view(cupy.uint32)
+
+    def _variables(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        """Address and size of every variable that the plan names."""
+        sizes = dict.fromkeys(self._plan.variables, 0)
+        for allocation in self._plan.allocations:
+            if allocation.symbol is not None:
+                sizes[allocation.name] = allocation.size
+        for operation in (*self._plan.setup, *self._plan.operations):
+            if isinstance(operation, SymbolWrite):
+                end = operation.delta + len(operation.data)
+                sizes[operation.symbol] = max(end, sizes.get(operation.symbol, 0))
+        for name, least in sizes.items():
+            address, size = self._variable(name)
+            if not 0 <= least <= size:
+                raise MachineError(f"{name} has no {least} bytes")
+            yield name, (address, size)
+
+    def _variable(self, name: str) -> tuple[int, int]:
+        address, size = ctypes.c_uint64(), ctypes.c_size_t()
+        status = _driver().cuModuleGetGlobal_v2(
+            ctypes.byref(address),
+            ctypes.byref(size),
+            ctypes.c_void_p(self._module.ptr),
+            name.encode(),
+        )
+        if status:  # the compiler dropped it: nothing in the machine code uses it
+            return 0, 0
+        return address.value, size.value
+
     # --- operations
 
-    def _captured(self) -> Any:
-        with self._stream:
-            self._stream.begin_capture()
-            for node in self._nodes:
-                node()
-            return self._stream.end_capture()
+    def _call(
+        self, caller: Caller, operations: Sequence[Operation], addresses: Sequence[int], host: bool
+    ) -> Call:
+        """host: with what only the host does; else every allocation lies in our memory."""
+        steps = [self._step(o, host) for o in operations if host or not isinstance(o, _HOST)]
+        table = list(addresses)
+        for index in self._plan.own | self._freed() if host else ():
+            table[index] = 0
+        return caller.call(steps, table, self._stream.ptr)
 
-    def _node(self, operation: Launch | Memset | Copy | SymbolWrite) -> Callable[[], None]:
-        stream = self._stream.ptr
-        if isinstance(operation, Launch):
-            return self._launch_node(operation)
-        if isinstance(operation, Memset):
-            at = self._addresses[operation.allocation] + operation.delta
-            return lambda: runtime.memsetAsync(at, operation.value, operation.size, stream)
-        if isinstance(operation, Copy):
-            to = self._addresses[operation.target] + operation.target_delta
-            source = self._addresses[operation.source] + operation.source_delta
-        else:
-            to = self._symbol(operation.symbol, operation.delta, len(operation.data))
-            data = self._relocated(operation.data, operation.pointers)
-            staged = cupy.asarray(np.frombuffer(data, np.uint8))
-            self._keep.append(staged)
-            source = int(staged.data.ptr)
-        size = operation.size if isinstance(operation, Copy) else len(operation.data)
-        return lambda: runtime.memcpyAsync(to, source, size, _DEVICE_TO_DEVICE, stream)
+    def _step(self, operation: Operation, host: bool) -> Step:
+        match operation:
+            case Launch():
+                return Step(
+                    kind=StepKind.LAUNCH,
+                    function=self._module.get_function(operation.kernel).ptr,
+                    grid=operation.grid,
+                    block=operation.block,
+                    shared=operation.shared_bytes,
+                    data=operation.params,
+                    pointers=operation.pointers,
+                )
+            case Memset():
+                return Step(
+                    kind=StepKind.MEMSET,
+                    target=operation.allocation,
+                    target_delta=operation.delta,
+                    value=operation.value,
+                    size=operation.size,
+                )
+            case Copy():
+                return Step(
+                    kind=StepKind.COPY,
+                    target=operation.target,
+                    target_delta=operation.target_delta,
+                    source=operation.source,
+                    source_delta=operation.source_delta,
+                    size=operation.size,
+                )
+            case SymbolWrite():
+                return Step(
+                    kind=StepKind.WRITE,
+                    target=self._places[operation.symbol],
+                    target_delta=operation.delta,
+                    data=operation.data,
+                    pointers=operation.pointers,
+                    flag=host and operation.blocking,
+                )
+            case Allocate():
+                return Step(
+                    kind=StepKind.ALLOCATE,
+                    target=operation.allocation,
+                    size=self._plan.allocations[operation.allocation].size,
+                    flag=operation.ordered,
+                )
+            case Free():
+                return Step(kind=StepKind.FREE, target=operation.allocation, flag=operation.ordered)
+            case Synchronise():
+                return Step(kind=StepKind.SYNCHRONISE)
 
-    def _launch_node(self, launch: Launch) -> Callable[[], None]:
-        function = self._module.get_function(launch.kernel)
-        block = self._relocated(launch.params, launch.pointers)
-        parameters = (ctypes.c_uint8 * max(len(block), 1))(*block)
-        size = ctypes.c_size_t(len(block))
-        extra = (ctypes.c_void_p * 5)(
-            _PARAM_POINTER,
-            ctypes.addressof(parameters),
-            _PARAM_SIZE,
-            ctypes.addressof(size),
-            _PARAM_END,
-        )
-        self._keep += [parameters, size, extra, function]
-        address, stream = ctypes.addressof(extra), self._stream.ptr
-        return lambda: driver.launchKernel(
-            function.ptr, *launch.grid, *launch.block, launch.shared_bytes, stream, 0, address
-        )
-
-    def _relocated(self, data: bytes, pointers: Sequence[PointerSlot]) -> bytearray:
-        """``data`` with relocated pointers to everything that is not at its recorded address:
-        variables of the module, and buffers whose addresses the driver did not grant."""
-        moved = bytearray(data)
-        for slot in pointers:
-            address = self._addresses[slot.allocation] + slot.delta
-            moved[slot.offset : slot.offset + 8] = address.to_bytes(8, "little")
-        return moved
-
-    def _allow_shared(self, plan: Plan) -> None:
+    def _allow_shared(self) -> None:
         """Raise every kernel's limit on dynamic shared memory to that of its largest launch."""
         by_kernel: dict[str, list[Launch]] = {}
-        for operation in plan.operations:
+        for operation in (*self._plan.setup, *self._plan.operations):
             if isinstance(operation, Launch):
                 by_kernel.setdefault(operation.kernel, []).append(operation)
         for name, own in sorted(by_kernel.items()):
@@ -145,18 +273,18 @@ class Replay:
                 if status:
                     raise Rejected(Verdict.RE, _refusal(name, attribute, value))
 
-    def _symbol(self, name: str, start: int, size: int) -> int:
-        """Address of byte ``start`` of a module variable that has ``size`` bytes from there on."""
-        address, room = ctypes.c_uint64(), ctypes.c_size_t()
-        status = _driver().cuModuleGetGlobal_v2(
-            ctypes.byref(address),
-            ctypes.byref(room),
-            ctypes.c_void_p(self._module.ptr),
-            name.encode(),
-        )
-        if status or not 0 <= start <= room.value or size > room.value - start:
-            raise MachineError(f"{name} has no {size} bytes at {start}")
-        return address.value + start
+
+def _run(call: Call, start: int = 0, end: int = 0) -> None:
+    try:
+        call.run(start, end)
+    except StepError as failure:
+        raise driver.CUDADriverError(failure.status) from None
+
+
+def _bytes_at(address: int, size: int) -> Any:
+    """Device memory that is not ours as an array."""
+    memory = cupy.cuda.UnownedMemory(address, size, None, cupy.cuda.Device().id)
+    return cupy.ndarray(size, cupy.uint8, cupy.cuda.MemoryPointer(memory, 0))
 
 
 def _refusal(kernel: str, attribute: int, value: int) -> str:

@@ -34,6 +34,7 @@ from grader.backends.simulator.simulation_messages import (
     Inspect,
     Job,
     Notes,
+    Probe,
     Read,
     Refused,
     Reply,
@@ -58,6 +59,7 @@ _READ_SECONDS = 20.0  # CPU; a module as large as a compiler makes takes less th
 _GRACE_SECONDS = 60.0  # CPU, beyond the lab's own limits: inputs and verification
 _SAMPLE_SECONDS = 1.0  # CPU, of the launches
 _SAMPLE_GRACE_SECONDS = 30.0  # CPU, what prepares them included
+_PROBE_SECONDS = 30.0  # the same
 _THREADS = 32  # a worker's, and those of a library that it did not ask for
 _FILE_MB = 8  # its log, and a piece of memory that it maps many times
 _ABSURD = 1 << 53
@@ -173,6 +175,23 @@ class CpuDevice:
         except TookTooLong:
             raise MachineError("counting took too long") from None
         raise self._ended(" while it counted")
+
+    def probe(
+        self, build: Build, source_root: str, plan: Plan, progress: Progress
+    ) -> tuple[Finding, ...]:
+        """What a few blocks of each launch access outside their memory.
+
+        Raises GraderError with the reason when nothing could be looked at.
+        """
+        self.read(build, source_root, progress)
+        try:
+            for reply in self._ask(Probe(plan=plan, seconds=_SAMPLE_SECONDS), _PROBE_SECONDS):
+                if isinstance(reply, Notes):
+                    return reply.findings
+                raise _unexpected(reply)
+        except TookTooLong:
+            raise MachineError("looking at its memory took too long") from None
+        raise self._ended(" while it looked at its memory")
 
     def run(
         self,

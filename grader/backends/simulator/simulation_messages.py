@@ -39,7 +39,14 @@ class Sample(Record, tag="sample"):
     seconds: float  # CPU time, of all launches
 
 
-Request = Read | Inspect | Job | Sample
+class Probe(Record, tag="probe"):
+    """Whether a few blocks of each launch of a large plan leave their memory."""
+
+    plan: Plan
+    seconds: float  # CPU time, of all launches
+
+
+Request = Read | Inspect | Job | Sample | Probe
 
 
 class Declared(Record, tag="declared"):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,11 +23,13 @@ from numpy.typing import NDArray
 from grader.backends.protocol import CaseOutcome, Done, Failed, Finished, PlannedCase, refused
 from grader.backends.serving import Replies, replying, requests
 from grader.backends.simulator.refusals import rejected
+from grader.backends.simulator.simulated_calls import Matrices, seen_calls, summary
 from grader.backends.simulator.simulation_messages import (
     Declared,
     Inspect,
     Job,
     Notes,
+    Probe,
     Read,
     Refused,
     Reply,
@@ -36,9 +39,7 @@ from grader.backends.simulator.simulation_messages import (
 )
 from grader.backends.simulator.wording import worded
 from grader.errors import GraderError, Rejected
-from grader.model import Finding, Kind, Mnk, Plan, Severity, Verdict
-from grader.problems import product as verify
-from grader.problems.inputs import Floats, make_inputs
+from grader.model import Plan, Verdict
 from grader.sandbox import seccomp
 from ptxsim.engine import Engine, load_engine
 from ptxsim.errors import EngineError, RefusedProgram
@@ -47,7 +48,6 @@ from ptxsim.records import Finding as Seen
 from ptxsim.sampling import LaunchSample, Sampler
 from ptxsim.simulator import SimLimits, SimOutcome
 
-_PRINTED_CHARACTERS = 2000
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 # The lab's own need: the interpreter, and A, B and C with their copies and shadows.
 _INTERPRETER, _PER_BYTE = 512 << 20, 16
@@ -68,9 +68,11 @@ class Runs(Protocol):
 
     def sample(self, plan: Plan, seconds: float) -> tuple[LaunchSample, ...]: ...
 
-    def run(
+    def probe(self, plan: Plan, seconds: float) -> tuple[Seen, ...]: ...
+
+    def calls(
         self, plan: Plan, buffers: Mapping[int, NDArray[np.uint8]], limits: SimLimits
-    ) -> SimOutcome: ...
+    ) -> Generator[SimOutcome, None, None]: ...
 
 
 def _load() -> Engine:
@@ -122,6 +124,8 @@ class _Server:
                     send(Notes(findings=worded(self._simulator.tensor_cores(plans))))
                 case Sample(plan=plan, seconds=seconds):
                     send(Sampled(samples=self._simulator.sample(plan, seconds)))
+                case Probe(plan=plan, seconds=seconds):
+                    send(Notes(findings=worded(self._simulator.probe(plan, seconds))))
                 case Job():
                     _serve(request, self._simulator, self._replies)
         except RefusedProgram as refusal:
@@ -135,7 +139,7 @@ class _Server:
 def _too_large(request: Request) -> Reply:
     if isinstance(request, Job):
         return Failed(message=_OUT_OF_MEMORY)
-    if isinstance(request, Sample):
+    if isinstance(request, Sample | Probe):
         return Failed(message=_TOO_LARGE_TO_SAMPLE)
     message = "reading its PTX takes more memory than the lab allows"
     return Refused(verdict=Verdict.RE, message=message)
@@ -166,55 +170,21 @@ def _serve(job: Job, simulator: Runs, replies: Replies) -> None:
 
 
 def run_case(simulator: Runs, case: PlannedCase, seconds: float, memory: int) -> CaseOutcome:
-    """Fresh inputs, poisoned C, the simulator, then the verification."""
+    """Fresh inputs and poisoned C for each call, the simulator, then the verification."""
     size = case.plan.size
-    a, b = make_inputs(size)
-    c = verify.poisoned(size)
-    given = {"A": (a, a.copy()), "B": (b, b.copy())}
-    buffers = {0: _bytes(given["A"][1]), 1: _bytes(given["B"][1]), 2: _bytes(c)}
+    matrices = Matrices(size)
+    limits = SimLimits(seconds=seconds)
     try:
-        seen = simulator.run(case.plan, buffers, SimLimits(seconds=seconds))
+        with closing(simulator.calls(case.plan, matrices.buffers, limits)) as calls:
+            seen = seen_calls(calls, case.plan, matrices, seconds)
     except RefusedProgram as refusal:
         return refused(case.id, size, rejected(refusal))
     except MemoryError:
-        if _PER_BYTE * (a.nbytes + b.nbytes + c.nbytes) + _INTERPRETER > memory:
+        if _PER_BYTE * matrices.bytes + _INTERPRETER > memory:
             raise
         words = f"it takes more memory than the lab's {memory >> 20} MB: allocate less"
         return refused(case.id, size, Rejected(Verdict.RE, words))
-    changed = tuple(
-        _modified(name, size, before, after)
-        for name, (before, after) in given.items()
-        if not np.array_equal(before.view(np.uint32), after.view(np.uint32))
-    )
-    found = None if seen.stopped else verify.check(size, a, b, c)
-    return CaseOutcome(
-        id=case.id,
-        size=size,
-        refused=None,
-        message=found.message if found else "",
-        stopped=seen.stopped,
-        seconds=seen.seconds,
-        error=found.error if found else None,
-        findings=(*worded(seen.findings), *changed),
-        lines=seen.lines,
-        printed=seen.printed[:_PRINTED_CHARACTERS],
-    )
-
-
-def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
-    return values.view(np.uint8)
-
-
-def _modified(name: str, size: Mnk, before: Floats, after: Floats) -> Finding:
-    changed = np.flatnonzero(before.view(np.uint32) != after.view(np.uint32))
-    major, minor = divmod(int(changed[0]), size.k)
-    row, column = (major, minor) if name == "A" else (minor, major)
-    return Finding(
-        kind=Kind.INPUT_MODIFIED,
-        severity=Severity.ERROR,
-        message=f"{name}[row {row}, column {column}] was overwritten; A and B must not change",
-        count=int(changed.size),
-    )
+    return summary(case, seen)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ Ended await(pid_t child, int fd) {
     pollfd ready = {fd, POLLIN, 0};
     if (poll(&ready, 1, int(left * 1000) + 1) == 0) continue;
     const ssize_t n = read(fd, chunk, sizeof chunk);
-    if (n <= 0 || ended.reply.size() + n > MAX_PLAN_BYTES) break;
+    if (n <= 0 || ended.reply.size() + n > MAX_REPLY_BYTES) break;
     ended.reply.append(chunk, n);
   }
   // Its end of the pipe closes when it ends, and a moment later it can be waited for. One that

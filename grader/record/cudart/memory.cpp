@@ -40,23 +40,24 @@ void check_symbol_range(const Symbol& symbol, size_t offset, size_t bytes, const
                      ", which has " + std::to_string(symbol.bytes));
 }
 
-cudaError_t allocate(void** address, size_t bytes, const char* caller) {
+// ordered: in a stream, by one of the functions whose names end in Async.
+cudaError_t allocate(void** address, size_t bytes, bool ordered, const char* caller) {
   if (address == nullptr) return failed(cudaErrorInvalidValue, caller);
   *address = nullptr;
   if (bytes == 0) return cudaSuccess;
   const size_t left = request.target.memory_bytes - plan_workspace_bytes();
   if (bytes > left) return failed(cudaErrorMemoryAllocation, caller);
-  *address = plan_allocate_workspace(bytes);
+  *address = plan_allocate_workspace(bytes, ordered);
   return cudaSuccess;
 }
 
-cudaError_t release(void* address, const char* caller) {
+cudaError_t release(void* address, bool ordered, const char* caller) {
   if (address == nullptr) return cudaSuccess;
   Place place;
   if (!plan_find(address, 0, place) || place.delta != 0)
     refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: not a live allocation");
   if (place.allocation < 3) refuse("RE", std::string(caller) + ": A, B and C belong to the grader");
-  plan_free(place.allocation);
+  plan_free(place.allocation, ordered);
   return cudaSuccess;
 }
 
@@ -89,7 +90,7 @@ cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind 
 }
 
 cudaError_t write_symbol(const void* variable, const void* source, size_t bytes, size_t offset,
-                         cudaMemcpyKind kind, const char* caller) {
+                         cudaMemcpyKind kind, bool blocking, const char* caller) {
   Symbol& symbol = symbol_of(variable, caller);
   check_symbol_range(symbol, offset, bytes, caller);
   if (bytes == 0) return cudaSuccess;
@@ -98,7 +99,7 @@ cudaError_t write_symbol(const void* variable, const void* source, size_t bytes,
     return copy(target, source, bytes, kind, caller);
   }
   if (kind == cudaMemcpyDeviceToDevice) check_direction(false, true, kind, caller);
-  plan_symbol(symbol.name, offset, source, bytes);
+  plan_symbol(symbol.name, offset, source, bytes, blocking);
   return cudaSuccess;
 }
 
@@ -118,12 +119,14 @@ void __cudaRegisterVar(void**, char* variable, char*, const char* name, int, siz
   symbols[variable] = {name, bytes, nullptr};
 }
 
-cudaError_t cudaMalloc(void** address, size_t bytes) { return allocate(address, bytes, __func__); }
-cudaError_t cudaMallocAsync(void** address, size_t bytes, cudaStream_t) {
-  return allocate(address, bytes, __func__);
+cudaError_t cudaMalloc(void** address, size_t bytes) {
+  return allocate(address, bytes, false, __func__);
 }
-cudaError_t cudaFree(void* address) { return release(address, __func__); }
-cudaError_t cudaFreeAsync(void* address, cudaStream_t) { return release(address, __func__); }
+cudaError_t cudaMallocAsync(void** address, size_t bytes, cudaStream_t) {
+  return allocate(address, bytes, true, __func__);
+}
+cudaError_t cudaFree(void* address) { return release(address, false, __func__); }
+cudaError_t cudaFreeAsync(void* address, cudaStream_t) { return release(address, true, __func__); }
 
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
   *total = request.target.memory_bytes;
@@ -148,11 +151,11 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cuda
 
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* source, size_t bytes, size_t offset,
                                cudaMemcpyKind kind) {
-  return write_symbol(symbol, source, bytes, offset, kind, __func__);
+  return write_symbol(symbol, source, bytes, offset, kind, true, __func__);
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* source, size_t bytes,
                                     size_t offset, cudaMemcpyKind kind, cudaStream_t) {
-  return write_symbol(symbol, source, bytes, offset, kind, __func__);
+  return write_symbol(symbol, source, bytes, offset, kind, false, __func__);
 }
 cudaError_t cudaMemcpyFromSymbol(void* target, const void* symbol, size_t bytes, size_t offset,
                                  cudaMemcpyKind kind) {

@@ -1,4 +1,5 @@
-// Streams and events are accepted and change nothing: a plan runs in program order.
+// Streams and events order nothing: a plan runs in program order. What the host waits for is
+// recorded, because it takes time.
 #include "recorder.hpp"
 
 namespace {
@@ -10,6 +11,11 @@ uintptr_t next_handle = 0x1000;
 template <typename Handle>
 cudaError_t new_handle(Handle* handle) {
   *handle = reinterpret_cast<Handle>(next_handle += 16);
+  return cudaSuccess;
+}
+
+cudaError_t wait() {
+  plan_synchronise();
   return cudaSuccess;
 }
 
@@ -57,7 +63,7 @@ const char* cudaGetErrorString(cudaError_t error) {
   }
 }
 
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() { return wait(); }
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) { return new_handle(stream); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return new_handle(stream); }
@@ -70,7 +76,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return wait(); }
 cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 
@@ -78,7 +84,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) { return new_handle(event); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return new_handle(event); }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t, cudaStream_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return wait(); }
 cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 // A recording takes no time. The header may rename this one (_v2); the definition follows it.

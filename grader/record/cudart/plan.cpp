@@ -13,10 +13,11 @@ struct Allocation {
 
 Size size;
 std::vector<Allocation> allocations;
-size_t workspace_bytes = 0;
+size_t workspace_bytes = 0;  // of those that live
 uint64_t next_address = FIRST_ADDRESS;
-std::string memory, operations;  // the JSON so far
-size_t launch_count = 0, transfer_count = 0;
+std::string memory, operations;               // the JSON so far; operations are those of this call
+std::string calls;                            // the JSON of the calls before
+size_t launch_count = 0, transfer_count = 0;  // of this call
 constexpr size_t FRAME = 1 << 10;  // bytes of a plan that are neither allocations nor operations
 
 std::string number(uint64_t value) { return std::to_string(value); }
@@ -37,14 +38,15 @@ std::string base64(const unsigned char* data, size_t bytes) {
   return text;
 }
 
+std::string truth(bool value) { return value ? "true" : "false"; }
+
 std::string triple(dim3 d) {
   return "[" + number(d.x) + "," + number(d.y) + "," + number(d.z) + "]";
 }
 
 // Bounds are named in grader/record/plan_bounds.py, which hands them to the compiler.
 void bounded(size_t count, size_t most, const std::string& before, const std::string& after) {
-  if (count > most)
-    refuse("RE", "run_custom " + before + " " + number(most) + " " + after + " in one call");
+  if (count > most) refuse("RE", "run_custom " + before + " " + number(most) + " " + after);
 }
 
 void bounded_text(size_t more) {
@@ -60,7 +62,8 @@ void add(const std::string& operation) {
 }
 
 void add_transfer(const std::string& operation) {
-  bounded(++transfer_count, MAX_TRANSFERS, "makes more than", "memsets, copies and symbol writes");
+  bounded(++transfer_count, MAX_TRANSFERS, "makes more than",
+          "memsets, copies, symbol writes and synchronisations in one call");
   add(operation);
 }
 
@@ -108,7 +111,7 @@ Buffers plan_begin(const Size& problem) {
 
 void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol) {
   bounded(allocations.size() + 1, MAX_ALLOCATIONS, "makes more than",
-          "allocations of device memory");
+          "allocations of device memory in " + number(CALLS) + " calls");
   const uint64_t address = next_address, room = FIRST_ADDRESS + ARENA_BYTES - address;
   if (bytes > room || room - bytes < 2 * STRIDE)
     refuse("RE", "run_custom uses more device memory than any GPU has");
@@ -122,15 +125,25 @@ void* plan_allocate(const std::string& name, size_t bytes, const std::string& sy
   return reinterpret_cast<void*>(address);
 }
 
-void* plan_allocate_workspace(size_t bytes) {
+void* plan_allocate_workspace(size_t bytes, bool ordered) {
   static size_t workspaces = 0;
   workspace_bytes += bytes;
-  return plan_allocate("workspace " + number(++workspaces), bytes);
+  void* address = plan_allocate("workspace " + number(++workspaces), bytes);
+  add("{\"type\":\"allocate\",\"allocation\":" + number(allocations.size() - 1) +
+      ",\"ordered\":" + truth(ordered) + "}");
+  return address;
 }
 
 size_t plan_workspace_bytes() { return workspace_bytes; }
 
-void plan_free(size_t allocation) { allocations[allocation].live = false; }
+void plan_free(size_t allocation, bool ordered) {
+  allocations[allocation].live = false;
+  workspace_bytes -= allocations[allocation].bytes;
+  add("{\"type\":\"free\",\"allocation\":" + number(allocation) + ",\"ordered\":" + truth(ordered) +
+      "}");
+}
+
+void plan_synchronise() { add_transfer("{\"type\":\"synchronise\"}"); }
 
 bool plan_find(const void* pointer, size_t bytes, Place& place) {
   const uint64_t address = reinterpret_cast<uint64_t>(pointer);
@@ -147,7 +160,7 @@ bool plan_find(const void* pointer, size_t bytes, Place& place) {
 
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params) {
-  bounded(++launch_count, MAX_LAUNCHES, "launches more than", "kernels");
+  bounded(++launch_count, MAX_LAUNCHES, "launches more than", "kernels in one call");
   add("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
       ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) + ",\"params\":\"" +
       base64(params.data(), params.size()) + "\",\"pointers\":[" +
@@ -167,20 +180,26 @@ void plan_copy(Place source, Place target, size_t bytes) {
                ",\"target_delta\":" + number(target.delta) + ",\"size\":" + number(bytes) + "}");
 }
 
-void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes) {
+void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
+                 bool blocking) {
   bounded_text(bytes);
   const auto data = static_cast<const unsigned char*>(source);
-  add_transfer("{\"type\":\"symbol\",\"symbol\":" + json_text(symbol) +
-               ",\"delta\":" + number(delta) + ",\"data\":\"" + base64(data, bytes) +
-               "\",\"pointers\":[" + pointers_in(data, bytes) + "]}");
+  add_transfer("{\"type\":\"symbol\",\"symbol\":" + json_text(symbol) + ",\"delta\":" +
+               number(delta) + ",\"data\":\"" + base64(data, bytes) + "\",\"pointers\":[" +
+               pointers_in(data, bytes) + "],\"blocking\":" + truth(blocking) + "}");
 }
 
 size_t plan_launches() { return launch_count; }
 
+void plan_end_call() {
+  calls += (calls.empty() ? "[" : ",[") + operations + "]";
+  operations.clear();
+  launch_count = transfer_count = 0;
+}
+
 std::string plan_json() {
-  return "{\"plan\":{\"size\":[" + std::to_string(size.m) + "," + std::to_string(size.n) + "," +
-         std::to_string(size.k) + "],\"allocations\":[" + memory + "],\"operations\":[" +
-         operations + "]}}";
+  return "{\"recorded\":{\"size\":[" + std::to_string(size.m) + "," + std::to_string(size.n) + "," +
+         std::to_string(size.k) + "],\"allocations\":[" + memory + "],\"calls\":[" + calls + "]}}";
 }
 
 std::string json_text(const std::string& text) {

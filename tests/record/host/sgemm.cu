@@ -32,6 +32,7 @@ __global__ void pack(Packed packed, float* symbol) {
   *packed.inside = packed.before[4] + packed.end[-1] + symbol[1] + *constant_pointers.inside;
   packed.inside[1] = large_table[threadIdx.x];
 }
+__global__ void pair(float* first, float* second) { *first = *second = 0; }
 __global__ void none() {}
 __global__ void __launch_bounds__(128) bounded(float* C) { C[0] = 0; }
 __global__ void dynamic(float* C) {
@@ -69,6 +70,7 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
   cudaStream_t stream;
   cudaEvent_t before, after;
   static int seen = 0;
+  static float* kept = nullptr;
   ++seen;
   switch (m) {
     // --- supported
@@ -158,6 +160,23 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
       pack<<<1, 1>>>(packed, work - 1);
       break;
     }
+    // --- what lives on between calls
+    case 11:  // a workspace that is kept, and one that is not
+      if (kept == nullptr) cudaMalloc(&kept, 400);
+      cudaMallocAsync(&work, 40, nullptr);
+      pair<<<1, 1>>>(kept, work + 1);
+      cudaDeviceSynchronize();
+      cudaFreeAsync(work, nullptr);
+      break;
+    case 12:  // each call frees what the one before it allocated
+      if (kept != nullptr) cudaFree(kept);
+      cudaMalloc(&kept, 40);
+      tell<<<1, 1>>>(kept + 1, 0);
+      break;
+    case 13: for (int i = 0; i < seen; ++i) tell<<<1, 1>>>(C, 0); break;
+    case 14: cudaMalloc(&work, size_t(30) << 30); tell<<<1, 1>>>(work, 0); cudaFree(work); break;
+    case 15: if (seen < 3) tell<<<1, 1>>>(C, 0); break;
+    case 16: if (seen == 2) cudaFree(A); tell<<<1, 1>>>(C, 0); break;
     // --- launches that CUDA refuses
     case 20: tell<<<0, 1>>>(C, 0); break;
     case 21: tell<<<1, 2048>>>(C, 0); break;

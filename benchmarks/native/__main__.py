@@ -1,0 +1,221 @@
+"""The judge's times beside a native program's: `python -m benchmarks.native`.
+
+The native program is the same sgemm.cu with the real CUDA runtime and a main function of ours
+(program.cu), which calls run_custom itself. It and the judge's replay take turns on one GPU. A
+table of medians goes to standard output; the last line says how many rows are out of tolerance.
+
+    python -m benchmarks.native --only alice,keeps --sizes 512,1024
+    python -m benchmarks.native --build-only     # compile everything; needs no GPU
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grader.backends.probe import first_gpu_arch
+from grader.backends.protocol import PlannedCase
+from grader.backends.simulator.device import read_declarations
+from grader.compile.building import compile_submission
+from grader.compile.entry import INCLUDE
+from grader.model import Build, Mnk, Plan
+from grader.record.recording import record_plans
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission
+from grader.toolchain.discovery import Toolchain, find_toolchain
+
+if TYPE_CHECKING:  # it needs a GPU
+    from grader.backends.gpu.bench import SharedBench
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).parent
+VARIANTS = ("allocates", "allocates_in_a_stream", "keeps", "three_kernels", "fills", "waits")
+SIZES = (512, 1000, 1024, 2048, 4096, 8192)
+ROUNDS = 3  # turns of each side
+REPETITIONS, SECONDS = 40, 0.15  # of a turn: as many, or as long; three at least
+LONGEST_S = 0.5  # of one call; slower sizes are left out
+_OPTIONS = ("--expt-relaxed-constexpr", "--extended-lambda")  # as the judge compiles
+TOLERANCE, TOLERANCE_SMALL = 0.01, 0.03  # from 1000 on, and below
+
+
+@dataclass
+class Made:
+    name: str
+    program: Path
+    build: Build
+    plans: dict[int, Plan]
+
+
+@dataclass
+class Row:
+    name: str
+    n: int
+    native_ms: float
+    judge_ms: float
+    waits: bool
+
+    @property
+    def off(self) -> float:
+        return self.judge_ms / self.native_ms - 1
+
+    @property
+    def agrees(self) -> bool:
+        return abs(self.off) <= (TOLERANCE if self.n >= 1000 else TOLERANCE_SMALL)
+
+
+def folders(scratch: Path) -> dict[str, Path]:
+    """Every rung, alice, and the variants as submissions of their own."""
+    found = {"alice": ROOT / "submissions" / "alice"}
+    for variant in VARIANTS:
+        folder = scratch / variant
+        folder.mkdir()
+        shutil.copy(HERE / "variants.cuh", folder)
+        shutil.copy(ROOT / "submissions" / "alice" / "sgemm.cu", folder / "product.cuh")
+        text = f'#define VARIANT {variant.upper()}\n#include "variants.cuh"\n'
+        (folder / "sgemm.cu").write_text(text)
+        found[variant] = folder
+    rungs = sorted((ROOT / "reference").glob("[0-9]*"))
+    return found | {rung.name: rung for rung in rungs}
+
+
+def made(
+    name: str, folder: Path, sizes: Sequence[int], arch: str, scratch: Path, tools: Toolchain
+) -> Made:
+    """Both sides, compiled."""
+    program = scratch / f"{name}.native"
+    includes = [f"-I{INCLUDE}", f"-I{folder}"]
+    if tools.cutlass_include is not None:
+        includes.append(f"-I{tools.cutlass_include}")
+    command = [str(tools.nvcc), f"-arch={arch}", "-std=c++17", "-O3", *_OPTIONS, *includes]
+    command += ["-x", "cu", str(HERE / "program.cu"), "-o", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{name}: nvcc cannot build the native program:\n{done.stderr}")
+    sandbox, submission = Sandbox.open("auto"), load_submission(folder)
+    build = compile_submission(submission, tools, sandbox, arch=arch, compile_s=120, memory_mb=8192)
+    plans = record_plans(
+        build,
+        submission,
+        [Mnk(m=n, n=n, k=n) for n in sizes],
+        tools,
+        sandbox,
+        declared=read_declarations(build, str(folder), sandbox),
+        record_s=20,
+        memory_mb=4096,
+    )
+    refused = next((plan for plan in plans if not isinstance(plan, Plan)), None)
+    if refused is not None:
+        raise SystemExit(f"{name}: {refused}")
+    return Made(name, program, build, {p.size.m: p for p in plans if isinstance(p, Plan)})
+
+
+def compared(bench: SharedBench, each: Made, sizes: Sequence[int]) -> list[Row]:
+    """A row for each size that is not too slow."""
+    rows: list[Row] = []
+    with subprocess.Popen(
+        [each.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as native:
+        for n in sizes:
+            if rows and rows[-1].native_ms * (n / rows[-1].n) ** 3 > 1e3 * LONGEST_S:
+                break
+            rows.append(one(bench, each, native, n))
+            print_row(rows[-1])
+        assert native.stdin
+        native.stdin.close()
+    return rows
+
+
+def one(bench: SharedBench, each: Made, native: subprocess.Popen[str], n: int) -> Row:
+    from grader.backends.gpu.measure import MeasuredCase
+    from grader.backends.gpu.plan_replay import load_module
+
+    assert native.stdin and native.stdout
+    plan = each.plans[n]
+    theirs: list[float] = []
+    ours: list[float] = []
+    waited = False
+    with bench.arena.memory(plan) as memory:
+        module = load_module(each.build.cubin.read_bytes())
+        planned = PlannedCase(id="case", plan=plan)
+        case = MeasuredCase(bench, module, planned, memory)
+        _, wrong = case.set_up()
+        if wrong is not None:
+            raise SystemExit(f"{each.name} at {n}: {wrong.message}")
+        for _ in range(ROUNDS):
+            native.stdin.write(f"{n} {REPETITIONS} {SECONDS}\n")
+            native.stdin.flush()
+            answer = native.stdout.readline().split()
+            if not answer:
+                raise SystemExit(f"{each.name} at {n}: the native program ended")
+            waited = answer[0] == "1"
+            theirs += map(float, answer[1:])
+            turn: list[float] = []
+            while len(turn) < 3 or (len(turn) < REPETITIONS and sum(turn) < 1e3 * SECONDS):
+                case.fresh()
+                turn.append(case.timed(charged=True).gpu_ms)
+            ours += turn
+    if waited != plan.waits:
+        print(f"{each.name} at {n}: the program waits: {waited}; its plan says {plan.waits}")
+    return Row(each.name, n, statistics.median(theirs), statistics.median(ours), waited)
+
+
+def print_row(row: Row) -> None:
+    print(
+        f"{row.name:24} {row.n:6} {row.native_ms:12.5f} {row.judge_ms:12.5f} "
+        f"{100 * row.off:+8.2f} %  {'waits' if row.waits else '':6}"
+        f"{'' if row.agrees else 'OUT OF TOLERANCE'}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.native", description=__doc__)
+    parser.add_argument("--only", help="names, separated by commas")
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="such as 512,1024")
+    parser.add_argument("--arch", help="such as sm_90; that of the GPU here")
+    parser.add_argument("--build-only", action="store_true", help="time nothing")
+    options = parser.parse_args()
+    sizes = sorted(int(each) for each in options.sizes.split(","))
+    arch = options.arch or first_gpu_arch()
+    if arch is None:
+        raise SystemExit("no NVIDIA GPU here; with --build-only give --arch")
+    with tempfile.TemporaryDirectory(prefix="sgemm-native-") as name:
+        scratch, tools = Path(name), find_toolchain()
+        all_of_them = folders(scratch)
+        names = options.only.split(",") if options.only else list(all_of_them)
+        unknown = [each for each in names if each not in all_of_them]
+        if unknown:
+            raise SystemExit(f"no {unknown[0]!r}; there are {', '.join(all_of_them)}")
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            jobs = [
+                pool.submit(made, each, all_of_them[each], sizes, arch, scratch, tools)
+                for each in names
+            ]
+            ready = [job.result() for job in jobs]
+        print(f"{len(ready)} submissions compiled both ways for {arch}", flush=True)
+        if options.build_only:
+            return
+        from grader.backends.gpu.bench import SharedBench
+
+        bench = SharedBench()
+        print(f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}")
+        print(f"{'submission':24} {'N':>6} {'native ms':>12} {'judge ms':>12} {'off':>10}")
+        with bench.stream:
+            rows = [row for each in ready for row in compared(bench, each, sizes)]
+    out = [row for row in rows if not row.agrees]
+    print(f"{len(rows)} rows, {len(out)} out of tolerance")
+    sys.exit(bool(out))
+
+
+if __name__ == "__main__":
+    main()

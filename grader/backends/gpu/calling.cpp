@@ -1,0 +1,139 @@
+// One call of run_custom as it was recorded, made by C++: the launches, and what the host does
+// between them, cost what they cost a program that calls the CUDA runtime itself.
+//
+// calling.py writes the steps and mirrors the records below. The driver is opened by name, so that
+// this compiles without it.
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+using u64 = uint64_t;
+using i64 = int64_t;
+
+enum Kind : u64 { LAUNCH, MEMSET, COPY, WRITE, ALLOCATE, FREE, SYNCHRONISE };
+
+// Eight bytes of a step's data: an address that is known only when the step before it has run.
+struct Patch {
+  u64 offset, allocation;
+  i64 delta;
+};
+
+struct Step {
+  u64 kind;
+  u64 function;  // LAUNCH
+  u64 grid[3], block[3];
+  u64 shared;
+  unsigned char* data;   // LAUNCH: parameters; WRITE: what is written
+  u64 bytes;             // of data, or of what is filled, copied or allocated
+  const Patch* patches;  // of data
+  u64 patch_count;
+  u64 target, source;  // allocations
+  i64 target_delta, source_delta;
+  u64 value;  // MEMSET
+  u64 flag;   // ALLOCATE and FREE: ordered in the stream; WRITE: the host waits first
+};
+
+using Stream = void*;
+using Event = void*;
+
+struct Driver {
+  int (*launch)(u64, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,
+                void**, void**);
+  int (*fill)(u64, unsigned char, size_t, Stream);
+  int (*copy)(u64, u64, size_t, Stream);
+  int (*write)(u64, const void*, size_t, Stream);
+  int (*allocate)(u64*, size_t);
+  int (*allocate_ordered)(u64*, size_t, Stream);
+  int (*free)(u64);
+  int (*free_ordered)(u64, Stream);
+  int (*wait_for_stream)(Stream);
+  int (*wait)();
+  int (*record)(Event, Stream);
+} driver;
+
+template <typename Function> bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+int launch(const Step& s, Stream stream) {
+  size_t bytes = s.bytes;
+  void* extra[] = {reinterpret_cast<void*>(1), s.data, reinterpret_cast<void*>(2), &bytes, nullptr};
+  return driver.launch(s.function, unsigned(s.grid[0]), unsigned(s.grid[1]), unsigned(s.grid[2]),
+                       unsigned(s.block[0]), unsigned(s.block[1]), unsigned(s.block[2]),
+                       unsigned(s.shared), stream, nullptr, extra);
+}
+
+int run(const Step& s, u64* addresses, Stream stream) {
+  for (u64 i = 0; i < s.patch_count; ++i) {
+    const Patch& patch = s.patches[i];
+    const u64 address = addresses[patch.allocation] + u64(patch.delta);
+    std::memcpy(s.data + patch.offset, &address, sizeof address);
+  }
+  const u64 target = addresses[s.target] + u64(s.target_delta);
+  switch (s.kind) {
+    case LAUNCH: return launch(s, stream);
+    case MEMSET: return driver.fill(target, static_cast<unsigned char>(s.value), s.bytes, stream);
+    case COPY:
+      return driver.copy(target, addresses[s.source] + u64(s.source_delta), s.bytes, stream);
+    case WRITE:
+      if (s.flag)
+        if (const int error = driver.wait_for_stream(stream)) return error;
+      return driver.write(target, s.data, s.bytes, stream);
+    case ALLOCATE:
+      return s.flag ? driver.allocate_ordered(&addresses[s.target], s.bytes, stream)
+                    : driver.allocate(&addresses[s.target], s.bytes);
+    case FREE: {
+      const u64 address = addresses[s.target];
+      addresses[s.target] = 0;
+      return s.flag ? driver.free_ordered(address, stream) : driver.free(address);
+    }
+    case SYNCHRONISE: return driver.wait();
+  }
+  return -1;
+}
+
+}  // namespace
+
+extern "C" {
+
+// Whether the driver library has everything.
+int calling_open(const char* path) {
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  return library != nullptr && find(library, "cuLaunchKernel", driver.launch) &&
+         find(library, "cuMemsetD8Async", driver.fill) &&
+         find(library, "cuMemcpyDtoDAsync_v2", driver.copy) &&
+         find(library, "cuMemcpyHtoDAsync_v2", driver.write) &&
+         find(library, "cuMemAlloc_v2", driver.allocate) &&
+         find(library, "cuMemAllocAsync", driver.allocate_ordered) &&
+         find(library, "cuMemFree_v2", driver.free) &&
+         find(library, "cuMemFreeAsync", driver.free_ordered) &&
+         find(library, "cuStreamSynchronize", driver.wait_for_stream) &&
+         find(library, "cuCtxSynchronize", driver.wait) &&
+         find(library, "cuEventRecord", driver.record);
+}
+
+size_t calling_step_bytes() { return sizeof(Step); }
+size_t calling_patch_bytes() { return sizeof(Patch); }
+
+// Runs the steps between two events, either of which may be null. Returns a CUresult; `done` is
+// how many steps succeeded. `addresses` holds those of all allocations; the steps fill in and
+// clear those of what they allocate and free.
+int calling_run(const Step* steps, size_t count, u64* addresses, Stream stream, Event start,
+                Event end, size_t* done) {
+  *done = 0;
+  if (start != nullptr)
+    if (const int error = driver.record(start, stream)) return error;
+  for (; *done < count; ++*done)
+    if (const int error = run(steps[*done], addresses, stream)) return error;
+  return end != nullptr ? driver.record(end, stream) : 0;
+}
+
+int calling_allocate(u64* address, size_t bytes) { return driver.allocate(address, bytes); }
+int calling_free(u64 address) { return driver.free(address); }
+
+}  // extern "C"

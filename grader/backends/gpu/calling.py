@@ -1,0 +1,182 @@
+"""Calls made step by step from C++ (calling.cpp), so that the host's part costs what it costs a
+program that calls the CUDA runtime itself.
+
+Nothing here imports CuPy: functions, streams and events are the driver's handles as integers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from enum import IntEnum
+from pathlib import Path
+
+from grader.errors import MachineError
+from grader.model import PointerSlot, Record
+from grader.toolchain.native import compile_native
+
+_SOURCE = Path(__file__).with_name("calling.cpp")
+_DRIVER = "libcuda.so.1"
+_OUT_OF_MEMORY = 2  # CUresult
+
+
+class StepKind(IntEnum):
+    LAUNCH = 0
+    MEMSET = 1
+    COPY = 2
+    WRITE = 3
+    ALLOCATE = 4
+    FREE = 5
+    SYNCHRONISE = 6
+
+
+class Step(Record):
+    """One step of a call. Allocations are indices into the table of addresses."""
+
+    kind: StepKind
+    function: int = 0  # CUfunction
+    grid: tuple[int, int, int] = (0, 0, 0)
+    block: tuple[int, int, int] = (0, 0, 0)
+    shared: int = 0
+    data: bytes = b""  # of a launch: its parameters; of a write: what is written
+    pointers: tuple[PointerSlot, ...] = ()  # in data
+    size: int = 0  # bytes that are filled, copied or allocated
+    target: int = 0
+    target_delta: int = 0
+    source: int = 0
+    source_delta: int = 0
+    value: int = 0
+    flag: bool = False  # ordered in the stream; of a write: the host waits first
+
+
+class StepError(Exception):
+    """A call of the driver returned ``status``, a CUresult."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"CUDA error {status}")
+        self.status = status
+
+
+class _Patch(ctypes.Structure):
+    _fields_ = (
+        ("offset", ctypes.c_uint64),
+        ("allocation", ctypes.c_uint64),
+        ("delta", ctypes.c_int64),
+    )
+
+
+class _Step(ctypes.Structure):
+    _fields_ = (
+        ("kind", ctypes.c_uint64),
+        ("function", ctypes.c_uint64),
+        ("grid", ctypes.c_uint64 * 3),
+        ("block", ctypes.c_uint64 * 3),
+        ("shared", ctypes.c_uint64),
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_uint64),
+        ("patches", ctypes.POINTER(_Patch)),
+        ("patch_count", ctypes.c_uint64),
+        ("target", ctypes.c_uint64),
+        ("source", ctypes.c_uint64),
+        ("target_delta", ctypes.c_int64),
+        ("source_delta", ctypes.c_int64),
+        ("value", ctypes.c_uint64),
+        ("flag", ctypes.c_uint64),
+    )
+
+
+class Caller:
+    """The compiled helper. Raises ToolchainError or MachineError when it cannot be had."""
+
+    def __init__(self, driver: str = _DRIVER) -> None:
+        built = compile_native("calling", [_SOURCE], shared=True, flags=("-O2", "-ldl"))
+        self._library = ctypes.CDLL(str(built))
+        self._library.calling_step_bytes.restype = ctypes.c_size_t
+        self._library.calling_patch_bytes.restype = ctypes.c_size_t
+        sizes = self._library.calling_step_bytes(), self._library.calling_patch_bytes()
+        assert sizes == (ctypes.sizeof(_Step), ctypes.sizeof(_Patch))
+        if not self._library.calling_open(driver.encode()):
+            raise MachineError(f"{driver} is missing, or too old: update the GPU's driver")
+        self._run = self._library.calling_run
+
+    def call(self, steps: Sequence[Step], addresses: Sequence[int], stream: int) -> Call:
+        """``steps`` made ready; ``addresses`` are those of the plan's allocations."""
+        return Call(self._library, steps, addresses, stream)
+
+
+class Call:
+    """The steps of one call, to be made again and again."""
+
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        steps: Sequence[Step],
+        addresses: Sequence[int],
+        stream: int,
+    ) -> None:
+        self._library = library
+        self._keep: list[object] = []
+        self._count = len(steps)
+        self._steps = (_Step * max(self._count, 1))(*map(self._packed, steps))
+        self._addresses = (ctypes.c_uint64 * max(len(addresses), 1))(*addresses)
+        self._stream = ctypes.c_void_p(stream)
+
+    def _packed(self, step: Step) -> _Step:
+        data = (ctypes.c_uint8 * max(len(step.data), 1))(*step.data)
+        patches = (_Patch * max(len(step.pointers), 1))(
+            *(_Patch(slot.offset, slot.allocation, slot.delta) for slot in step.pointers)
+        )
+        self._keep += [data, patches]
+        return _Step(
+            kind=step.kind,
+            function=step.function,
+            grid=(ctypes.c_uint64 * 3)(*step.grid),
+            block=(ctypes.c_uint64 * 3)(*step.block),
+            shared=step.shared,
+            data=ctypes.addressof(data),
+            bytes=len(step.data) if step.data else step.size,
+            patches=patches,
+            patch_count=len(step.pointers),
+            target=step.target,
+            source=step.source,
+            target_delta=step.target_delta,
+            source_delta=step.source_delta,
+            value=step.value,
+            flag=step.flag,
+        )
+
+    def run(self, start: int = 0, end: int = 0) -> None:
+        """Make the call, asynchronously where it does not wait itself; ``start`` and ``end`` are
+        events to record, 0 for none. Raises MemoryError and StepError."""
+        done = ctypes.c_size_t()
+        _check(
+            self._library.calling_run(
+                self._steps,
+                ctypes.c_size_t(self._count),
+                self._addresses,
+                self._stream,
+                ctypes.c_void_p(start),
+                ctypes.c_void_p(end),
+                ctypes.byref(done),
+            )
+        )
+
+    def allocate(self, allocation: int, size: int) -> int:
+        """Memory for ``allocation`` before the call is made; its address."""
+        address = ctypes.c_uint64()
+        _check(self._library.calling_allocate(ctypes.byref(address), ctypes.c_size_t(size)))
+        self._addresses[allocation] = address.value
+        return address.value
+
+    def free(self, allocation: int) -> None:
+        """Free ``allocation``, if it is there."""
+        address, self._addresses[allocation] = self._addresses[allocation], 0
+        if address:
+            _check(self._library.calling_free(ctypes.c_uint64(address)))
+
+
+def _check(status: int) -> None:
+    if status == _OUT_OF_MEMORY:
+        raise MemoryError
+    if status:
+        raise StepError(status)

@@ -1,0 +1,179 @@
+"""Three recorded calls of run_custom → one plan: what runs once, and what every later call does.
+
+The third call shows whether the second is what all later calls do. Allocations get new addresses in
+every call, so two calls are compared without the addresses of what each of them allocates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from grader.model import (
+    Allocate,
+    Allocation,
+    Copy,
+    Free,
+    Launch,
+    Memset,
+    Mnk,
+    Operation,
+    Plan,
+    Record,
+    SymbolWrite,
+    Synchronise,
+)
+from ptxsim.findings.names import plain_name
+
+Operations = tuple[Operation, ...]
+
+
+class Recorded(Record):
+    """What the recorder wrote for one size: A, B, C and all other memory, and each call."""
+
+    size: Mnk
+    allocations: tuple[Allocation, ...]
+    calls: tuple[Operations, Operations, Operations]
+
+
+def assembled(recorded: Recorded, variables: Sequence[str]) -> Plan:
+    """The plan of three calls; ``variables`` are the build's __device__ variables.
+
+    The recorder may have been deceived: nothing here relies on an index.
+    """
+    first, second, third = recorded.calls
+    made = {
+        operation.allocation: (call, place)
+        for call, operations in enumerate(recorded.calls)
+        for place, operation in enumerate(o for o in operations if isinstance(o, Allocate))
+    }
+    same = _Comparison(made)
+    unsettled = same.difference(second, third, 1)
+    if unsettled:
+        plan = _plan(recorded, third, (*first, *second), before=None)
+        plan = msgspec.structs.replace(plan, unsettled=unsettled)
+    elif variables or _left(first) or same.difference(first, second, 0):
+        plan = _plan(recorded, second, first, before=_first_made(third))
+    else:
+        return _plan(recorded, first, (), before=_first_made(second))
+    return msgspec.structs.replace(plan, variables=tuple(variables))
+
+
+def _plan(
+    recorded: Recorded, operations: Operations, setup: Operations, before: int | None
+) -> Plan:
+    """A plan with the allocations ``before`` an index."""
+    memory = recorded.allocations[:before]
+    return Plan(size=recorded.size, allocations=memory, operations=operations, setup=setup)
+
+
+def _first_made(operations: Operations) -> int | None:
+    return next((max(o.allocation, 0) for o in operations if isinstance(o, Allocate)), None)
+
+
+def _left(operations: Operations) -> set[int]:
+    """The allocations that a call makes and does not free."""
+    made = {o.allocation for o in operations if isinstance(o, Allocate)}
+    return made - {o.allocation for o in operations if isinstance(o, Free)}
+
+
+class _Comparison:
+    """made: of each allocation the call that made it, and which of that call's it is."""
+
+    def __init__(self, made: Mapping[int, tuple[int, int]]) -> None:
+        self._made = made
+
+    def difference(self, one: Operations, other: Operations, call: int) -> str:
+        """How call ``call`` and the next one differ, in a few words; "" when they do not."""
+        before, after = _ORDINALS[call], _ORDINALS[call + 1]
+        for place, (mine, theirs) in enumerate(zip(one, other, strict=False)):
+            if not self._same(mine, theirs, call):
+                what = _in_words(mine), _in_words(theirs)
+                how = "with other values" if what[0] == what[1] else f"and then {what[1]}"
+                return f"step {place + 1} of the {before} call is {what[0]}, {how} in the {after}"
+        if len(one) != len(other):
+            return f"the {before} call has {len(one)} steps and the {after} {len(other)}"
+        return ""
+
+    def _same(self, one: Operation, other: Operation, call: int) -> bool:
+        match one, other:
+            case (Launch(), Launch()):
+                return self._same_bytes(one, other, one.params, other.params, call) and all(
+                    getattr(one, name) == getattr(other, name)
+                    for name in one.__struct_fields__
+                    if name not in ("params", "pointers")
+                )
+            case (SymbolWrite(), SymbolWrite()):
+                return self._same_bytes(one, other, one.data, other.data, call) and (
+                    (one.symbol, one.delta, one.blocking)
+                    == (other.symbol, other.delta, other.blocking)
+                )
+            case (Memset() | Allocate() | Free(), Memset() | Allocate() | Free()):
+                places = self._same_place(one.allocation, other.allocation, call)
+                return places and one == msgspec.structs.replace(other, allocation=one.allocation)
+            case (Copy(), Copy()):
+                return (
+                    self._same_place(one.source, other.source, call)
+                    and self._same_place(one.target, other.target, call)
+                    and one == msgspec.structs.replace(other, source=one.source, target=one.target)
+                )
+            case _:
+                return one == other
+
+    def _same_bytes(
+        self,
+        one: Launch | SymbolWrite,
+        other: Launch | SymbolWrite,
+        mine: bytes,
+        theirs: bytes,
+        call: int,
+    ) -> bool:
+        """Whether parameters agree, apart from the addresses of corresponding allocations."""
+        if len(one.pointers) != len(other.pointers):
+            return False
+        for slot, match in zip(one.pointers, other.pointers, strict=True):
+            if (slot.offset, slot.delta) != (match.offset, match.delta):
+                return False
+            if not self._same_place(slot.allocation, match.allocation, call):
+                return False
+        return _without(mine, one) == _without(theirs, other)
+
+    def _same_place(self, one: int, other: int, call: int) -> bool:
+        """Whether two calls mean the same allocation, or each the same one of its own."""
+        if one == other:
+            return True
+        if one not in self._made or other not in self._made:
+            return False
+        (mine, place), (theirs, match) = self._made[one], self._made[other]
+        return place == match and call - mine == call + 1 - theirs
+
+
+_ORDINALS = ("first", "second", "third")
+
+
+def _without(data: bytes, holder: Launch | SymbolWrite) -> bytes:
+    """``data`` without its pointers."""
+    blank = bytearray(data)
+    for slot in holder.pointers:
+        if 0 <= slot.offset < len(blank):
+            blank[slot.offset : slot.offset + 8] = bytes(min(8, len(blank) - slot.offset))
+    return bytes(blank)
+
+
+def _in_words(operation: Operation) -> str:
+    match operation:
+        case Launch(kernel=kernel, grid=grid, block=block):
+            return f"a launch of {plain_name(kernel)[:80]} with grid {grid} and block {block}"
+        case Memset(size=size):
+            return f"a memset of {size} bytes"
+        case Copy(size=size):
+            return f"a copy of {size} bytes"
+        case SymbolWrite(symbol=symbol):
+            return f"a copy to {plain_name(symbol)[:80]}"
+        case Allocate():
+            return "an allocation"
+        case Free():
+            return "freeing an allocation"
+        case Synchronise():
+            return "a synchronisation"

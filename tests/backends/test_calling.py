@@ -1,0 +1,162 @@
+"""Calls made from C++ reach the driver in their order and with their arguments.
+
+The driver is a stand-in that writes down what it is asked for; there is no GPU here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from grader.backends.gpu.calling import Call, Caller, Step, StepError, StepKind
+from grader.errors import MachineError
+from grader.model import PointerSlot
+
+DRIVER = """
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+using u64 = unsigned long long;
+static u64 next = 0x1000;
+template <typename... T> static int said(const char* format, T... values) {
+  FILE* log = std::fopen(std::getenv("DRIVER_LOG"), "a");
+  std::fprintf(log, format, values...);
+  std::fputc(10, log);
+  std::fclose(log);
+  return 0;
+}
+extern "C" {
+int cuLaunchKernel(u64 f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, void* stream, void**, void** extra) {
+  u64 first;
+  std::memcpy(&first, extra[1], 8);
+  said("launch %llx %u %u %u %u %u %u %u %p %zu %llx", f, gx, gy, gz, bx, by, bz, shared, stream,
+       *(size_t*)extra[3], first);
+  return f == 0xbad ? 700 : 0;
+}
+int cuMemsetD8Async(u64 at, unsigned char v, size_t n, void*) {
+  return said("memset %llx %d %zu", at, v, n);
+}
+int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t n, void*) {
+  return said("copy %llx %llx %zu", to, from, n);
+}
+int cuMemcpyHtoDAsync_v2(u64 to, const char* from, size_t n, void*) {
+  return said("write %llx %.3s %zu", to, from, n);
+}
+int cuMemAlloc_v2(u64* at, size_t n) {
+  if (n > 1u << 30) return 2;
+  return said("allocate %llx %zu", *at = next += 0x1000, n);
+}
+int cuMemAllocAsync(u64* at, size_t n, void*) {
+  return said("allocate ordered %llx %zu", *at = next += 0x1000, n);
+}
+int cuMemFree_v2(u64 at) { return said("free %llx", at); }
+int cuMemFreeAsync(u64 at, void*) { return said("free ordered %llx", at); }
+int cuStreamSynchronize(void*) { return said("stream waits"); }
+int cuCtxSynchronize() { return said("waits"); }
+int cuEventRecord(void* event, void*) { return said("event %p", event); }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("driver")
+    source, library = folder / "driver.cpp", folder / "libcuda.so"
+    source.write_text(DRIVER)
+    compiler = shutil.which("g++")
+    assert compiler
+    subprocess.run([compiler, "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    return library
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRIVER_LOG", str(tmp_path / "log"))
+    return tmp_path / "log"
+
+
+def made(driver: Path, *steps: Step) -> Call:
+    return Caller(str(driver)).call(steps, [0xA000, 0xB000, 0, 0xD000], 0x77)
+
+
+def test_every_step_in_order(driver: Path, log: Path) -> None:
+    slot = PointerSlot(offset=0, allocation=2, delta=-8)
+    launch = Step(
+        kind=StepKind.LAUNCH,
+        function=0xF,
+        grid=(1, 2, 3),
+        block=(4, 5, 6),
+        shared=7,
+        data=bytes(12),
+        pointers=(slot,),
+    )
+    call = made(
+        driver,
+        Step(kind=StepKind.ALLOCATE, target=2, size=64),
+        launch,
+        Step(kind=StepKind.MEMSET, target=0, target_delta=4, value=255, size=9),
+        Step(kind=StepKind.COPY, target=1, target_delta=1, source=3, source_delta=2, size=5),
+        Step(kind=StepKind.WRITE, target=3, target_delta=3, data=b"abc", flag=True),
+        Step(kind=StepKind.FREE, target=2),
+        Step(kind=StepKind.SYNCHRONISE),
+        Step(kind=StepKind.ALLOCATE, target=2, size=8, flag=True),
+        launch,
+        Step(kind=StepKind.FREE, target=2, flag=True),
+    )
+    call.run(0x51, 0x52)
+    (first, second) = [line for line in log.read_text().splitlines() if line.startswith("allocate")]
+    at, later = int(first.split()[1], 16), int(second.split()[2], 16)
+    expected = [
+        "event 0x51",
+        f"allocate {at:x} 64",
+        f"launch f 1 2 3 4 5 6 7 0x77 12 {at - 8:x}",
+        "memset a004 255 9",
+        "copy b001 d002 5",
+        "stream waits",
+        "write d003 abc 3",
+        f"free {at:x}",
+        "waits",
+        f"allocate ordered {later:x} 8",
+        f"launch f 1 2 3 4 5 6 7 0x77 12 {later - 8:x}",
+        f"free ordered {later:x}",
+        "event 0x52",
+    ]
+    assert log.read_text().splitlines() == expected
+    assert at != later
+
+
+def test_memory_around_a_call(driver: Path, log: Path) -> None:
+    """What a call frees must be there before it, and what it leaves is freed after it."""
+    call = made(
+        driver,
+        Step(kind=StepKind.FREE, target=3),
+        Step(kind=StepKind.ALLOCATE, target=2, size=16),
+    )
+    for _ in range(2):
+        address = call.allocate(3, 16)
+        call.run()
+        call.free(2)
+        call.free(3)
+    lines = log.read_text().splitlines()
+    assert lines[1] == lines[0].replace("allocate", "free").removesuffix(" 16")
+    assert [line.split()[0] for line in lines] == ["allocate", "free", "allocate", "free"] * 2
+    assert f"free {address:x}" in lines
+
+
+def test_failures(driver: Path, log: Path) -> None:
+    with pytest.raises(StepError) as failure:
+        made(
+            driver,
+            Step(kind=StepKind.LAUNCH, function=0xBAD, data=bytes(8)),
+            Step(kind=StepKind.SYNCHRONISE),
+        ).run()
+    assert failure.value.status == 700
+    assert "waits" not in log.read_text()
+    with pytest.raises(MemoryError):
+        made(driver, Step(kind=StepKind.ALLOCATE, target=2, size=1 << 40)).run()
+    with pytest.raises(MachineError, match=r"libnone\.so is missing"):
+        Caller("libnone.so")
