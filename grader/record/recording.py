@@ -37,6 +37,7 @@ from grader.record.plan_check import Known, flaw
 from grader.record.source_lines import locate
 from grader.sandbox.meter import PATIENCE
 from grader.sandbox.running import Completed, Limits, Sandbox
+from grader.submission.folder import left_out
 from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import Native
 from ptxsim.findings.names import readable
@@ -155,7 +156,9 @@ def record_plans(
     ]
     frames = {frame for one in outcomes if isinstance(one, _Refusal) for frame in one.frames}
     places = locate(frames, build, submission, sandbox)
-    return tuple(one if isinstance(one, Plan) else _rejected(one, places) for one in outcomes)
+    return tuple(
+        one if isinstance(one, Plan) else _rejected(one, places, submission) for one in outcomes
+    )
 
 
 def _known(build: Build, declared: Interface, target: Target) -> Known:
@@ -254,11 +257,15 @@ def _silent(ended: _Ended) -> _Refusal:
     return _Refusal(verdict=Verdict.RE, message=f"host code ended its process with status {status}")
 
 
-def _rejected(refusal: _Refusal, places: Mapping[int, tuple[str, int]]) -> Rejected:
+def _rejected(
+    refusal: _Refusal, places: Mapping[int, tuple[str, int]], submission: Submission
+) -> Rejected:
     """The refusal with the student's line: that of the innermost frame in the student's files."""
     place = next((places[frame] for frame in refusal.frames if frame in places), None)
     file, line = place or (None, None)
     kind = Kind.FORBIDDEN_CALL if refusal.verdict is Verdict.FE else Kind.BAD_LAUNCH
+    if refusal.message.startswith("run_custom"):
+        kind = Kind.BAD_LAUNCH
     if kind is Kind.FORBIDDEN_CALL and refusal.message.startswith("cublas"):
         kind = Kind.LIBRARY
     if refusal.message.startswith("host code"):
@@ -267,4 +274,6 @@ def _rejected(refusal: _Refusal, places: Mapping[int, tuple[str, int]]) -> Rejec
         kind=kind, severity=Severity.ERROR, message=refusal.message, file=file, line=line
     )
     where = f"{file}:{line}: " if place else ""
-    return Rejected(refusal.verdict, where + refusal.message, (finding,))
+    # What is defined in a file that nobody includes is called like a library that is not there.
+    hint = left_out(submission) if kind is Kind.FORBIDDEN_CALL else ""
+    return Rejected(refusal.verdict, where + refusal.message + hint, (finding,))

@@ -276,7 +276,7 @@ REFUSED = {
     25: (Verdict.RE, "cudaErrorInvalidValue: .* 204800 bytes .* 166912 .* A100"),
     26: (Verdict.RE, "cudaErrorInvalidValue: .* launch bound of 128"),
     27: (Verdict.RE, "kernel (anonymous)::hidden cannot"),
-    28: (Verdict.RE, "launched no kernel"),
+    28: (Verdict.FE, "launched no kernel"),
     29: (Verdict.RE, "run_custom launches more than 10000 kernels in one call"),
     30: (
         Verdict.RE,

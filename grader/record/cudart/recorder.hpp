@@ -1,12 +1,14 @@
 // The recorder stands in for CUDA's runtime library: it loads a submission's host code, calls its
 // entry point three times per problem size and writes down what run_custom asks the device to do.
 //
-//   main.cpp        reads the request, forks one child per size, relays the replies
-//   child.cpp       the life of one child: locks itself down, loads the host code, tells how it
-//   ended unresolved.cpp  calls of what nobody defines plan.cpp        what is recorded, as the
-//   JSON of grader.model.Plan memory.cpp      allocations, copies, symbols launch.cpp      kernels
-//   and their launches device.cpp      answers about the device and its occupancy order.cpp
-//   streams, events, errors, synchronisation
+// - main.cpp: reads the request, forks one child per size, relays the replies
+// - child.cpp: the life of one child: locks itself down, loads the host code, tells how it ended
+// - unresolved.cpp, threads.cpp: calls of what nobody defines, and of what nobody may have
+// - plan.cpp: what is recorded, as the JSON of grader.record.calls.Recorded
+// - memory.cpp, pitched.cpp: allocations, copies, symbols
+// - launch.cpp: kernels and their launches
+// - device.cpp: answers about the device and its occupancy
+// - order.cpp: streams, events, errors, synchronisation
 //
 // Everything below is one process per problem size, with one thread: plain globals will do.
 // Bounds and addresses (MAX_LAUNCHES, FIRST_ADDRESS and others) are macros from plan_bounds.py.

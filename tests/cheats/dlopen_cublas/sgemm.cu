@@ -1,8 +1,8 @@
 // Loads cuBLAS at run time and lets it do the work.
 // Stopped by: only what is launched reaches the device that is timed; the host code runs
 //   elsewhere and without a GPU
-// CPU: RE launched no kernel
-// GPU: RE launched no kernel
+// CPU: FE launched no kernel
+// GPU: FE launched no kernel
 #include <dlfcn.h>
 
 #include "gemm.cuh"

@@ -1,6 +1,6 @@
 // Loads the CUDA driver by itself, to launch behind the recorder's back.
 // Stopped by: no driver and no device in the sandbox; what is not recorded is not replayed
-// CPU: RE launched no kernel
+// CPU: FE launched no kernel
 // GPU: RE
 #include <dlfcn.h>
 
