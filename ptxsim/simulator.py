@@ -35,6 +35,7 @@ from ptxsim.frontend import read_module
 from ptxsim.frontend.interface import Interface, interface
 from ptxsim.lowering.memory_layout import too_large
 from ptxsim.lowering.operation import UnsupportedInstruction
+from ptxsim.lowering.origins import origins
 from ptxsim.lowering.program import Builder, Program
 from ptxsim.lowering.tensor_cores import tensor_core_notes
 from ptxsim.lowering.variables import cells, initial_bytes
@@ -119,7 +120,7 @@ class Simulator:
 
     @property
     def declared(self) -> Interface:
-        return interface(self._module)
+        return interface(self._module, origins(self._module))
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:
         """A note for every tensor-core instruction of the kernels that ``plans`` launch."""

@@ -12,6 +12,7 @@ Only builds that fail outside the student's own files need a trial, which takes 
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -21,10 +22,11 @@ from grader.compile.entry import ALONE, ENTRY_SOURCE, TRIAL
 from grader.compile.steps import Failed, Fill, TooLarge, Workshop, assemble, link, translate
 from grader.errors import Rejected, ToolchainError
 from grader.model import BuildInfo, Submission, Verdict
-from grader.submission.folder import MAIN, copy_sources
+from grader.submission.folder import MAIN, copy_sources, left_out
 
 INTERFACE = "run_custom<float> is not defined in sgemm.cu"
 _OURS = "../entry/"
+_UNDEFINED = re.compile(r"undefined|[Uu]nresolved")
 
 
 def refusal(failure: Failed, shop: Workshop, submission: Submission, info: BuildInfo) -> Exception:
@@ -54,13 +56,15 @@ def refusal(failure: Failed, shop: Workshop, submission: Submission, info: Build
             )
     place = complaint.file if complaint else None
     if place and place.startswith(_OURS) and _compiles_alone(shop, submission):
-        message = f"{INTERFACE} in the way that gemm.cuh declares it"
+        message = f"{INTERFACE} in the way that gemm.cuh declares it{left_out(submission)}"
         return Rejected(Verdict.FE, message, build=info)
     if place not in submission.contents:
         trouble = _trouble(shop)
         if trouble is not None:
             return ToolchainError(trouble)
-    return Rejected(Verdict.CE, _words(failure, info.log), build=info)
+    words = _words(failure, info.log)
+    hint = left_out(submission) if _UNDEFINED.search(words) else ""
+    return Rejected(Verdict.CE, words + hint, build=info)
 
 
 def _words(failure: Failed, log: str) -> str:

@@ -37,7 +37,7 @@ from grader.compile.steps import (
 from grader.errors import Rejected, ToolchainError
 from grader.model import Build, BuildInfo, KernelInfo, Record, Submission, Verdict
 from grader.sandbox.running import Limits, Sandbox
-from grader.submission.folder import copy_sources
+from grader.submission.folder import copy_sources, left_out
 from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import cache_folder, cache_limit
 from ptxsim.frontend import LIBRARY_CALLS
@@ -106,7 +106,8 @@ def _made(submission: Submission, shop: Workshop) -> tuple[_Card, Mapping[str, b
         translated = translate(shop, partial(copy_sources, submission), entry)
         card = _after(card, translated.output, translated.seconds)
         if _lacks_interface(translated.host_object):
-            raise Rejected(Verdict.FE, INTERFACE, build=_info(card, ok=True))
+            words = INTERFACE + left_out(submission)
+            raise Rejected(Verdict.FE, words, build=_info(card, ok=True))
         with ThreadPoolExecutor(max_workers=1) as pool:
             linked = pool.submit(link, shop, translated.host_object)
             cubin = assemble(shop, translated.ptx)

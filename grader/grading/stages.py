@@ -17,7 +17,7 @@ from grader.grading import timed_sizes
 from grader.grading.document import build_info, launches_of, with_kernels
 from grader.grading.explaining import Explaining
 from grader.hardware import gpus
-from grader.judging import rulings
+from grader.judging import libraries, rulings
 from grader.judging import verdicts as judge
 from grader.judging.launches import too_many_kernels
 from grader.labs.lab import Case, Lab, Rules
@@ -30,6 +30,7 @@ from grader.model import (
     Finding,
     GpuInfo,
     KernelLaunch,
+    Kind,
     Launch,
     LineCount,
     Mnk,
@@ -97,12 +98,13 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
     sizes = [*(case.size for case in cases), *timed]
     progress("recording the launches", f"for {len(sizes)} sizes")
     plans = _recorded(built, declared, submission, sizes, bench)
+    used = _libraries(built, declared, plans, bench)
     larger = plans[len(cases) :]
     outcomes, planned = _told_apart(cases, plans, lab.rules)
     with _explaining(built, plans, submission, bench) as explaining:
         if planned:
             outcomes += device.run(built, str(submission.folder), planned, lab, progress)
-        ruling = rulings.in_simulator(cases, outcomes, lab.rules)
+        ruling = rulings.in_simulator(cases, outcomes, lab.rules, seen=used)
         beyond = timed_sizes.Beyond()
         if ruling.verdict is Verdict.AC:
             beyond = timed_sizes.look_at(
@@ -156,6 +158,7 @@ def _run_on_gpu(
         recorded = _recorded(built, declared, submission, [case.size for case in cases], bench)
         outcomes, planned = _told_apart(cases, recorded, lab.rules)
         plans = [case.plan for case in planned]
+        used = _libraries(built, declared, plans, bench)
         notes = reader.tensor_cores(plans)
         notes = notes or sass.find_tensor_cores(_launched(code.result(), plans))
         broken = judge.broken_rule(notes, lab.rules)
@@ -178,13 +181,14 @@ def _run_on_gpu(
             outcomes += gpu.run(built, str(submission.folder), planned, lab, progress, explain)
         progress("simulating", "beside the GPU")
         seen = simulated.result()
+        others = (finding for finding in seen.findings if finding.kind is not Kind.LIBRARY)
         ruling = rulings.on_gpu(
             cases,
             outcomes,
             lab,
             gpu=gpu.gpu,
             simulated=seen.verdict,
-            seen=(*notes, *seen.findings),
+            seen=(*notes, *used, *others),
         )
         explanation = None
         if explaining and ruling.explain:
@@ -270,6 +274,18 @@ def _recorded(
         memory_mb=bench.lab.limits.memory_mb,
         target=target_for(arch) if arch else None,
     )
+
+
+def _libraries(
+    built: Build, declared: Interface, plans: Iterable[Plan | Rejected], bench: Bench
+) -> tuple[Finding, ...]:
+    """The library kernels that ``plans`` launch. Raises Rejected where the lab forbids them."""
+    launched = (plan for plan in plans if isinstance(plan, Plan))
+    notes = libraries.library_kernels(launched, declared)
+    refusal = libraries.refusal(notes, bench.lab.rules, build_info(built))
+    if refusal is not None:
+        raise refusal
+    return notes
 
 
 def _told_apart(

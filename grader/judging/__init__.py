@@ -6,11 +6,12 @@
   recorder does not support; CE: the code does not compile, or its PTX does not assemble
 - TLE: its PTX takes too long to read; IE: nvcc wrote PTX that the grader cannot read
 - RF: tensor-core instructions in a kernel that is launched, where the lab forbids them
-  (``verdicts.broken_rule``; on a GPU the machine code is searched as well as the PTX)
+  (``verdicts.broken_rule``; on a GPU the machine code is searched as well as the PTX), or a launch
+  of a library's GEMM where the lab forbids libraries (``libraries.py``)
 
 **Of one size**, the first rule that applies decides (``verdicts.judge_case``):
 
-1. tensor-core instructions where the lab forbids them → RF
+1. tensor-core instructions, or a call of cuBLAS, where the lab forbids them → RF
 2. the size was rejected while it was recorded or run → that verdict (FE, RE, TLE, IE)
 3. a repetition was faster than the GPU can be in FP32, or the GPU's events say much less than the
    host's clock (``times.py``) → RF

@@ -25,9 +25,16 @@ class Ruling(Record):
     explain: bool  # whether to say why it is as fast as it is
 
 
-def in_simulator(cases: Sequence[Case], outcomes: Sequence[CaseOutcome], rules: Rules) -> Ruling:
+def in_simulator(
+    cases: Sequence[Case],
+    outcomes: Sequence[CaseOutcome],
+    rules: Rules,
+    *,
+    seen: Sequence[Finding] = (),
+) -> Ruling:
+    """seen: notes on what the plans launch."""
     results = judge_cases(cases, outcomes, rules)
-    findings = merge_findings(outcomes)
+    findings = (*merge_findings(outcomes), *seen)
     verdict = overall(results)
     return Ruling(
         verdict=verdict,
@@ -58,7 +65,7 @@ def on_gpu(
     seen: Sequence[Finding],
 ) -> Ruling:
     """gpu: where it ran; None if nothing did. simulated, seen: what the simulator, which runs
-    beside it, and the search for tensor cores say.
+    beside it, and the search for tensor cores and libraries say.
     """
     outcomes = held_to_the_clock(outcomes, gpu)
     results = judge_cases(cases, outcomes, lab.rules)

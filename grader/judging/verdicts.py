@@ -58,6 +58,8 @@ def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, str]:
     broken = broken_rule(outcome.findings, rules)
     if broken:
         return Verdict.RF, broken
+    if rules.libraries == "forbid" and any(f.kind is Kind.LIBRARY for f in outcome.findings):
+        return Verdict.RF, f"{outcome.message}; this lab asks for a kernel of your own"
     if outcome.refused:
         return outcome.refused, outcome.message
     errors = [f for f in outcome.findings if f.severity is Severity.ERROR]

@@ -57,6 +57,7 @@ class Rules(Record):
     tensor_cores: Literal["forbid", "allow"] = "forbid"
     findings: Literal["warn", "fail"] = "warn"  # what simulator errors do to a GPU grade
     kernels: Literal["any", "one"] = "any"  # how many one call may launch
+    libraries: Literal["forbid", "allow"] = "forbid"  # GEMMs of CUTLASS and cuBLAS; CuTe is allowed
     # Whether a timed call pays for what only the host does: allocating, freeing, waiting.
     host_calls: Literal["charged", "free"] = "charged"
 

@@ -37,8 +37,10 @@ from grader.record.plan_check import Known, flaw
 from grader.record.source_lines import locate
 from grader.sandbox.meter import PATIENCE
 from grader.sandbox.running import Completed, Limits, Sandbox
+from grader.submission.folder import left_out
 from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import Native
+from ptxsim.findings.names import readable
 from ptxsim.frontend.interface import Interface
 
 __all__ = ["Target", "prepare_recorder", "record_plans", "recorder_program", "target_for"]
@@ -154,7 +156,9 @@ def record_plans(
     ]
     frames = {frame for one in outcomes if isinstance(one, _Refusal) for frame in one.frames}
     places = locate(frames, build, submission, sandbox)
-    return tuple(one if isinstance(one, Plan) else _rejected(one, places) for one in outcomes)
+    return tuple(
+        one if isinstance(one, Plan) else _rejected(one, places, submission) for one in outcomes
+    )
 
 
 def _known(build: Build, declared: Interface, target: Target) -> Known:
@@ -235,7 +239,7 @@ def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | 
     refusal = reply.refusal
     if refusal is not None and refusal.verdict in (Verdict.FE, Verdict.RE):
         printable = "".join(c if c.isprintable() else "?" for c in refusal.message)
-        return msgspec.structs.replace(refusal, message=printable[:_MAX_MESSAGE])
+        return msgspec.structs.replace(refusal, message=readable(printable)[:_MAX_MESSAGE])
     plan = assembled(reply.recorded, known.variables) if reply.recorded else None
     wrong = flaw(plan, size, known) if plan else "it holds no calls"
     if plan is None or wrong is not None:
@@ -253,15 +257,23 @@ def _silent(ended: _Ended) -> _Refusal:
     return _Refusal(verdict=Verdict.RE, message=f"host code ended its process with status {status}")
 
 
-def _rejected(refusal: _Refusal, places: Mapping[int, tuple[str, int]]) -> Rejected:
+def _rejected(
+    refusal: _Refusal, places: Mapping[int, tuple[str, int]], submission: Submission
+) -> Rejected:
     """The rejection with the student's line, from the innermost frame in the student's files."""
     place = next((places[frame] for frame in refusal.frames if frame in places), None)
     file, line = place or (None, None)
     kind = Kind.FORBIDDEN_CALL if refusal.verdict is Verdict.FE else Kind.BAD_LAUNCH
+    if refusal.message.startswith("run_custom"):
+        kind = Kind.BAD_LAUNCH
+    if kind is Kind.FORBIDDEN_CALL and refusal.message.startswith("cublas"):
+        kind = Kind.LIBRARY
     if refusal.message.startswith("host code"):
         kind = Kind.HOST_CRASH
     finding = Finding(
         kind=kind, severity=Severity.ERROR, message=refusal.message, file=file, line=line
     )
     where = f"{file}:{line}: " if place else ""
-    return Rejected(refusal.verdict, where + refusal.message, (finding,))
+    # What is defined in a file that nobody includes is called like a library that is not there.
+    hint = left_out(submission) if kind is Kind.FORBIDDEN_CALL else ""
+    return Rejected(refusal.verdict, where + refusal.message + hint, (finding,))

@@ -16,6 +16,7 @@ from grader.model import (
     StandingRung,
     Verdict,
 )
+from ptxsim.findings.names import kernel_name as kernel_name
 
 VERDICT_WORDS = {
     Verdict.AC: "accepted",

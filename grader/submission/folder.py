@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -82,6 +83,22 @@ def copy_sources(submission: Submission, target: Path) -> None:
         copy = target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(content)
+
+
+def left_out(submission: Submission) -> str:
+    """A remedy to add to a message: which .cu files are not compiled; "" when there are none."""
+    text = b"\n".join(submission.contents.values())
+    others = [name for name in submission.contents if name.endswith(".cu") and name != MAIN]
+    missing = [name for name in others if not _is_included(name, text)]
+    if not missing:
+        return ""
+    lines = ", ".join(f'#include "{name}"' for name in missing)
+    return f"; only {MAIN} is compiled: write {lines} in it"
+
+
+def _is_included(name: str, text: bytes) -> bool:
+    last = re.escape(name.rpartition("/")[2].encode())
+    return re.search(rb"^[ \t]*#[ \t]*include[ \t]*[<\"][^\n]*" + last, text, re.M) is not None
 
 
 def _read_folder(path: Path) -> Mapping[str, bytes]:

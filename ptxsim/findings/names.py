@@ -1,23 +1,57 @@
-"""Mangled names as a reader of the source knows them."""
+"""Mangled names as a reader of the source knows them.
+
+Students choose names, so a name may be mangled wrongly: ``_Z9999k``. Whatever cannot be read is
+returned as it is. The recorder's messages hold mangled names; the grader reads those here, too.
+"""
 
 from __future__ import annotations
 
 import re
 
-_LENGTH = re.compile(r"\d+")
+_LENGTH = re.compile(r"[0-9]{1,6}")
+_NO_LENGTH = ("S", "T", *(f"L{kind}" for kind in "bcahstijlmxy"))  # S1_, T0_, Li128E
+_MANGLED = re.compile(r"\b_Z[A-Za-z0-9_.$]+")
+
+
+def identifiers(mangled: str) -> tuple[str, ...]:
+    """Every identifier in a mangled name, in order: "_ZN1a1kI1bEEvv" → a, k, b."""
+    found, at = [], 0
+    while match := _LENGTH.search(mangled, at):
+        before = mangled[at : match.start()]
+        at = match.end()
+        if before.endswith(_NO_LENGTH):
+            continue
+        candidate = mangled[at : at + int(match[0])]
+        if len(candidate) == int(match[0]) and candidate.isidentifier():
+            found.append(candidate)
+            at += len(candidate)
+    return tuple(found)
 
 
 def plain_name(mangled: str) -> str:
     """The last identifier of a mangled C++ name: "_ZZ1kvE2As" → "As"."""
     mangled, _, _ = mangled.partition("@")  # the scope it is declared in
-    name, at = mangled, 0
     if not mangled.startswith("_Z"):
         return mangled
-    while match := _LENGTH.search(mangled, at):
-        length = int(match[0])
-        candidate = mangled[match.end() : match.end() + length]
-        if len(candidate) == length and candidate.isidentifier():
-            name, at = candidate, match.end() + length
-        else:
-            at = match.end()
-    return name
+    return (mangled, *identifiers(mangled))[-1]
+
+
+def kernel_name(mangled: str) -> str:
+    """``sgemm<…>`` for ``_Z5sgemmILi8EEvPfS_iii``; anything else unchanged."""
+    if not mangled.startswith("_Z"):
+        return mangled
+    nested = mangled.startswith("_ZN")
+    at = 3 if nested else 2
+    names: list[str] = []
+    while (nested or not names) and (number := _LENGTH.match(mangled, at)):
+        start = number.end()
+        at = start + int(number[0])
+        names.append("(anonymous)" if "_GLOBAL__N_" in mangled[start:at] else mangled[start:at])
+    if not names:
+        return mangled
+    return "::".join(names) + ("<…>" if mangled[at : at + 1] == "I" else "")
+
+
+def readable(text: str) -> str:
+    """``text`` with every mangled name in it as ``kernel_name`` has it."""
+    return _MANGLED.sub(lambda name: kernel_name(name[0]), text)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from ptxsim.frontend import Function, Module, read_module
 from ptxsim.records import KernelParam, Record
 
@@ -33,6 +35,8 @@ class Symbol(Record):
 class Interface(Record):
     entries: dict[str, Entry]  # by mangled name
     symbols: dict[str, Symbol]
+    # by mangled name of a kernel: files outside the submission that its code comes from
+    origins: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 def read_interface(ptx: str, source_root: Path) -> Interface:
@@ -40,7 +44,7 @@ def read_interface(ptx: str, source_root: Path) -> Interface:
     return interface(read_module(ptx, source_root))
 
 
-def interface(module: Module) -> Interface:
+def interface(module: Module, origins: dict[str, tuple[str, ...]] | None = None) -> Interface:
     return Interface(
         entries={name: _entry(each) for name, each in module.functions.items() if each.entry},
         symbols={
@@ -48,6 +52,7 @@ def interface(module: Module) -> Interface:
             for variable in module.variables
             if variable.space in ("global", "const")
         },
+        origins=origins or {},
     )
 
 

@@ -74,17 +74,20 @@ class Places:
 
     def _location(self, chain: list[_Position] | tuple[_Position, ...]) -> Location:
         """The innermost place of a chain of inlined calls that is below the source root."""
+        outside: list[str] = []
         for file, line, _ in chain:
             name = self._files.get(file)
             if name is None:
                 continue
             path = Path(name)
             if not path.is_absolute():
-                return Location(name, line, True)
+                return Location(name, line, True, tuple(outside))
             if path.is_relative_to(self._root):
-                return Location(path.relative_to(self._root).as_posix(), line, True)
+                inside = path.relative_to(self._root).as_posix()
+                return Location(inside, line, True, tuple(outside))
+            outside.append(name)
         file, line, _ = chain[-1]
-        return Location(self._files.get(file, "?"), line, False)
+        return Location(self._files.get(file, "?"), line, False, tuple(outside))
 
 
 def _position(tokens: Tokens) -> _Position:

@@ -24,6 +24,7 @@ class Location:
     file: str
     line: int
     inside: bool  # the file is below the source root
+    outside: tuple[str, ...] = ()  # files of inlined calls that do not
 
 
 @dataclass(slots=True)

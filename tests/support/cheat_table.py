@@ -48,7 +48,7 @@ FAMILIES = (
     ),
     Family(
         title="A library does the work",
-        names="dlopen_cublas dlopen_driver finds_cublas_in_the_process",
+        names="dlopen_cublas dlopen_driver finds_cublas_in_the_process hides_cutlass_in_its_kernel",
         kernelbot=U,
         kernelbench=U,
         tensara=F,

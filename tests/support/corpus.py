@@ -55,6 +55,7 @@ class Cheat(Record):
     tries: str
     stopped_by: str
     needs_bubblewrap: bool
+    needs_cutlass: bool
     cpu: Expected
     gpu: Expected
 
@@ -124,6 +125,7 @@ def _read_cheat(folder: Path) -> Cheat:
         tries=declared["about"],
         stopped_by=declared["Stopped by"],
         needs_bubblewrap=_needs(folder, declared, "bubblewrap"),
+        needs_cutlass=_needs(folder, declared, "cutlass"),
         cpu=_expected(folder, declared["CPU"]),
         gpu=_expected(folder, declared["GPU"]),
     )
@@ -157,9 +159,9 @@ def _read_fixture(folder: Path) -> Fixture:
 
 def _needs(folder: Path, declared: dict[str, str], what: str) -> bool:
     needed = declared.get("Needs")
-    if needed not in (None, what):
-        raise ValueError(f"{folder}/sgemm.cu: Needs: {needed}, expected {what}")
-    return needed is not None
+    if needed not in (None, "bubblewrap", "cutlass"):
+        raise ValueError(f"{folder}/sgemm.cu: Needs: {needed}, expected bubblewrap or cutlass")
+    return needed == what
 
 
 def _expected(folder: Path, text: str) -> Expected:

@@ -79,6 +79,7 @@ LONG = (
     "naps_all_the_time",
     "sleeps_while_it_is_loaded",
     "raises_its_own_limits",
+    "hides_cutlass_in_its_kernel",
 )
 
 
@@ -96,6 +97,13 @@ LONG = (
 def test_it_comes_to_what_it_declares(cheat: Cheat, bench: Bench, place: Path) -> None:
     if cheat.needs_bubblewrap and bench.sandbox.kind != "bubblewrap":
         pytest.skip("stopped by bubblewrap, which does not work here")
+    if cheat.needs_cutlass and bench.toolchain.cutlass_include is None:
+        pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
+    if cheat.needs_cutlass:  # a compiler reads for half a minute
+        limits = msgspec.structs.replace(bench.lab.limits, compile_s=60)
+        bench = msgspec.structs.replace(
+            bench, lab=msgspec.structs.replace(bench.lab, limits=limits)
+        )
     result = graded_without_harm(lay_out(cheat, place), bench, place).result
     assert cheat.cpu.met_by(result), (result.verdict, result.error, result.cases, result.findings)
     assert result.score is None

@@ -122,13 +122,20 @@ def _out_of_bounds(s: _Scene) -> str:
         where = f"{_bytes(access.address - end)} past the end of"
     else:
         where = "across the end of"
+    if access.space == "shared" and what.name and not what.size:
+        return (
+            f"{head}{s.element}, but the launch gives {what.name} no memory: the size of an extern "
+            f"__shared__ array in bytes is the third launch argument, <<<grid, block, bytes>>>"
+        )
     noun = {"shared": " array", "local": "", "parameter": ""}.get(access.space, " allocation")
     return f"{head}{s.element}, {where} the {what.size}-byte{noun} {what.name or 'parameters'}"
 
 
 def _misaligned(s: _Scene) -> str:
-    size = s.access.size
+    size, what = s.access.size, s.access.accessed
     remedy = "; a float4 needs an index that is a multiple of 4" if size == 16 else ""
+    if s.access.space == "shared" and what.name and what.start % size:
+        remedy = f"; the array itself does not start at one: declare {what.name} __align__({size})"
     return (
         f"{s.who} {s.does} {size} bytes at once at {s.element}, whose address is not a "
         f"multiple of {size}{remedy}"

@@ -167,7 +167,8 @@ void run_child(const Size& size, int reply_fd) {
     for (; call <= CALLS; ++call) {
       entry(buffers.a, buffers.b, buffers.c, size.m, size.n, size.k);
       if (plan_launches() == 0)
-        refuse("RE", "run_custom launched no kernel" + after_last_error(), {});
+        refuse(after_last_error().empty() ? "FE" : "RE",
+               "run_custom launched no kernel" + after_last_error(), {});
       plan_end_call();
     }
   } catch (const std::exception& error) {

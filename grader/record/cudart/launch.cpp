@@ -1,6 +1,3 @@
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <cstring>
 
 #include "recorder.hpp"
@@ -67,8 +64,8 @@ Refusal judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared) {
 cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared) {
   const Refusal refusal = judge(kernel, grid, block, shared);
   if (refusal.error != cudaSuccess)
-    refuse("RE", std::string(cudaGetErrorName(refusal.error)) + ": kernel " +
-                     readable_name(kernel.name) + " cannot be launched: " + refusal.why);
+    refuse("RE", std::string(cudaGetErrorName(refusal.error)) + ": kernel " + kernel.name +
+                     " cannot be launched: " + refusal.why);
   std::vector<unsigned char> block_of_params(kernel.param_bytes());
   for (size_t i = 0; i < kernel.params.size(); ++i)
     std::memcpy(&block_of_params[kernel.params[i].first], arguments[i], kernel.params[i].second);
@@ -80,17 +77,6 @@ cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments
 }  // namespace
 
 Frames launch_site;
-
-std::string readable_name(const std::string& mangled) {
-  int status = 0;
-  char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-  std::string name = status == 0 ? demangled : mangled;
-  std::free(demangled);
-  const size_t hidden = name.find("_GLOBAL__N__");  // nvcc's name for an anonymous namespace
-  const size_t end = name.find("::", hidden);
-  if (hidden == std::string::npos || end == std::string::npos) return name;
-  return name.substr(0, hidden) + "(anonymous namespace)" + name.substr(end);
-}
 
 Kernel& kernel_of(const void* function, const char* caller) {
   const auto found = kernels.find(function);

@@ -36,8 +36,8 @@ Place device_place(const void* address, size_t bytes, const char* caller, const 
 void check_symbol_range(const Symbol& symbol, size_t offset, size_t bytes, const char* caller) {
   if (offset > symbol.bytes || bytes > symbol.bytes - offset)
     refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: " + std::to_string(bytes) +
-                     " bytes at offset " + std::to_string(offset) + " of " +
-                     readable_name(symbol.name) + ", which has " + std::to_string(symbol.bytes));
+                     " bytes at offset " + std::to_string(offset) + " of " + symbol.name +
+                     ", which has " + std::to_string(symbol.bytes));
 }
 
 // ordered: in a stream, by one of the functions whose names end in Async.

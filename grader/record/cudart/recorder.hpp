@@ -1,12 +1,14 @@
 // The recorder stands in for CUDA's runtime library: it loads a submission's host code, calls its
 // entry point three times per problem size and writes down what run_custom asks the device to do.
 //
-//   main.cpp        reads the request, forks one child per size, relays the replies
-//   child.cpp       the life of one child: locks itself down, loads the host code, tells how it
-//   ended unresolved.cpp  calls of what nobody defines plan.cpp        what is recorded, as the
-//   JSON of grader.model.Plan memory.cpp      allocations, copies, symbols launch.cpp      kernels
-//   and their launches device.cpp      answers about the device and its occupancy order.cpp
-//   streams, events, errors, synchronisation
+// - main.cpp: reads the request, forks one child per size, relays the replies
+// - child.cpp: the life of one child: locks itself down, loads the host code, tells how it ended
+// - unresolved.cpp, threads.cpp: calls of what nobody defines, and of what nobody may have
+// - plan.cpp: what is recorded, as the JSON of grader.record.calls.Recorded
+// - memory.cpp, pitched.cpp: allocations, copies, symbols
+// - launch.cpp: kernels and their launches
+// - device.cpp: answers about the device and its occupancy
+// - order.cpp: streams, events, errors, synchronisation
 //
 // Everything below is one process per problem size, with one thread: plain globals will do.
 // Bounds and addresses (MAX_LAUNCHES, FIRST_ADDRESS and others) are macros from plan_bounds.py.
@@ -59,7 +61,8 @@ using Frames = std::vector<void*>;
 
 // --- child.cpp
 [[noreturn]] void run_child(const Size& size, int reply_fd);
-// Ends the child: the student's work stops with a verdict, here or where `frames` say.
+// Ends the child: the student's work stops with a verdict, here or where `frames` say. Names in
+// `message` may be mangled; the grader reads them.
 [[noreturn]] void refuse(const char* verdict, const std::string& message);
 [[noreturn]] void refuse(const char* verdict, const std::string& message, const Frames& frames);
 Frames call_stack();
@@ -94,7 +97,6 @@ std::string json_text(const std::string& text);
 // --- launch.cpp
 extern Frames launch_site;  // where the <<<>>> stands that is being launched, else empty
 Kernel& kernel_of(const void* function, const char* caller);
-std::string readable_name(const std::string& mangled);
 
 // --- order.cpp
 cudaError_t failed(cudaError_t error, const char* function);  // remembers it as the last error

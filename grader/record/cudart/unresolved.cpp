@@ -30,7 +30,7 @@ constexpr auto stubs = make_stubs(std::make_index_sequence<MAX_STUBS>());
 
 void refuse_call(const std::string& function) {
   refuse("FE",
-         readable_name(function) +
+         function +
              " cannot be used in run_custom: kernel launches, device memory, streams and events "
              "of the CUDA runtime are supported, other libraries are not");
 }

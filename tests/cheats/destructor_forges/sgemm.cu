@@ -1,7 +1,7 @@
 // A destructor prints a result and exits with status 0 after the work was rejected.
 // Stopped by: results never travel on standard output
-// CPU: RE launched no kernel
-// GPU: RE launched no kernel
+// CPU: FE launched no kernel
+// GPU: FE launched no kernel
 #include <cstdio>
 #include <cstdlib>
 

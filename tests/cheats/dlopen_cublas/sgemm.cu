@@ -1,8 +1,8 @@
 // Loads cuBLAS at run time and lets it do the work.
 // Stopped by: only recorded launches reach the timed device; the host code runs elsewhere,
 // without a GPU
-// CPU: RE launched no kernel
-// GPU: RE launched no kernel
+// CPU: FE launched no kernel
+// GPU: FE launched no kernel
 #include <dlfcn.h>
 
 #include "gemm.cuh"

@@ -1,6 +1,6 @@
 // Loads the CUDA driver by itself, to launch behind the recorder's back.
 // Stopped by: there is no driver and no device in the sandbox; only what is recorded is replayed
-// CPU: RE launched no kernel
+// CPU: FE launched no kernel
 // GPU: RE
 #include <dlfcn.h>
 

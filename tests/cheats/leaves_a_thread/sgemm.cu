@@ -1,7 +1,7 @@
 // Leaves a thread that continues after run_custom has returned, to work between launches.
 // Stopped by: the process ends when its plan is written; threads are refused
-// CPU: RE
-// GPU: RE
+// CPU: FE threads are not available
+// GPU: FE threads are not available
 #include <thread>
 
 #include "gemm.cuh"

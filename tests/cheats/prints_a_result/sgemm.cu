@@ -1,7 +1,7 @@
 // Prints a result document and the judge's words instead of computing.
 // Stopped by: results never travel on standard output
-// CPU: RE launched no kernel
-// GPU: RE launched no kernel
+// CPU: FE launched no kernel
+// GPU: FE launched no kernel
 #include <cstdio>
 
 #include "gemm.cuh"

@@ -1,7 +1,7 @@
 // Launches only in the first call and relies on C being there from then on.
 // Stopped by: run_custom is called three times for each size, and each call must launch a kernel
-// CPU: RE launched no kernel, in call 2 of run_custom
-// GPU: RE launched no kernel, in call 2 of run_custom
+// CPU: FE launched no kernel, in call 2 of run_custom
+// GPU: FE launched no kernel, in call 2 of run_custom
 #include "gemm.cuh"
 
 __global__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {
