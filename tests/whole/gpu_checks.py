@@ -89,7 +89,9 @@ def main() -> None:
 
         # A GPU that could do next to nothing: any kernel is faster than it can be.
         bench.gpu = msgspec.structs.replace(bench.gpu, fp32_peak_tflops=1e-3)
-        job = GpuJob(cubin="", cases=(), runs=1, run_seconds=0.01, baseline="cublas")
+        job = GpuJob(
+            cubin="", cases=(), runs=1, run_seconds=0.01, baseline="cublas", host_calls="charged"
+        )
         outcome = time_case(bench, case, job, lambda: None)
         (held,) = held_to_the_clock([outcome], bench.gpu)
         said["impossible"] = judge.judge_case(held, Rules())[0].value
@@ -98,7 +100,7 @@ def main() -> None:
 
 def replayed(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) -> dict[str, int]:
     case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan), memory)
-    outcome = verify_case(bench, case)
+    outcome = verify_case(bench, case, lambda: None)
     assert outcome.error
     return {"relocated": bool(memory.relocated), "wrong": outcome.error.wrong}
 

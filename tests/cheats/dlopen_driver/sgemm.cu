@@ -1,7 +1,7 @@
 // Loads the CUDA driver by itself, to launch behind the recorder's back.
 // Stopped by: there is no driver and no device in the sandbox; only what is recorded is replayed
 // CPU: FE launched no kernel
-// GPU: RE
+// GPU: FE
 #include <dlfcn.h>
 
 #include "gemm.cuh"

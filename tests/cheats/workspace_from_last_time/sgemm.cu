@@ -1,8 +1,8 @@
 // Expects its workspace to hold what it wrote there in an earlier launch.
-// Stopped by: workspaces are poisoned before every launch: honest work and no gain; and the
-// simulator reports reads of unwritten memory
+// Stopped by: what a call allocates holds nothing of an earlier call, and every output is compared;
+// and the simulator reports reads of unwritten memory
 // CPU: WA
-// GPU: AC no gain
+// GPU: WA
 #include "gemm.cuh"
 
 __global__ void gemm(const float* A, const float* B, float* C, float* kept, int m, int n, int k) {
