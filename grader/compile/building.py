@@ -17,7 +17,7 @@ import msgspec
 
 from grader.compile import build_cache as cache
 from grader.compile.blame import INTERFACE, refusal
-from grader.compile.diagnostics import coloured, readable
+from grader.compile.diagnostics import readable
 from grader.compile.elf import Damaged, Elf
 from grader.compile.entry import ENTRY_SOURCE, INCLUDE
 from grader.compile.figures import kernels
@@ -40,8 +40,6 @@ from grader.submission.folder import copy_sources
 from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import cache_folder, cache_limit
 from ptxsim.frontend import LIBRARY_CALLS
-
-__all__ = ["coloured", "compile_submission"]
 
 _MANGLED_INTERFACE = "_Z10run_customIfE"
 _MAX_KERNELS = 1000
@@ -197,7 +195,6 @@ def _load(folder: Path, arch: str) -> Build | None:
         kernels=card.kernels,
         command=card.command,
         log=card.log,
-        log_ansi=coloured(card.log),
         seconds=card.seconds,
         cached=True,
     )
