@@ -18,7 +18,7 @@ import msgspec
 from grader.compile import build_cache as cache
 from grader.compile.blame import INTERFACE, refusal
 from grader.compile.brought_headers import with_brought_headers
-from grader.compile.diagnostics import coloured, readable
+from grader.compile.diagnostics import readable
 from grader.compile.elf import Damaged, Elf
 from grader.compile.entry import ENTRY_SOURCE, INCLUDE
 from grader.compile.figures import kernels
@@ -41,8 +41,6 @@ from grader.submission.folder import copy_sources, left_out
 from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import cache_folder, cache_limit
 from ptxsim.frontend import LIBRARY_CALLS
-
-__all__ = ["coloured", "compile_submission"]
 
 _MANGLED_INTERFACE = "_Z10run_customIfE"
 _MAX_KERNELS = 1000
@@ -200,7 +198,6 @@ def _load(folder: Path, arch: str) -> Build | None:
         kernels=card.kernels,
         command=card.command,
         log=card.log,
-        log_ansi=coloured(card.log),
         seconds=card.seconds,
         cached=True,
     )

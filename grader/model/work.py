@@ -43,6 +43,5 @@ class Build(Record):
     kernels: tuple[KernelInfo, ...]
     command: str  # the command lines of the compilers, for the report
     log: str  # what the compilers printed, cut to a readable length
-    log_ansi: str  # the same with the compiler's colours, for a terminal
     seconds: float  # wall
     cached: bool  # an identical build was found and used

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from grader.compile.building import coloured
+from grader.compile.diagnostics import coloured
 from grader.errors import one_line
 from grader.model import CaseResult, Finding, Result, Severity, Verdict
 from grader.model.names import kernel_name

@@ -30,37 +30,25 @@ template <class M, class R> void spread(const u8* const* from, u32 offset, u32 m
 }
 // NOLINTEND(bugprone-signed-char-misuse)
 
+template <class R> void spread(const Ins& i, const u8* const* from, u32 offset, u32 mask, R* out) {
+  const bool sign = i.flags & SIGNED;
+  switch (i.width) {
+    case 1: sign ? spread<i8>(from, offset, mask, out) : spread<u8>(from, offset, mask, out); break;
+    case 2:
+      sign ? spread<i16>(from, offset, mask, out) : spread<u16>(from, offset, mask, out);
+      break;
+    case 4:
+      sign ? spread<i32>(from, offset, mask, out) : spread<u32>(from, offset, mask, out);
+      break;
+    default: spread<u64>(from, offset, mask, out);
+  }
+}
+
 // Element `v` of each lane's access, from memory into its register.
 void into_register(Warp& w, const Ins& i, int v, const u8* const* from, u32 offset, u32 mask) {
   if (i.element(v) < 0) return;
-  void* out = w.slot(i.element(v));
-  const bool sign = i.flags & SIGNED;
-  if (i.dwidth == 8) {
-    u64* d = static_cast<u64*>(out);
-    switch (i.width) {
-      case 1:
-        sign ? spread<i8, u64>(from, offset, mask, d) : spread<u8, u64>(from, offset, mask, d);
-        break;
-      case 2:
-        sign ? spread<i16, u64>(from, offset, mask, d) : spread<u16, u64>(from, offset, mask, d);
-        break;
-      case 4:
-        sign ? spread<i32, u64>(from, offset, mask, d) : spread<u32, u64>(from, offset, mask, d);
-        break;
-      default: spread<u64, u64>(from, offset, mask, d);
-    }
-  } else {
-    u32* d = static_cast<u32*>(out);
-    switch (i.width) {
-      case 1:
-        sign ? spread<i8, u32>(from, offset, mask, d) : spread<u8, u32>(from, offset, mask, d);
-        break;
-      case 2:
-        sign ? spread<i16, u32>(from, offset, mask, d) : spread<u16, u32>(from, offset, mask, d);
-        break;
-      default: spread<u32, u32>(from, offset, mask, d);
-    }
-  }
+  if (i.dwidth == 8) spread(i, from, offset, mask, lanes<u64>(w, i.element(v)));
+  else spread(i, from, offset, mask, lanes<u32>(w, i.element(v)));
 }
 
 // Where each lane's bytes live in the simulator's own memory.

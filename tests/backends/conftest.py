@@ -21,7 +21,6 @@ def build(tmp_path: Path) -> Build:
         kernels=(),
         command="",
         log="",
-        log_ansi="",
         seconds=0,
         cached=True,
     )

@@ -16,8 +16,8 @@ import pytest
 
 from grader.backends.simulator.device import read_declarations
 from grader.compile import build_cache
-from grader.compile.building import coloured, compile_submission
-from grader.compile.diagnostics import first_error, readable
+from grader.compile.building import compile_submission
+from grader.compile.diagnostics import coloured, first_error, readable
 from grader.compile.elf import Damaged, Elf
 from grader.compile.entry import ENTRY, INCLUDE
 from grader.compile.figures import kernels

@@ -42,7 +42,6 @@ class Control(Record):
     """The scheduling fields of a 128-bit instruction (Volta and later), bits 105 to 125."""
 
     stall: int  # cycles the warp waits before its next instruction may issue
-    yields: bool  # the scheduler prefers another warp next
     write_barrier: int | None  # scoreboard freed when the result is there
     read_barrier: int | None  # scoreboard freed when the operands are read
     waits: tuple[int, ...]  # scoreboards waited for before issue

@@ -128,7 +128,6 @@ def _control(high: int) -> Control:
     barriers = (bits >> 5 & 7, bits >> 8 & 7)
     return Control(
         stall=bits & 15,
-        yields=not bits >> 4 & 1,
         write_barrier=None if barriers[0] == 7 else barriers[0],
         read_barrier=None if barriers[1] == 7 else barriers[1],
         waits=tuple(k for k in range(6) if bits >> 11 + k & 1),

@@ -1,0 +1,190 @@
+"""Every fixture and cheat that compiles, recorded and simulated under ASan and UBSan.
+
+Two small sizes, few steps of each launch: what is looked for are faults of our C++. Most of a first
+run goes into compiling the engine and the submissions; the cache keeps both.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import grader
+from grader.backends.simulator.engine_library import engine_library
+from grader.compile.building import compile_submission
+from grader.errors import MachineError, Rejected
+from grader.model import Build, Launch, Mnk, Plan, Record, Submission, Verdict
+from grader.record import recording
+from grader.submission.folder import load_submission
+from grader.toolchain.native import Native
+from ptxsim.errors import RefusedProgram
+from ptxsim.frontend.interface import Interface, read_interface
+from tests.fuzz.campaign import sanitised_environment
+from tests.fuzz.worker import SANITISED
+from tests.support.bench import bench
+from tests.support.corpus import cheats, fixtures
+from tests.support.places import ROOT
+from tests.whole.sanitised import sanitised_model
+
+pytestmark = pytest.mark.slow
+
+SIZES = (Mnk(m=9, n=17, k=33), Mnk(m=32, n=32, k=16))
+OPTIONS = Path(__file__).with_name("sanitisers.cpp")  # what the environment would say
+RECORDER_FLAGS = (
+    *("-g", "-fno-omit-frame-pointer"),
+    *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+)
+RECORD_S = 1
+# The shadow of ASan takes 16 TiB of addresses.
+MEMORY_MB = 1 << 25
+UNLIKE = {"cheats-takes_all_memory"}  # there is more to take
+PROCESSES = 2
+
+
+class Made(Record):
+    name: str
+    submission: Submission
+    build: Build
+    declared: Interface
+    recorded: tuple[Plan | Rejected, ...]
+
+
+def folders(place: Path) -> Iterator[Path]:
+    """Of all that compiles. Cheats get the same text in every run, so that the cache serves."""
+    declared = (*fixtures(), *cheats())
+    for each in declared:
+        if each.cpu.verdict is Verdict.CE:
+            continue
+        folder = place / f"{each.folder.parent.name}-{each.folder.name}"
+        folder.mkdir()
+        for source in each.folder.iterdir():
+            text = source.read_text().replace("@PLACE@", "/nowhere")
+            text = text.replace("@GRADER@", str(Path(grader.__file__).parent))
+            (folder / source.name).write_text(text)
+        yield folder
+
+
+def made(folder: Path) -> Made | None:
+    """None for what does not compile."""
+    submission, shared = load_submission(folder), bench()
+    try:
+        build = compile_submission(
+            submission,
+            shared.toolchain,
+            shared.sandbox,
+            arch=f"sm_{shared.lab.architectures[0]}",
+            compile_s=shared.lab.limits.compile_s,
+            memory_mb=shared.lab.limits.memory_mb,
+        )
+        declared = read_interface(build.ptx.read_text(), folder)
+    except (Rejected, RefusedProgram):
+        return None
+    plans = record(submission, build, declared, shared.lab.limits.memory_mb)
+    return Made(
+        name=folder.name, submission=submission, build=build, declared=declared, recorded=plans
+    )
+
+
+def record(
+    submission: Submission, build: Build, declared: Interface, memory_mb: int
+) -> tuple[Plan | Rejected, ...]:
+    """() where a busy machine lacks the time that the host code would waste."""
+    shared = bench()
+    try:
+        return recording.record_plans(
+            build,
+            submission,
+            SIZES,
+            shared.toolchain,
+            shared.sandbox,
+            declared=declared,
+            record_s=RECORD_S,
+            memory_mb=memory_mb,
+        )
+    except MachineError as failure:
+        if "too busy" not in str(failure):
+            raise
+        return ()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
+    place = tmp_path_factory.mktemp("corpus")
+    bench()  # once: msgspec must not look at a type in two threads at a time
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        found = [each for each in pool.map(made, list(folders(place))) if each]
+    assert len(found) > 200
+    return found
+
+
+def simulate(folder: Path) -> str:
+    """What a sanitiser says, after the name of the submission it stopped at; "" for nothing."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.whole.sanitised", str(folder)],
+        cwd=ROOT,
+        env=sanitised_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 0:
+        return ""
+    start = max(done.stderr.find("ERROR: AddressSanitizer"), 0)
+    return f"{done.stdout[-200:]}\n{done.stderr[start : start + 4000]}"
+
+
+def test_the_engine_and_the_issue_model(corpus: list[Made], tmp_path: Path) -> None:
+    engine_library(SANITISED).compiled()
+    sanitised_model().compiled()
+    assert sum(any(isinstance(one, Plan) for one in each.recorded) for each in corpus) > 150
+    parts = [tmp_path / str(number) for number in range(PROCESSES)]
+    for part in parts:
+        part.mkdir()
+    for at, each in enumerate(corpus):
+        target = parts[at % PROCESSES] / each.name
+        plans = [plan for plan in each.recorded if isinstance(plan, Plan)]
+        target.with_suffix(".json").write_bytes(msgspec.json.encode(plans))
+        target.with_suffix(".ptx").write_bytes(each.build.ptx.read_bytes())
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        said = list(pool.map(simulate, parts))
+    assert said == [""] * PROCESSES, "\n".join(said)
+
+
+def test_the_recorder(corpus: list[Made], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It records what the plain one does: a sanitiser's report would end the process first."""
+    plain = recording.recorder_program(bench().toolchain)
+    sanitised = Native(
+        name="recorder",
+        sources=(*plain.sources, OPTIONS),
+        shared=False,
+        flags=(*plain.flags, *RECORDER_FLAGS),
+    ).compiled()
+    monkeypatch.setattr(recording, "prepare_recorder", lambda _: sanitised)
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        again = pool.map(
+            lambda each: record(each.submission, each.build, each.declared, MEMORY_MB), corpus
+        )
+        differing = {
+            each.name: (each.recorded, outcomes)
+            for each, outcomes in zip(corpus, again, strict=True)
+            if each.recorded and outcomes
+            if list(map(comparable, each.recorded)) != list(map(comparable, outcomes))
+        }
+    assert set(differing) <= UNLIKE, differing
+
+
+def comparable(outcome: Plan | Rejected) -> str:
+    """Without the values of parameters: addresses in host memory differ from run to run."""
+    if isinstance(outcome, Rejected):
+        return str(outcome)
+    plain = (
+        msgspec.structs.replace(each, params=b"", pointers=()) if isinstance(each, Launch) else each
+        for each in outcome.operations
+    )
+    return str(msgspec.structs.replace(outcome, operations=tuple(plain)))
