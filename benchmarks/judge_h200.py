@@ -74,7 +74,10 @@ class Kernel:
         module = load_module(self.built.cubin.read_bytes())
         planned = PlannedCase(id="case", plan=self.plans[n])
         memory = self._memory.enter_context(bench.arena.memory(planned.plan))
-        return MeasuredCase(bench, module, planned, memory)
+        case = MeasuredCase(bench, module, planned, memory)
+        _, wrong = case.set_up()
+        assert wrong is None, wrong
+        return case
 
 
 def measured(bench: SharedBench, case: MeasuredCase, seconds: float) -> Timing:

@@ -150,6 +150,11 @@ class Plan(Record):
         return frozenset(o.allocation for o in self.operations if isinstance(o, Allocate))
 
     @property
+    def freed(self) -> frozenset[int]:
+        """What ``operations`` free and an earlier call allocated."""
+        return frozenset(o.allocation for o in self.operations if isinstance(o, Free)) - self.own
+
+    @property
     def host_calls(self) -> int:
         """How many of ``operations`` are work of the host: allocating, freeing, waiting."""
         return sum(

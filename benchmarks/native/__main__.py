@@ -11,6 +11,7 @@ table of medians goes to standard output; the last line says how many rows are o
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import subprocess
@@ -84,7 +85,7 @@ def folders(scratch: Path) -> dict[str, Path]:
         text = f'#define VARIANT {variant.upper()}\n#include "variants.cuh"\n'
         (folder / "sgemm.cu").write_text(text)
         found[variant] = folder
-    rungs = sorted((ROOT / "reference").glob("[0-9]*"))
+    rungs = sorted(each.parent for each in (ROOT / "reference").glob("[0-9]*/sgemm.cu"))
     return found | {rung.name: rung for rung in rungs}
 
 
@@ -196,7 +197,7 @@ def main() -> None:
         unknown = [each for each in names if each not in all_of_them]
         if unknown:
             raise SystemExit(f"no {unknown[0]!r}; there are {', '.join(all_of_them)}")
-        with ThreadPoolExecutor(max_workers=8) as pool:
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             jobs = [
                 pool.submit(made, each, all_of_them[each], sizes, arch, scratch, tools)
                 for each in names

@@ -12,8 +12,21 @@ from pathlib import Path
 import pytest
 
 from grader.backends.gpu.calling import Call, Caller, Step, StepError, StepKind
+from grader.backends.gpu.steps import steps_of
 from grader.errors import MachineError
-from grader.model import PointerSlot
+from grader.model import (
+    Allocate,
+    Allocation,
+    Copy,
+    Free,
+    Launch,
+    Memset,
+    Mnk,
+    Plan,
+    PointerSlot,
+    SymbolWrite,
+    Synchronise,
+)
 
 DRIVER = """
 #include <cstdio>
@@ -160,3 +173,71 @@ def test_failures(driver: Path, log: Path) -> None:
         made(driver, Step(kind=StepKind.ALLOCATE, target=2, size=1 << 40)).run()
     with pytest.raises(MachineError, match=r"libnone\.so is missing"):
         Caller("libnone.so")
+
+
+# A, B, C, what an earlier call made, what this one makes.
+MEMORY = [0xA000, 0xB000, 0xC000, 0xD000, 0xE000]
+PLAN = Plan(
+    size=Mnk(m=1, n=1, k=1),
+    allocations=tuple(Allocation(name=str(i), address=at, size=64) for i, at in enumerate(MEMORY)),
+    setup=(Allocate(allocation=3),),
+    operations=(
+        Free(allocation=3),
+        Allocate(allocation=4, ordered=True),
+        SymbolWrite(symbol="table", delta=4, data=b"xyz", blocking=True),
+        Memset(allocation=4, delta=8, value=1, size=2),
+        Launch(
+            kernel="k",
+            grid=(1, 1, 1),
+            block=(2, 1, 1),
+            shared_bytes=0,
+            params=bytes(16),
+            pointers=(PointerSlot(offset=0, allocation=4, delta=16),),
+        ),
+        Copy(source=4, source_delta=0, target=2, target_delta=0, size=4),
+        Synchronise(),
+    ),
+)
+
+
+def said(driver: Path, log: Path, *, host: bool) -> tuple[list[str], list[str]]:
+    """What one call of PLAN asks the driver for, and what is freed after it."""
+    steps = steps_of(PLAN, PLAN.operations, {"table": 5}, lambda _kernel: 0xF, host=host)
+    call = Caller(str(driver)).call(steps, [*MEMORY, 0x7AB1E0], 0x77)
+    if host:
+        for index in PLAN.freed:
+            call.allocate(index, 64)
+        log.write_text("")
+    call.run()
+    lines = log.read_text().splitlines()
+    if host:
+        log.write_text("")
+        for index in sorted(PLAN.own | PLAN.freed):
+            call.free(index)
+    return lines, log.read_text().splitlines()
+
+
+def test_the_devices_part_of_a_call_stays_in_our_memory(driver: Path, log: Path) -> None:
+    lines, _ = said(driver, log, host=False)
+    assert lines == [
+        "write 7ab1e4 xyz 3",
+        "memset e008 1 2",
+        "launch f 1 1 1 2 1 1 0 0x77 16 e010",
+        "copy c000 e000 4",
+    ]
+
+
+def test_a_whole_call_allocates_frees_and_waits(driver: Path, log: Path) -> None:
+    (freed, made_, waited, wrote, *rest), after = said(driver, log, host=True)
+    at = int(made_.split()[2], 16)
+    assert freed.startswith("free ") and freed != "free d000"
+    assert made_.startswith("allocate ordered ")
+    assert (waited, wrote) == ("stream waits", "write 7ab1e4 xyz 3")
+    assert rest == [
+        f"memset {at + 8:x} 1 2",
+        f"launch f 1 1 1 2 1 1 0 0x77 16 {at + 16:x}",
+        f"copy c000 {at:x} 4",
+        "waits",
+    ]
+    assert after == [f"free {at:x}"], "what the call leaves is freed once"
+    assert (PLAN.host_calls, PLAN.waits) == (4, True)

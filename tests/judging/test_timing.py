@@ -13,6 +13,8 @@ from grader.hardware.peaks import least_ms
 from grader.judging import scoring, times
 from grader.labs.lab import Case, Checkpoint, Scoring
 from grader.model import CaseResult, GpuInfo, Mnk, Run, Timing, Verdict
+from grader.report.measurement import measurements, sentence
+from tests.support.results import make_result
 
 SIZE = Mnk(m=8192, n=8192, k=8192)
 
@@ -75,6 +77,21 @@ def test_a_summary_gives_the_runs_medians_and_the_ratio_of_all() -> None:
     assert summary.samples == 6
     assert summary.ratio == pytest.approx(0.45)
     assert summary.ratio_ci == (0.4, 0.5)
+
+
+def test_the_hosts_part_of_a_call_is_told_apart() -> None:
+    pairs = [Pair(bench_ms=ms, baseline_ms=1.0) for ms in (2.0, 2.5, 3.0)]
+    alone = timing.summarise([pairs], SIZE)
+    assert (alone.device_ms, alone.host_ms) == (None, None)
+    both = timing.summarise([pairs], SIZE, device_ms=1.5)
+    assert (both.device_ms, both.host_ms) == (1.5, 1.0)
+    assert timing.summarise([pairs], SIZE, device_ms=2.6).host_ms == 0.0
+
+    cases = (result("performance-0", Verdict.AC, both),)
+    (shown,) = measurements(make_result(cases=cases))
+    said = sentence(shown, None)
+    assert "1.5 ms" in said and "1 ms on top (40 %)" in said
+    assert f"the ratio would be about {both.ratio * 2.5 / 1.5:.2f}" in said
 
 
 def test_the_published_judge_log_gives_its_score() -> None:

@@ -98,6 +98,10 @@ MISTAKES = {
         "scoring.checkpoints: the policy 'oj' has none",
     ),
     "layout": (SMALL + "layout: {C: row}\n", "layout.C: expected 'col', got 'row'"),
+    "host calls": (
+        SMALL + "rules: {host_calls: ignored}\n",
+        "rules.host_calls: expected 'charged' or 'free', got 'ignored'",
+    ),
     "section": (SMALL + "rules: 3\n", "rules: expected a mapping with tensor_cores, findings"),
     "kernels": (
         SMALL + "rules: {kernels: two}\n",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.backends.gpu.calling import CALLING
 from grader.backends.simulator.engine_library import engine_library
 from grader.performance.issue_model import model_library
 from grader.record.recording import recorder_program
@@ -16,7 +17,7 @@ from grader.toolchain.discovery import find_host_compiler, find_toolchain
 ROOT = Path(__file__).parents[2]
 COMPILED = {
     source: native.every_flag
-    for native in (recorder_program(find_toolchain()), engine_library(), model_library())
+    for native in (recorder_program(find_toolchain()), engine_library(), model_library(), CALLING)
     for source in native.sources
 }
 TIDY = Path(sys.executable).with_name("clang-tidy")

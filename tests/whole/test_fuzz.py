@@ -30,7 +30,8 @@ from grader.course.roster import late, read_roster
 from grader.errors import GraderError, LabError, Rejected, StoreError, UsageError
 from grader.hardware.targets import target_for
 from grader.labs.lab import DEFAULT_LAB, load_lab
-from grader.model import Finding, KernelInfo, Kind, Mnk, Plan, Severity, Verdict
+from grader.model import Finding, KernelInfo, Kind, Mnk, Severity, Verdict
+from grader.record.calls import Recorded, assembled
 from grader.record.plan_bounds import addresses
 from grader.record.plan_check import Known, flaw
 from grader.report import html, terminal
@@ -317,26 +318,31 @@ def test_ptx(content: bytes) -> None:
 
 SIZES = (40, 60, 24, 100)
 AT = tuple(addresses(SIZES))
-PLAN = {
+OPERATIONS = [
+    {"type": "memset", "allocation": 2, "delta": 0, "value": 0, "size": 24},
+    {"type": "copy", "source": 0, "source_delta": 0, "target": 3, "target_delta": 4, "size": 8},
+    {"type": "symbol", "symbol": "table", "delta": 0, "data": "AAAA"},
+    {
+        "type": "launch",
+        "kernel": "k",
+        "grid": [1, 1, 1],
+        "block": [32, 1, 1],
+        "shared_bytes": 0,
+        "params": base64.b64encode(AT[0].to_bytes(8, "little")).decode(),
+        "pointers": [{"offset": 0, "allocation": 0, "delta": 0}],
+        "carveout": -1,
+    },
+]
+RECORDED = {
     "size": [2, 3, 5],
     "allocations": [
         {"name": name, "address": address, "size": size, "symbol": None}
         for name, address, size in zip(("A", "B", "C", "workspace 1"), AT, SIZES, strict=True)
     ],
-    "operations": [
-        {"type": "memset", "allocation": 2, "delta": 0, "value": 0, "size": 24},
-        {"type": "copy", "source": 0, "source_delta": 0, "target": 3, "target_delta": 4, "size": 8},
-        {"type": "symbol", "symbol": "table", "delta": 0, "data": "AAAA"},
-        {
-            "type": "launch",
-            "kernel": "k",
-            "grid": [1, 1, 1],
-            "block": [32, 1, 1],
-            "shared_bytes": 0,
-            "params": base64.b64encode(AT[0].to_bytes(8, "little")).decode(),
-            "pointers": [{"offset": 0, "allocation": 0, "delta": 0}],
-            "carveout": -1,
-        },
+    "calls": [
+        [{"type": "allocate", "allocation": 3}, *OPERATIONS],
+        OPERATIONS,
+        OPERATIONS,
     ],
 }
 KERNEL = read_interface(".entry k(.param .u64 k_0) {}", Path("/nowhere")).entries
@@ -348,24 +354,26 @@ KNOWN = Known(
 
 
 def test_the_plan_that_is_changed_is_sound() -> None:
-    plan = msgspec.json.decode(json.dumps(PLAN), type=Plan)
+    plan = assembled(msgspec.json.decode(json.dumps(RECORDED), type=Recorded), KNOWN.variables)
     assert flaw(plan, Mnk(m=2, n=3, k=5), KNOWN) is None
+    assert (len(plan.setup), len(plan.operations)) == (5, 4)
 
 
 @FUZZ
-@given(document=changed(PLAN))
-@example(document=PLAN)
+@given(document=changed(RECORDED))
+@example(document=RECORDED)
 def test_plans_from_an_untrusted_process(document: Any) -> None:
     """What is sound stays inside its allocations, whoever wrote it."""
     try:
-        plan = msgspec.json.decode(json.dumps(document), type=Plan)
+        recorded = msgspec.json.decode(json.dumps(document), type=Recorded)
     except (msgspec.DecodeError, ValueError):
         return
+    plan = assembled(recorded, KNOWN.variables)
     if flaw(plan, Mnk(m=2, n=3, k=5), KNOWN) is not None:
         return
     sizes = [allocation.size for allocation in plan.allocations]
     assert sizes[:3] == [40, 60, 24]
-    for operation in plan.operations:
+    for operation in (*plan.setup, *plan.operations):
         if operation.__class__.__name__ == "Memset":
             assert 0 <= operation.delta <= operation.delta + operation.size
             assert operation.delta + operation.size <= sizes[operation.allocation]

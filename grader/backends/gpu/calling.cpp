@@ -93,8 +93,8 @@ int run(const Step& s, u64* addresses, Stream stream) {
       return s.flag ? driver.free_ordered(address, stream) : driver.free(address);
     }
     case SYNCHRONISE: return driver.wait();
+    default: return -1;
   }
-  return -1;
 }
 
 }  // namespace

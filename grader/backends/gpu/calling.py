@@ -13,9 +13,14 @@ from pathlib import Path
 
 from grader.errors import MachineError
 from grader.model import PointerSlot, Record
-from grader.toolchain.native import compile_native
+from grader.toolchain.native import Native
 
-_SOURCE = Path(__file__).with_name("calling.cpp")
+CALLING = Native(
+    name="calling",
+    sources=(Path(__file__).with_name("calling.cpp"),),
+    shared=True,
+    flags=("-O2", "-ldl"),
+)
 _DRIVER = "libcuda.so.1"
 _OUT_OF_MEMORY = 2  # CUresult
 
@@ -89,8 +94,7 @@ class Caller:
     """The compiled helper. Raises ToolchainError or MachineError when it cannot be had."""
 
     def __init__(self, driver: str = _DRIVER) -> None:
-        built = compile_native("calling", [_SOURCE], shared=True, flags=("-O2", "-ldl"))
-        self._library = ctypes.CDLL(str(built))
+        self._library = ctypes.CDLL(str(CALLING.compiled()))
         self._library.calling_step_bytes.restype = ctypes.c_size_t
         self._library.calling_patch_bytes.restype = ctypes.c_size_t
         sizes = self._library.calling_step_bytes(), self._library.calling_patch_bytes()

@@ -17,7 +17,7 @@ from grader.backends.gpu.baseline import Product
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.memory import Buffer, PlanMemory
-from grader.backends.gpu.parts import time_parts
+from grader.backends.gpu.parts import part_of, time_parts
 from grader.backends.gpu.plan_replay import Replay
 from grader.backends.gpu.watch import Sight
 from grader.backends.protocol import CaseOutcome, PlannedCase
@@ -70,9 +70,9 @@ class MeasuredCase:
         return keys
 
     def set_up(self) -> tuple[float, CaseOutcome | None]:
-        """Run what a program's first call does, and check its product. Returns the milliseconds
-        and, if something is wrong, what."""
-        if not self.planned.plan.setup:
+        """Run what a program's first call does, once, and check its product. Returns the
+        milliseconds and, if something is wrong, what."""
+        if not self.planned.plan.setup or self._first_is_right:
             return 0.0, None
         started = time.monotonic()
         keys = self.fresh()
@@ -134,7 +134,8 @@ class MeasuredCase:
             self._bench.time(launch)
             beat()
 
-        return time_parts(self._replay.parts(), repeat, self._bench.mark, self._bench.elapsed)
+        steps = [(part_of(o), launch) for o, launch in self._replay.single_steps()]
+        return time_parts(steps, repeat, self._bench.mark, self._bench.elapsed)
 
     def prove_reference(self) -> None:
         """Raises MachineError unless the reference is A·B, checked in FP64."""
@@ -201,7 +202,9 @@ class MeasuredCase:
         ]
 
 
-def verify_case(bench: SharedBench, case: MeasuredCase, beat: Callable[[], None]) -> CaseOutcome:
+def verify_case(
+    bench: SharedBench, case: MeasuredCase, beat: Callable[[], None] = lambda: None
+) -> CaseOutcome:
     """One launch on fresh inputs, compared with cuBLAS."""
     started = time.monotonic()
     setting_up, wrong = case.set_up()

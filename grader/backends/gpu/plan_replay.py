@@ -16,29 +16,17 @@ from typing import Any
 import cupy
 from cupy_backends.cuda.api import driver
 
-from grader.backends.gpu.calling import Call, Caller, Step, StepError, StepKind
+from grader.backends.gpu.calling import Call, Caller, StepError
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import PlanMemory
-from grader.backends.gpu.parts import Part, part_of
+from grader.backends.gpu.steps import HOST, steps_of
 from grader.errors import MachineError, Rejected
-from grader.model import (
-    Allocate,
-    Copy,
-    Free,
-    Launch,
-    Memset,
-    Operation,
-    Plan,
-    SymbolWrite,
-    Synchronise,
-    Verdict,
-)
+from grader.model import Allocate, Launch, Operation, Plan, SymbolWrite, Verdict
 from grader.problems.product import POISON
 
 _CANARY = 0x5AFEC0DE
 _GIVEN = 3  # A, B and C
 _MAX_DYNAMIC_SHARED, _CARVEOUT = 8, 9  # CUfunction_attribute
-_HOST = (Allocate, Free, Synchronise)
 
 
 class Replay:
@@ -72,9 +60,9 @@ class Replay:
         addresses += [address for address, _ in self._extents.values()]
         self._allow_shared()
         self._caller, self._addresses = caller, addresses
-        self._setup = self._call(caller, plan.setup, addresses, host=False)
-        self._launch = self._call(caller, plan.operations, addresses, host=False)
-        self._real = self._call(caller, plan.operations, addresses, host=True)
+        self._setup = self._call(plan.setup, host=False)
+        self._launch = self._call(plan.operations, host=False)
+        self._real = self._call(plan.operations, host=True)
         for buffer in self._buffers:
             if buffer is not None:
                 kernels.poison(buffer.before, _CANARY)
@@ -108,14 +96,10 @@ class Replay:
         """One call, the device's part of it, asynchronously."""
         _run(self._launch)
 
-    def parts(self) -> list[tuple[Part, Callable[[], None]]]:
-        """The device's part of a call, operation by operation: what each belongs to, and what
-        launches it."""
-        return [
-            (part_of(o), partial(_run, self._call(self._caller, [o], self._addresses, host=False)))
-            for o in self._plan.operations
-            if not isinstance(o, _HOST)
-        ]
+    def single_steps(self) -> list[tuple[Operation, Callable[[], None]]]:
+        """The operations of ``launch`` one by one, in their order, each with what launches it."""
+        steps = [o for o in self._plan.operations if not isinstance(o, HOST)]
+        return [(o, partial(_run, self._call([o], host=False))) for o in steps]
 
     def prepare(self) -> None:
         """Before ``call``: memory that it frees and did not allocate itself is there, and memory
@@ -127,7 +111,7 @@ class Replay:
         self._stream.synchronize()
         for index in sorted(self._plan.own):
             self._real.free(index)
-        for index in sorted(self._freed()):
+        for index in sorted(self._plan.freed):
             size = memory[index].size // 4 * 4
             address = self._real.allocate(index, memory[index].size)
             buffer = self._buffers[index]
@@ -142,7 +126,7 @@ class Replay:
 
     def clean(self) -> None:
         """After ``call`` has ended: free what it left allocated."""
-        for index in sorted(self._plan.own | self._freed()):
+        for index in sorted(self._plan.own | self._plan.freed):
             self._real.free(index)
 
     def broken_canary(self) -> int | None:
@@ -156,11 +140,6 @@ class Replay:
         return None
 
     # --- memory
-
-    def _freed(self) -> frozenset[int]:
-        """What the call frees and an earlier one allocated."""
-        freed = {o.allocation for o in self._plan.operations if isinstance(o, Free)}
-        return frozenset(freed) - self._plan.own
 
     def _held_beside(self) -> Iterator[Any]:
         """Memory of the sizes that the program holds when it calls cudaMalloc; never used.
@@ -221,65 +200,16 @@ class Replay:
 
     # --- operations
 
-    def _call(
-        self, caller: Caller, operations: Sequence[Operation], addresses: Sequence[int], host: bool
-    ) -> Call:
+    def _call(self, operations: Sequence[Operation], host: bool) -> Call:
         """host: with what only the host does; else every allocation lies in our memory."""
-        steps = [self._step(o, host) for o in operations if host or not isinstance(o, _HOST)]
-        table = list(addresses)
-        for index in self._plan.own | self._freed() if host else ():
+        steps = steps_of(self._plan, operations, self._places, self._function, host=host)
+        table = list(self._addresses)
+        for index in self._plan.own | self._plan.freed if host else ():
             table[index] = 0
-        return caller.call(steps, table, self._stream.ptr)
+        return self._caller.call(steps, table, self._stream.ptr)
 
-    def _step(self, operation: Operation, host: bool) -> Step:
-        match operation:
-            case Launch():
-                return Step(
-                    kind=StepKind.LAUNCH,
-                    function=self._module.get_function(operation.kernel).ptr,
-                    grid=operation.grid,
-                    block=operation.block,
-                    shared=operation.shared_bytes,
-                    data=operation.params,
-                    pointers=operation.pointers,
-                )
-            case Memset():
-                return Step(
-                    kind=StepKind.MEMSET,
-                    target=operation.allocation,
-                    target_delta=operation.delta,
-                    value=operation.value,
-                    size=operation.size,
-                )
-            case Copy():
-                return Step(
-                    kind=StepKind.COPY,
-                    target=operation.target,
-                    target_delta=operation.target_delta,
-                    source=operation.source,
-                    source_delta=operation.source_delta,
-                    size=operation.size,
-                )
-            case SymbolWrite():
-                return Step(
-                    kind=StepKind.WRITE,
-                    target=self._places[operation.symbol],
-                    target_delta=operation.delta,
-                    data=operation.data,
-                    pointers=operation.pointers,
-                    flag=host and operation.blocking,
-                )
-            case Allocate():
-                return Step(
-                    kind=StepKind.ALLOCATE,
-                    target=operation.allocation,
-                    size=self._plan.allocations[operation.allocation].size,
-                    flag=operation.ordered,
-                )
-            case Free():
-                return Step(kind=StepKind.FREE, target=operation.allocation, flag=operation.ordered)
-            case Synchronise():
-                return Step(kind=StepKind.SYNCHRONISE)
+    def _function(self, kernel: str) -> int:
+        return int(self._module.get_function(kernel).ptr)
 
     def _allow_shared(self) -> None:
         """Raise every kernel's limit on dynamic shared memory to that of its largest launch."""

@@ -1,7 +1,7 @@
 // Allocates device memory until none is left, a byte at a time.
-// Stopped by: one call makes at most 1024 allocations
-// CPU: RE run_custom makes more than 1024 allocations of device memory in one call
-// GPU: RE run_custom makes more than 1024 allocations of device memory in one call
+// Stopped by: three calls make at most 1024 allocations
+// CPU: RE run_custom makes more than 1024 allocations of device memory in 3 calls
+// GPU: RE run_custom makes more than 1024 allocations of device memory in 3 calls
 #include "gemm.cuh"
 
 __global__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {
