@@ -20,7 +20,7 @@ from grader.hardware import gpus
 from grader.judging import scoring
 from grader.judging import verdicts as judge
 from grader.judging.launches import too_many_kernels
-from grader.labs.lab import Case, Lab, Rules
+from grader.labs.lab import Case, Lab
 from grader.ladder.document import Ladder
 from grader.model import (
     Build,
@@ -93,7 +93,7 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
     plans = _recorded(
         built, declared, submission, [*sizes, largest] if bench.explain else sizes, bench
     )
-    outcomes, planned = _told_apart(cases, plans, lab.rules)
+    outcomes, planned = _told_apart(cases, plans)
     if planned:
         outcomes += device.run(built, str(submission.folder), planned, lab, progress)
     results = judge.judge_cases(cases, outcomes, lab.rules)
@@ -148,7 +148,7 @@ def _run_on_gpu(
         cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
         progress("recording the launches", f"for {len(cases)} sizes")
         recorded = _recorded(built, declared, submission, [case.size for case in cases], bench)
-        outcomes, planned = _told_apart(cases, recorded, lab.rules)
+        outcomes, planned = _told_apart(cases, recorded)
         plans = [case.plan for case in planned]
         notes = reader.tensor_cores(plans)
         notes = notes or sass.find_tensor_cores(_launched(code.result(), plans))
@@ -255,7 +255,8 @@ def _recorded(
     sizes: Sequence[Mnk],
     bench: Bench,
 ) -> tuple[Plan | Rejected, ...]:
-    return record_plans(
+    """Plans of what the lab's rules allow."""
+    plans = record_plans(
         built,
         submission,
         sizes,
@@ -265,21 +266,24 @@ def _recorded(
         record_s=bench.lab.limits.record_s,
         memory_mb=bench.lab.limits.memory_mb,
     )
+    return tuple(
+        (too_many_kernels(plan, bench.lab.rules) or plan) if isinstance(plan, Plan) else plan
+        for plan in plans
+    )
 
 
 def _told_apart(
-    cases: Sequence[Case], plans: Sequence[Plan | Rejected], rules: Rules
+    cases: Sequence[Case], plans: Sequence[Plan | Rejected]
 ) -> tuple[list[CaseOutcome], list[PlannedCase]]:
-    """The cases that recording or the lab's rules refused, and the others with their plans."""
+    """The cases that recording refused, and the others with their plans."""
     outcomes: list[CaseOutcome] = []
     planned: list[PlannedCase] = []
     # Fewer plans after an endless host loop; one more where a larger size is explained.
     for case, plan in zip(cases, plans, strict=False):
-        refusal = too_many_kernels(plan, rules) if isinstance(plan, Plan) else plan
-        if isinstance(plan, Plan) and refusal is None:
+        if isinstance(plan, Plan):
             planned.append(PlannedCase(id=case.id, plan=plan))
-        elif refusal is not None:
-            outcomes.append(refused(case.id, case.size, refusal))
+        else:
+            outcomes.append(refused(case.id, case.size, plan))
     return outcomes, planned
 
 
