@@ -13,7 +13,6 @@ from cupy_backends.cuda.api import driver
 
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import PlanMemory
-from grader.backends.gpu.parts import part_of
 from grader.errors import MachineError, Rejected
 from grader.model import Copy, Launch, Memset, Plan, PointerSlot, SymbolWrite, Verdict
 
@@ -44,7 +43,7 @@ class Replay:
         ]
         self._allow_shared(plan)
         self._nodes = [self._node(operation) for operation in plan.operations]
-        self.steps = list(zip(map(part_of, plan.operations), self._nodes, strict=True))
+        self._plan = plan
         for buffer in self._buffers:
             if buffer is not None:
                 kernels.poison(buffer.before, _CANARY)
@@ -58,6 +57,10 @@ class Replay:
             return
         for node in self._nodes:
             node()
+
+    def single_steps(self) -> list[tuple[object, Callable[[], None]]]:
+        """The operations of ``launch`` one by one, in their order, each with what launches it."""
+        return list(zip(self._plan.operations, self._nodes, strict=True))
 
     def poison_workspaces(self) -> None:
         for buffer in self._buffers[3:]:
