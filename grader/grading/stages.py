@@ -20,7 +20,7 @@ from grader.hardware import gpus
 from grader.judging import libraries, rulings
 from grader.judging import verdicts as judge
 from grader.judging.launches import too_many_kernels
-from grader.labs.lab import Case, Lab, Rules
+from grader.labs.lab import Case, Lab
 from grader.ladder.document import Ladder
 from grader.model import (
     Build,
@@ -100,7 +100,7 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
     plans = _recorded(built, declared, submission, sizes, bench)
     used = _libraries(built, declared, plans, bench)
     larger = plans[len(cases) :]
-    outcomes, planned = _told_apart(cases, plans, lab.rules)
+    outcomes, planned = _told_apart(cases, plans)
     with _explaining(built, plans, submission, bench) as explaining:
         if planned:
             outcomes += device.run(built, str(submission.folder), planned, lab, progress)
@@ -156,7 +156,7 @@ def _run_on_gpu(
         cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
         progress("recording the launches", f"for {len(cases)} sizes")
         recorded = _recorded(built, declared, submission, [case.size for case in cases], bench)
-        outcomes, planned = _told_apart(cases, recorded, lab.rules)
+        outcomes, planned = _told_apart(cases, recorded)
         plans = [case.plan for case in planned]
         used = _libraries(built, declared, plans, bench)
         notes = reader.tensor_cores(plans)
@@ -262,8 +262,10 @@ def _recorded(
     bench: Bench,
     arch: str | None = None,
 ) -> tuple[Plan | Rejected, ...]:
-    """arch: of the GPU that host code is told about; None: the build's."""
-    return record_plans(
+    """arch: of the GPU that host code is told about; None: the build's.
+
+    Plans that the lab's rules do not allow are refused."""
+    plans = record_plans(
         built,
         submission,
         sizes,
@@ -273,6 +275,10 @@ def _recorded(
         record_s=bench.lab.limits.record_s,
         memory_mb=bench.lab.limits.memory_mb,
         target=target_for(arch) if arch else None,
+    )
+    return tuple(
+        (too_many_kernels(plan, bench.lab.rules) or plan) if isinstance(plan, Plan) else plan
+        for plan in plans
     )
 
 
@@ -289,18 +295,17 @@ def _libraries(
 
 
 def _told_apart(
-    cases: Sequence[Case], plans: Sequence[Plan | Rejected], rules: Rules
+    cases: Sequence[Case], plans: Sequence[Plan | Rejected]
 ) -> tuple[list[CaseOutcome], list[PlannedCase]]:
     """The cases that the recorder or the lab's rules rejected, and the others with their plans."""
     outcomes: list[CaseOutcome] = []
     planned: list[PlannedCase] = []
     # Fewer plans after an endless host loop; more where the timed sizes are planned, too.
     for case, plan in zip(cases, plans, strict=False):
-        refusal = too_many_kernels(plan, rules) if isinstance(plan, Plan) else plan
-        if isinstance(plan, Plan) and refusal is None:
+        if isinstance(plan, Plan):
             planned.append(PlannedCase(id=case.id, plan=plan))
-        elif refusal is not None:
-            outcomes.append(refused(case.id, case.size, refusal))
+        else:
+            outcomes.append(refused(case.id, case.size, plan))
     return outcomes, planned
 
 

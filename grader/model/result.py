@@ -105,7 +105,7 @@ class CaseResult(Record):
     seconds: float | None
     error: ErrorStats | None
     timing: Timing | None
-    kernels: int | None = None  # launches of one call; null: not recorded, or in older documents
+    kernels: int | None = None  # launches of one call; null: refused, or in older documents
 
 
 class KernelLaunch(Record):

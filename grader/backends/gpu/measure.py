@@ -17,7 +17,7 @@ from grader.backends.gpu.baseline import Product
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.memory import Buffer, PlanMemory
-from grader.backends.gpu.parts import part_of, time_parts
+from grader.backends.gpu.parts import MOST_STEPS, part_of, time_parts
 from grader.backends.gpu.plan_replay import Replay
 from grader.backends.gpu.watch import Sight
 from grader.backends.protocol import CaseOutcome, PlannedCase
@@ -134,7 +134,9 @@ class MeasuredCase:
             self._bench.time(launch)
             beat()
 
-        steps = [(part_of(o), launch) for o, launch in self._replay.single_steps()]
+        if len(self.planned.plan.operations) > MOST_STEPS:
+            return ()
+        steps = [(part_of(each), launch) for each, launch in self._replay.single_steps()]
         return time_parts(steps, repeat, self._bench.mark, self._bench.elapsed)
 
     def prove_reference(self) -> None:
