@@ -31,7 +31,7 @@ from ptxsim.findings.names import plain_name
 from ptxsim.frontend import read_module
 from ptxsim.frontend.interface import Interface, interface
 from ptxsim.lowering.memory_layout import too_large
-from ptxsim.lowering.operation import UnsupportedInstruction
+from ptxsim.lowering.operation import NoTextures, UnsupportedInstruction
 from ptxsim.lowering.program import Builder, Program
 from ptxsim.lowering.tensor_cores import tensor_core_notes
 from ptxsim.lowering.variables import cells, initial_bytes
@@ -328,6 +328,8 @@ class Simulator:
         note = instruction_note(self._module, Kind.UNSUPPORTED, str(error), error.instruction)
         where = f" ({note.place.file}:{note.place.line})" if note.place else ""
         tensor_cores = self.tensor_cores([plan])
+        if isinstance(error, NoTextures):
+            return RefusedProgram(Reason.UNSOUND, f"{error}{where}", (note, *tensor_cores))
         return RefusedProgram(
             Reason.UNSUPPORTED, f"{error}{where}; grade it on a GPU", (note, *tensor_cores)
         )

@@ -132,6 +132,45 @@ extern "C" __global__ void k(const int* a, int* b) {
     assert b.tolist() == [n * (n - 1) // 2 + 500 * (n + 1) * n + n for n in range(32)]
 
 
+# --- clocks and multiprocessors
+
+
+def test_time_goes_on_and_blocks_sit_on_different_multiprocessors() -> None:
+    source = """
+extern "C" __global__ void k(unsigned long long* a, unsigned long long* b) {
+  unsigned long long t0 = clock64(), t1 = clock64(), from, to, low;
+  unsigned sm, sms, warp, c0 = clock(), c1 = clock(), half;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(from));
+  while (clock64() < t1 + 100000) {}
+  __nanosleep(1000);
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(to));
+  asm volatile("mov.u32 %0, %%globaltimer_lo;" : "=r"(half));
+  asm volatile("mov.b64 %0, {%1, 0};" : "=l"(low) : "r"(half));
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  asm volatile("mov.u32 %0, %%nsmid;" : "=r"(sms));
+  asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));
+  bool on = t1 > t0 && c1 != c0 && to - from >= 100000 && unsigned(low - to) < 100000;
+  if (!(threadIdx.x & 31)) b[2 * blockIdx.x + warp] = on && sm < sms ? sm : 99;
+}
+"""
+    b = np.full(8, 77, np.uint64)
+    outcome = run(source, [np.zeros(1, np.uint64), b], grid=(4, 1, 1), block=(64, 1, 1))
+    assert outcome.findings == () and outcome.stopped is None
+    assert b.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_texture_is_refused_in_words_that_name_it() -> None:
+    source = """
+extern "C" __global__ void k(const float* a, float* b) {
+  b[0] = tex1Dfetch<float>((cudaTextureObject_t)a, 1);  // HERE
+}
+"""
+    with pytest.raises(RefusedProgram, match="textures are not supported") as refused:
+        run(source, [floats(4), np.zeros(1, np.float32)])
+    (finding,) = refused.value.findings
+    assert finding.place is not None and finding.place.line == line_of(source, "HERE")
+
+
 # --- barriers
 
 
