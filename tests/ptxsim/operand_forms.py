@@ -304,6 +304,29 @@ def _integers() -> Iterator[Form]:
     yield Form("sub.sat.s32", "s32", ("s32", "s32"), _ints("s32", lambda a, b: _clamped(a - b)))
 
 
+def _pairs_of_integers() -> Iterator[Form]:
+    for t in ("u16", "s16"):
+        for name, f in (("add", lambda a, b: a + b), ("min", min), ("max", max)):
+
+            def both(a: int, b: int, f: Value = f, t: str = t) -> int:
+                low, high = (f(integer(a >> at, t), integer(b >> at, t)) & 0xFFFF for at in (0, 16))
+                return high << 16 | low
+
+            yield Form(f"{name}.{t}x2", "b32", ("b32", "b32"), both, sm=90)
+
+
+def _nth_set(a: int, b: int, c: int) -> int | None:
+    """fns: the place of the c-th set bit of ``a``, counted from place ``b`` on."""
+    c = signed(c, 32)
+    if b > 31:
+        return None
+    if c == 0:
+        return b if a >> b & 1 else -1
+    places = range(b, 32) if c > 0 else range(b, -1, -1)
+    found = [at for at in places if a >> at & 1]
+    return found[abs(c) - 1] if abs(c) <= len(found) else -1
+
+
 def _clamped(value: int) -> int:
     return min(max(value, -(1 << 31)), (1 << 31) - 1)
 
