@@ -342,7 +342,7 @@ u32 picks(u32 selector, char mode) {
 i32 clamp(i64 v) { return i32(std::clamp<i64>(v, INT32_MIN, INT32_MAX)); }
 u32 nth_set(u32 mask, u32 base, i32 offset) {
   const i32 step = offset < 0 ? -1 : 1;
-  i32 left = offset == 0 ? 1 : std::abs(offset);
+  i64 left = offset == 0 ? 1 : std::abs(i64(offset));
   for (i32 at = i32(base); at >= 0 && at < 32; at += offset == 0 ? 32 : step)
     if (mask >> at & 1 && --left == 0) return u32(at);
   return ~0u;
@@ -350,6 +350,12 @@ u32 nth_set(u32 mask, u32 base, i32 offset) {
 template <class A, class B, int from> u32 dot2(u32 a, u32 b, u32 c) {
   for (int k = 0; k < 2; ++k) c += u32(i32(A(a >> 16 * k))) * u32(i32(B(b >> 8 * (k + from))));
   return c;
+}
+u32 byte_distances(u32 a, u32 b) {
+  u32 all = 0;
+  for (int k = 0; k < 4; ++k)
+    all |= u32(std::abs(i32(u8(a >> 8 * k)) - i32(u8(b >> 8 * k)))) << 8 * k;
+  return all;
 }
 template <class A, class B> u32 dot4(u32 a, u32 b, u32 c) {
   for (int k = 0; k < 4; ++k) c += u32(i32(A(a >> 8 * k)) * i32(B(b >> 8 * k)));
@@ -476,6 +482,7 @@ void add_integers(Table& t) {
   lanewise(t, "prmt.ecr.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'r')); });
   lanewise(t, "prmt.rc16.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, '6')); });
   lanewise(t, "fns.b32", [](u32 a, u32 b, i32 c) { return nth_set(a, b, c); });
+  lanewise(t, "vabsdiff4.u32.u32.u32", [](u32 a, u32 b, u32) { return byte_distances(a, b); });
   lanewise(t, "dp2a.lo.s32.s32", [](u32 a, u32 b, u32 c) { return dot2<i16, i8, 0>(a, b, c); });
   lanewise(t, "dp2a.lo.s32.u32", [](u32 a, u32 b, u32 c) { return dot2<i16, u8, 0>(a, b, c); });
   lanewise(t, "dp2a.lo.u32.s32", [](u32 a, u32 b, u32 c) { return dot2<u16, i8, 0>(a, b, c); });

@@ -315,6 +315,10 @@ def _pairs_of_integers() -> Iterator[Form]:
             yield Form(f"{name}.{t}x2", "b32", ("b32", "b32"), both, sm=90)
 
 
+def _byte_distances(a: int, b: int, _c: int) -> int:
+    return sum(abs((a >> at & 255) - (b >> at & 255)) << at for at in (0, 8, 16, 24))
+
+
 def _nth_set(a: int, b: int, c: int) -> int | None:
     """fns: the place of the c-th set bit of ``a``, counted from place ``b`` on."""
     c = signed(c, 32)
@@ -553,5 +557,12 @@ def _conversions() -> Iterator[Form]:
 
 
 FORMS: tuple[Form, ...] = (
-    *_integers(), *_bits(), *_floats(), *_comparisons(), *_conversions()
-)  # fmt: skip
+    *_integers(),
+    *_pairs_of_integers(),
+    *_bits(),
+    *_floats(),
+    *_comparisons(),
+    *_conversions(),
+    Form("vabsdiff4.u32.u32.u32", "u32", ("u32",) * 3, _byte_distances),
+    Form("fns.b32", "b32", ("b32", "b32", "s32"), _nth_set),
+)

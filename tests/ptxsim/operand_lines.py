@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from tests.ptxsim.operand_forms import (
     HALVES,
@@ -26,6 +27,7 @@ class Operand:
     values: tuple[int, ...]  # one for each lane
 
 
+@cache
 def _spread(seed: int, bits: int) -> tuple[int, ...]:
     """Numbers for each lane: small ones, extremes, and a mixture of bits."""
     top = (1 << bits) - 1
@@ -37,6 +39,7 @@ def _spread(seed: int, bits: int) -> tuple[int, ...]:
     )
 
 
+@cache
 def _quarters(seed: int, kind: str) -> tuple[int, ...]:
     """Small multiples of a quarter, none of them zero twice in a row."""
     half = HALVES.get(kind)
@@ -80,6 +83,7 @@ def _flavour(kind: str) -> str:
     return kind if kind in REGISTERS else f"i{max(bits_of(kind), 16)}"
 
 
+@cache
 def predicate(number: int) -> tuple[int, ...]:
     return tuple((0x5A3C96E1 >> (lane + 5 * number) % 32) & 1 for lane in range(LANES))
 
