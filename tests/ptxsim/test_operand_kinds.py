@@ -18,6 +18,7 @@ from ptxsim.simulator import SimLimits, Simulator
 from tests.ptxsim.memory_lines import MEMORY, VARIABLES, memory_lines
 from tests.ptxsim.operand_forms import FORMS, LANES
 from tests.ptxsim.operand_lines import COUNT, GLOBAL_AT, OLD, REGISTERS, Line, lines, predicate
+from tests.ptxsim.warp_lines import warp_lines
 from tests.support.kernels import engine
 
 INPUTS_AT, RESULTS_AT = 0x7F00_0000_0000, 0x7F80_0000_0000
@@ -44,8 +45,8 @@ def inputs() -> np.ndarray:
 def prologue() -> str:
     text = [f".reg .{kind} %{name}_<{COUNT}>;" for name, (kind, _) in REGISTERS.items()]
     text += [f".reg .b{size} %o{size};" for size in (16, 32, 64)]
-    text += [".reg .b16 %k16; .reg .b32 %k32, %c32; .reg .b64 %k64, %c64; .reg .pred %first;"]
-    text += [".reg .pred %p<9>, %po; .reg .b64 %in, %out, %t; .reg .b32 %lane;"]
+    text += [".reg .b16 %k16; .reg .b32 %k32, %c32, %all; .reg .b64 %k64, %c64;"]
+    text += [".reg .pred %p<9>, %po, %first; .reg .b64 %in, %out, %t; .reg .b32 %lane;"]
     text += ["ld.param.u64 %in, [a]; ld.param.u64 %out, [b];"]
     text += ["mov.u32 %lane, %tid.x; mul.wide.u32 %t, %lane, 8;"]
     text += ["add.u64 %in, %in, %t; add.u64 %out, %out, %t;"]
@@ -66,7 +67,7 @@ def prologue() -> str:
                 text.append(f"{guard}st.{space}.u32 [{name}+{at}], {word};")
         text.append(f"mov.u64 %a_{space}, {name}; add.u64 %a_{space}, %a_{space}, 16;")
         text.append(f"cvt.u32.u64 %n_{space}, %a_{space}; cvta.{space}.u64 %g_{space}, %a_{space};")
-    text.append("mov.b32 %c32, 5; mov.b64 %c64, 5; bar.sync 0;")
+    text.append("mov.b32 %c32, 5; mov.b32 %all, -1; mov.b64 %c64, 5; bar.sync 0;")
     return "\n".join(text)
 
 
@@ -171,6 +172,7 @@ def every_line() -> Iterator[Line]:
     for form in FORMS:
         yield from lines(form)
     yield from memory_lines()
+    yield from warp_lines()
 
 
 def some_lines() -> Iterator[Line]:
