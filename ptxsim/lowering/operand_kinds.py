@@ -7,7 +7,7 @@ loaded, never a wrong value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Flag, auto
 from typing import TYPE_CHECKING
@@ -39,6 +39,7 @@ VECTOR, LIST = Kind.VECTOR, Kind.LIST
 VALUE = Kind.REGISTER | Kind.NUMBER | Kind.NAME  # a name is the address of a variable
 CONDITION = Kind.PREDICATE | Kind.NEGATED | Kind.NUMBER
 TARGET = Kind.REGISTER | Kind.NOWHERE
+_ELEMENT = VALUE | Kind.SPECIAL | Kind.NOWHERE  # of a vector
 
 _WORDS = {
     Kind.REGISTER: "a register",
@@ -55,19 +56,22 @@ _WORDS = {
 }
 
 
+_BY_FIRST = {"[": Kind.ADDRESS, "{": Kind.VECTOR, "(": Kind.LIST, "!": Kind.NEGATED}
+
+
 def kind_of(text: str, function: Function) -> Kind:
+    declared = function.register_type(text)
+    if declared is not None:
+        return Kind.PREDICATE if declared == "pred" else Kind.REGISTER
     first = text[0]
-    if first in "[{(!":
-        return {"[": Kind.ADDRESS, "{": Kind.VECTOR, "(": Kind.LIST, "!": Kind.NEGATED}[first]
+    if first in _BY_FIRST:
+        return _BY_FIRST[first]
     if first.isdigit() or first == "-":
         return Kind.NUMBER
     if text == "_":
         return Kind.NOWHERE
     if "|" in text:
         return Kind.PAIR
-    declared = function.register_type(text)
-    if declared is not None:
-        return Kind.PREDICATE if declared == "pred" else Kind.REGISTER
     return Kind.SPECIAL if text in SPECIAL_REGISTERS or text in CLOCKS else Kind.NAME
 
 
@@ -88,17 +92,13 @@ class Rule:
             raise UnsupportedInstruction.form(item)
         for at, text in enumerate(item.operands):
             takes = self.takes[at] if at < most else self.rest
-            assert takes is not None
-            for kind in _kinds(text, takes, function):
+            kind = kind_of(text, function)
+            if takes is None or kind not in takes or not _parts_fit(kind, text, function):
                 raise UnsupportedInstruction.operand(item, text, _WORDS[kind])
 
 
-def _kinds(text: str, takes: Kind, function: Function) -> Iterator[Kind]:
-    """Those of ``text`` that are not taken."""
-    kind = kind_of(text, function)
-    if kind not in takes:
-        yield kind
-    elif kind is Kind.VECTOR:
-        parts = (kind_of(part.strip(), function) for part in text[1:-1].split(","))
-        if any(part not in VALUE | Kind.SPECIAL | Kind.NOWHERE for part in parts):
-            yield kind
+def _parts_fit(kind: Kind, text: str, function: Function) -> bool:
+    if kind is not Kind.VECTOR:
+        return True
+    parts = (kind_of(part.strip(), function) for part in text[1:-1].split(","))
+    return all(part in _ELEMENT for part in parts)
