@@ -34,7 +34,7 @@ from ptxsim.findings.names import plain_name
 from ptxsim.frontend import read_module
 from ptxsim.frontend.interface import Interface, interface
 from ptxsim.lowering.memory_layout import too_large
-from ptxsim.lowering.operation import UnsupportedInstruction
+from ptxsim.lowering.operation import NoTextures, UnsupportedInstruction
 from ptxsim.lowering.origins import origins
 from ptxsim.lowering.program import Builder, Program
 from ptxsim.lowering.tensor_cores import tensor_core_notes
@@ -410,7 +410,8 @@ class Simulator:
     def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> RefusedProgram:
         note = instruction_note(self._module, Kind.UNSUPPORTED, str(error), error.instruction)
         found = (note, *self.tensor_cores([plan]))
-        return RefusedProgram(Reason.UNSUPPORTED, str(error), found, note.place)
+        reason = Reason.UNSOUND if isinstance(error, NoTextures) else Reason.UNSUPPORTED
+        return RefusedProgram(reason, str(error), found, note.place)
 
     def _counters(self, program: Program, handle: int) -> Counters:
         library, n = self._engine.library, program.length

@@ -2,6 +2,7 @@
 // the result are dropped (lower.py does that).
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "lanes.hpp"
 
@@ -28,7 +29,33 @@ template <class T> T most(T a, T b) {
 // .sat: NaN becomes 0.
 f32 saturate(f32 v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; }
 
+// As least and most, but NaN wins.
+template <class T> T least_or_nan(T a, T b) {
+  return std::isnan(a) ? a : std::isnan(b) ? b : least(a, b);
+}
+template <class T> T most_or_nan(T a, T b) {
+  return std::isnan(a) ? a : std::isnan(b) ? b : most(a, b);
+}
+
 // --- float32 and float64
+
+// Two floats in one register.
+f32 low(u64 a) { return bits_to_float(u32(a)); }
+f32 high(u64 a) { return bits_to_float(u32(a >> 32)); }
+u64 both(f32 low, f32 high) { return u64(float_to_bits(high)) << 32 | float_to_bits(low); }
+template <class F> u64 pairwise(u64 a, u64 b, F f) {
+  return both(f(low(a), low(b)), f(high(a), high(b)));
+}
+
+struct Tests { const char *finite, *infinite, *number, *nan, *normal, *subnormal; };
+template <class T> void tests(Table& t, const Tests& n) {
+  lanewise(t, n.finite, [](T a) { return bool(std::isfinite(a)); });
+  lanewise(t, n.infinite, [](T a) { return bool(std::isinf(a)); });
+  lanewise(t, n.number, [](T a) { return !std::isnan(a); });
+  lanewise(t, n.nan, [](T a) { return bool(std::isnan(a)); });
+  lanewise(t, n.normal, [](T a) { return bool(std::isnormal(a)); });
+  lanewise(t, n.subnormal, [](T a) { return std::fpclassify(a) == FP_SUBNORMAL; });
+}
 
 void add_floats(Table& t) {
   lanewise(t, "add.f32", [](f32 a, f32 b) { return a + b; });
@@ -52,7 +79,8 @@ void add_floats(Table& t) {
   lanewise(t, "add.sat.f32", [](f32 a, f32 b) { return saturate(a + b); });
   lanewise(t, "mul.sat.f32", [](f32 a, f32 b) { return saturate(a * b); });
   lanewise(t, "fma.sat.f32", [](f32 a, f32 b, f32 c) { return saturate(__builtin_fmaf(a, b, c)); });
-  lanewise(t, "cvt.sat.f32.f32", [](f32 a) { return saturate(a); });
+  lanewise(t, "sat.f32", [](f32 a) { return saturate(a); });
+  lanewise(t, "sat.f64", [](f64 a) { return a > 0 ? (a < 1 ? a : 1) : 0; });
   lanewise(t, "copysign.f32", [](f32 a, f32 b) { return std::copysign(b, a); });
   lanewise(t, "copysign.f64", [](f64 a, f64 b) { return std::copysign(b, a); });
   lanewise(t, "rcp.f32", [](f32 a) { return 1.0f / a; });
@@ -66,11 +94,19 @@ void add_floats(Table& t) {
   lanewise(t, "lg2.f32", [](f32 a) { return f32(std::log2(f64(a))); });
   lanewise(t, "ex2.f32", [](f32 a) { return f32(std::exp2(f64(a))); });
   lanewise(t, "tanh.f32", [](f32 a) { return f32(std::tanh(f64(a))); });
-  lanewise(t, "testp.finite.f32", [](f32 a) { return bool(std::isfinite(a)); });
-  lanewise(t, "testp.infinite.f32", [](f32 a) { return bool(std::isinf(a)); });
-  lanewise(t, "testp.notanumber.f32", [](f32 a) { return bool(std::isnan(a)); });
-  lanewise(t, "testp.number.f32", [](f32 a) { return !std::isnan(a); });
-  lanewise(t, "testp.normal.f32", [](f32 a) { return bool(std::isnormal(a)); });
+  tests<f32>(t, {"testp.finite.f32", "testp.infinite.f32", "testp.number.f32",
+                 "testp.notanumber.f32", "testp.normal.f32", "testp.subnormal.f32"});
+  tests<f64>(t, {"testp.finite.f64", "testp.infinite.f64", "testp.number.f64",
+                 "testp.notanumber.f64", "testp.normal.f64", "testp.subnormal.f64"});
+  lanewise(t, "min.NaN.f32", [](f32 a, f32 b) { return least_or_nan(a, b); });
+  lanewise(t, "max.NaN.f32", [](f32 a, f32 b) { return most_or_nan(a, b); });
+  lanewise(t, "add.f32x2",
+           [](u64 a, u64 b) { return pairwise(a, b, [](f32 x, f32 y) { return x + y; }); });
+  lanewise(t, "mul.f32x2",
+           [](u64 a, u64 b) { return pairwise(a, b, [](f32 x, f32 y) { return x * y; }); });
+  lanewise(t, "fma.f32x2", [](u64 a, u64 b, u64 c) {
+    return both(__builtin_fmaf(low(a), low(b), low(c)), __builtin_fmaf(high(a), high(b), high(c)));
+  });
 }
 
 void add_directed(Table& t) {
@@ -126,6 +162,30 @@ u16 bfma(u16 a, u16 b, u16 c) { return bfloat_from(bf(a) * bf(b) + bf(c)).bits; 
 u16 bmin(u16 a, u16 b) { return bfloat_from(least(bf(a), bf(b))).bits; }
 u16 bmax(u16 a, u16 b) { return bfloat_from(most(bf(a), bf(b))).bits; }
 
+double saturate(double v) { return v > 0 ? (v < 1 ? v : 1) : 0; }
+double rectify(double v) { return std::isnan(v) || v > 0 ? v : 0; }
+u16 hadd_sat(u16 a, u16 b) { return to_half(saturate(h(a) + h(b))).bits; }
+u16 hsub_sat(u16 a, u16 b) { return to_half(saturate(h(a) - h(b))).bits; }
+u16 hmul_sat(u16 a, u16 b) { return to_half(saturate(h(a) * h(b))).bits; }
+u16 hfma_sat(u16 a, u16 b, u16 c) { return to_half(saturate(h(a) * h(b) + h(c))).bits; }
+u16 hfma_relu(u16 a, u16 b, u16 c) { return to_half(rectify(h(a) * h(b) + h(c))).bits; }
+u16 hmin_nan(u16 a, u16 b) { return to_half(least_or_nan(h(a), h(b))).bits; }
+u16 hmax_nan(u16 a, u16 b) { return to_half(most_or_nan(h(a), h(b))).bits; }
+u16 hsat(u16 a) { return to_half(saturate(h(a))).bits; }
+u16 hrelu(u16 a) { return to_half(rectify(h(a))).bits; }
+u16 brelu(u16 a) { return bfloat_from(rectify(bf(a))).bits; }
+u16 hex2(u16 a) { return to_half(std::exp2(h(a))).bits; }
+u16 htanh(u16 a) { return to_half(std::tanh(h(a))).bits; }
+u16 bfma_relu(u16 a, u16 b, u16 c) { return bfloat_from(rectify(bf(a) * bf(b) + bf(c))).bits; }
+u16 bmin_nan(u16 a, u16 b) { return bfloat_from(least_or_nan(bf(a), bf(b))).bits; }
+u16 bmax_nan(u16 a, u16 b) { return bfloat_from(most_or_nan(bf(a), bf(b))).bits; }
+u16 bex2(u16 a) { return bfloat_from(std::exp2(bf(a))).bits; }
+u16 btanh(u16 a) { return bfloat_from(std::tanh(bf(a))).bits; }
+
+template <auto f> void halves1(Table& t, const char* one, const char* two) {
+  lanewise(t, one, [](u16 a) { return f(a); });
+  lanewise(t, two, [](u32 a) { return u32(f(u16(a))) | u32(f(u16(a >> 16))) << 16; });
+}
 template <auto f> void halves(Table& t, const char* one, const char* two) {
   lanewise(t, one, [](u16 a, u16 b) { return f(a, b); });
   lanewise(t, two, [](u32 a, u32 b) { return pairwise(a, b, f); });
@@ -148,6 +208,23 @@ void add_halves(Table& t) {
   halves<bmin>(t, "min.bf16", "min.bf16x2");
   halves<bmax>(t, "max.bf16", "max.bf16x2");
   halves3<bfma>(t, "fma.bf16", "fma.bf16x2");
+  halves<hadd_sat>(t, "add.sat.f16", "add.sat.f16x2");
+  halves<hsub_sat>(t, "sub.sat.f16", "sub.sat.f16x2");
+  halves<hmul_sat>(t, "mul.sat.f16", "mul.sat.f16x2");
+  halves3<hfma_sat>(t, "fma.sat.f16", "fma.sat.f16x2");
+  halves3<hfma_relu>(t, "fma.relu.f16", "fma.relu.f16x2");
+  halves3<bfma_relu>(t, "fma.relu.bf16", "fma.relu.bf16x2");
+  halves<hmin_nan>(t, "min.NaN.f16", "min.NaN.f16x2");
+  halves<hmax_nan>(t, "max.NaN.f16", "max.NaN.f16x2");
+  halves<bmin_nan>(t, "min.NaN.bf16", "min.NaN.bf16x2");
+  halves<bmax_nan>(t, "max.NaN.bf16", "max.NaN.bf16x2");
+  halves1<hsat>(t, "sat.f16", "sat.f16x2");
+  halves1<hrelu>(t, "relu.f16", "relu.f16x2");
+  halves1<brelu>(t, "relu.bf16", "relu.bf16x2");
+  halves1<hex2>(t, "ex2.f16", "ex2.f16x2");
+  halves1<htanh>(t, "tanh.f16", "tanh.f16x2");
+  halves1<bex2>(t, "ex2.bf16", "ex2.bf16x2");
+  halves1<btanh>(t, "tanh.bf16", "tanh.bf16x2");
   for (const char* name : {"neg.f16", "neg.bf16"})
     lanewise(t, name, [](u16 a) { return u16(a ^ 0x8000); });
   for (const char* name : {"abs.f16", "abs.bf16"})
@@ -192,14 +269,13 @@ template <class T> T shift_right(T a, u32 b) {
 template <class T> T extract(T a, u32 b, u32 c) {
   constexpr u32 bits = sizeof(T) * 8;
   using U = std::make_unsigned_t<T>;
-  u32 pos = b & 255, len = c & 255;
+  const u32 pos = b & 255, len = c & 255;
   if (!len) return 0;
   U field = pos >= bits ? U(0) : U(U(a) >> pos);
-  if (len < bits) field &= (U(1) << len) - 1;
+  const u32 have = std::min(len, pos >= bits ? 0 : bits - pos);  // bits of the field that a has
+  if (have < bits) field &= (U(1) << have) - 1;
   if constexpr (std::is_signed_v<T>) {
-    u32 top = std::min(pos + len - 1, bits - 1);
-    bool sign = U(a) >> top & 1;
-    if (sign && len < bits) field |= ~U(0) << std::min(len, bits - pos > bits ? 0 : bits - pos);
+    if (have < bits && U(a) >> std::min(pos + len - 1, bits - 1) & 1) field |= ~U(0) << have;
   }
   return T(field);
 }
@@ -235,6 +311,51 @@ u32 permute(u32 a, u32 b, u32 selector) {
     r |= u32(byte) << 8 * k;
   }
   return r;
+}
+// Two integers of 16 bits in one register.
+template <class T, class F> u32 two(u32 a, u32 b, F f) {
+  const auto low = u16(f(T(a), T(b))), high = u16(f(T(a >> 16), T(b >> 16)));
+  return u32(high) << 16 | low;
+}
+struct Lesser {
+  template <class T> T operator()(T a, T b) const { return std::min(a, b); }
+};
+struct Greater {
+  template <class T> T operator()(T a, T b) const { return std::max(a, b); }
+};
+
+// prmt with a mode: it makes the selector of two bits into one that picks each byte.
+u32 picks(u32 selector, char mode) {
+  const u32 at = selector & 3;
+  u32 four = 0;
+  for (u32 k = 0; k < 4; ++k) {
+    const u32 byte = mode == 'f'   ? at + k                   // .f4e
+                     : mode == 'b' ? (at - k) & 7             // .b4e
+                     : mode == '8' ? at                       // .rc8
+                     : mode == 'l' ? std::max(at, k)          // .ecl
+                     : mode == 'r' ? std::min(at, k)          // .ecr
+                                   : (at & 1) * 2 + (k & 1);  // .rc16
+    four |= byte << 4 * k;
+  }
+  return four;
+}
+i32 clamp(i64 v) { return i32(std::clamp<i64>(v, INT32_MIN, INT32_MAX)); }
+u32 nth_set(u32 mask, u32 base, i32 offset) {
+  const i32 step = offset < 0 ? -1 : 1;
+  i64 left = offset == 0 ? 1 : std::abs(i64(offset));
+  for (i32 at = i32(base); at >= 0 && at < 32; at += offset == 0 ? 32 : step)
+    if (mask >> at & 1 && --left == 0) return u32(at);
+  return ~0u;
+}
+template <class A, class B, int from> u32 dot2(u32 a, u32 b, u32 c) {
+  for (int k = 0; k < 2; ++k) c += u32(i32(A(a >> 16 * k))) * u32(i32(B(b >> 8 * (k + from))));
+  return c;
+}
+u32 byte_distances(u32 a, u32 b) {
+  u32 all = 0;
+  for (int k = 0; k < 4; ++k)
+    all |= u32(std::abs(i32(u8(a >> 8 * k)) - i32(u8(b >> 8 * k)))) << 8 * k;
+  return all;
 }
 template <class A, class B> u32 dot4(u32 a, u32 b, u32 c) {
   for (int k = 0; k < 4; ++k) c += u32(i32(A(a >> 8 * k)) * i32(B(b >> 8 * k)));
@@ -283,9 +404,32 @@ void add_integers(Table& t) {
   lanewise(t, "mad.wide.u32", [](u32 a, u32 b, u64 c) { return u64(a) * b + c; });
   lanewise(t, "mul24.lo.s32", [](i32 a, i32 b) { return u32(i64(a << 8 >> 8) * (b << 8 >> 8)); });
   lanewise(t, "mul24.lo.u32", [](u32 a, u32 b) { return u32(u64(a & 0xffffff) * (b & 0xffffff)); });
+  lanewise(t, "mul24.hi.s32",
+           [](i32 a, i32 b) { return i32(i64(a << 8 >> 8) * (b << 8 >> 8) >> 16); });
+  lanewise(t, "mul24.hi.u32",
+           [](u32 a, u32 b) { return u32(u64(a & 0xffffff) * (b & 0xffffff) >> 16); });
+  lanewise(t, "mad24.lo.s32",
+           [](i32 a, i32 b, u32 c) { return u32(i64(a << 8 >> 8) * (b << 8 >> 8)) + c; });
+  lanewise(t, "mad24.lo.u32",
+           [](u32 a, u32 b, u32 c) { return u32(u64(a & 0xffffff) * (b & 0xffffff)) + c; });
+  lanewise(t, "add.sat.s32", [](i32 a, i32 b) { return clamp(i64(a) + b); });
+  lanewise(t, "sub.sat.s32", [](i32 a, i32 b) { return clamp(i64(a) - b); });
+  lanewise(t, "min.relu.s32", [](i32 a, i32 b) { return std::max(0, std::min(a, b)); });
+  lanewise(t, "max.relu.s32", [](i32 a, i32 b) { return std::max(0, std::max(a, b)); });
+  lanewise(t, "sad.u16", [](u16 a, u16 b, u16 c) { return u16(c + (a < b ? b - a : a - b)); });
+  lanewise(t, "sad.s16", [](i16 a, i16 b, u16 c) { return u16(c + (a < b ? b - a : a - b)); });
+  lanewise(t, "sad.u64", [](u64 a, u64 b, u64 c) { return c + (a < b ? b - a : a - b); });
+  lanewise(t, "sad.s64",
+           [](i64 a, i64 b, u64 c) { return c + (a < b ? u64(b) - u64(a) : u64(a) - u64(b)); });
   lanewise(t, "sad.u32", [](u32 a, u32 b, u32 c) { return c + (a < b ? b - a : a - b); });
   lanewise(t, "sad.s32",
            [](i32 a, i32 b, u32 c) { return c + (a < b ? u32(b) - u32(a) : u32(a) - u32(b)); });
+  lanewise(t, "add.u16x2", [](u32 a, u32 b) { return two<u16>(a, b, std::plus<>{}); });
+  lanewise(t, "add.s16x2", [](u32 a, u32 b) { return two<u16>(a, b, std::plus<>{}); });
+  lanewise(t, "min.u16x2", [](u32 a, u32 b) { return two<u16>(a, b, Lesser{}); });
+  lanewise(t, "min.s16x2", [](u32 a, u32 b) { return two<i16>(a, b, Lesser{}); });
+  lanewise(t, "max.u16x2", [](u32 a, u32 b) { return two<u16>(a, b, Greater{}); });
+  lanewise(t, "max.s16x2", [](u32 a, u32 b) { return two<i16>(a, b, Greater{}); });
   lanewise(t, "shl.b16", [](u16 a, u32 b) { return shift_left(a, b); });
   lanewise(t, "shl.b32", [](u32 a, u32 b) { return shift_left(a, b); });
   lanewise(t, "shl.b64", [](u64 a, u32 b) { return shift_left(a, b); });
@@ -311,6 +455,8 @@ void add_integers(Table& t) {
   lanewise(t, "bfind.s64", [](i64 a) { return find_high(a, false); });
   lanewise(t, "bfind.shiftamt.u32", [](u32 a) { return find_high(a, true); });
   lanewise(t, "bfind.shiftamt.s32", [](i32 a) { return find_high(a, true); });
+  lanewise(t, "bfind.shiftamt.u64", [](u64 a) { return find_high(a, true); });
+  lanewise(t, "bfind.shiftamt.s64", [](i64 a) { return find_high(a, true); });
   lanewise(t, "bfe.u32", [](u32 a, u32 b, u32 c) { return extract(a, b, c); });
   lanewise(t, "bfe.s32", [](i32 a, u32 b, u32 c) { return extract(a, b, c); });
   lanewise(t, "bfe.u64", [](u64 a, u32 b, u32 c) { return extract(a, b, c); });
@@ -329,6 +475,22 @@ void add_integers(Table& t) {
     return b ? a << (32 - b) >> (32 - b) : 0u;
   });
   lanewise(t, "prmt.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, c); });
+  lanewise(t, "prmt.f4e.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'f')); });
+  lanewise(t, "prmt.b4e.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'b')); });
+  lanewise(t, "prmt.rc8.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, '8')); });
+  lanewise(t, "prmt.ecl.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'l')); });
+  lanewise(t, "prmt.ecr.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, 'r')); });
+  lanewise(t, "prmt.rc16.b32", [](u32 a, u32 b, u32 c) { return permute(a, b, picks(c, '6')); });
+  lanewise(t, "fns.b32", [](u32 a, u32 b, i32 c) { return nth_set(a, b, c); });
+  lanewise(t, "vabsdiff4.u32.u32.u32", [](u32 a, u32 b, u32) { return byte_distances(a, b); });
+  lanewise(t, "dp2a.lo.s32.s32", [](u32 a, u32 b, u32 c) { return dot2<i16, i8, 0>(a, b, c); });
+  lanewise(t, "dp2a.lo.s32.u32", [](u32 a, u32 b, u32 c) { return dot2<i16, u8, 0>(a, b, c); });
+  lanewise(t, "dp2a.lo.u32.s32", [](u32 a, u32 b, u32 c) { return dot2<u16, i8, 0>(a, b, c); });
+  lanewise(t, "dp2a.lo.u32.u32", [](u32 a, u32 b, u32 c) { return dot2<u16, u8, 0>(a, b, c); });
+  lanewise(t, "dp2a.hi.s32.s32", [](u32 a, u32 b, u32 c) { return dot2<i16, i8, 2>(a, b, c); });
+  lanewise(t, "dp2a.hi.s32.u32", [](u32 a, u32 b, u32 c) { return dot2<i16, u8, 2>(a, b, c); });
+  lanewise(t, "dp2a.hi.u32.s32", [](u32 a, u32 b, u32 c) { return dot2<u16, i8, 2>(a, b, c); });
+  lanewise(t, "dp2a.hi.u32.u32", [](u32 a, u32 b, u32 c) { return dot2<u16, u8, 2>(a, b, c); });
   lanewise(t, "dp4a.s32.s32", [](u32 a, u32 b, u32 c) { return dot4<i8, i8>(a, b, c); });
   lanewise(t, "dp4a.u32.u32", [](u32 a, u32 b, u32 c) { return dot4<u8, u8>(a, b, c); });
   lanewise(t, "dp4a.s32.u32", [](u32 a, u32 b, u32 c) { return dot4<i8, u8>(a, b, c); });
@@ -352,7 +514,7 @@ template <class T> T lop3(T a, T b, T c, int table) {
 Flow run_lop3(Warp& w, const Ins& i) {
   u32 *d = lanes<u32>(w, i.output()), *a = lanes<u32>(w, i.input(0)),
       *b = lanes<u32>(w, i.input(1)), *c = lanes<u32>(w, i.input(2));
-  const int table = int(i.imm);
+  const int table = i.truth_table();
   for (int l = 0; l < LANES; ++l)
     if (w.exec >> l & 1) d[l] = lop3(a[l], b[l], c[l], table);
   return Flow::next;
@@ -371,6 +533,8 @@ void add_logic(Table& t) {
   lanewise(t, "or.b32", [](u32 a, u32 b) { return a | b; });
   lanewise(t, "xor.b32", [](u32 a, u32 b) { return a ^ b; });
   lanewise(t, "not.b32", [](u32 a) { return ~a; });
+  lanewise(t, "cnot.b16", [](u16 a) { return u16(a == 0); });
+  lanewise(t, "cnot.b64", [](u64 a) { return u64(a == 0); });
   lanewise(t, "cnot.b32", [](u32 a) { return u32(a == 0); });
   lanewise(t, "and.b64", [](u64 a, u64 b) { return a & b; });
   lanewise(t, "or.b64", [](u64 a, u64 b) { return a | b; });
@@ -386,6 +550,9 @@ void add_logic(Table& t) {
   lanewise(t, "selp.b64", [](u64 a, u64 b, bool p) { return p ? a : b; });
   lanewise(t, "slct.b32.s32", [](u32 a, u32 b, i32 c) { return c >= 0 ? a : b; });
   lanewise(t, "slct.b32.f32", [](u32 a, u32 b, f32 c) { return c >= 0 ? a : b; });
+  lanewise(t, "slct.b16.s32", [](u16 a, u16 b, i32 c) { return c >= 0 ? a : b; });
+  lanewise(t, "slct.b16.f32", [](u16 a, u16 b, f32 c) { return c >= 0 ? a : b; });
+  lanewise(t, "slct.b64.f32", [](u64 a, u64 b, f32 c) { return c >= 0 ? a : b; });
   lanewise(t, "slct.b64.s32", [](u64 a, u64 b, i32 c) { return c >= 0 ? a : b; });
 }
 
@@ -457,6 +624,34 @@ template <bool read, bool write, bool subtract, class T> Flow carry(Warp& w, con
   return Flow::next;
 }
 
+// mad and madc: d = low or high half of a · b, + c, + the carry; .cc writes the carry.
+template <bool read, bool write, bool high_half, class T> Flow carry_product(Warp& w,
+                                                                             const Ins& i) {
+  using U = std::make_unsigned_t<T>;
+  T *a = lanes<T>(w, i.input(0)), *b = lanes<T>(w, i.input(1));
+  U *c = lanes<U>(w, i.input(2)), *d = lanes<U>(w, i.output());
+  for (int l = 0; l < LANES; ++l) {
+    if (!(w.exec >> l & 1)) continue;
+    const U product = high_half ? U(multiply_high(a[l], b[l])) : U(a[l]) * U(b[l]);
+    const u128 sum = u128(product) + c[l] + (read ? w.cc >> l & 1 : 0);
+    if (write) w.cc = (w.cc & ~(1u << l)) | u32(sum >> sizeof(T) * 8 & 1) << l;
+    d[l] = U(sum);
+  }
+  return Flow::next;
+}
+template <class T> struct CarryNames {
+  const char *mad_lo, *mad_hi, *low, *low_cc, *high, *high_cc;
+};
+template <class T> void carry_products(Table& t, const CarryNames<T>& n) {
+  const std::string shape = letter<T> == 'w' ? "w>www" : "n>nnn";
+  t.push_back({n.mad_lo, carry_product<false, true, false, T>, shape});
+  t.push_back({n.mad_hi, carry_product<false, true, true, T>, shape});
+  t.push_back({n.low, carry_product<true, false, false, T>, shape});
+  t.push_back({n.low_cc, carry_product<true, true, false, T>, shape});
+  t.push_back({n.high, carry_product<true, false, true, T>, shape});
+  t.push_back({n.high_cc, carry_product<true, true, true, T>, shape});
+}
+
 void add_carries(Table& t) {
   t.push_back({"add.cc.u32", carry<false, true, false, u32>, "n>nn"});
   t.push_back({"addc.u32", carry<true, false, false, u32>, "n>nn"});
@@ -470,6 +665,13 @@ void add_carries(Table& t) {
   t.push_back({"sub.cc.u64", carry<false, true, true, u64>, "w>ww"});
   t.push_back({"subc.u64", carry<true, false, true, u64>, "w>ww"});
   t.push_back({"subc.cc.u64", carry<true, true, true, u64>, "w>ww"});
+#define NAMES(s) \
+  {"mad.lo.cc." s, "mad.hi.cc." s, "madc.lo." s, "madc.lo.cc." s, "madc.hi." s, "madc.hi.cc." s}
+  carry_products<u32>(t, NAMES("u32"));
+  carry_products<i32>(t, NAMES("s32"));
+  carry_products<u64>(t, NAMES("u64"));
+  carry_products<i64>(t, NAMES("s64"));
+#undef NAMES
 }
 
 }  // namespace

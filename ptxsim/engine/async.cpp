@@ -114,8 +114,7 @@ Flow commit(Warp& w, const Ins&) {
   return Flow::next;
 }
 Flow wait_group(Warp& w, const Ins& i) {
-  const i64 pending = i.imm;  // groups that need not be complete
-  complete(w, pending, false);
+  complete(w, i.groups(), false);
   return Flow::next;
 }
 Flow wait_all(Warp& w, const Ins&) {
@@ -133,7 +132,7 @@ void add_async(Table& t) {
                }});
   t.push_back({"cp.async.commit_group", commit, ">"});
   t.push_back({"cp.async.wait_group", wait_group, ">",
-               [](const Program&, const Ins& i) { return i.imm >= 0 && i.imm <= ALL; }});
+               [](const Program&, const Ins& i) { return i.groups() >= 0 && i.groups() <= ALL; }});
   t.push_back({"cp.async.wait_all", wait_all, ">"});
 }
 

@@ -12,7 +12,7 @@ void leave_behind(Warp& w) {
   Group rest = w.now;
   rest.mask = w.now.mask & ~w.exec;
   rest.pc = w.pc + 1;
-  rest.rank = w.program->code[w.pc + 1].rank();
+  rest.rank = u32(w.program->code[w.pc + 1].rank());
   w.others.push_back(rest);
   w.now.mask = w.exec;
 }
@@ -24,7 +24,6 @@ Flow branch(Warp& w, const Ins& i) {
 }
 
 // brx.idx
-u32 target_count(const Ins& i) { return u32(i.imm); }  // they are in x
 Flow indexed_branch(Warp& w, const Ins& i) {
   const i32 slot = i.input(0);
   check_defined(w, slot, UNDEFINED_BRANCH, false);
@@ -39,8 +38,8 @@ Flow indexed_branch(Warp& w, const Ins& i) {
     for (int l = 0; l < LANES; ++l)
       if (left >> l & 1 && index[l] == value) side.mask |= 1u << l;
     left &= ~side.mask;
-    side.pc = i.x[std::min<u32>(value, target_count(i) - 1)];  // out of range is undefined in PTX
-    side.rank = w.program->code[side.pc].rank();
+    side.pc = i.x[std::min<u32>(value, u32(i.targets()) - 1)];  // out of range is undefined in PTX
+    side.rank = u32(w.program->code[side.pc].rank());
     w.others.push_back(side);
   }
   return Flow::yield;
@@ -137,12 +136,12 @@ template <bool recursive> Flow ret(Warp& w, const Ins& i) {
   if (recursive) restore_frame(w, operands<Frame>(i));
   w.pc = w.now.stack.back();
   w.now.stack.pop_back();
-  w.now.rank = w.program->code[w.pc].rank();
+  w.now.rank = u32(w.program->code[w.pc].rank());
   return Flow::jumped;
 }
 
 enum Reduction : i64 { NONE, POPC, AND, OR };
-Reduction reduction_of(const Ins& i) { return Reduction(i.imm); }
+Reduction reduction_of(const Ins& i) { return Reduction(i.reduction()); }
 
 struct BarrierOperands {
   i32 result;  // of bar.red: a register for popc, else a predicate
@@ -280,9 +279,9 @@ void add_control(Table& t) {
                  return is_block(p, i.target()) && falls_into_block(p, i);
                }});
   t.push_back({"brx", indexed_branch, ">-n", [](const Program& p, const Ins& i) {
-                 return falls_into_block(p, i) &&
-                        std::all_of(i.x, i.x + target_count(i),
-                                    [&](i32 at) { return is_block(p, at); });
+                 return falls_into_block(p, i) && std::all_of(i.x, i.x + i.targets(), [&](i32 at) {
+                          return is_block(p, at);
+                        });
                }});
   t.push_back({"call", call<false>, ">", [](const Program& p, const Ins& i) {
                  return is_block(p, i.target()) && falls_into_block(p, i);

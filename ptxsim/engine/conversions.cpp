@@ -1,5 +1,6 @@
 // cvt, and the moves that pack and unpack registers.
 #include <limits>
+#include <utility>
 
 #include "lanes.hpp"
 
@@ -33,48 +34,77 @@ template <class T> constexpr bool is_float =
 
 template <class To, class From, char mode> To convert(From value) {
   auto v = widen(value);
-  if constexpr (std::is_same_v<To, Half>) return to_half(double(v));
-  else if constexpr (std::is_same_v<To, Bfloat>) return to_bfloat(float(v));
-  else if constexpr (is_float<To> && is_float<From> && mode != 'r')
-    return To(mode == 'z'   ? std::trunc(v)
-              : mode == 'n' ? std::nearbyint(v)
-              : mode == 'm' ? std::floor(v)
-                            : std::ceil(v));
+  if constexpr (is_float<To> && is_float<From> && mode != 'r')
+    v = mode == 'z'   ? std::trunc(v)
+        : mode == 'n' ? std::nearbyint(v)
+        : mode == 'm' ? std::floor(v)
+                      : std::ceil(v);
+  if constexpr (std::is_same_v<To, Half> && sizeof(v) <= 4) return to_half(double(v));
+  else if constexpr (std::is_same_v<To, Bfloat> && std::is_same_v<decltype(v), float>)
+    return to_bfloat(v);
+  else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, Bfloat>)
+    return rounded_to<To>(v, 'n');
   else if constexpr (is_float<To>) return To(v);
   else if constexpr (is_float<From>) return to_integer<To>(v, mode);
   else return To(v);
 }
 
+// The integer of type To that is nearest to `v`.
+template <class To, class From> To in_range(From v) {
+  using Limits = std::numeric_limits<To>;
+  return std::cmp_less(v, Limits::min())      ? Limits::min()
+         : std::cmp_greater(v, Limits::max()) ? Limits::max()
+                                              : To(v);
+}
+
 // Sub-word results are sign- or zero-extended to the 32-bit lane they sit in.
+template <class To> auto widest(To v) {
+  if constexpr (!std::is_integral_v<To> || sizeof(To) >= 4) return v;
+  else if constexpr (std::is_signed_v<To>) return i32(v);
+  else return u32(v);
+}
 template <class To, class From, char mode> Flow cvt(Warp& w, const Ins& i) {
-  if constexpr (std::is_integral_v<To> && sizeof(To) < 4) {
-    using Wide = std::conditional_t<std::is_signed_v<To>, i32, u32>;
-    constexpr auto f = [](From v) { return Wide(convert<To, From, mode>(v)); };
-    return apply<decltype(f)>(w, i);
-  } else {
-    constexpr auto f = [](From v) { return convert<To, From, mode>(v); };
-    return apply<decltype(f)>(w, i);
-  }
+  constexpr auto f = [](From v) { return widest<To>(convert<To, From, mode>(v)); };
+  return apply<decltype(f)>(w, i);
+}
+
+void add(std::vector<std::string>& names, Table& t, std::string name, Handler handler,
+         std::string shape) {
+  names.push_back(std::move(name));
+  t.push_back({names.back().c_str(), handler, std::move(shape)});
 }
 
 // The names cvt.<mode>.<to>.<from>: mode "r" is the default rounding, n/z/m/p round to an integer.
 template <class To, class From, char mode> void one(std::vector<std::string>& names, Table& t,
                                                     const char* to, const char* from) {
-  names.push_back(std::string("cvt.") + mode + "." + to + "." + from);
-  t.push_back({names.back().c_str(), cvt<To, From, mode>, {letter<To>, '>', letter<From>}});
+  add(names, t, std::string("cvt.") + mode + "." + to + "." + from, cvt<To, From, mode>,
+      {letter<To>, '>', letter<From>});
+}
+// cvt.rz, cvt.rm and cvt.rp: the result of 16 bits is rounded in a direction.
+template <class To, class From, char mode> void directed(std::vector<std::string>& names, Table& t,
+                                                         const char* to, const char* from) {
+  constexpr auto f = [](From v) { return rounded_to<To>(widen(v), mode); };
+  add(names, t, std::string("cvt.r") + mode + "." + to + "." + from, apply<decltype(f)>,
+      {letter<To>, '>', letter<From>});
 }
 template <class To, class From> void modes(std::vector<std::string>& names, Table& t,
                                            const char* to, const char* from) {
   one<To, From, 'r'>(names, t, to, from);
-  if constexpr (is_float<From> && sizeof(From) >= 4 &&
-                (!is_float<To> || std::is_same_v<To, From>)) {
+  if constexpr (is_float<From> && (!is_float<To> || std::is_same_v<To, From>)) {
     one<To, From, 'n'>(names, t, to, from);
     one<To, From, 'z'>(names, t, to, from);
     one<To, From, 'm'>(names, t, to, from);
     one<To, From, 'p'>(names, t, to, from);
-  } else if constexpr (is_float<From> && !is_float<To>) {
-    one<To, From, 'n'>(names, t, to, from);
-    one<To, From, 'z'>(names, t, to, from);
+  }
+  if constexpr (sizeof(To) == 2 && is_float<To> && !std::is_same_v<To, From>) {
+    directed<To, From, 'z'>(names, t, to, from);
+    directed<To, From, 'm'>(names, t, to, from);
+    directed<To, From, 'p'>(names, t, to, from);
+  }
+  if constexpr (!is_float<To> && !is_float<From>) {
+    constexpr auto f = [](From v) { return widest<To>(in_range<To>(v)); };
+    add(names, t, std::string("cvt.sat.") + to + "." + from, apply<decltype(f)>,
+        {letter<To>, '>', letter<From>});
   }
 }
 template <class From> void from_type(std::vector<std::string>& names, Table& t, const char* from) {
@@ -96,10 +126,10 @@ u32 pack_half2(float high, float low) { return u32(to_half(high).bits) << 16 | t
 u32 pack_bfloat2(float high, float low) {
   return u32(to_bfloat(high).bits) << 16 | to_bfloat(low).bits;
 }
-// TF32 keeps 10 mantissa bits, rounded to nearest, ties away from zero.
-u32 to_tf32(u32 bits) {
+// TF32 keeps 10 mantissa bits, rounded to nearest: ties to even, or away from zero.
+u32 to_tf32(u32 bits, bool to_even) {
   if ((bits & 0x7f800000) == 0x7f800000) return bits;
-  return (bits + 0x1000) & 0xffffe000;
+  return (bits + (to_even ? 0xfff + (bits >> 13 & 1) : 0x1000)) & 0xffffe000;
 }
 
 struct UnpackOperands { i32 low, high, packed; };
@@ -133,7 +163,7 @@ Flow unpack32(Warp& w, const Ins& i) {
 void add_conversions(Table& t) {
   static const std::vector<std::string>* kept = [] {
     auto* names = new std::vector<std::string>;
-    names->reserve(1024);  // c_str() pointers must stay valid
+    names->reserve(2048);  // c_str() pointers must stay valid
     return names;
   }();
   auto& names = const_cast<std::vector<std::string>&>(*kept);
@@ -151,7 +181,8 @@ void add_conversions(Table& t) {
   from_type<double>(names, t, "f64");
   lanewise(t, "cvt.f16x2.f32", [](float a, float b) { return pack_half2(a, b); });
   lanewise(t, "cvt.bf16x2.f32", [](float a, float b) { return pack_bfloat2(a, b); });
-  lanewise(t, "cvt.tf32.f32", [](u32 a) { return to_tf32(a); });
+  lanewise(t, "cvt.rn.tf32.f32", [](u32 a) { return to_tf32(a, true); });
+  lanewise(t, "cvt.rna.tf32.f32", [](u32 a) { return to_tf32(a, false); });
   lanewise(t, "pack.b64", [](u32 low, u32 high) { return u64(high) << 32 | low; });
   lanewise(t, "pack.b32", [](u16 low, u16 high) { return u32(high) << 16 | low; });
   rounded(t, {"cvt.rz.f32.f64", "cvt.rm.f32.f64", "cvt.rp.f32.f64"},

@@ -46,6 +46,10 @@ constexpr bool within(u64 address, u64 bytes, u64 start, u64 size) {
   return address >= start && within(address - start, bytes, size);
 }
 
+// More than one, so that %smid differs between blocks, and fewer than any GPU of a lab has, so that
+// what a program keeps for each multiprocessor is large enough.
+constexpr u32 MULTIPROCESSORS = 16;
+
 // What one block may take. More than any GPU has; it keeps a program from taking all memory here.
 constexpr u32 MAX_THREADS = 1024;
 constexpr u32 MAX_LOCAL_BYTES = 512 << 10;    // per thread
@@ -55,16 +59,19 @@ constexpr u64 MAX_RESIDENT_BYTES = 1u << 30;  // all blocks in flight together
 constexpr size_t MAX_EVENTS = 4096;           // different findings of one launch
 
 struct Warp;
-struct Ins;
+class Ins;
 
 // What the warp does after an instruction.
 enum class Flow { next, jumped, yield };
 using Handler = Flow (*)(Warp&, const Ins&);
 
-struct Ins {
+class Ins {
+  i64 number = 0;  // what it is for an operation, the names below say
+
+ public:
   Handler run;
-  i32 o[8];      // operands: slots, predicates or numbers in the order of Named::shape; -1: absent
-  i64 imm;       // a number; these two are read under the names below or by operands()
+  i32 o[8];      // operands: slots, predicates or numbers in the order of Named::shape; -1: absent;
+                 // read under the names below or by operands()
   const i32* x;  // further operands (mma), and the lists that taint tracking walks
   i16 guard;     // predicate number, -1: none
   u8 negate;     // the guard is @!p
@@ -81,10 +88,17 @@ struct Ins {
   i32 element(int k) const { return o[k]; }
   i32 base() const { return o[4]; }  // -1: none
   i32 base_bytes() const { return o[5]; }
-  i64 offset() const { return imm; }
-  // of jumps and calls, of block heads
-  i64 target() const { return imm; }
-  u32 rank() const { return u32(imm); }
+  i64 offset() const { return number; }
+  // of jumps and calls: where they go; of brx: how many places there are in x
+  i64 target() const { return number; }
+  i64 targets() const { return number; }
+  i64 rank() const { return number; }              // of a block head
+  int truth_table() const { return int(number); }  // of lop3
+  i64 reduction() const { return number; }         // of a barrier
+  i64 groups() const { return number; }            // of cp.async.wait_group: not waited for
+  i64 pooled() const { return number; }            // where the operands begin in x
+
+  void set_number(i64 value) { number = value; }
 };
 
 // What `o` holds under the names that a handler gives it: a struct of i32 in the order of its
@@ -232,9 +246,6 @@ enum SpecialRegister {
   NWARPID,
   SMID,
   NSMID,
-  CLOCK,
-  CLOCK64,
-  GLOBALTIMER,
   LANEMASK_EQ,
   LANEMASK_LT,
   LANEMASK_LE,
@@ -347,6 +358,7 @@ struct Machine {
   u32 dynamic_bytes = 0;
   std::vector<u8> params;
   u64 steps = 0, step_limit = 0;
+  u64 cycles = 0;                             // as the last look at a clock saw it
   double deadline = 0;                        // as cpu_seconds() counts
   bool sampling = false;                      // counts only: no races, nothing undefined
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
@@ -404,6 +416,7 @@ void add_schedule(Table&);
 void add_warp(Table&);
 void add_matrix(Table&);
 void add_print(Table&);
+void add_clocks(Table&);
 const Table& operations();
 
 }  // namespace sim

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace sim {
 
@@ -53,6 +54,31 @@ inline Bfloat to_bfloat(float value) {
   uint32_t b = float_to_bits(value);
   if (std::isnan(value)) return {0x7fff};
   return {uint16_t((b + 0x7fff + (b >> 16 & 1)) >> 16)};
+}
+
+// ``value`` in a format of 16 bits, rounded once: to nearest even ('n'), to zero ('z'), down ('m')
+// or up ('p'). A long double holds every integer of 64 bits.
+template <class To> To rounded_to(long double value, char mode) {
+  constexpr bool half = std::is_same_v<To, Half>;
+  constexpr int fraction = half ? 10 : 7, least = half ? -14 : -126;
+  constexpr uint32_t infinity = half ? 0x7c00 : 0x7f80;
+  if (std::isnan(value)) return {0x7fff};
+  const bool negative = std::signbit(value);
+  const uint16_t sign = negative ? 0x8000 : 0;
+  if (std::isinf(value)) return {uint16_t(sign | infinity)};
+  if (value == 0) return {sign};
+  int exponent;
+  std::frexp(value, &exponent);  // value in [2^(exponent - 1), 2^exponent)
+  exponent = exponent - 1 < least ? least : exponent - 1;
+  const long double units = std::ldexp(std::fabs(value), fraction - exponent);
+  const bool away = mode == (negative ? 'm' : 'p');
+  const long double size = mode == 'n' ? std::nearbyint(units)
+                           : away      ? std::ceil(units)
+                                       : std::floor(units);
+  // The hidden bit of a normal number adds one to the exponent's field.
+  const long double bits = size + std::ldexp((long double)(exponent - least), fraction);
+  if (bits < infinity) return {uint16_t(sign | uint16_t(bits))};
+  return {uint16_t(sign | (mode == 'n' || away ? infinity : infinity - 1))};
 }
 
 }  // namespace sim

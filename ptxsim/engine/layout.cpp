@@ -80,9 +80,6 @@ const char* name(SpecialRegister which) {
     NAME(NWARPID);
     NAME(SMID);
     NAME(NSMID);
-    NAME(CLOCK);
-    NAME(CLOCK64);
-    NAME(GLOBALTIMER);
     NAME(LANEMASK_EQ);
     NAME(LANEMASK_LT);
     NAME(LANEMASK_LE);

@@ -27,11 +27,11 @@ template <class T, int K, bool half_accumulator> struct Registers {
   static constexpr int C = half_accumulator ? 2 : 4;
 };
 
-// m16n8kK, A row-major, B column-major. x: the operand slots d…, a…, b…, c… (imm: where they start)
+// m16n8kK, A row-major, B column-major. x: the operand slots d…, a…, b…, c…
 template <class T, int K, bool half_accumulator> Flow mma(Warp& w, const Ins& i) {
   using R = Registers<T, K, half_accumulator>;
   constexpr int P = T::per_register, A = R::A, B = R::B, C = R::C;
-  const i32* slots = i.x + i.imm;
+  const i32* slots = i.x + i.pooled();
   float a[16][K], b[K][8], c[16][8];
   for (int l = 0; l < LANES; ++l) {
     const int group = l >> 2, within = l & 3;

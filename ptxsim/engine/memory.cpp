@@ -372,11 +372,12 @@ template <class T, class F> void atom(Table& t, const char* name, F) {
                }});
 }
 
-u32 half2_add(u32 a, u32 b) {
-  auto add = [](u16 x, u16 y) {
-    return to_half(double(float(Half{x})) + double(float(Half{y}))).bits;
-  };
-  return u32(add(u16(a), u16(b))) | u32(add(u16(a >> 16), u16(b >> 16))) << 16;
+template <class T> u16 half_add(u16 a, u16 b) {
+  return rounded_to<T>(double(float(T{a})) + double(float(T{b})), 'n').bits;
+}
+template <class T> u32 half2_add(u32 a, u32 b) {
+  const u16 low = half_add<T>(u16(a), u16(b)), high = half_add<T>(u16(a >> 16), u16(b >> 16));
+  return u32(high) << 16 | low;
 }
 
 void add_atomics(Table& t) {
@@ -384,7 +385,10 @@ void add_atomics(Table& t) {
   atom<u64>(t, "atom.add.u64", [](u64 a, u64 b, u64) { return a + b; });
   atom<float>(t, "atom.add.f32", [](float a, float b, float) { return a + b; });
   atom<double>(t, "atom.add.f64", [](double a, double b, double) { return a + b; });
-  atom<u32>(t, "atom.add.f16x2", [](u32 a, u32 b, u32) { return half2_add(a, b); });
+  atom<u16>(t, "atom.add.f16", [](u16 a, u16 b, u16) { return half_add<Half>(a, b); });
+  atom<u16>(t, "atom.add.bf16", [](u16 a, u16 b, u16) { return half_add<Bfloat>(a, b); });
+  atom<u32>(t, "atom.add.f16x2", [](u32 a, u32 b, u32) { return half2_add<Half>(a, b); });
+  atom<u32>(t, "atom.add.bf16x2", [](u32 a, u32 b, u32) { return half2_add<Bfloat>(a, b); });
   atom<u32>(t, "atom.and.b32", [](u32 a, u32 b, u32) { return a & b; });
   atom<u32>(t, "atom.or.b32", [](u32 a, u32 b, u32) { return a | b; });
   atom<u32>(t, "atom.xor.b32", [](u32 a, u32 b, u32) { return a ^ b; });

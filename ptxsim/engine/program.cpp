@@ -18,6 +18,7 @@ const Table& operations() {
     add_schedule(t);
     add_warp(t);
     add_matrix(t);
+    add_clocks(t);
     return t;
   }();
   return table;
@@ -94,10 +95,10 @@ bool is_sound(const Program& p, const Ins& i, const Named& named, i32 pool) {
   const bool pooled = named.shape[0] == '*', branches = std::string_view(named.name) == "brx";
   size_t at = size_t(pool);
   if (branches) {
-    if (pool < 0 || i.imm < 1 || !within(at, u64(i.imm), p.pool.size())) return false;
+    if (pool < 0 || i.targets() < 1 || !within(at, u64(i.targets()), p.pool.size())) return false;
   } else if (pool >= 0) {
     if (!are_taint_lists(p, i, at)) return false;
-    if (pooled && u64(i.imm) != at - size_t(pool)) return false;
+    if (pooled && u64(i.pooled()) != at - size_t(pool)) return false;
   }
   if (pooled) {
     const size_t count = named.shape.size() - 2;
@@ -126,9 +127,7 @@ bool is_laid_out(const Program& p, const PackedProgram& packed) {
   for (const Program::Preset& c : p.constants)
     if (!is_register(p, i32(c.slot), c.width)) return false;
   for (int which = 0; which < SPECIALS; ++which)
-    if (p.special[which] != -1 &&
-        !is_register(p, p.special[which], which == CLOCK64 || which == GLOBALTIMER ? 8 : 4))
-      return false;
+    if (p.special[which] != -1 && !is_register(p, p.special[which], 4)) return false;
   return true;
 }
 
@@ -148,7 +147,7 @@ u64 load(const PackedProgram& packed, Program& program) {
     Ins& out = program.code[k];
     out.run = operations()[in.operation].handler;
     std::copy(in.o, in.o + 8, out.o);
-    out.imm = in.imm;
+    out.set_number(in.imm);
     out.x =
         in.pool < 0 || u64(in.pool) >= packed.pool_length ? nullptr : program.pool.data() + in.pool;
     out.guard = in.guard;

@@ -80,7 +80,7 @@ struct BlockOperands {
   i32 fuel;  // taken from the warp's turn: one, more for a block so long that the clock goes unseen
 };
 Flow block_head(Warp& w, const Ins& i) {
-  w.now.rank = i.rank();
+  w.now.rank = u32(i.rank());
   if (!w.others.empty()) {
     if (reconverge(w)) return Flow::jumped;
     for (const Group& g : w.others)
@@ -187,8 +187,8 @@ void fill(Warp& w, i32 slot, u32 width, u64 value) {
   else std::fill_n(lanes<u32>(w, slot), LANES, u32(value));
 }
 
-void special(Warp& w, SpecialRegister which, u64 value, u32 width = 4) {
-  if (w.program->special[which] >= 0) fill(w, w.program->special[which], width, value);
+void special(Warp& w, SpecialRegister which, u64 value) {
+  if (w.program->special[which] >= 0) fill(w, w.program->special[which], 4, value);
 }
 
 template <class F> void special_lanes(Warp& w, SpecialRegister which, F f) {
@@ -236,14 +236,10 @@ void prepare(Block& b, Machine& m) {
     special(w, NCTAID_Z, m.grid.z);
     special(w, WARPID, k);
     special(w, NWARPID, b.warps.size());
-    special(w, SMID, 0);
-    special(w, NSMID, 1);
+    special(w, NSMID, MULTIPROCESSORS);
     special(w, GRIDID, 0);
     special(w, DYNAMIC_SMEM_SIZE, m.dynamic_bytes);
     special(w, TOTAL_SMEM_SIZE, shared);
-    special(w, CLOCK, 0);
-    special(w, CLOCK64, 0, 8);
-    special(w, GLOBALTIMER, 0, 8);
   }
 }
 
@@ -274,6 +270,7 @@ void begin(Block& b, u32 linear) {
     special(w, CTAID_X, b.id.x);
     special(w, CTAID_Y, b.id.y);
     special(w, CTAID_Z, b.id.z);
+    special(w, SMID, linear % MULTIPROCESSORS);
   }
 }
 
@@ -387,7 +384,7 @@ void Machine::launch() {
 
 void add_schedule(Table& t) {
   t.push_back({"block", block_head, ">i", [](const Program& p, const Ins& i) {
-                 return operands<BlockOperands>(i).fuel > 0 && u64(i.imm) < p.ranks;
+                 return operands<BlockOperands>(i).fuel > 0 && u64(i.rank()) < p.ranks;
                }});
 }
 

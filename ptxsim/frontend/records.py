@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 SIZES = {"pred": 1, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b128": 16, "f16x2": 4, "bf16x2": 4}
+SIZES |= {"u16x2": 4, "s16x2": 4, "f32x2": 8}
 SIZES |= {f"{kind}{bits}": bits // 8 for kind in "suf" for bits in (8, 16, 32, 64)} | {"bf16": 2}
 
 

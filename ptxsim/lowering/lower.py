@@ -1,19 +1,15 @@
-"""Instructions → engine operations.
-
-Arithmetic goes by PTX's own names once modifiers that do not change the result are dropped
-(rounding to nearest, flush-to-zero which nvcc does not ask for by default, ``.approx``: computed
-exactly here). Memory, control and warp instructions have rules of their own in rules.py.
-"""
+"""Instructions → engine operations: what the rules of rules.py have in common."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ptxsim.frontend import SIZES, Function, Instruction, Label, number
+from ptxsim.lowering.operand_kinds import Rule
 from ptxsim.lowering.operation import (
+    CLOCKS,
     SPECIAL_REGISTERS,
-    WIDE_SPECIALS,
     Constant,
     Operand,
     Operation,
@@ -25,12 +21,7 @@ from ptxsim.lowering.operation import (
     output_count,
 )
 
-_IGNORED = {"rn", "ftz", "approx", "full", "noftz", "uni"}
-_FLOPS = {"fma": 2, "mad": 2, "add": 1, "sub": 1, "mul": 1, "div": 1, "sqrt": 1, "rcp": 1}
 _SYMBOL = re.compile(r"([\w$.@]+)(?:\s*\+\s*(-?\w+))?$")
-_ROUND = {"rni": "n", "rzi": "z", "rmi": "m", "rpi": "p"}
-
-Rule = Callable[["Lowering", Instruction, list[str]], None]
 
 
 class Lowering:
@@ -65,12 +56,10 @@ class Lowering:
                 continue
             self.current = item
             base, *mods = item.opcode.split(".")
-            rule = self.rules.get(base)
+            rule = self.rules.get(base, self.rules[""])
             try:
-                if rule is not None:
-                    rule(self, item, mods)
-                else:
-                    self.plain(item, base, mods)
+                rule.check(item, self.function)
+                rule.lower(self, item, mods)
             except (
                 IndexError,
                 KeyError,
@@ -92,10 +81,23 @@ class Lowering:
                 result: Operand = self._new(declared)
                 self.names[text] = result
                 return result
+            if text in CLOCKS:
+                return self.clock(text)
             if text in SPECIAL_REGISTERS:
                 return Special(SPECIAL_REGISTERS.index(text))
             return self.symbol(text, 8 if SIZES.get(kind, 4) == 8 else 4)
         return Constant(number(text, kind), 8 if SIZES.get(kind, 4) == 8 else 4)
+
+    def clock(self, text: str) -> Register:
+        """What a clock shows at this instruction."""
+        part = CLOCKS[text]
+        whole = self.register(4 if part == "short" else 8)
+        self.emit("clock.b32" if part == "short" else "clock.b64", [whole])
+        if part not in ("low", "high"):
+            return whole
+        half = self.register(4)
+        self.emit("unpack.b64", [half, None, whole] if part == "low" else [None, half, whole])
+        return half
 
     def register_kind(self, text: str, otherwise: str) -> str:
         """The declared type of the register ``text``, ``!`` aside."""
@@ -137,11 +139,7 @@ class Lowering:
             self.emit("setp.ne.u32", [constant, value, Constant(0, 4)])
             return constant
         wide = SIZES[kind] == 8
-        if (
-            isinstance(value, Special)
-            and wide
-            and SPECIAL_REGISTERS[value.which] not in WIDE_SPECIALS
-        ):
+        if isinstance(value, Special) and wide:
             return self.converted(value, "cvt.r.u64.u32", 8)
         if isinstance(value, Register) and kind != "pred":
             if value.width == 8 and not wide:
@@ -223,95 +221,3 @@ class Lowering:
     def unsupported_form(self) -> UnsupportedInstruction:
         assert self.current is not None
         return UnsupportedInstruction.form(self.current)
-
-    # --- arithmetic
-
-    def plain(self, item: Instruction, base: str, mods: list[str]) -> None:
-        """Destination first, then sources, all of the last type but where PTX says otherwise."""
-        kept = [m for m in mods if m not in _IGNORED]
-        if not kept:
-            raise self.unsupported()
-        kind = kept[-1]
-        if kind not in SIZES:
-            raise self.unsupported()
-        kinds = _source_kinds(base, kept, kind)
-        result = _result_kind(base, kept, kind)
-        name = ".".join([base, *_canonical(base, kept)])
-        if name not in self.shapes or (base == "prmt" and len(kept) > 1):
-            raise self.unsupported()
-        given, table = item.operands[1:], 0
-        if base == "lop3":
-            given, table = given[:3], int(item.operands[4], 0) & 255
-        sources = [self.source(text, kinds[min(i, len(kinds) - 1)]) for i, text in enumerate(given)]
-        target = self.target(item.operands[0], result)
-        if isinstance(target, Register) and target.width == 8 and SIZES[result] < 8:
-            raise self.unsupported()
-        flops = _FLOPS.get(base, 0) * _pairs(kind) if kind[0] in "fb" and kind[0:2] != "b3" else 0
-        self.emit_guarded(name, [target, *sources], imm=table, flops=flops)
-
-
-def _pairs(kind: str) -> int:
-    return 2 if kind.endswith("x2") else 1
-
-
-_BY_SIZE = {"mov", "and", "or", "xor", "not", "cnot", "selp", "shl"}
-_SIGN_FREE_SOURCES = {"popc", "clz", "brev", "bfi", "shf", "prmt", "lop3"}
-
-
-def _canonical(base: str, kept: list[str]) -> list[str]:
-    """The type part of the engine's name: bit types where the sign does not matter."""
-    kind = kept[-1]
-    if base in _BY_SIZE:
-        return ["pred"] if kind == "pred" else [f"b{SIZES[kind] * 8}"]
-    if base in _SIGN_FREE_SOURCES:
-        return [*kept[:-1], f"b{SIZES[kind] * 8}"]
-    if base == "slct":
-        return [f"b{SIZES[kept[0]] * 8}", kept[1]]
-    if kind[0] == "b" and kind[:2] != "bf":
-        kept = [*kept[:-1], f"u{SIZES[kind] * 8}"]
-    if base in {"addc", "subc", "add", "sub"} and ("cc" in kept or base in {"addc", "subc"}):
-        kept = [*kept[:-1], f"u{SIZES[kind] * 8}"]
-    return kept
-
-
-def _source_kinds(base: str, kept: list[str], kind: str) -> list[str]:
-    if base in {"shl", "shr"}:
-        return [kind, "u32"]
-    if base == "selp":
-        return [kind, kind, "pred"]
-    if base == "slct":
-        return [kept[0], kept[0], kept[1]]
-    if base == "bfe":
-        return [kind, "u32", "u32"]
-    if base == "bfi":
-        return [kind, kind, "u32", "u32"]
-    if base == "mad" and "wide" in kept:
-        return [kind, kind, _double(kind)]
-    return [kind]
-
-
-def _result_kind(base: str, kept: list[str], kind: str) -> str:
-    if base in {"mul", "mad"} and "wide" in kept:
-        return _double(kind)
-    if base in {"popc", "clz", "bfind"}:
-        return "u32"
-    if base == "testp":
-        return "pred"
-    if base == "slct":
-        return kept[0]
-    return kind
-
-
-def _double(kind: str) -> str:
-    return f"{kind[0]}{SIZES[kind] * 16}"
-
-
-def conversion_name(mods: list[str]) -> str:
-    """The engine's name of ``cvt`` with these modifiers, e.g. "cvt.z.s32.f32"."""
-    *rest, to, source = [m for m in mods if m not in {"ftz", "rn"}]
-    if to in {"f16x2", "bf16x2", "tf32"}:
-        return ".".join(["cvt", *(m for m in rest if m != "rna"), to, source])
-    mode = _ROUND.get(rest[0], rest[0]) if rest else "r"
-    rest = rest[1:]
-    to = to.replace("b", "u") if to[0] == "b" and to != "bf16" else to
-    return ".".join(["cvt", mode, to, source, *rest])

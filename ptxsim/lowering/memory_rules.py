@@ -114,7 +114,7 @@ def atomic(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if kind not in SIZES or SIZES[kind] > 8:
         raise low.unsupported()
     name = next((m for m in mods if m in _ATOMICS), None)
-    if name is None or "v2" in mods or "v4" in mods:
+    if name is None:
         raise low.unsupported()
     shape = "b" if name in {"and", "or", "xor", "exch", "cas"} else kind[0]
     if name == "add" and kind[0] == "s":
@@ -122,18 +122,28 @@ def atomic(low: Lowering, item: Instruction, mods: list[str]) -> None:
     bits = kind[1:] if kind[0] in "sub" and not kind.startswith("bf") else ""
     engine = f"atom.{name}.{shape}{bits}" if bits else f"atom.{name}.{kind}"
     operands = list(item.operands) if not reduction else ["", *item.operands]
+    if "L2::cache_hint" in mods:
+        operands.pop()
     base, width, offset = low.address(operands[1])
-    old = None if reduction else low.target(operands[0], kind)
+    olds = [None] if reduction else low.vector(operands[0], kind, output=True)
+    values = low.vector(operands[2], kind, output=False)
+    count = next((int(m[1:]) for m in mods if m in {"v2", "v4", "v8"}), 1)
+    if len(values) != count or (len(olds) != count and not reduction):
+        raise low.unsupported_form()
+    if base is not None and base in olds[:-1]:
+        raise low.unsupported_form()  # a later element would find another address
     second = low.source(operands[3], kind) if len(operands) > 3 else None
-    low.emit_guarded(
-        engine,
-        [old, low.source(operands[2], kind), second, None, base, width],
-        imm=offset,
-        width=SIZES[kind],
-        vec=1,
-        space=_space(low, mods),
-        flags=OWN_TAINT | (SYNCHRONISES if {"acquire", "release", "acq_rel"} & set(mods) else 0),
-    )
+    for at, value in enumerate(values):  # a vector is as many atomics of its elements
+        low.emit_guarded(
+            engine,
+            [None if reduction else olds[at], value, second, None, base, width],
+            imm=offset + at * SIZES[kind],
+            width=SIZES[kind],
+            vec=1,
+            space=_space(low, mods),
+            flags=OWN_TAINT
+            | (SYNCHRONISES if {"acquire", "release", "acq_rel"} & set(mods) else 0),
+        )
 
 
 def convert_address(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -208,7 +218,7 @@ def _issue_copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 
 def load_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    count = {"x1": 1, "x2": 2, "x4": 4}.get(mods[3] if len(mods) > 3 else "", 0)
+    count = next((int(m[1:]) for m in mods if m in {"x1", "x2", "x4"}), 0)
     if "m8n8" not in mods or not count or mods[-1] != "b16":
         raise low.unsupported()
     targets = low.vector(item.operands[0], "b32", output=True)

@@ -23,11 +23,15 @@ SIGNED, SYNCHRONISES, CROSS_LANE, OWN_TAINT, SELECTS, DECIDES = FLAG_BITS.values
 # In the order of engine.hpp's SpecialRegister.
 SPECIAL_REGISTERS = (
     *(f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"),
-    *("%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%clock", "%clock64", "%globaltimer"),
+    *("%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid"),
     *(f"%lanemask_{relation}" for relation in ("eq", "lt", "le", "gt", "ge")),
     *("%dynamic_smem_size", "%total_smem_size", "%gridid"),
 )
-WIDE_SPECIALS = {"%clock64", "%globaltimer"}
+# Special registers that change while a thread runs, and how much of the time each shows.
+CLOCKS = {
+    **{"%clock": "short", "%clock_hi": "high", "%clock64": "whole"},
+    **{"%globaltimer": "whole", "%globaltimer_lo": "low", "%globaltimer_hi": "high"},
+}
 
 
 class Register(NamedTuple):
@@ -122,7 +126,7 @@ def _is(kind: str, operand: Operand, width: int, *, may_be_absent: bool) -> bool
         return False
     width = {"n": 4, "w": 8}.get(kind, width)
     if isinstance(operand, Special):
-        return width == (8 if SPECIAL_REGISTERS[operand.which] in WIDE_SPECIALS else 4)
+        return width == 4
     return isinstance(operand, (Register, Constant)) and operand.width == width
 
 
@@ -147,6 +151,14 @@ class UnsupportedInstruction(Exception):  # noqa: N818 - a fact about the PTX, n
         self.instruction = instruction
 
     @classmethod
+    def operand(cls, instruction: Instruction, text: str, what: str) -> UnsupportedInstruction:
+        words = f"{what} as an operand of {instruction.opcode[:40]} ({text[:40]})"
+        return cls(
+            instruction,
+            f"line {instruction.row} of the PTX: the simulator does not support {words}",
+        )
+
+    @classmethod
     def form(cls, instruction: Instruction) -> UnsupportedInstruction:
         words = f"{instruction.opcode} {', '.join(instruction.operands)}".strip()
         if len(words) > 120:
@@ -155,4 +167,16 @@ class UnsupportedInstruction(Exception):  # noqa: N818 - a fact about the PTX, n
             instruction,
             f"line {instruction.row} of the PTX: the simulator does not support this form of "
             f"{instruction.opcode[:40]} ({words})",
+        )
+
+
+class NoTextures(UnsupportedInstruction):
+    """A texture or surface is used, and no program can have made one."""
+
+    def __init__(self, instruction: Instruction) -> None:
+        super().__init__(
+            instruction,
+            f"{instruction.opcode[:40]} reads or writes through a texture or surface: textures are "
+            "not supported, and none can exist here; read the array through a pointer "
+            "(const … __restrict__ or __ldg takes the same cache)",
         )

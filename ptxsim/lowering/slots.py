@@ -6,7 +6,6 @@ from ptxsim.lowering.control_flow import Block, live_ranges, share_slots
 from ptxsim.lowering.memory_layout import Frame
 from ptxsim.lowering.operation import (
     SPECIAL_REGISTERS,
-    WIDE_SPECIALS,
     Constant,
     Operand,
     Operation,
@@ -58,14 +57,10 @@ class Slots:
     def finish(self) -> None:
         """Lay out: wide registers, wide constants, then everything of 32 bits."""
         at = 2 * self.wide
-        wide_special = [w for w in self.special if SPECIAL_REGISTERS[w] in WIDE_SPECIALS]
         for constant in self.constants:
             if constant.width == 8:
                 self.constants[constant] = at
                 at += 2
-        for which in wide_special:
-            self.special[which] = at
-            at += 2
         self.narrow_base = at
         at += self.narrow
         for constant in self.constants:
@@ -73,9 +68,8 @@ class Slots:
                 self.constants[constant] = at
                 at += 1
         for which in self.special:
-            if which not in wide_special:
-                self.special[which] = at
-                at += 1
+            self.special[which] = at
+            at += 1
         self.count = at
 
     def place(self, operand: Operand) -> int:

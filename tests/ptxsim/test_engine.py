@@ -110,6 +110,15 @@ def test_every_shared_field_and_constant_is_compared() -> None:
         "mbarrier.init.shared.b64 [s], %p1;",
         "cvt.u32.u64 %p1, %rd1;",
         "elect.sync _|%r1, -1;",
+        "add.u32 %r2, %tid.x, 1;",
+        "st.global.u32 [%rd1], %tid.x;",
+        "st.global.v2.u32 [%rd1], {%p1, 1};",
+        "setp.eq.s32 %p1, %r1, !%p2;",
+        "selp.b32 %r2, 1, [s], %p1;",
+        "bra %r1;",
+        "shfl.sync.idx.b32 %r2, %tid.x, 0, 31, -1;",
+        "red.global.add.u32 [%rd1], 1, 2;",
+        "cvt.u32.u64 %r2, [s];",
     ],
 )
 def test_an_operand_that_its_instruction_does_not_take_is_refused(body: str):

@@ -132,6 +132,103 @@ extern "C" __global__ void k(const int* a, int* b) {
     assert b.tolist() == [n * (n - 1) // 2 + 500 * (n + 1) * n + n for n in range(32)]
 
 
+# --- arithmetic that nvcc emits seldom
+
+
+def test_products_with_a_carry() -> None:
+    """64 · 64 + 64 bits in pieces of 32."""
+    source = """
+extern "C" __global__ void k(const unsigned* a, unsigned* b) {
+  a += 6 * threadIdx.x, b += 4 * threadIdx.x;
+  unsigned r0, r1, r2, r3;
+  asm("mad.lo.cc.u32 %0, %4, %6, %8; madc.hi.cc.u32 %1, %4, %6, %9; madc.hi.u32 %2, %4, %7, 0;"
+      "mad.lo.cc.u32 %1, %4, %7, %1; madc.hi.cc.u32 %2, %5, %6, %2; madc.hi.u32 %3, %5, %7, 0;"
+      "mad.lo.cc.u32 %1, %5, %6, %1; madc.lo.cc.u32 %2, %5, %7, %2; addc.u32 %3, %3, 0;"
+      : "=&r"(r0), "=&r"(r1), "=&r"(r2), "=&r"(r3)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]));
+  b[0] = r0, b[1] = r1, b[2] = r2, b[3] = r3;
+}
+"""
+    a = np.random.default_rng(1).integers(0, 2**32, (32, 6), np.uint32)
+    a[:4] = 2**32 - 1
+    b = np.zeros((32, 4), np.uint32)
+    outcome = run(source, [a, b])
+    assert outcome.findings == ()
+    for row, got in zip(a, b, strict=True):
+        x, y, z = (int.from_bytes(part.tobytes(), "little") for part in row.reshape(3, 2))
+        assert int.from_bytes(got.tobytes(), "little") == x * y + z
+
+
+@pytest.mark.parametrize(("kind", "shift"), [("f16", 0), ("bf16", 16)])
+def test_halves_are_rounded_in_the_direction_asked_for(kind: str, shift: int) -> None:
+    convert = "".join(
+        f'asm("cvt.{how}.{kind}.f32 %0, %1;" : "=h"(r) : "f"(a[t])); b[3 * t + {at}] = r;'
+        for at, how in enumerate(("rm", "rz", "rp"))
+    )
+    source = f"""
+extern "C" __global__ void k(const float* a, unsigned short* b) {{
+  unsigned short r;
+  const int t = threadIdx.x;
+  {convert}
+}}
+"""
+    random = np.random.default_rng(3)
+    values = random.standard_normal(256, np.float32) * 10.0 ** random.integers(-9, 6, 256)
+    values[:4] = 70000, -70000, 3.4e38, -3.4e38
+    a = values.astype(np.float32)
+    b = np.zeros((256, 3), np.uint16)
+    outcome = run(source, [a, b], block=(256, 1, 1), arch="sm_90")
+    assert outcome.findings == ()
+    bits = np.arange(65536, dtype=np.uint32)
+    every = (bits << shift).view(np.float32) if shift else bits.astype(np.uint16).view(np.float16)
+    known = np.unique(every[~np.isnan(every)].astype(np.float64))
+    below = known[np.searchsorted(known, a.astype(np.float64), "right") - 1]
+    above = known[np.searchsorted(known, a.astype(np.float64), "left")]
+    got = every[b].astype(np.float64)
+    assert (got[:, 0] == below).all()
+    assert (got[:, 1] == np.where(a > 0, below, above)).all()
+    assert (got[:, 2] == above).all()
+
+
+# --- clocks and multiprocessors
+
+
+def test_time_goes_on_and_blocks_sit_on_different_multiprocessors() -> None:
+    source = """
+extern "C" __global__ void k(unsigned long long* a, unsigned long long* b) {
+  unsigned long long t0 = clock64(), t1 = clock64(), from, to, low;
+  unsigned sm, sms, warp, c0 = clock(), c1 = clock(), half;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(from));
+  while (clock64() < t1 + 100000) {}
+  __nanosleep(1000);
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(to));
+  asm volatile("mov.u32 %0, %%globaltimer_lo;" : "=r"(half));
+  asm volatile("mov.b64 %0, {%1, 0};" : "=l"(low) : "r"(half));
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  asm volatile("mov.u32 %0, %%nsmid;" : "=r"(sms));
+  asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));
+  bool on = t1 > t0 && c1 != c0 && to - from >= 100000 && unsigned(low - to) < 100000;
+  if (!(threadIdx.x & 31)) b[2 * blockIdx.x + warp] = on && sm < sms ? sm : 99;
+}
+"""
+    b = np.full(8, 77, np.uint64)
+    outcome = run(source, [np.zeros(1, np.uint64), b], grid=(4, 1, 1), block=(64, 1, 1))
+    assert outcome.findings == () and outcome.stopped is None
+    assert b.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_texture_is_refused_in_words_that_name_it() -> None:
+    source = """
+extern "C" __global__ void k(const float* a, float* b) {
+  b[0] = tex1Dfetch<float>((cudaTextureObject_t)a, 1);  // HERE
+}
+"""
+    with pytest.raises(RefusedProgram, match="textures are not supported") as refused:
+        run(source, [floats(4), np.zeros(1, np.float32)])
+    (finding,) = refused.value.findings
+    assert finding.place is not None and finding.place.line == line_of(source, "HERE")
+
+
 # --- barriers
 
 

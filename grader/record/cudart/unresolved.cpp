@@ -26,13 +26,23 @@ constexpr std::array<void (*)(), sizeof...(I)> make_stubs(std::index_sequence<I.
 }
 constexpr auto stubs = make_stubs(std::make_index_sequence<MAX_STUBS>());
 
+bool concerns_textures(const std::string& name) {
+  if (name.find("cuda") == std::string::npos) return false;  // its name may be mangled
+  for (const char* word : {"Texture", "Surface", "ChannelDesc", "Array"})
+    if (name.find(word) != std::string::npos) return true;
+  return false;
+}
+
 }  // namespace
 
 void refuse_call(const std::string& function) {
-  refuse("FE",
-         function +
-             " cannot be used in run_custom: kernel launches, device memory, streams and events "
-             "of the CUDA runtime are supported, other libraries are not");
+  const char* why =
+      concerns_textures(function)
+          ? "textures, surfaces and CUDA arrays are not supported; read the matrix through a "
+            "pointer (const float* __restrict__ or __ldg takes the same cache)"
+          : "kernel launches, device memory, streams and events of the CUDA runtime are "
+            "supported, other libraries are not";
+  refuse("FE", function + " cannot be used in run_custom: " + why);
 }
 
 // Fills the slots through which the library would call what it lacks. It is linked for lazy
