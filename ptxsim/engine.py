@@ -115,6 +115,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "sim_region": (c_int, [c_void_p, c_uint64, c_uint64, c_void_p, c_int, c_uint32]),
     "sim_define": (c_int, [c_void_p, c_uint64, c_uint64, c_uint64, c_uint32]),
     "sim_undefine": (c_int, [c_void_p, c_uint64]),
+    "sim_resize": (c_int, [c_void_p, c_uint64, c_uint64]),
     "sim_launch": (
         c_int,
         [

@@ -79,6 +79,7 @@ class Launch(Record, tag="launch"):
     params: bytes  # raw parameter block, laid out as the PTX .entry says
     pointers: tuple[PointerSlot, ...]
     carveout: int = -1  # preferred shared-memory carve-out in percent; -1 is the driver's choice
+    stack_bytes: int = 1024  # of a thread, as cudaLimitStackSize says
 
 
 class Memset(Record, tag="memset"):

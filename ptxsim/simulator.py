@@ -43,6 +43,7 @@ from ptxsim.records import (
     Allocate,
     Copy,
     Finding,
+    Free,
     Kind,
     Launch,
     LineCount,
@@ -203,6 +204,9 @@ class Simulator:
                 index = run.allocations[operation.allocation]
                 run.regions[index].data[:] = np.resize(_POISON, len(run.regions[index].data))
                 self._forget(run, [operation.allocation])
+                self._resize(run, operation.allocation, len(run.regions[index].data))
+            elif isinstance(operation, Free):
+                self._resize(run, operation.allocation, 0)
             elif isinstance(operation, Memset | Copy | SymbolWrite):
                 self._copy(run, operation)
             if stopped or _trapped(run.findings):
@@ -237,6 +241,11 @@ class Simulator:
         for index in allocations:
             status = self._engine.library.sim_undefine(run.machine, run.allocations[index])
             self._done(status, EngineError("the simulator has lost an allocation"))
+
+    def _resize(self, run: Running, allocation: int, size: int) -> None:
+        """An allocation that is freed has no bytes."""
+        status = self._engine.library.sim_resize(run.machine, run.allocations[allocation], size)
+        self._done(status, EngineError("the simulator has lost an allocation"))
 
     def _free_programs(self, run: Running) -> None:
         for _, handle in run.programs.values():

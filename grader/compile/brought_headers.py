@@ -53,6 +53,7 @@ def with_brought_headers(entry: str, submission: Submission, toolchain: Toolchai
         for header, needed in _NEEDED.items()
         if needed.search(text)
         and not _includes(text, header)
+        and not _is_own(text, header)
         and (toolchain.cutlass_include is not None or not header.startswith("cute/"))
     )
     return "".join(f"#include <{header}>\n" for header in headers) + entry
@@ -62,3 +63,11 @@ def _includes(text: bytes, header: str) -> bool:
     library, slash, _ = header.partition("/")
     name = re.escape((library + slash).encode())
     return re.search(rb"#\s*include\s*[<\"]" + name, text) is not None
+
+
+def _is_own(text: bytes, header: str) -> bool:
+    """Whether the submission has a namespace of the library's name itself."""
+    library, slash, _ = header.partition("/")
+    return (
+        bool(slash) and re.search(rb"namespace\s+" + library.encode() + rb"\s*\{", text) is not None
+    )

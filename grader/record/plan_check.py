@@ -48,6 +48,7 @@ _TRANSFERS = (Memset, Copy, SymbolWrite, Synchronise)
 _FLOAT = 4
 _POINTER = 8
 _WARP = 32
+_MAX_STACK = 512 << 10  # bytes of local memory that a thread can have
 _REGISTER_UNIT = 256  # a warp gets registers in multiples of this
 
 
@@ -186,6 +187,8 @@ def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -
         return "a launch asks for too much shared memory"
     if not -1 <= launch.carveout <= 100:
         return "a launch's carve-out is impossible"
+    if not 0 <= launch.stack_bytes <= _MAX_STACK:
+        return "a launch's stack is impossible"
     return _pointers_flaw(launch.pointers, launch.params, memory)
 
 

@@ -92,6 +92,13 @@ int sim_undefine(Machine* m, u64 index) {
   return RAN;
 }
 
+// Gives a region another size, at most the one that it was made with: 0 while it is freed.
+int sim_resize(Machine* m, u64 index, u64 size) {
+  if (index >= m->regions.size()) return REFUSED;
+  m->regions[index]->size = size;
+  return RAN;
+}
+
 // Returns a Status.
 int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dynamic_bytes,
                const u8* params, u64 params_length, u64 step_limit, double seconds) {
@@ -130,7 +137,9 @@ const FlowCount* sim_guarded(Program* p) { return p->guarded.data(); }
 const MemoryCount* sim_memory(Program* p) { return p->memory.data(); }
 const MemoryCount* sim_source(Program* p) { return p->source.data(); }
 // Null when nothing was kept.
-const Pattern* sim_patterns(Program* p) { return p->patterns.empty() ? nullptr : p->patterns.data(); }
+const Pattern* sim_patterns(Program* p) {
+  return p->patterns.empty() ? nullptr : p->patterns.data();
+}
 
 // What an access costs whose lanes in `mask` move `bytes` each at these 32 shared addresses.
 u32 sim_shared_wavefronts(const u32* at, u32 mask, u32 bytes) {

@@ -97,6 +97,7 @@ def test_each_name_alone_brings_its_header(tmp_path: Path) -> None:
         "x = y * half; if (i < half) a[half] = 0;",
         "#include <cute/layout.hpp>\nusing namespace cute; cute::Layout<int> x;",
         "#include <string>\nstd::string name;",
+        "namespace cute { struct Tile; } cute::Tile* tile;",
     ],
 )
 def test_what_needs_nothing_brings_nothing(source: str, tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ FORGED: dict[tuple[str | int, ...], st.SearchStrategy[Any]] = {
     **{(DO, 3, "block", i): far(1, most) for i, most in enumerate((32, 8, 1))},
     (DO, 3, "shared_bytes"): far(0, TARGET.shared_optin - 1024),
     (DO, 3, "carveout"): far(-1, 100),
+    (DO, 3, "stack_bytes"): far(0, 512 << 10),
     (DO, 3, "pointers", 0, "offset"): far(0, 0),
     (DO, 3, "pointers", 1, "offset"): far(16, 16),
     (DO, 3, "pointers", 0, "allocation"): far(0, 0),

@@ -212,6 +212,19 @@ def test_memory(recorded: Recorder) -> None:
     assert freed.pointers == (), "a freed allocation is no longer one"
 
 
+def test_pitched_and_managed_memory_is_device_memory(recorded: Recorder) -> None:
+    one = plan(recorded, 17)
+    assert [a.size for a in one.allocations[3:]] == [512 * 3, 40]
+    row, fill = (each for each in one.operations if isinstance(each, Copy | Memset))
+    assert isinstance(row, Copy)
+    assert (row.source_delta, row.target_delta, row.size) == (512, 0, 512)
+    assert isinstance(fill, Memset)
+    assert fill.size == 3 * 512
+    (launch,) = launches(one)
+    assert integer(launch) == 512 + (8 << 10)
+    assert launch.stack_bytes == 8 << 10
+
+
 def test_symbols(recorded: Recorder) -> None:
     one = plan(recorded, 6)
     write, copy, launch, _ = one.operations
@@ -293,16 +306,20 @@ REFUSED = {
     46: (Verdict.RE, "crashed with Segmentation fault"),
     47: (Verdict.RE, "exit() after cudaMalloc returned cudaErrorMemoryAllocation"),
     49: (Verdict.RE, "ended its process"),
-    60: (Verdict.FE, "cudaMallocManaged cannot be used"),
+    60: (Verdict.FE, "cudaMallocArray cannot be used"),
     61: (Verdict.FE, "cublasSgemm_v2 cannot be used"),
     62: (Verdict.FE, "cudaMemcpy between host and device"),
     63: (Verdict.FE, "cudaMemcpy between host and device"),
     64: (Verdict.FE, "cudaLaunchCooperativeKernel cannot be used"),
     65: (Verdict.FE, "cudaStreamBeginCapture cannot be used"),
+    66: (Verdict.FE, "cudaMemcpy2D cannot be used for rows with gaps"),
+    67: (Verdict.FE, "cudaDeviceSetLimit is supported for cudaLimitStackSize only"),
     80: (Verdict.RE, "cudaMemset returned cudaErrorInvalidValue"),
     81: (Verdict.RE, "A, B and C belong to the grader"),
     82: (Verdict.RE, "cudaErrorInvalidValue: the source is no device address"),
     84: (Verdict.RE, "cudaMemcpy: source and target overlap"),
+    85: (Verdict.RE, "cudaFree returned cudaErrorInvalidValue: this memory was freed before"),
+    86: (Verdict.RE, "cudaMemset returned .* in memory that was freed"),
     83: (Verdict.RE, "4 bytes at offset 16 of constant_table, which has 16"),
 }
 NO_LINE = {28, 42, 45, 49}  # no call of run_custom's is to blame, or none can be named

@@ -27,6 +27,8 @@ from grader.problems.product import POISON
 _CANARY = 0x5AFEC0DE
 _GIVEN = 3  # A, B and C
 _MAX_DYNAMIC_SHARED, _CARVEOUT = 8, 9  # CUfunction_attribute
+_STACK_SIZE = 0  # CUlimit
+_DEFAULT_STACK = 1024  # bytes
 
 
 class Replay:
@@ -212,11 +214,17 @@ class Replay:
         return int(self._module.get_function(kernel).ptr)
 
     def _allow_shared(self) -> None:
-        """Raise every kernel's limit on dynamic shared memory to that of its largest launch."""
+        """Raise the stack, and every kernel's limit on dynamic shared memory, to the largest
+        launch's."""
         by_kernel: dict[str, list[Launch]] = {}
         for operation in (*self._plan.setup, *self._plan.operations):
             if isinstance(operation, Launch):
                 by_kernel.setdefault(operation.kernel, []).append(operation)
+        stack = max((launch.stack_bytes for own in by_kernel.values() for launch in own), default=0)
+        if stack > _DEFAULT_STACK:
+            status = _driver().cuCtxSetLimit(ctypes.c_int(_STACK_SIZE), ctypes.c_size_t(stack))
+            if status:
+                raise Rejected(Verdict.RE, f"this GPU takes no stack of {stack} bytes per thread")
         for name, own in sorted(by_kernel.items()):
             function = self._module.get_function(name)
             for attribute, value in (

@@ -115,6 +115,8 @@ def _out_of_bounds(s: _Scene) -> str:
         null = access.address < _NOT_UNDER_NULL
         nothing = "a null pointer" if null else "no device memory"
         return f"{head}{access.address:#x}, which is {nothing}"
+    if access.space == "global" and not what.size:
+        return f"{head}{s.element}, which was freed before this launch"
     end = what.start + what.size
     if access.address < what.start:
         where = f"{_bytes(what.start - access.address)} before the start of"

@@ -45,7 +45,7 @@ int attribute_value(cudaDeviceAttr attribute) {
     case cudaDevAttrLocalL1CacheSupported: return 1;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return int(t.shared_per_multiprocessor);
     case cudaDevAttrMaxRegistersPerMultiprocessor: return t.registers_per_multiprocessor;
-    case cudaDevAttrManagedMemory: return 0;
+    case cudaDevAttrManagedMemory: return 1;
     case cudaDevAttrCooperativeLaunch: return 0;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: return int(t.shared_optin);
     case cudaDevAttrMaxBlocksPerMultiprocessor: return t.blocks_per_multiprocessor;
@@ -148,6 +148,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   p->concurrentKernels = 1;
   p->asyncEngineCount = 2;
   p->unifiedAddressing = 1;
+  p->managedMemory = 1;
   p->memoryBusWidth = t.bus_bits;
   p->l2CacheSize = t.l2_bytes;
   p->maxThreadsPerMultiProcessor = t.threads_per_multiprocessor;

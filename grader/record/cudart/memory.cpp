@@ -29,7 +29,9 @@ Place device_place(const void* address, size_t bytes, const char* caller, const 
   Place place;
   if (!plan_find(address, bytes, place))
     refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: " + what + " of " +
-                     std::to_string(bytes) + " bytes is not inside one device allocation");
+                     std::to_string(bytes) + " bytes is " +
+                     (plan_freed(address) ? "in memory that was freed"
+                                          : "not inside one device allocation"));
   return place;
 }
 
@@ -55,7 +57,8 @@ cudaError_t release(void* address, bool ordered, const char* caller) {
   if (address == nullptr) return cudaSuccess;
   Place place;
   if (!plan_find(address, 0, place) || place.delta != 0)
-    refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: not a live allocation");
+    refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: " +
+                     (plan_freed(address) ? "this memory was freed before" : "not an allocation"));
   if (place.allocation < 3) refuse("RE", std::string(caller) + ": A, B and C belong to the grader");
   plan_free(place.allocation, ordered);
   return cudaSuccess;
@@ -72,8 +75,10 @@ void check_direction(bool from_device, bool to_device, cudaMemcpyKind kind, cons
   if (kind == cudaMemcpyDeviceToDevice)
     refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: " +
                      (from_device ? "the target" : "the source") + " is no device address");
-  refuse("FE", std::string(caller) + " between host and device cannot be used in run_custom: " +
-                   "only copies from device to device are supported");
+  refuse("FE",
+         std::string(caller) + " between host and device cannot be used in run_custom: " +
+             "only copies from device to device are supported. Pass constants as kernel parameters "
+             "or with cudaMemcpyToSymbol");
 }
 
 cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,

@@ -158,14 +158,21 @@ bool plan_find(const void* pointer, size_t bytes, Place& place) {
   return true;
 }
 
+bool plan_freed(const void* pointer) {
+  const uint64_t address = reinterpret_cast<uint64_t>(pointer);
+  return std::any_of(allocations.begin(), allocations.end(), [address](const Allocation& each) {
+    return !each.live && address >= each.address && address - each.address < each.bytes;
+  });
+}
+
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params) {
   bounded(++launch_count, MAX_LAUNCHES, "launches more than", "kernels in one call");
   add("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
       ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) + ",\"params\":\"" +
       base64(params.data(), params.size()) + "\",\"pointers\":[" +
-      pointers_in(params.data(), params.size()) +
-      "],\"carveout\":" + std::to_string(kernel.carveout) + "}");
+      pointers_in(params.data(), params.size()) + "],\"carveout\":" +
+      std::to_string(kernel.carveout) + ",\"stack_bytes\":" + number(device_stack_bytes()) + "}");
 }
 
 void plan_memset(Place place, int value, size_t bytes) {

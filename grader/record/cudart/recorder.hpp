@@ -5,7 +5,8 @@
 // - child.cpp: the life of one child: locks itself down, loads the host code, tells how it ended
 // - unresolved.cpp, threads.cpp: calls of what nobody defines, and of what nobody may have
 // - plan.cpp: what is recorded, as the JSON of grader.record.calls.Recorded
-// - memory.cpp, pitched.cpp: allocations, copies, symbols
+// - memory.cpp: allocations, copies, symbols
+// - pitched.cpp: pitched and managed memory, limits of the device
 // - launch.cpp: kernels and their launches
 // - device.cpp: answers about the device and its occupancy
 // - order.cpp: streams, events, errors, synchronisation
@@ -83,6 +84,7 @@ void plan_free(size_t allocation, bool ordered);
 void plan_synchronise();
 // The live allocation that holds [address, address + bytes]; false when there is none.
 bool plan_find(const void* address, size_t bytes, Place& place);
+bool plan_freed(const void* address);  // inside an allocation that lives no more
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params);
 void plan_memset(Place place, int value, size_t bytes);
@@ -97,6 +99,9 @@ std::string json_text(const std::string& text);
 // --- launch.cpp
 extern Frames launch_site;  // where the <<<>>> stands that is being launched, else empty
 Kernel& kernel_of(const void* function, const char* caller);
+
+// --- pitched.cpp
+size_t device_stack_bytes();  // of a thread, as cudaDeviceSetLimit left it
 
 // --- order.cpp
 cudaError_t failed(cudaError_t error, const char* function);  // remembers it as the last error

@@ -177,6 +177,17 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 14: cudaMalloc(&work, size_t(30) << 30); tell<<<1, 1>>>(work, 0); cudaFree(work); break;
     case 15: if (seen < 3) tell<<<1, 1>>>(C, 0); break;
     case 16: if (seen == 2) cudaFree(A); tell<<<1, 1>>>(C, 0); break;
+    case 17: {
+      size_t pitch, stack;
+      cudaMallocPitch((void**)&work, &pitch, 100, 3);
+      cudaMemcpy2D(work, pitch, work + pitch, pitch, pitch, 1, cudaMemcpyDeviceToDevice);
+      cudaMemset2DAsync(work, pitch, 0, pitch, 3);
+      cudaMallocManaged(&work, 40);
+      cudaDeviceSetLimit(cudaLimitStackSize, 8 << 10);
+      cudaDeviceGetLimit(&stack, cudaLimitStackSize);
+      tell<<<1, 1>>>(work, int(pitch + stack));
+      break;
+    }
     // --- launches that CUDA refuses
     case 20: tell<<<0, 1>>>(C, 0); break;
     case 21: tell<<<1, 2048>>>(C, 0); break;
@@ -206,17 +217,21 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 50: for (;;) {}
     case 51: for (;;) cudaFree(nullptr);
     // --- what is not supported
-    case 60: cudaMallocManaged(&work, 4); break;
+    case 60: cudaMallocArray(nullptr, nullptr, 4); break;
     case 61: cublasSgemm_v2(1); break;
     case 62: cudaMemcpy(C, &k, 4, cudaMemcpyHostToDevice); break;
     case 63: cudaMemcpy(&nothing, C, 4, cudaMemcpyDeviceToHost); break;
     case 64: cudaLaunchCooperativeKernel(tell, dim3(1), dim3(1), nullptr); break;
     case 65: cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal); break;
+    case 66: cudaMemcpy2D(C, 8, A, 8, 4, 2, cudaMemcpyDeviceToDevice); break;
+    case 67: cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1 << 20); break;
     // --- wrong use of what is supported
     case 80: cudaMemset(C, 0, 4 * m * n + 1); break;
     case 81: cudaFree(A); break;
     case 82: cudaMemcpy(C, &k, 4, cudaMemcpyDeviceToDevice); break;
     case 84: cudaMemcpy(C, C + 1, 8, cudaMemcpyDeviceToDevice); break;
+    case 85: cudaMalloc(&work, 8); cudaFree(work); cudaFree(work); break;
+    case 86: cudaMalloc(&work, 8); cudaFree(work); cudaMemset(work, 0, 8); break;
     case 83: cudaMemcpyToSymbol(constant_table, &k, 4, 16); break;
   }
 }

@@ -1,0 +1,81 @@
+// Pitched and managed memory, as far as it is plain device memory, and the device's limits.
+#include "recorder.hpp"
+
+namespace {
+
+constexpr size_t PITCH = 512;  // bytes; that of every GPU of today
+
+std::string sizes(size_t pitch, size_t width) {
+  return std::to_string(width) + " bytes at a pitch of " + std::to_string(pitch);
+}
+
+// The bytes of rows without a gap. A copy of rows with gaps would be a kernel's work.
+size_t contiguous(size_t pitch, size_t width, size_t height, const char* caller) {
+  if (width > pitch)
+    refuse("RE", std::string(caller) + " returned cudaErrorInvalidPitchValue: rows of " +
+                     sizes(pitch, width));
+  if (width != pitch && height > 1)
+    refuse("FE", std::string(caller) + " cannot be used for rows with gaps (" +
+                     sizes(pitch, width) + "): let a kernel do it, or allocate without a pitch");
+  if (height > 1 && width > ARENA_BYTES / height)
+    refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: more than any GPU has");
+  return width * height;
+}
+
+size_t stack_bytes = 1 << 10;
+constexpr size_t MOST_STACK = 512 << 10;  // local memory that a thread can have
+
+}  // namespace
+
+size_t device_stack_bytes() { return stack_bytes; }
+
+extern "C" {
+
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  if (limit != cudaLimitStackSize)
+    refuse("FE", "cudaDeviceSetLimit is supported for cudaLimitStackSize only");
+  if (value > MOST_STACK) return failed(cudaErrorInvalidValue, __func__);
+  stack_bytes = value;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
+  if (limit != cudaLimitStackSize)
+    refuse("FE", "cudaDeviceGetLimit is supported for cudaLimitStackSize only");
+  *value = stack_bytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMallocPitch(void** address, size_t* pitch, size_t width, size_t height) {
+  if (address == nullptr || pitch == nullptr || width > ARENA_BYTES)
+    return failed(cudaErrorInvalidValue, __func__);
+  *pitch = (width + PITCH - 1) / PITCH * PITCH;
+  if (height > 1 && *pitch > ARENA_BYTES / height)
+    return failed(cudaErrorMemoryAllocation, __func__);
+  return cudaMalloc(address, *pitch * height);
+}
+cudaError_t cudaMallocManaged(void** address, size_t bytes, unsigned) {
+  return cudaMalloc(address, bytes);
+}
+
+cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source,
+                              size_t source_pitch, size_t width, size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+  contiguous(source_pitch, width, height, "cudaMemcpy2D");
+  const size_t bytes = contiguous(target_pitch, width, height, "cudaMemcpy2D");
+  return cudaMemcpyAsync(target, source, bytes, kind, stream);
+}
+cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
+                         size_t width, size_t height, cudaMemcpyKind kind) {
+  contiguous(source_pitch, width, height, __func__);
+  return cudaMemcpy(target, source, contiguous(target_pitch, width, height, __func__), kind);
+}
+// Filling the gaps, too, would write what the caller did not ask for.
+cudaError_t cudaMemset2D(void* target, size_t pitch, int value, size_t width, size_t height) {
+  return cudaMemset(target, value, contiguous(pitch, width, height, __func__));
+}
+cudaError_t cudaMemset2DAsync(void* target, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
+  return cudaMemsetAsync(target, value, contiguous(pitch, width, height, "cudaMemset2D"), stream);
+}
+
+}  // extern "C"

@@ -1,0 +1,74 @@
+"""Which kernels count as a library's GEMM, and which only look like one."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.judging.libraries import library_kernels, refusal
+from grader.labs.lab import Rules
+from grader.model import BuildInfo, Launch, Mnk, Plan, Verdict
+from ptxsim.frontend.interface import Interface
+
+CUTLASS = "/usr/lib/include/cutlass"
+INSTANCE = (
+    "_ZN7cutlass6KernelINS_4gemm6kernel4GemmINS1_11threadblock12MmaPipelinedINS1_9GemmShapeILi128E"
+    "Li128ELi8EEENS4_9MmaPolicyINS1_4warp7MmaSimtIS7_fEEEEEEEEvNT_6ParamsE"
+)
+
+
+def noted(kernel: str, *origins: str) -> tuple[str, ...]:
+    launch = Launch(
+        kernel=kernel, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, params=b"", pointers=()
+    )
+    plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=(), operations=(launch,))
+    declared = Interface(entries={}, symbols={}, origins={kernel: origins} if origins else {})
+    return tuple(note.message for note in library_kernels([plan], declared))
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "gemm/threadblock/mma_pipelined.h",
+        "gemm/kernel/gemm.h",
+        "gemm/thread/mma_sm50.h",
+        "gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized.hpp",
+        "conv/kernel/implicit_gemm_convolution.h",
+    ],
+)
+def test_code_from_the_library_counts_whatever_the_kernel_is_called(file: str) -> None:
+    (message,) = noted("_Z4mine5Bytes", f"{CUTLASS}/{file}", "/usr/include/sm_32_intrinsics.hpp")
+    assert message == f"mine is a library's GEMM: its code comes from cutlass/{file}"
+
+
+def test_the_library_among_the_submitted_files_is_known_by_what_it_instantiates() -> None:
+    (message,) = noted(INSTANCE)
+    assert message.startswith("cutlass::Kernel<…> is a library's GEMM: its name instantiates")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "origins"),
+    [
+        ("_ZN7cutlass4gemmEPKfS1_Pfiii", ()),
+        ("_ZN7cutlass6KernelINS_4gemm4GemmEEEvT_", ()),
+        ("_ZN7cutlass4gemm6kernel4GemmEPf", ()),
+        ("_Z11MmaPipelinedPf", ()),
+        ("_Z4gemmPf", (f"{CUTLASS}/../cute/algorithm/gemm.hpp", f"{CUTLASS}/numeric_types.h")),
+        ("_Z4gemmPf", (f"{CUTLASS}/gemm/threadblock/threadblock_swizzle.h",)),
+    ],
+)
+def test_a_name_alone_and_cute_do_not_count(kernel: str, origins: tuple[str, ...]) -> None:
+    assert noted(kernel, *origins) == ()
+
+
+def test_the_lab_decides() -> None:
+    build = BuildInfo(ok=True, command="", log="", seconds=0.0, kernels=())
+    launch = Launch(
+        kernel=INSTANCE, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, params=b"", pointers=()
+    )
+    plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=(), operations=(), setup=(launch,))
+    notes = library_kernels([plan], Interface(entries={}, symbols={}))
+    refused = refusal(notes, Rules(), build)
+    assert refused is not None
+    assert refused.verdict is Verdict.RF
+    assert refusal(notes, Rules(libraries="allow"), build) is None
+    assert refusal((), Rules(), build) is None
