@@ -10,9 +10,11 @@ warp waits for
     the FP32, integer and integer multiply pipes of its scheduler
     register banks: each delivers one register of a warp per cycle and may fall behind by one
     the multiprocessor's paths to shared memory, to lines of global memory, to the L2
+    its own accesses to memory: one every four cycles
 
 No queue is ever full, and everything not listed here takes no time. Blocks that start together and
 blocks that start one after the other share these resources differently; the faster start counts.
+The result is an estimate, not a bound: another order of the warps can be several per cent faster.
 ``issue_model.cpp`` does the work.
 """
 
@@ -34,13 +36,13 @@ from grader.toolchain.native import Native
 
 _FLAGS = ("-std=c++20", "-O2", "-fvisibility=default")
 _SECTOR_CYCLES = 0.5  # 64 bytes from the L2 reach a multiprocessor in a cycle
-# H200, 2026-11-21, python -m benchmarks.calibration.latencies_h200: the warps of a
-# scheduler load 32 times 4 or 8 bytes every 4.1 cycles; w warps pass a barrier every 12 + 2·w.
+# H200, 2026-11-21, python -m benchmarks.calibration.latencies_h200: a lone warp loads 32 times 4 or
+# 8 bytes every 4.1 cycles; w warps pass a barrier every 12 + 2·w.
 _ACCESS_CYCLES = 4
 _ARRIVAL_CYCLES, _RELEASE_CYCLES = 2, 12
 _WARM, _ROUNDS = 8, 40
 _ISSUES = 1_200_000  # at most: less than a tenth of a second
-_MOST = 2  # times as far as the slowest warp, the limit for the others on average
+_MOST = 2  # warps may be this many times as far as the slowest, on average
 
 
 class Why(IntEnum):
@@ -59,9 +61,7 @@ class Replayed(Record):
 
     cycles: float  # for each round of all resident warps
     issued: float  # share of the schedulers' cycles in which they issue
-    idle: tuple[
-        float, ...
-    ]  # share in which no warp is ready, by the reason of the next warp to be ready
+    idle: tuple[float, ...]  # the other cycles, by what the next warp to become ready waits for
     waited: tuple[float, ...]  # share of the warps' time, by ``Why``
 
 

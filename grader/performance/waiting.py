@@ -1,7 +1,8 @@
-"""How long the main loop takes when its warps wait for each other, for memory and for registers.
+"""How long the main loop takes if its warps wait for each other, for memory and for registers.
 
-The issue model's time for one iteration, times the iterations and the waves of resident blocks. For
-the first wave of the first launch all caches are cold; later waves find all their data in the L2.
+This is the issue model's time for one iteration, times the iterations and the waves of resident
+blocks. All caches are cold in the first wave of the first launch; later waves find all their data
+in the L2.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Wave(Record):
 
     blocks: int
     warps: int  # of each block
-    times: float  # one such wave after the other, in all launches of the kind
+    times: float  # such waves one after the other, in all launches of the kind
 
 
 def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, Waiting] | None:
@@ -36,7 +37,7 @@ def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, 
     if later is None or first is None:
         return None
     if first.cycles < later.cycles:
-        first = later  # a better order by chance: longer latencies make nothing faster
+        first = later  # longer latencies led to a better order by chance
     share = min(1.0, 1 / wave.times) * _from_dram(loop)
     said = _mixed([(share, first), (1 - share, later)])
     return said.cycles * loop.rounds * wave.times / (gpu.clock_mhz * 1e6), said
@@ -49,7 +50,7 @@ def _from_dram(loop: MainLoop) -> float:
 
 
 def _mixed(parts: Sequence[tuple[float, Replayed]]) -> Waiting:
-    """``parts``: share of the waves, and how each of them goes."""
+    """``parts``: shares of the waves, each with its result of the issue model."""
 
     def mean(of: Callable[[Replayed], float]) -> float:
         return sum(share * of(replayed) for share, replayed in parts)
