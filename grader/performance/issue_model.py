@@ -56,7 +56,7 @@ class Why(IntEnum):
     BARRIER = 5  # other warps of its block
 
 
-class Replayed(Record):
+class SteadyState(Record):
     """The steady state."""
 
     cycles: float  # for each round of all resident warps
@@ -92,37 +92,37 @@ class _Totals(ctypes.Structure):
 def model_library() -> Native:
     """The model's C++, to be compiled."""
     source = Path(__file__).with_name("issue_model.cpp")
-    return Native(name="replay", sources=(source,), shared=True, flags=_FLAGS)
+    return Native(name="issue_model", sources=(source,), shared=True, flags=_FLAGS)
 
 
 @cache
 def _library() -> ctypes.CDLL:
     """Compiled on first use. Raises ToolchainError."""
     library = ctypes.CDLL(str(model_library().compiled()))
-    library.replay.argtypes = [
+    library.run_loop.argtypes = [
         *(POINTER(_Step), c_int, POINTER(_Machine), c_int64, c_int64, c_int64),
         *(POINTER(_Totals), POINTER(_Totals)),
     ]
-    library.replay.restype = None
-    if library.replay_step_bytes() != ctypes.sizeof(_Step):
-        raise MachineError("the replay's library and its Python side disagree: reinstall")
+    library.run_loop.restype = None
+    if library.step_bytes() != ctypes.sizeof(_Step):
+        raise MachineError("the issue model's library and its Python side disagree: reinstall")
     return library
 
 
-def replay(
+def run_loop(
     steps: Sequence[Step], warps: int, blocks: int, sm: Multiprocessor, *, latency: int
-) -> Replayed | None:
+) -> SteadyState | None:
     """``blocks`` of ``warps`` each, resident at a time. ``latency``: cycles until the first sector
     from beyond the L1 arrives. None when an iteration is too long for the model."""
     each = len(steps) * warps * blocks
     rounds = min(_ROUNDS, _ISSUES // (_MOST * each))
     if rounds < 2:
         return None
-    together = _replay(steps, rounds, _machine(warps, blocks, sm, latency, apart=0))
+    together = _run(steps, rounds, _machine(warps, blocks, sm, latency, apart=0))
     if blocks == 1:
         return together
     apart = len(steps) * warps // sm.schedulers  # issue slots of one block's round
-    staggered = _replay(steps, rounds, _machine(warps, blocks, sm, latency, apart=apart))
+    staggered = _run(steps, rounds, _machine(warps, blocks, sm, latency, apart=apart))
     return min(together, staggered, key=lambda found: found.cycles)
 
 
@@ -143,15 +143,15 @@ def _machine(warps: int, blocks: int, sm: Multiprocessor, latency: int, *, apart
     )
 
 
-def _replay(steps: Sequence[Step], rounds: int, machine: _Machine) -> Replayed:
+def _run(steps: Sequence[Step], rounds: int, machine: _Machine) -> SteadyState:
     packed = (_Step * len(steps))(*map(_packed, steps))
     begun, ended = _Totals(), _Totals()
     warm = min(_WARM, rounds // 2)
-    _library().replay(packed, len(steps), machine, warm, rounds, _MOST, begun, ended)
+    _library().run_loop(packed, len(steps), machine, warm, rounds, _MOST, begun, ended)
     cycles, issued = ended.cycles - begun.cycles, ended.issued - begun.issued
     warps = machine.warps * machine.blocks
     slots = cycles * min(machine.schedulers, warps)
-    return Replayed(
+    return SteadyState(
         cycles=cycles * len(steps) * warps / issued,
         issued=issued / slots,
         idle=_shares(begun.idle, ended.idle, slots),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from grader.hardware.gpus import Gpu
 from grader.model import Record, Waiting
-from grader.performance.issue_model import Replayed, Why, replay
+from grader.performance.issue_model import SteadyState, Why, run_loop
 from grader.performance.loop_steps import MainLoop
 
 # Sectors: DRAM gives 64 bytes at a time (H200, benchmarks/calibration/latencies_h200.py).
@@ -32,8 +32,8 @@ def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, 
     None when an iteration of the loop is too long for the issue model.
     """
     sm, shape = gpu.multiprocessor, (wave.warps, wave.blocks)
-    later = replay(loop.steps, *shape, sm, latency=sm.l2_latency)
-    first = replay(loop.steps, *shape, sm, latency=sm.dram_latency) if cold else later
+    later = run_loop(loop.steps, *shape, sm, latency=sm.l2_latency)
+    first = run_loop(loop.steps, *shape, sm, latency=sm.dram_latency) if cold else later
     if later is None or first is None:
         return None
     if first.cycles < later.cycles:
@@ -49,11 +49,11 @@ def _from_dram(loop: MainLoop) -> float:
     return min(1.0, max(per_line, default=0.0) / _FETCHED)
 
 
-def _mixed(parts: Sequence[tuple[float, Replayed]]) -> Waiting:
+def _mixed(parts: Sequence[tuple[float, SteadyState]]) -> Waiting:
     """``parts``: shares of the waves, each with its result of the issue model."""
 
-    def mean(of: Callable[[Replayed], float]) -> float:
-        return sum(share * of(replayed) for share, replayed in parts)
+    def mean(of: Callable[[SteadyState], float]) -> float:
+        return sum(share * of(one) for share, one in parts)
 
     return Waiting(
         cycles=mean(lambda one: one.cycles),

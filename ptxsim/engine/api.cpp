@@ -122,7 +122,9 @@ const FlowCount* sim_guarded(Program* p) { return p->guarded.data(); }
 const MemoryCount* sim_memory(Program* p) { return p->memory.data(); }
 const MemoryCount* sim_source(Program* p) { return p->source.data(); }
 // Null when nothing was kept.
-const Pattern* sim_patterns(Program* p) { return p->patterns.empty() ? nullptr : p->patterns.data(); }
+const Pattern* sim_patterns(Program* p) {
+  return p->patterns.empty() ? nullptr : p->patterns.data();
+}
 
 // What an access costs whose lanes in `mask` move `bytes` each at these 32 shared addresses.
 u32 sim_shared_wavefronts(const u32* at, u32 mask, u32 bytes) {
