@@ -6,8 +6,8 @@ which exceed their estimate, the ratio's median, and the rank correlation; for t
 nothing was calibrated, apart.
 
     --sizes 2048,4096,8192   edges of the products; 4096 alone unless given
-    --raw FILE               keep every figure as JSON
-    --from FILE              print the tables of such a file; needs no GPU
+    --raw FILE               keep every figure as JSON; python -m benchmarks.bound_report FILE
+                             prints the tables of such a file without a GPU
 """
 
 from __future__ import annotations
@@ -20,30 +20,18 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
-from benchmarks.bound_corpus import patterns
-from benchmarks.machine import machine, table
+from benchmarks.bound_corpus import Ready, patterns, prepared
+from benchmarks.bound_report import Measured, Raw, report
+from benchmarks.machine import machine
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.plan_replay import Replay, load_module
 from grader.backends.probe import first_gpu_arch, gpu_names
-from grader.backends.simulator.device import CpuDevice, read_declarations
-from grader.compile.building import compile_submission
-from grader.errors import Rejected
 from grader.hardware import gpus
-from grader.labs.lab import Limits
-from grader.model import Bound, Mnk, Plan, Record
-from grader.performance.explanation import explain_speed
-from grader.performance.sass import disassemble
 from grader.problems.inputs import fresh_key
-from grader.record.recording import record_plans
-from grader.sandbox.running import Sandbox
-from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
 
 ROOT = Path(__file__).parents[1]
 OTHERS = (
@@ -56,44 +44,11 @@ LAUNCHES = 3
 MOST_SECONDS = 1.0  # of all launches of one kernel and size
 
 
-class Ready(Record):
-    name: str
-    corpus: bool
-    cubin: str
-    plan: Plan
-    bound: Bound
-
-
-class Measured(Record):
-    """One kernel at one size."""
-
-    name: str
-    corpus: bool
-    n: int
-    tflops: float
-    about: float
-    most: float
-    resource: str  # of the estimate
-
-    @property
-    def share(self) -> float:
-        return self.tflops / self.about
-
-
-class Raw(Record):
-    where: str
-    rows: tuple[Measured, ...]
-
-
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--sizes", default="4096")
     options.add_argument("--raw", type=Path)
-    options.add_argument("--from", type=Path, dest="source")
     given = options.parse_args()
-    if given.source:
-        report(msgspec.json.decode(given.source.read_bytes(), type=Raw))
-        return
     raw = measured([int(size) for size in given.sizes.split(",")])
     if given.raw:
         given.raw.write_bytes(msgspec.json.format(msgspec.json.encode(raw)))
@@ -140,80 +95,6 @@ def measured(sizes: Sequence[int]) -> Raw:
     return Raw(where=f"{gpu_names()[0]}, {machine()}", rows=tuple(rows))
 
 
-def report(raw: Raw) -> None:
-    print(f"{raw.where}\n")
-    rows = [
-        [
-            *(each.name, str(each.n), f"{each.tflops:.4g}", f"{each.most:.4g}"),
-            *(f"{each.about:.4g}", each.resource, f"{100 * each.share:.1f} %"),
-        ]
-        for each in raw.rows
-    ]
-    heads = ["kernel", "N", "TFLOPS", "at most", "about", "limit", "of the estimate"]
-    print(table(heads, rows))
-    for title, part in (
-        ("all kernels", raw.rows),
-        ("the corpus alone", [each for each in raw.rows if each.corpus]),
-    ):
-        if len(part) > 1:
-            print(f"\n{title}: {len(part)} measurements")
-            summarise(part)
-
-
-def summarise(rows: Sequence[Measured]) -> None:
-    clock, about, most = (
-        np.array([getattr(row, name) for row in rows]) for name in ("tflops", "about", "most")
-    )
-    print(f"rank correlation (Spearman) with the estimate {spearman(clock, about):.4f}")
-    print(f"rank correlation (Spearman) with the bound {spearman(clock, most):.4f}")
-    print(f"median share of the estimate {np.median(clock / about):.3f}")
-    for title, limit in (("bound", most), ("estimate", about)):
-        over = [
-            f"{row.name} {row.n} ({row.tflops:.4g} of {value:.4g})"
-            for row, value in zip(rows, limit, strict=True)
-            if row.tflops > value
-        ]
-        print(f"exceed their {title}: {', '.join(over) or 'none'}")
-
-
-def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu, corpus: bool) -> Ready | None:
-    """Built, recorded and bounded; None when it cannot be."""
-    toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
-    submission = load_submission(folder)
-    size = Mnk(m=n, n=n, k=n)
-    try:
-        built = compile_submission(
-            submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192
-        )
-    except Rejected:
-        return None
-    declared = read_declarations(built, str(folder), sandbox)
-    (plan,) = record_plans(
-        built,
-        submission,
-        [size],
-        toolchain,
-        sandbox,
-        declared=declared,
-        record_s=20,
-        memory_mb=4096,
-    )
-    if not isinstance(plan, Plan):
-        return None
-    code = partial(disassemble, built.cubin, toolchain, sandbox)
-    with CpuDevice(sandbox, Limits(memory_mb=16384)) as simulator:
-        why = explain_speed(built, str(folder), plan, code, simulator, gpu=card)
-    if why is None or not why.bounds:
-        return None
-    return Ready(
-        name=folder.name,
-        corpus=corpus,
-        cubin=str(built.cubin),
-        plan=plan,
-        bound=why.bounds[0],
-    )
-
-
 def timed(bench: SharedBench, each: Ready) -> float:
     """Median TFLOPS; the first launch is not counted unless it is the only one."""
     size = each.plan.size
@@ -227,11 +108,6 @@ def timed(bench: SharedBench, each: Ready) -> float:
         while len(times) <= LAUNCHES and (not times or time.monotonic() - started < MOST_SECONDS):
             times.append(bench.time(replay.launch))
     return size.flops / (statistics.median(times[1:] or times) * 1e-3) / 1e12
-
-
-def spearman(first: np.ndarray, second: np.ndarray) -> float:
-    ranks = [np.argsort(np.argsort(values)).astype(float) for values in (first, second)]
-    return float(np.corrcoef(*ranks)[0, 1])
 
 
 if __name__ == "__main__":

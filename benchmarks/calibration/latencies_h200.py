@@ -1,4 +1,4 @@
-"""Latencies and rates that the replay of a multiprocessor builds on:
+"""Latencies and rates that the issue model of a multiprocessor builds on:
 `python -m benchmarks.calibration.latencies_h200` on a GPU machine."""
 
 from __future__ import annotations

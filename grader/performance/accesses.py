@@ -1,4 +1,4 @@
-"""The traffic of the machine's memory instructions, and its cost.
+"""The traffic that the machine's memory instructions cause, and what it costs.
 
 Each instruction has the lanes' addresses of its PTX instruction, at its own width.
 """
@@ -61,14 +61,14 @@ def traffic(of: Iterable[Access], factor: float) -> dict[str, Traffic]:
 
 
 def _parts(item: Instruction, row: RowCount) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Requests, cost, passes, lines and bytes if ``item`` made all of the row's requests."""
+    """Requests, cost, passes, lines and bytes, as if ``item`` made all requests of the row."""
     width = item.bits // 8
     if item.base == "LDGSTS":
         brought, warp = row.source_requests, row.width * _LANES
         lines = row.source_lines
         yield "LDGSTS", (brought, row.source_sectors, 0, lines, brought * warp)
-        # Each line is written to shared memory separately, zeros together. Past the L1 that takes
-        # no time: fixture cp_async_ptx would be faster than its bound.
+        # Each line is written to shared memory separately, zeros together. This takes no time if
+        # the copy bypasses the L1: otherwise the fixture cp_async_ptx would exceed its bound.
         waves = max(row.cost, lines + row.requests - brought)
         passes = row.cost if ".BYPASS" in item.opcode else waves
         yield "copied", (row.requests, waves, passes, 0, row.requests * warp)

@@ -245,7 +245,7 @@ def _exposed(facts: Facts) -> Advice | None:
     if between is None or between >= 32 or facts.loop.accumulators < _BLOCKED:
         return None
     waiting = facts.waiting
-    replayed = (
+    modelled = (
         f", and in the issue model a warp spends {100 * waiting.warp_global_loads:.0f} % of its "
         f"time waiting for them and {100 * waiting.warp_barriers:.0f} % at barriers"
         if waiting
@@ -253,7 +253,7 @@ def _exposed(facts: Facts) -> Advice | None:
     )
     message = (
         f"the loop waits for global memory: {between} FFMA stand between a load and the first "
-        f"instruction that needs it{replayed}; load the next tile into registers before computing "
+        f"instruction that needs it{modelled}; load the next tile into registers before computing "
         "this one"
     )
     return _advice(facts, "register_prefetch", message, "LDG", gain=facts.gain_if(_at_once))

@@ -4,8 +4,8 @@ The sampler tells where the 32 lanes of each access go. A remedy moves every acc
 array; the engine counts the wavefronts again. A remedy helps if at least half of the extra
 wavefronts go and every access stays aligned.
 
-The length of a tile's rows is not in the machine code. Lanes may be one row apart, or as many rows
-as a thread reads in one step along K; a remedy that helps for long rows only says so.
+The length of a tile's rows is not in the machine code. Lanes may be one row apart, or two, four and
+so on; a remedy that helps for long rows only says so.
 """
 
 from __future__ import annotations
@@ -183,37 +183,35 @@ def _remedies(
     loads = [each for each in together if each.in_loop and each.opcode == "LDS"]
     each_step = round(sum(each.width // _WORD for each in loads) / max(unroll, 1))
     if apart > max(each_step, vector):
-        rows = _rows(apart, each_step)
+        rows = _rows(apart, loads)
         unit = "column" if vector == 1 else f"column's group of {vector} values"
-        layouts: tuple[tuple[str, Callable[[int], Mover]], ...] = (
-            ("pad each row of the tile by 1", lambda row: _padded(row, 1)),
-            (
-                "pad each row of the tile by 4, which keeps float4 aligned",
-                lambda row: _padded(row, 4),
-            ),
-            (
-                f"XOR the index of the {unit} with that of the row",
-                lambda row: _swizzled(row, vector),
-            ),
-        )
-        for words, layout in layouts:
-            yield from _for_rows(words, layout, rows, together, engine)
-        if at.opcode == "LDS" and rows[-1] < apart:
-            moved = _neighbours(at, rows[-1])
+        if vector == 1:
+            words = "pad each row of the tile by 1"
+            yield from _for_rows(words, lambda row: _padded(row, 1), rows, together, engine)
+        words = "pad each row of the tile by 4, which keeps float4 aligned"
+        yield from _for_rows(words, lambda row: _padded(row, 4), rows, together, engine)
+        words = f"XOR the index of the {unit} with that of the row"
+        yield from _for_rows(words, lambda row: _swizzled(row, vector), rows, together, engine)
+        if at.opcode == "LDS" and each_step > 1:
             words = "let neighbouring threads take neighbouring rows of the tile"
-            yield from _of_lanes(words, at, moved, engine)
+            yield from _of_lanes(words, at, [_neighbours(at, row) for row in rows[1:]], engine)
     elif at.opcode == "LDS" and apart > vector:
         moved = _neighbours(at, vector)
-        yield from _of_lanes(_other_lanes(moved, vector), at, moved, engine)
+        yield from _of_lanes(_other_lanes(moved, vector), at, [moved], engine)
 
 
-def _rows(apart: int, each_step: int) -> list[int]:
-    """How long the tile's rows may be, the longest first: lanes are one row apart, or as many rows
-    as a thread reads."""
-    rows = [apart]
-    if each_step > 1 and apart % each_step == 0 and apart // each_step >= _SHORTEST_ROW:
-        rows.append(apart // each_step)
-    return rows
+def _rows(apart: int, loads: Sequence[SharedAccess]) -> list[int]:
+    """How long the tile's rows may be, the longest first: lanes are 1, 2, 4, … rows apart. What a
+    load of the main loop takes without a gap lies in one row."""
+    spans = [
+        max(word for word in each.lanes if word is not None)
+        - min(word for word in each.lanes if word is not None)
+        for each in loads
+        if distance(each.lanes) <= each.width // _WORD
+    ]
+    shortest = max([_SHORTEST_ROW, *spans])
+    found = [apart >> halved for halved in range(8) if apart % (1 << halved) == 0]
+    return [row for row in found if row >= shortest] or [apart]
 
 
 def _for_rows(
@@ -226,19 +224,20 @@ def _for_rows(
     """A layout, and how long rows must be for it where that matters."""
     left = [_left(together, layout(row), engine) for row in rows]
     helps = list(takewhile(lambda share: share is not None and share <= _ENOUGH, left))
-    if helps:
+    if len(helps) >= len(rows) / 2:
         shortest = rows[len(helps) - 1]
         always = len(helps) == len(rows)
         only = "" if always else f", if its rows hold {shortest} or more values"
-        yield Remedy(words=words + only, kept=helps[-1] or 0.0, always=always)
+        yield Remedy(words=words + only, kept=helps[0] or 0.0, always=always)
 
 
 def _of_lanes(
-    words: str, at: SharedAccess, moved: SharedAccess, engine: Engine
+    words: str, at: SharedAccess, moved: Sequence[SharedAccess], engine: Engine
 ) -> Iterator[Remedy]:
-    share = _share([at], [moved], engine)
-    if share is not None and share <= _ENOUGH:
-        yield Remedy(words=words, kept=share, always=True)
+    """``moved``: the access with other lanes, for each length that rows may have."""
+    left = [_share([at], [each], engine) for each in moved]
+    if left and all(share is not None and share <= _ENOUGH for share in left):
+        yield Remedy(words=words, kept=left[-1] or 0.0, always=True)
 
 
 def _other_lanes(moved: SharedAccess, vector: int) -> str:

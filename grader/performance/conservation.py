@@ -14,7 +14,7 @@ _LEAVING = ("EXIT", "CALL", "RET", "BRX", "BRXU", "JMX", "KILL")
 def conserve(
     function: Function, known: Sequence[float | None], guesses: Sequence[float]
 ) -> list[float]:
-    """Executions of every block. ``guesses`` apply where the flow does not determine a block,
+    """Executions of every block. Where the flow does not determine a block, its guess applies,
     limited by the flow into it.
 
     Warps that diverge at a branch count on both sides; outflow without inflow counts as zero.
@@ -106,7 +106,7 @@ def _propagate(
     out: Sequence[Sequence[Edge]],
     leaves: Sequence[bool],
 ) -> bool:
-    """One round; returns whether it found any new count."""
+    """Propagates counts once; returns whether it found any new one."""
     learnt = False
     for index in range(len(counts)):
         sides = [into[index]] if index else []  # the entry is also entered from outside

@@ -58,7 +58,7 @@ struct Scheduler {
   Cycle fp32 = 0, integer = 0, multiply = 0, even = 0, odd = 0;  // when each is free
 };
 
-struct Replay {
+struct Model {
   const Step* steps;
   int length;
   Machine m;
@@ -69,7 +69,7 @@ struct Replay {
   Cycle barrier = 0, now = 0;
   Totals totals{};
 
-  Replay(const Step* steps, int length, const Machine& machine)
+  Model(const Step* steps, int length, const Machine& machine)
       : steps(steps), length(length), m(machine), warps(size_t(m.warps) * m.blocks),
         schedulers(m.schedulers), waiting(m.blocks) {
     for (size_t w = 0; w < warps.size(); ++w) {
@@ -215,12 +215,12 @@ struct Replay {
 
 extern "C" {
 
-int replay_step_bytes() { return sizeof(Step); }
+int step_bytes() { return sizeof(Step); }
 
 // Totals at the end of `warm` and of `rounds` rounds of the slowest warp.
-void replay(const Step* steps, int length, const Machine* machine, int64_t warm, int64_t rounds,
-            int64_t most, Totals* begun, Totals* ended) {
-  Replay all(steps, length, *machine);
+void run_loop(const Step* steps, int length, const Machine* machine, int64_t warm, int64_t rounds,
+              int64_t most, Totals* begun, Totals* ended) {
+  Model all(steps, length, *machine);
   all.run(warm, most);
   *begun = all.totals;
   all.run(rounds, most);

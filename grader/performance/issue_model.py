@@ -10,9 +10,11 @@ warp waits for
     the FP32, integer and integer multiply pipes of its scheduler
     register banks: each delivers one register of a warp per cycle and may fall behind by one
     the multiprocessor's paths to shared memory, to lines of global memory, to the L2
+    its own accesses to memory: one every four cycles
 
 No queue is ever full, and everything not listed here takes no time. Blocks that start together and
 blocks that start one after the other share these resources differently; the faster start counts.
+The result is an estimate, not a bound: another order of the warps can be several per cent faster.
 ``issue_model.cpp`` does the work.
 """
 
@@ -34,13 +36,13 @@ from grader.toolchain.native import Native
 
 _FLAGS = ("-std=c++20", "-O2")
 _SECTOR_CYCLES = 0.5  # 64 bytes from the L2 reach a multiprocessor in a cycle
-# H200, 2026-11-21, python -m benchmarks.calibration.latencies_h200: the warps of a
-# scheduler load 32 times 4 or 8 bytes every 4.1 cycles; w warps pass a barrier every 12 + 2·w.
+# H200, 2026-11-21, python -m benchmarks.calibration.latencies_h200: a lone warp loads 32 times 4 or
+# 8 bytes every 4.1 cycles; w warps pass a barrier every 12 + 2·w.
 _ACCESS_CYCLES = 4
 _ARRIVAL_CYCLES, _RELEASE_CYCLES = 2, 12
 _WARM, _ROUNDS = 8, 40
 _ISSUES = 1_200_000  # at most: less than a tenth of a second
-_MOST = 2  # times as far as the slowest warp, the limit for the others on average
+_MOST = 2  # warps may be this many times as far as the slowest, on average
 
 
 class Why(IntEnum):
@@ -54,14 +56,12 @@ class Why(IntEnum):
     BARRIER = 5  # other warps of its block
 
 
-class Replayed(Record):
+class SteadyState(Record):
     """The steady state."""
 
     cycles: float  # for each round of all resident warps
     issued: float  # share of the schedulers' cycles in which they issue
-    idle: tuple[
-        float, ...
-    ]  # share in which no warp is ready, by the reason of the next warp to be ready
+    idle: tuple[float, ...]  # the other cycles, by what the next warp to become ready waits for
     waited: tuple[float, ...]  # share of the warps' time, by ``Why``
 
 
@@ -92,38 +92,38 @@ class _Totals(ctypes.Structure):
 def model_library(flags: tuple[str, ...] = _FLAGS) -> Native:
     """The model's C++, to be compiled."""
     source = Path(__file__).with_name("issue_model.cpp")
-    return Native(name="replay", sources=(source,), shared=True, flags=flags)
+    return Native(name="issue_model", sources=(source,), shared=True, flags=flags)
 
 
 @cache
 def _library() -> ctypes.CDLL:
     """Compiled on first use. Raises ToolchainError."""
     library = ctypes.CDLL(str(model_library().compiled()))
-    library.replay.argtypes = [
+    library.run_loop.argtypes = [
         *(POINTER(_Step), c_int, POINTER(_Machine), c_int64, c_int64, c_int64),
         *(POINTER(_Totals), POINTER(_Totals)),
     ]
-    library.replay.restype = None
-    if library.replay_step_bytes() != ctypes.sizeof(_Step):
-        raise MachineError("the replay's library and its Python side disagree: reinstall")
+    library.run_loop.restype = None
+    if library.step_bytes() != ctypes.sizeof(_Step):
+        raise MachineError("the issue model's library and its Python side disagree: reinstall")
     return library
 
 
 @lru_cache(maxsize=64)  # bounds and advice ask for the same
-def replay(
+def run_loop(
     steps: tuple[Step, ...], warps: int, blocks: int, sm: Multiprocessor, *, latency: int
-) -> Replayed | None:
+) -> SteadyState | None:
     """``blocks`` of ``warps`` each, resident at a time. ``latency``: cycles until the first sector
     from beyond the L1 arrives. None when an iteration is too long for the model."""
     each = len(steps) * warps * blocks
     rounds = min(_ROUNDS, _ISSUES // (_MOST * each))
     if rounds < 2:
         return None
-    together = _replay(steps, rounds, _machine(warps, blocks, sm, latency, apart=0))
+    together = _run(steps, rounds, _machine(warps, blocks, sm, latency, apart=0))
     if blocks == 1:
         return together
     apart = len(steps) * warps // sm.schedulers  # issue slots of one block's round
-    staggered = _replay(steps, rounds, _machine(warps, blocks, sm, latency, apart=apart))
+    staggered = _run(steps, rounds, _machine(warps, blocks, sm, latency, apart=apart))
     return min(together, staggered, key=lambda found: found.cycles)
 
 
@@ -144,15 +144,15 @@ def _machine(warps: int, blocks: int, sm: Multiprocessor, latency: int, *, apart
     )
 
 
-def _replay(steps: Sequence[Step], rounds: int, machine: _Machine) -> Replayed:
+def _run(steps: Sequence[Step], rounds: int, machine: _Machine) -> SteadyState:
     packed = (_Step * len(steps))(*map(_packed, steps))
     begun, ended = _Totals(), _Totals()
     warm = min(_WARM, rounds // 2)
-    _library().replay(packed, len(steps), machine, warm, rounds, _MOST, begun, ended)
+    _library().run_loop(packed, len(steps), machine, warm, rounds, _MOST, begun, ended)
     cycles, issued = ended.cycles - begun.cycles, ended.issued - begun.issued
     warps = machine.warps * machine.blocks
     slots = cycles * min(machine.schedulers, warps)
-    return Replayed(
+    return SteadyState(
         cycles=cycles * len(steps) * warps / issued,
         issued=issued / slots,
         idle=_shares(begun.idle, ended.idle, slots),

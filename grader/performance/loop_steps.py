@@ -1,6 +1,7 @@
 """The main loop as the issue model sees it: the resources that each instruction needs.
 
-Latencies are the lowest reported anywhere, so the issue model is never too slow.
+Latencies are the lowest that anybody reported, so the model does not overestimate the time that a
+result takes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Unit(IntEnum):
     FP32 = 1
     INTEGER = 2
     SHARED = 3  # the multiprocessor's path to and from shared memory
-    LINES = 4  # its look-up of lines of global memory
+    LINES = 4  # its lookup of lines of global memory
     BARRIER = 5
     MULTIPLY = 6  # of integers
 
@@ -43,11 +44,11 @@ class Step(Record):
     frees: int | None = None  # scoreboard freed when the operands are read
     work: float = 0.0  # cycles of its unit: wavefronts, lines
     sectors: float = 0.0  # that come from beyond the L1
-    latency: int = OTHER_LATENCY  # cycles to the result, were its unit idle and all in the L1
+    latency: int = OTHER_LATENCY  # cycles to the result if its unit is idle and all data in the L1
     reads: tuple[int, int] = (0, 0)  # registers that an FFMA takes from the even and the odd bank
     copies: bool = False  # cp.async: a fence says when it has finished
     fence: bool = False  # its scoreboard is freed when all copies so far have finished
-    drains: tuple[int, int] | None = None  # goes on when a scoreboard holds at most so many
+    drains: tuple[int, int] | None = None  # waits until a scoreboard counts at most so many
 
 
 class MainLoop(Record):
@@ -99,8 +100,8 @@ def _step(
         work = (moved.lines or moved.cost) / times
         if item.base == "LDS" and item.bits == 128:
             latency += _WIDE_CYCLES
-        # A tile on its way to shared memory is loaded once: sectors of which a request uses all
-        # cannot have come with an earlier one.
+        # A tile that goes to shared memory is loaded once, so an earlier request cannot have
+        # brought sectors that this request uses whole.
         if item.base in ("LDG", "LDGSTS"):
             latency = LATENCY["LDG"]
             if through_shared and moved.bytes >= moved.cost * _SECTOR:

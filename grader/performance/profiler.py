@@ -1,4 +1,4 @@
-"""Nsight Compute: finds it, has it watch plans that run once, reads its table."""
+"""Finds Nsight Compute, runs plans once under it, and reads its table."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def profile(
                 env=environment,
             )
         except subprocess.TimeoutExpired:
-            raise MachineError(f"ncu did not end within {seconds:.0f} s") from None
+            raise MachineError(f"ncu took more than {seconds:.0f} s") from None
     return read(done.stdout, done.stderr)
 
 
@@ -125,7 +125,7 @@ def read(output: str, errors: str = "") -> tuple[Profile, ...]:
 
 
 def _numbers(row: Mapping[str, str]) -> dict[str, float]:
-    """Those that this GPU and this version of ncu know."""
+    """The metrics that this GPU and this version of ncu know."""
     texts = {name: row.get(name, "").replace(",", "") for name in METRICS}
     return {name: float(text) for name, text in texts.items() if _NUMBER.fullmatch(text)}
 
@@ -137,12 +137,12 @@ def _why(output: str) -> str:
             "for NVreg_RestrictProfilingToAdminUsers=0, or profile as root"
         )
     complaint = [line for line in output.splitlines() if line.startswith("==ERROR==")]
-    last = complaint[-1:] or output.strip().splitlines()[-1:] or ["it said nothing"]
+    last = complaint[-1:] or output.strip().splitlines()[-1:] or ["no output"]
     return f"ncu profiled nothing: {last[0]}"
 
 
 def _available(ncu: Path) -> list[str]:
-    """``METRICS`` that this ncu knows for the GPU at hand; one unknown name would end the run."""
+    """The ``METRICS`` that this ncu knows for this GPU; an unknown name would end the run."""
     done = subprocess.run(
         [str(ncu), "--query-metrics"],
         capture_output=True,

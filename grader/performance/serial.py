@@ -1,7 +1,7 @@
 """The time of a lone warp: stall counts and scoreboards of the machine code.
 
-The scheduler can hide this time behind other warps, so it bounds a kernel only if few warps share a
-scheduler. Latencies are the lowest reported anywhere, so the time is never too long.
+A scheduler can hide this time behind other warps, so it bounds a kernel only if few warps share a
+scheduler. Latencies are the lowest that anybody reported, so the time is never too long.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _NO_CONTROL = 1  # a stall count that cannot be read
 
 
 def block_cycles(code: Sequence[Instruction], *, again: bool) -> float:
-    """Cycles of one pass through a basic block. ``again``: it is a loop of its own, whose passes
-    find each other's results on the way; the second pass is measured."""
+    """Cycles of one pass through a basic block. ``again``: the block is a loop by itself, so a pass
+    may wait for results of the pass before; the second pass is measured."""
     now, ready = 0.0, dict[int, float]()
     if again:
         now = _pass(code, ready, now)

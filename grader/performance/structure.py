@@ -8,9 +8,8 @@ from grader.performance.sass import Instruction
 
 
 def ffma_while_loading(loop: Sequence[Instruction]) -> int | None:
-    """The fewest FFMA between a global load in registers and the first instruction that waits for
-    it, going round the loop once more. None without such a load, or when control bits are
-    missing."""
+    """The fewest FFMA between a global load into registers and the first instruction that waits for
+    it, in this iteration or the next. None without such a load or without control bits."""
     twice = [*loop, *loop]
     found = []
     for index, item in enumerate(loop):

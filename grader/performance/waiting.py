@@ -1,7 +1,8 @@
-"""How long the main loop takes when its warps wait for each other, for memory and for registers.
+"""How long the main loop takes if its warps wait for each other, for memory and for registers.
 
-The issue model's time for one iteration, times the iterations and the waves of resident blocks. For
-the first wave of the first launch all caches are cold; later waves find all their data in the L2.
+This is the issue model's time for one iteration, times the iterations and the waves of resident
+blocks. All caches are cold in the first wave of the first launch; later waves find all their data
+in the L2.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from grader.hardware.gpus import Gpu
 from grader.model import Record, Waiting
-from grader.performance.issue_model import Replayed, Why, replay
+from grader.performance.issue_model import SteadyState, Why, run_loop
 from grader.performance.loop_steps import MainLoop
 
 # Sectors: DRAM gives 64 bytes at a time (H200, benchmarks/calibration/latencies_h200.py).
@@ -22,7 +23,7 @@ class Wave(Record):
 
     blocks: int
     warps: int  # of each block
-    times: float  # one such wave after the other, in all launches of the kind
+    times: float  # such waves one after the other, in all launches of the kind
 
 
 def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, Waiting] | None:
@@ -31,12 +32,12 @@ def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, 
     None when an iteration of the loop is too long for the issue model.
     """
     sm, shape = gpu.multiprocessor, (wave.warps, wave.blocks)
-    later = replay(loop.steps, *shape, sm, latency=sm.l2_latency)
-    first = replay(loop.steps, *shape, sm, latency=sm.dram_latency) if cold else later
+    later = run_loop(loop.steps, *shape, sm, latency=sm.l2_latency)
+    first = run_loop(loop.steps, *shape, sm, latency=sm.dram_latency) if cold else later
     if later is None or first is None:
         return None
     if first.cycles < later.cycles:
-        first = later  # a better order by chance: longer latencies make nothing faster
+        first = later  # longer latencies led to a better order by chance
     share = min(1.0, 1 / wave.times) * _from_dram(loop)
     said = _mixed([(share, first), (1 - share, later)])
     return said.cycles * loop.rounds * wave.times / (gpu.clock_mhz * 1e6), said
@@ -48,11 +49,11 @@ def _from_dram(loop: MainLoop) -> float:
     return min(1.0, max(per_line, default=0.0) / _FETCHED)
 
 
-def _mixed(parts: Sequence[tuple[float, Replayed]]) -> Waiting:
-    """``parts``: share of the waves, and how each of them goes."""
+def _mixed(parts: Sequence[tuple[float, SteadyState]]) -> Waiting:
+    """``parts``: shares of the waves, each with its result of the issue model."""
 
-    def mean(of: Callable[[Replayed], float]) -> float:
-        return sum(share * of(replayed) for share, replayed in parts)
+    def mean(of: Callable[[SteadyState], float]) -> float:
+        return sum(share * of(one) for share, one in parts)
 
     return Waiting(
         cycles=mean(lambda one: one.cycles),

@@ -49,7 +49,7 @@ def test_a_column_of_a_square_tile_is_padded_by_one() -> None:
 def test_rows_that_are_read_as_float4_are_padded_by_four() -> None:
     """By one, the float4 of the second access would not be aligned."""
     scattered = access(*(64 * (lane % 8) for lane in range(32)), opcode="STS")
-    vectors = access(*(4 * lane for lane in range(32)), width=16, wavefronts=4.0, ideal=4.0)
+    vectors = access(*(lane % 8 * 4 for lane in range(32)), width=16, wavefronts=4.0, ideal=4.0)
 
     words = advised(scattered, vectors, unroll=4)
     assert words == "pad each row of the tile by 4, which keeps float4 aligned"
@@ -61,9 +61,9 @@ def test_a_remedy_must_help_for_the_rows_that_there_may_be() -> None:
     rows = [access(*(72 * (lane % 16) + 9 * i for lane in range(32))) for i in range(8)]
 
     assert advised(*rows) == "let neighbouring threads take neighbouring rows of the tile"
-    # Two rows each: one more word in a row of 32 parts the lanes, one more in a row of 16 too.
-    pairs = [access(*(32 * (lane % 16) + 16 * i for lane in range(32))) for i in range(2)]
-    assert advised(*pairs) == "pad each row of the tile by 1"
+    # One word more separates the lanes, whether they are 1, 2, 4 or 8 rows apart.
+    column = access(*(32 * lane for lane in range(32)), wavefronts=32.0)
+    assert advised(column) == "pad each row of the tile by 1"
 
 
 def test_padding_is_not_advised_within_a_row() -> None:

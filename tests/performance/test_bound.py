@@ -147,7 +147,7 @@ def test_all_launches_count_and_a_pass_takes_the_time_of_its_memory() -> None:
     assert both.most.tflops == pytest.approx(alone.tflops, rel=1e-3)  # it may all be in the L2
 
 
-def test_what_a_replay_waits_for() -> None:
+def test_what_the_issue_model_waits_for() -> None:
     """A tile that is used as soon as it comes; the same one round ahead; FFMA in no good order."""
     exposed, prefetched = bound_of("transposed").waiting, bound_of("register_prefetch").waiting
     buffered = bound_of("double_buffer").waiting

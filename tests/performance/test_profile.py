@@ -85,7 +85,7 @@ def test_ncu_is_run_with_the_plan_and_only_with_metrics_it_knows(
     [
         ("print('==ERROR== ERR_NVGPUCTRPERM - no permission')", "may not read the GPU's counters"),
         ("print('==ERROR== The application crashed')", "profiled nothing: ==ERROR== The app"),
-        ("pass", "profiled nothing: it said nothing"),
+        ("pass", "profiled nothing: no output"),
     ],
 )
 def test_why_ncu_gives_nothing_is_said_in_one_line(

@@ -1,7 +1,7 @@
-"""Machine code: what ptxas made of a kernel. Needs nvdisasm, no GPU.
+"""The machine code that ptxas made of a kernel. Needs nvdisasm, but no GPU.
 
-``disassemble`` gives functions with blocks, loops and control bits; ``summarise`` what the result
-document says of one; ``find_tensor_cores`` what the judge wants to know.
+``disassemble`` returns functions with blocks, loops and control bits, ``summarise`` the part of the
+result document about one function, ``find_tensor_cores`` notes for the judge.
 """
 
 from grader.performance.sass.analysis import (

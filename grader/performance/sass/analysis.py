@@ -1,4 +1,4 @@
-"""Functions → what a student should know of them: the main loop, its mix, spills, banks."""
+"""Functions → what a report says about them: main loop, opcode mix, spills, register banks."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def _lines(code: Sequence[Instruction]) -> tuple[SassLine, ...]:
 
 
 def accumulators(code: Iterable[Instruction]) -> int:
-    """How many chains of dependent FFMA one iteration carries: one for each element of C that a
-    thread accumulates, if the loop is a product's."""
+    """The number of chains of dependent FFMA in one iteration. In the loop of a product, this is
+    the number of elements of C that a thread accumulates."""
     made_by_ffma: set[str] = set()
     chains = 0
     for item in code:
@@ -112,18 +112,18 @@ def accumulators(code: Iterable[Instruction]) -> int:
 
 
 def bank_conflicts(code: Sequence[Instruction], arch: str) -> int:
-    """Cycles for which FFMA wait for their registers, in one time round the loop ``code``.
+    """Cycles for which FFMA wait for their registers in one iteration of the loop ``code``.
 
-    Each bank delivers one register of a warp per cycle. Where an FFMA takes two cycles, only one
-    that needs three registers of one bank waits, for a cycle. Where it takes one, it is issued when
-    neither bank lags behind by more than one register
-    (as ``benchmarks/calibration/register_banks.py`` saw).
+    Each bank delivers one register of a warp per cycle. If an FFMA takes two cycles, it waits one
+    cycle if it needs three registers of one bank. If it takes one cycle, it issues as soon as
+    neither bank lags behind by more than one register, as
+    ``benchmarks/calibration/register_banks.py`` measured.
     """
     reads = ffma_reads(code)
     if arch in _HALF_RATE:
         return sum(max(each) > 2 for each in reads)
     behind, waited = (0, 0), 0
-    for _ in range(2):  # the first time round leaves the banks as the next one finds them
+    for _ in range(2):  # the first iteration brings the banks to their steady state
         waited = 0
         for each in reads:
             behind = (max(behind[0] - 1, 0), max(behind[1] - 1, 0))

@@ -1,4 +1,4 @@
-"""What disassembled code consists of: instructions with their control bits, blocks, functions."""
+"""Records of disassembled code: instructions with their control bits, blocks, loops, functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grader.model import Record
 _SPACED = re.compile(r"\s*,\s*")
 _MEMORY_BITS = re.compile(r"(?:U?S?)(8|16|32|64|128|256)")
 _TENSOR = re.compile(r"(?:[HIDBQO]|OMX)MMA|(?:[HIBQ])GMMA|UTC\w*MMA")
-# The first that matches an opcode without its modifiers names its class.
+# The class of an opcode is the first whose pattern matches it, modifiers aside.
 _KINDS = (
     ("BAR", re.compile(r"BAR")),
     ("convert", re.compile(r"[IF]2[IFP]\w*|FRND")),
@@ -67,7 +67,7 @@ class Instruction(Record):
 
     @property
     def never(self) -> bool:
-        """Guarded by what is never true: issued, and does nothing. ptxas puts such loads before
+        """Whether its guard is never true: it issues and does nothing. ptxas puts such loads before
         LDGSTS."""
         return self.guard == "@!PT"
 
@@ -79,7 +79,7 @@ class Instruction(Record):
 
     @property
     def tensor(self) -> bool:
-        """Runs on tensor cores. HFMA2.MMA is no such instruction, in spite of its name."""
+        """Whether it runs on tensor cores. HFMA2.MMA does not, in spite of its name."""
         return _TENSOR.fullmatch(self.base) is not None
 
     @property

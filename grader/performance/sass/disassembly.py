@@ -1,4 +1,4 @@
-"""cubin → functions, through nvdisasm."""
+"""cubin → functions, by nvdisasm."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def disassemble(cubin: Path, toolchain: Toolchain, sandbox: Sandbox) -> tuple[Fu
     tool = toolchain.nvdisasm
     if tool is None:
         raise ToolchainError("no nvdisasm: pip install 'nvidia-cuda-nvdisasm>=13.2,<14'")
-    # Inline assembly can write line tables that end nvdisasm; the code can be read without them.
+    # Inline assembly can make line tables that crash nvdisasm; it then runs without them.
     for lines in (_LINES, ()):
         done = sandbox.run(
             [str(tool), "-c", "-hex", *lines, str(cubin)],
@@ -48,7 +48,7 @@ def disassemble(cubin: Path, toolchain: Toolchain, sandbox: Sandbox) -> tuple[Fu
         words = "".join(done.stderr.strip().splitlines()[:1]) or f"status {done.returncode}"
         raise MachineError(f"nvdisasm cannot read {cubin.name}: {words}")
     if len(done.stdout) >= _LIMITS.output_bytes:
-        raise MachineError(f"{cubin.name} holds more machine code than can be looked at")
+        raise MachineError(f"{cubin.name} holds more machine code than the grader reads")
     return parse(done.stdout)
 
 
@@ -112,9 +112,9 @@ def _function(name: str, arch: str, text: str) -> Function:
 
 
 def _innermost(sources: list[re.Match[str]]) -> tuple[str | None, int | None]:
-    """The innermost place of a chain of inlined calls that belongs to the submission.
+    """The innermost place in the submission, of a chain of inlined calls.
 
-    The build names the submission's own files relative to its folder, and all others in full.
+    The build names the submission's own files relative to its folder and all others in full.
     """
     for place in sources:
         if not place["file"].startswith(("/", "../")):

@@ -32,7 +32,7 @@ def blocks(code: Sequence[Instruction], labels: Mapping[str, int]) -> tuple[Bloc
 
 
 def _conditional(item: Instruction) -> bool:
-    """Guarded, or a branch on a predicate operand (``BRA.U UP0, …``, ``BRA P1, …``)."""
+    """Whether it has a guard or a predicate operand (``BRA.U UP0, …``, ``BRA P1, …``)."""
     if item.guard is not None:
         return True
     first = item.operands[0].lstrip("!") if item.operands else ""
@@ -40,7 +40,7 @@ def _conditional(item: Instruction) -> bool:
 
 
 def loops(graph: Sequence[Block]) -> tuple[Loop, ...]:
-    """Every natural loop; back edges to one head are one loop."""
+    """Every natural loop; all back edges to one head belong to one loop."""
     dominators = _dominators(graph)
     before: list[list[int]] = [[] for _ in graph]
     for index, block in enumerate(graph):
@@ -63,7 +63,7 @@ def loops(graph: Sequence[Block]) -> tuple[Loop, ...]:
 
 
 def _dominators(graph: Sequence[Block]) -> list[int]:
-    """Per block, a bit mask of the blocks on every path from the entry; all for dead code."""
+    """For each block, a bit mask of the blocks that dominate it; all blocks for dead code."""
     everything = (1 << len(graph)) - 1
     found = [everything] * len(graph)
     if graph:

@@ -1,4 +1,4 @@
-"""The replay of a multiprocessor, by hand, on sequences whose cycles are known."""
+"""The issue model of a multiprocessor, by hand, on sequences whose cycles are known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from grader.hardware import gpus
-from grader.performance.issue_model import Replayed, Why, replay
+from grader.performance.issue_model import SteadyState, Why, run_loop
 from grader.performance.loop_steps import Step, Unit
 
 H200 = gpus.MULTIPROCESSORS[90]
@@ -22,8 +22,10 @@ def lds(board: int, **changes: Any) -> Step:
     return Step(**(given | changes))
 
 
-def run(*steps: Step, warps: int = 1, blocks: int = 1, latency: int = 200, **kw: Any) -> Replayed:
-    found = replay(steps, warps=warps, blocks=blocks, sm=kw.get("sm", H200), latency=latency)
+def run(
+    *steps: Step, warps: int = 1, blocks: int = 1, latency: int = 200, **kw: Any
+) -> SteadyState:
+    found = run_loop(steps, warps=warps, blocks=blocks, sm=kw.get("sm", H200), latency=latency)
     assert found is not None
     assert found.issued + sum(found.idle) == pytest.approx(1, abs=0.02)
     return found
@@ -137,4 +139,4 @@ def test_copies_are_waited_for_by_groups() -> None:
 
 
 def test_a_round_that_is_too_long_is_left_out() -> None:
-    assert replay((FFMA,) * 100_000, warps=64, blocks=1, sm=H200, latency=200) is None
+    assert run_loop((FFMA,) * 100_000, warps=64, blocks=1, sm=H200, latency=200) is None
