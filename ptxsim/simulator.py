@@ -56,6 +56,8 @@ class SimLimits:
     seconds: float = 10.0  # CPU time of all launches of one plan
     steps: int | None = None  # basic blocks that warps may enter; None: ample for the size
     bytes: int = 1 << 36  # of allocations and variables
+    # For every launch of the plan, in order: blocks that the GPU holds at a time. (): not known.
+    resident: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -134,11 +136,13 @@ class Simulator:
         steps = min(limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products, _MOST_STEPS)
         library = self._engine.library
         stopped = None
+        resident = iter(limits.resident)
         try:
             for operation in plan.operations:
                 left = limits.seconds - (time.thread_time() - working)
                 if isinstance(operation, Launch):
-                    stopped = self._launch(run, operation, addresses, steps, left)
+                    blocks = next(resident, 0)
+                    stopped = self._launch(run, operation, addresses, steps, left, blocks)
                 else:
                     self._copy(run, operation)
                 if stopped or any(f.kind is Kind.TRAP for f in run.findings):
@@ -265,6 +269,7 @@ class Simulator:
         addresses: Mapping[str, int],
         steps: int,
         seconds: float,
+        resident: int = 0,
     ) -> str | None:
         library = self._engine.library
         if launch.kernel not in run.programs:
@@ -283,6 +288,8 @@ class Simulator:
             len(launch.params),
             steps,
             max(seconds, 0.0),
+            resident,
+            launch.stack_bytes,
         )
         if status == TOO_LARGE:
             raise too_large(f"one block of {launch.kernel}", "registers and local memory")

@@ -112,7 +112,7 @@ def set_register(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 def fence(low: Lowering, item: Instruction, mods: list[str]) -> None:
     wide = "cta" not in mods or "proxy" in mods
-    low.emit_guarded("fence" if wide else "nothing", [])
+    low.emit_guarded("fence" if wide else "fence.cta", [])
 
 
 def nothing(low: Lowering, item: Instruction, mods: list[str]) -> None:

@@ -31,6 +31,7 @@ from grader.backends.simulator.simulation_messages import (
     Refused,
     Reply,
     Request,
+    Room,
     Sample,
     Sampled,
 )
@@ -43,6 +44,7 @@ from grader.sandbox import seccomp
 from ptxsim.engine import Engine, load_engine
 from ptxsim.errors import EngineError, RefusedProgram
 from ptxsim.frontend.interface import Interface
+from ptxsim.records import Event
 from ptxsim.records import Finding as Seen
 from ptxsim.sampling import LaunchSample, Sampler
 from ptxsim.simulator import SimLimits, SimOutcome
@@ -146,17 +148,18 @@ def _serve(job: Job, simulator: Runs, replies: Replies) -> None:
     started = time.process_time()
     out_of_time = threading.Event()
 
-    def work(case: PlannedCase) -> None:
+    def work(case: PlannedCase, rooms: Sequence[Room]) -> None:
         left = job.total_seconds - (time.process_time() - started)
         if out_of_time.is_set() or left <= 0:
             return
-        outcome = run_case(simulator, case, min(job.case_seconds, left), job.memory_mb << 20)
+        seconds = min(job.case_seconds, left)
+        outcome = run_case(simulator, case, seconds, job.memory_mb << 20, rooms)
         if outcome.stopped == "time":
             out_of_time.set()
         replies.send(Finished(outcome=outcome))
 
     with ThreadPoolExecutor(max_workers=job.threads) as pool:
-        jobs = [pool.submit(work, case) for case in job.cases]
+        jobs = [pool.submit(work, *each) for each in zip(job.cases, job.rooms, strict=True)]
         try:
             for each in jobs:
                 each.result()
@@ -165,15 +168,18 @@ def _serve(job: Job, simulator: Runs, replies: Replies) -> None:
     replies.send(Done())
 
 
-def run_case(simulator: Runs, case: PlannedCase, seconds: float, memory: int) -> CaseOutcome:
+def run_case(
+    simulator: Runs, case: PlannedCase, seconds: float, memory: int, rooms: Sequence[Room]
+) -> CaseOutcome:
     """Fresh inputs, poisoned C, the simulator, then the verification."""
+    resident = tuple(room.blocks for room in rooms)
     size = case.plan.size
     a, b = make_inputs(size)
     c = verify.poisoned(size)
     given = {"A": (a, a.copy()), "B": (b, b.copy())}
     buffers = {0: _bytes(given["A"][1]), 1: _bytes(given["B"][1]), 2: _bytes(c)}
     try:
-        seen = simulator.run(case.plan, buffers, SimLimits(seconds=seconds))
+        seen = simulator.run(case.plan, buffers, SimLimits(seconds=seconds, resident=resident))
     except RefusedProgram as refusal:
         return refused(case.id, size, rejected(refusal))
     except MemoryError:
@@ -195,10 +201,16 @@ def run_case(simulator: Runs, case: PlannedCase, seconds: float, memory: int) ->
         stopped=seen.stopped,
         seconds=seen.seconds,
         error=found.error if found else None,
-        findings=(*worded(seen.findings), *changed),
+        findings=(*worded(seen.findings, _gpu(rooms, seen.findings)), *changed),
         lines=seen.lines,
         printed=seen.printed[:_PRINTED_CHARACTERS],
     )
+
+
+def _gpu(rooms: Sequence[Room], findings: Sequence[Seen]) -> str:
+    """The GPU that a launch of too many blocks did not fit."""
+    held = {found.arrived for found in findings if found.event is Event.NOT_ALL_RESIDENT}
+    return next((room.gpu for room in rooms if room.blocks in held), "")
 
 
 def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
