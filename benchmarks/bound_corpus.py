@@ -7,6 +7,7 @@ take sizes that are multiples of 128. ``prepared`` does what needs no GPU.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from grader.backends.simulator.device import CpuDevice, read_declarations
@@ -16,6 +17,7 @@ from grader.hardware import gpus
 from grader.labs.lab import Limits
 from grader.model import Bound, Mnk, Plan, Record
 from grader.performance.explanation import explain_speed
+from grader.performance.sass import disassemble
 from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
@@ -87,7 +89,14 @@ def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu, corpus: bool) -> R
     if not isinstance(plan, Plan):
         return None
     with CpuDevice(sandbox, Limits(memory_mb=16384)) as simulator:
-        why = explain_speed(built, str(folder), plan, toolchain, sandbox, simulator, gpu=card)
+        why = explain_speed(
+            built,
+            str(folder),
+            plan,
+            partial(disassemble, built.cubin, toolchain, sandbox),
+            simulator,
+            gpu=card,
+        )
     if why is None or not why.bounds:
         return None
     return Ready(

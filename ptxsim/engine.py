@@ -73,6 +73,8 @@ EVENT = np.dtype(
         ("other_thread", *_DIM),
         ("arrived", "u4"),
         ("expected", "u4"),
+        ("mask", "u4"),
+        ("lanes", "u4"),
     ]
 )
 
@@ -128,6 +130,8 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
             c_uint64,
             c_uint64,
             c_double,
+            c_uint64,
+            c_uint32,
         ],
     ),
     "sim_events": (c_uint64, [c_void_p]),

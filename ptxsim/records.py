@@ -213,7 +213,15 @@ class Event(IntEnum):
     TRAP = 11
     ASSERTION = 12
     BARRIER_UNINITIALISED = 13
-    BARRIERS_MIXED = 14
+    BARRIERS_MIXED = 14  # whole warps at different barriers; every GPU lets them go on
+    COPY_NOT_COMMITTED = 15  # a race with a cp.async that no wait covers: it is in no group
+    MASK_WITHOUT_CALLER = 16  # a lane gives a warp operation a mask that lacks itself
+    MASK_BEYOND_BLOCK = 17  # a shuffle's mask names lanes that the warp never had
+    WAITS_FOR_EVER = 18  # for a flag, a counter or an mbarrier that nothing changes any more
+    NOT_ALL_RESIDENT = 19  # the same, since not all blocks can run at the same time
+    NEVER_SET = 20  # a variable without a value reaches a result, an address or a branch
+    ABSENT_LANE = 21  # so does what a shuffle took from a lane that takes no part
+    STACK_OVERFLOW = 22  # recursive calls take more than a thread's stack
 
 
 class Place(Record):
@@ -259,9 +267,13 @@ class Finding(Record):
     access: Access | None = None
     other_write: bool = False  # whether the access raced with is a write
     same_value: bool = False  # both accesses write the same
-    arrived: int = 0  # threads at a barrier or a warp operation
+    # Threads at a barrier or a warp operation; blocks that fit the GPU, and of the grid; calls that
+    # have not returned, and bytes of the stack.
+    arrived: int = 0
     expected: int = 0
     count: int = 1  # how many times it happened
+    mask: int = 0  # of a warp operation: the lanes that it names, as bits
+    lanes: int = 0  # the lanes that execute it
 
 
 class LineCount(Record):

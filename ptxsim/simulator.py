@@ -73,6 +73,8 @@ class SimLimits:
     seconds: float = 10.0  # CPU time of all launches of one plan
     steps: int | None = None  # basic blocks that warps may enter; None: ample for the size
     bytes: int = 1 << 36  # of allocations and variables
+    # For every launch, the set-up's first: blocks that the GPU holds at a time. (): not known.
+    resident: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -166,12 +168,15 @@ class Simulator:
         check_plan(plan, self._module, self._variables, limits.bytes)
         addresses = self._addresses(plan)
         run = self._prepare(plan, buffers, addresses, initialised)
+        # One for every launch, those of the set-up first.
+        first = sum(isinstance(each, Launch) for each in plan.setup)
+        resident = limits.resident[:first], limits.resident[first:]
         try:
             if plan.setup:
-                yield self._call(run, plan, plan.setup, addresses, limits)
+                yield self._call(run, plan, plan.setup, addresses, limits, resident[0])
                 self._forget(run, [i for i in buffers if i not in initialised])
             while True:
-                yield self._call(run, plan, plan.operations, addresses, limits)
+                yield self._call(run, plan, plan.operations, addresses, limits, resident[1])
                 self._forget(run, [i for i in buffers if i not in initialised])
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None
@@ -185,6 +190,7 @@ class Simulator:
         operations: Sequence[Operation],
         addresses: Mapping[str, int],
         limits: SimLimits,
+        resident: Sequence[int],
     ) -> SimOutcome:
         """What one call does, and its findings and counts alone."""
         started, working = time.monotonic(), time.thread_time()
@@ -196,10 +202,12 @@ class Simulator:
         kept = self._kept(run, plan)
         found = [_digest(region) for region in kept]
         stopped = None
+        fitting = iter(resident)
         for operation in operations:
             left = limits.seconds - (time.thread_time() - working)
             if isinstance(operation, Launch):
-                stopped = self._launch(run, operation, addresses, steps, left)
+                blocks = next(fitting, 0)
+                stopped = self._launch(run, operation, addresses, steps, left, blocks)
             elif isinstance(operation, Allocate):
                 index = run.allocations[operation.allocation]
                 run.regions[index].data[:] = np.resize(_POISON, len(run.regions[index].data))
@@ -357,6 +365,7 @@ class Simulator:
         addresses: Mapping[str, int],
         steps: int,
         seconds: float,
+        resident: int = 0,
     ) -> str | None:
         library = self._engine.library
         if launch.kernel not in run.programs:
@@ -375,6 +384,8 @@ class Simulator:
             len(launch.params),
             steps,
             max(seconds, 0.0),
+            resident,
+            launch.stack_bytes,
         )
         if status == TOO_LARGE:
             raise too_large(f"one block of {launch.kernel}", "registers and local memory")

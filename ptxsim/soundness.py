@@ -24,6 +24,7 @@ from ptxsim.records import (
 _ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
 _MOST_GRID = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = 1024
+_MOST_STACK = 512 << 10  # bytes of a thread
 _MOST_SHARED = 1 << 20  # bytes, dynamic; engine.hpp has the same
 
 
@@ -89,6 +90,10 @@ def _check_launch(launch: Launch, module: Module) -> None:
         or not 0 <= launch.shared_bytes <= _MOST_SHARED
     ):
         raise _refused(f"the kernel {launch.kernel[:80]} is launched in a shape that CUDA lacks")
+    if not 0 <= launch.stack_bytes <= _MOST_STACK:
+        raise _refused(
+            f"the threads of {launch.kernel[:80]} have {launch.stack_bytes} bytes of stack"
+        )
 
 
 def _moves_within(operation: Memset | Copy, sizes: Sequence[int]) -> bool:

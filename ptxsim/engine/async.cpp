@@ -67,6 +67,10 @@ Flow copy(Warp& w, const Ins& i) {
       std::memcpy(c.data[l], r->data + (source.at[l] - r->base), sizes[l]);
       if (!r->all_defined || !r->stamps.empty())
         undefined = global_read(w, l, *r, index, source.at[l], sizes[l], true);
+      Access read = source;
+      read.mask = 1u << l;
+      read.bytes = sizes[l];
+      remember_reads(w, *r, read);
     }
     shared_write(w, l, c.target[l], i.width, false, false, undefined ? w.pc : DEFINED);
     const u32 cell = 1u << w.program->shared_shift;

@@ -108,19 +108,39 @@ void restore_frame(Warp& w, const Frame& f) {
 
 constexpr size_t CALL_DEPTH = 512;
 
-Flow trap(Warp& w, const Ins&) {
-  w.block->machine->report(event_at(w, TRAP, __builtin_ctz(w.exec)));
+Flow stop(Warp& w, EventKind why) {
+  Event e = event_at(w, why, __builtin_ctz(w.exec));
+  e.arrived = u32(w.now.stack.size());
+  e.expected = w.block->machine->stack_bytes;
+  w.block->machine->report(e);
   w.block->machine->trapped = true;
   w.block->stopped = true;
   return Flow::yield;
+}
+Flow trap(Warp& w, const Ins&) { return stop(w, TRAP); }
+
+template <bool recursive> Flow call(Warp& w, const Ins& i);
+
+i64 stack_of(const Program& p, const Ins& call) {
+  return operands<BlockOperands>(p.code[call.target()]).stack;
+}
+
+// Whether the recursive calls that have not returned, and this one, take more stack than a thread
+// has. ptxas knows what all other calls take, and the driver makes room for them.
+bool overflows(const Warp& w, const Ins& i) {
+  const Program& p = *w.program;
+  i64 bytes = stack_of(p, i);
+  for (u32 back : w.now.stack)
+    if (const Ins& earlier = p.code[back - 1]; earlier.run == call<true>)
+      bytes += stack_of(p, earlier);
+  return bytes > i64(w.block->machine->stack_bytes);
 }
 
 template <bool recursive> Flow call(Warp& w, const Ins& i) {
   leave_behind(w);
   const size_t depth = w.now.stack.size() + 1;
   if (depth > CALL_DEPTH) return trap(w, i);
-  if (recursive && depth * operands<Frame>(i).size() > MAX_LOCAL_BYTES)
-    return trap(w, i);  // the stack is full
+  if (recursive && overflows(w, i)) return stop(w, STACK_OVERFLOW);
   if (recursive) save_frame(w, operands<Frame>(i));
   w.now.stack.push_back(w.pc + 1);
   w.pc = u32(i.target());
@@ -190,13 +210,14 @@ void release_if_complete(Block& b, u32 id) {
   u32 expected = barrier.expected ? barrier.expected : b.live;
   if (barrier.arrived < expected) return;
   if (!id && !barrier.expected) report_mixed(b);
+  // A barrier of all threads waits for no thread that has left: it is ordered after their exit.
+  if (!barrier.expected) barrier.arrivals.join(b.exited);
   for (Warp& w : b.warps)
     for (Group& g : w.others)
       if (g.wait == Group::in_barrier && g.barrier_id == id) {
         g.wait = Group::ready;
         deliver(w, g, barrier);
-        for (u32 k = 0; k < 32; ++k)
-          if (k != w.index) w.known[k] = std::max(w.known[k], barrier.clocks[k]);
+        w.learn(barrier.arrivals);
       }
   barrier = {};
 }
@@ -216,8 +237,7 @@ template <bool waits> Flow barrier(Warp& w, const Ins& i) {
   const Assembly assembly = assemble(w, w.live, Group::at_barrier);
   if (assembly == Assembly::waiting) return Flow::yield;
   if (assembly == Assembly::incomplete || w.passed) {
-    const u32 lanes_here = std::min<u32>(LANES, b.threads - w.index * LANES);
-    report_missing(w, DIVERGENT_BARRIER, lanes_here == 32 ? ALL : (1u << lanes_here) - 1);
+    report_missing(w, DIVERGENT_BARRIER, w.started);
     w.passed = false;
   }
   int first = __builtin_ctz(w.exec);
@@ -227,13 +247,13 @@ template <bool waits> Flow barrier(Warp& w, const Ins& i) {
   bar.expected = o.threads < 0 ? 0 : lanes<u32>(w, o.threads)[first];
   // A counted barrier counts whole warps, the last one too when it is not full.
   bar.arrived += bar.expected && w.exec == w.live ? LANES : __builtin_popcount(w.exec);
-  for (u32 k = 0; k < 32; ++k) bar.clocks[k] = std::max(bar.clocks[k], w.known[k]);
-  bar.clocks[w.index] = w.clock();
+  bar.arrivals.join(w.now_for_others());
+  forget_taint(w);
   if (reduction_of(i) != NONE) {
     bar.votes += __builtin_popcount(w.preds[o.vote] & w.exec);
     bar.voters += __builtin_popcount(w.exec);
   }
-  w.known[w.index]++;
+  w.tick();
   if (!waits) {
     release_if_complete(b, id);
     return Flow::next;
@@ -256,12 +276,7 @@ bool falls_into_block(const Program& p, const Ins& i) {
   return is_block(p, &i - p.code.data() + 1);
 }
 
-Flow assertion(Warp& w, const Ins&) {
-  w.block->machine->report(event_at(w, ASSERTION, __builtin_ctz(w.exec)));
-  w.block->machine->trapped = true;
-  w.block->stopped = true;
-  return Flow::yield;
-}
+Flow assertion(Warp& w, const Ins&) { return stop(w, ASSERTION); }
 
 }  // namespace
 
@@ -269,6 +284,7 @@ Flow leave(Warp& w, u32 lanes_leaving) {
   w.live &= ~lanes_leaving;
   w.now.mask &= ~lanes_leaving;
   w.block->live -= __builtin_popcount(lanes_leaving);
+  if (w.done()) w.block->exited.join(w.now_for_others());
   for (u32 id = 0; id < BARRIERS; ++id) release_if_complete(*w.block, id);
   if (!w.now.mask) return Flow::yield;
   return Flow::next;
@@ -294,6 +310,8 @@ void add_control(Table& t) {
                  return falls_into_block(p, i) && is_frame(p, i);
                }});
   t.push_back({"exit", exit_lanes, ">"});
+  t.push_back({"never_set.narrow", never_set, "n>"});
+  t.push_back({"never_set.wide", never_set, "w>"});
   t.push_back({"trap", trap, ">"});
   t.push_back({"bar.sync", barrier<true>, ">--nN", reduces<NONE>});
   t.push_back({"bar.arrive", barrier<false>, ">--nN", reduces<NONE>});

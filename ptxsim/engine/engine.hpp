@@ -13,6 +13,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <unordered_map>
 #include <vector>
 
 namespace sim {
@@ -134,6 +135,14 @@ enum EventKind : u32 {
   ASSERTION,
   BARRIER_UNINITIALISED,
   BARRIERS_MIXED,
+  COPY_NOT_COMMITTED,
+  MASK_WITHOUT_CALLER,
+  MASK_BEYOND_BLOCK,
+  WAITS_FOR_EVER,
+  NOT_ALL_RESIDENT,
+  NEVER_SET,
+  ABSENT_LANE,
+  STACK_OVERFLOW,
 };
 
 struct Dim { u32 x, y, z; };
@@ -147,6 +156,7 @@ struct Event {
   u32 size, write, other_write, same_value;
   Dim block, thread, other_block, other_thread;
   u32 arrived, expected;
+  u32 mask, lanes;  // of a warp operation: the lanes that it names, and those that execute it
 };
 
 // A device allocation, or a __device__/__constant__ variable.
@@ -157,6 +167,10 @@ struct Region {
   std::vector<u8> defined;               // per cell, when not all_defined
   struct Stamp { u32 block, who, pc; };  // block + 1; thread | clock << 10
   std::vector<Stamp> stamps;             // per cell, last write in this launch; empty until written
+  // Reads of LINE cells in a row by one warp at one time; bit k of `cells` stands for the k-th.
+  struct Reads { u32 block, who, pc, cells; };  // block + 1; 0: none
+  struct Line { Reads last, elsewhere; };       // the latest reads, and those of another block
+  std::vector<Line> lines;                      // in this launch; empty until read
 };
 
 // Shadow of one cell of shared memory.
@@ -267,6 +281,22 @@ struct Group {
   std::vector<u32> stack;  // return addresses
 };
 
+// What is known of the warps of other blocks (knowledge.cpp).
+struct Knowledge;
+using Known = std::shared_ptr<const Knowledge>;
+
+// A vector clock: of every warp of the block the latest moment that is ordered before, and what is
+// known of other blocks.
+struct Clocks {
+  u32 warps[32] = {};
+  Known others;
+
+  void join(const Clocks& more);
+};
+
+// Clocks that travel with the values of flags and counters, by address.
+using Flags = std::unordered_map<u64, Known>;
+
 struct AsyncCopy {
   u32 pc, mask, bytes;
   u32 target[LANES], group[LANES];
@@ -275,25 +305,39 @@ struct AsyncCopy {
 
 struct Block;
 
+// The last look at a flag or counter. A warp whose looks and registers repeat waits for others.
+struct Look {
+  u32 pc = ~0u;
+  u64 seen = 0, changes = 0;  // addresses and values; of the machine
+  u64 times = 0;              // that it was repeated
+  u64 registers = 0;          // at some repetition
+  bool waits = false;
+
+  bool same(const Look& o) const { return pc == o.pc && seen == o.seen && changes == o.changes; }
+};
+
 struct Warp {
   Block* block;
   Program* program;
   u8* regs;
   u32* preds;
-  u32 index;  // within the block
-  u32 live;   // lanes not exited
-  u32 exec;   // lanes that execute the current instruction
+  u32 index;    // within the block
+  u32 started;  // lanes that there are: the last warp of a block may have fewer
+  u32 live;     // lanes not exited
+  u32 exec;     // lanes that execute the current instruction
   u32 pc;
   Group now;  // the group that runs; now.mask is the active mask
   std::vector<Group> others;
-  i64 fuel;       // basic blocks this warp may still enter in its turn
-  bool fair;      // groups take turns: one of them may be spinning on another
-  bool forced;    // a warp-level operation goes ahead without its missing lanes
-  bool resting;   // gives way until the others have had a turn
-  bool passed;    // lanes went past a barrier at which others of the warp stand
-  u32 known[32];  // what this warp has seen of every warp's clock; own entry: clock - 1
-  u32 cc;         // carry flag per lane
-  bool tainted;   // some register may hold an undefined value
+  i64 fuel;      // basic blocks this warp may still enter in its turn
+  bool fair;     // groups take turns: one of them may be spinning on another
+  bool forced;   // a warp-level operation goes ahead without its missing lanes
+  bool resting;  // gives way until the others have had a turn
+  bool waited;   // its last turn ended so
+  Look look;
+  bool passed;   // lanes went past a barrier at which others of the warp stand
+  Clocks known;  // what this warp has seen of every warp's clock; own entry: clock - 1
+  u32 cc;        // carry flag per lane
+  bool tainted;  // some register may hold an undefined value
   std::vector<u32> undefined, origin, pred_undefined, pred_origin;
   std::vector<AsyncCopy> async;
   u32 async_group[LANES];
@@ -303,21 +347,32 @@ struct Warp {
   std::vector<u8> saved[LANES];  // frames of recursive calls, innermost last
 
   bool done() const { return !live; }
-  u32 clock() const { return known[index] + 1; }
+  u32 clock() const { return known.warps[index] + 1; }
+  void tick() { ++known.warps[index]; }
+  Clocks now_for_others() const {  // what others learn of this warp: all that it did
+    Clocks clocks = known;
+    ++clocks.warps[index];
+    return clocks;
+  }
+  void learn(const Clocks& of) {
+    const u32 own = known.warps[index];
+    known.join(of);
+    known.warps[index] = own;
+  }
   u32 stamp(int lane) const { return (index * LANES + lane) | clock() << 10; }
   bool whole() const { return exec == live; }
   void* slot(i32 s) const { return regs + size_t(s) * 128; }
   // True when the access stamped `who` (thread | clock << 10) is ordered before this warp's now.
   bool ordered(u32 who, int lane) const {
     u32 thread = who & 1023;
-    return thread == index * LANES + u32(lane) || (who >> 10) <= known[thread >> 5];
+    return thread == index * LANES + u32(lane) || (who >> 10) <= known.warps[thread >> 5];
   }
 };
 
 struct Barrier {
   u32 arrived = 0, expected = 0;
   u32 votes = 0, voters = 0;  // bar.red
-  u32 clocks[32] = {};
+  Clocks arrivals;
 };
 
 constexpr u32 BARRIERS = 16;  // of a block
@@ -327,8 +382,8 @@ struct MBarrier {
   u32 count, pending;  // arrivals: of a phase, and still missing
   i64 transactions;    // bytes expected and not yet copied
   u64 phase;
-  u32 creator, creator_pc;         // stamp of its initialisation
-  u32 arriving[32], released[32];  // clocks: of this phase's arrivals, of all completed phases
+  u32 creator, creator_pc;    // stamp of its initialisation
+  Clocks arriving, released;  // of this phase's arrivals, of all completed phases
 };
 
 struct Machine;
@@ -343,13 +398,18 @@ struct Block {
   std::vector<u8> shared;
   std::vector<Cell> cells;
   Barrier barriers[BARRIERS];
+  Clocks exited;                      // of the warps that have left
   std::map<u32, MBarrier> mbarriers;  // by shared address
+  Flags flags;                        // in shared memory
   bool fenced;  // has executed a fence or a synchronising access: may order other blocks' writes
+  bool fenced_within;  // or one that orders it for the threads of the block only
   bool stopped;
 };
 
 struct Machine {
   std::vector<std::unique_ptr<Region>> regions;
+  Flags flags;      // in global memory, of this launch
+  u64 changes = 0;  // of global memory, and by atomic operations
   std::map<std::tuple<u32, u32, u32>, size_t> event_index;
   std::vector<Event> events;
   std::string printed;
@@ -357,6 +417,8 @@ struct Machine {
   Dim grid{}, ntid{};
   u32 dynamic_bytes = 0;
   std::vector<u8> params;
+  u32 stack_bytes = 0;  // of a thread, for calls whose depth nobody knows ahead
+  u64 resident = 0;     // blocks that the GPU holds at a time; 0: not known
   u64 steps = 0, step_limit = 0;
   u64 cycles = 0;                             // as the last look at a clock saw it
   double deadline = 0;                        // as cpu_seconds() counts
@@ -370,6 +432,11 @@ struct Machine {
   void report(Event event);
 };
 
+// What the head of a basic block holds. fuel: taken from the warp's turn: one, more for a block so
+// long that the clock goes unseen. stack: of a function's first block: bytes that a call of it
+// takes at least.
+struct BlockOperands { i32 fuel, stack; };
+
 // --- services of memory.cpp and schedule.cpp used by several files
 Event event_at(const Warp& w, EventKind kind, int lane);
 void check_defined(Warp& w, i32 slot, EventKind kind, bool predicate);
@@ -378,12 +445,15 @@ void complete_async(Warp& w);  // every copy the executing lanes issued
 double cpu_seconds();          // of this thread
 Flow park(Warp& w, Group::Wait why, u32 pc);
 Flow block_head(Warp& w, const Ins& i);
+Flow wait_in_turn(Warp& w);  // the instruction is done, and the others come first
 // Whether the lanes an operation of the whole warp names have come to it. Those that have wait for
 // the others; `incomplete` when nobody can bring the missing ones any more.
 enum class Assembly { complete, waiting, incomplete };
 Assembly assemble(Warp& w, u32 members, Group::Wait wait);
 void report_missing(Warp& w, EventKind kind, u32 members);
 void mark_undefined(Warp& w, i32 slot, u32 lanes, u32 origin);
+void forget_taint(Warp& w);             // where no register holds an undefined value any more
+Flow never_set(Warp& w, const Ins& i);  // stands ahead of what may read a register without a value
 
 // --- operation tables
 // The operands that a handler takes, its outputs before ">", one letter each:

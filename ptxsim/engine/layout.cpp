@@ -44,6 +44,14 @@ const char* name(EventKind kind) {
     NAME(ASSERTION);
     NAME(BARRIER_UNINITIALISED);
     NAME(BARRIERS_MIXED);
+    NAME(COPY_NOT_COMMITTED);
+    NAME(MASK_WITHOUT_CALLER);
+    NAME(MASK_BEYOND_BLOCK);
+    NAME(WAITS_FOR_EVER);
+    NAME(NOT_ALL_RESIDENT);
+    NAME(NEVER_SET);
+    NAME(ABSENT_LANE);
+    NAME(STACK_OVERFLOW);
   }
   return nullptr;
 }
@@ -176,6 +184,8 @@ std::string described() {
   FIELD(Event, other_thread);
   FIELD(Event, arrived);
   FIELD(Event, expected);
+  FIELD(Event, mask);
+  FIELD(Event, lanes);
 
   RECORD(PackedProgram);
   FIELD(PackedProgram, code);

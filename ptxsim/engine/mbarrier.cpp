@@ -9,19 +9,14 @@
 namespace sim {
 namespace {
 
-void publish(Warp& w, MBarrier& b) {
-  for (u32 k = 0; k < 32; ++k) b.arriving[k] = std::max(b.arriving[k], w.known[k]);
-  b.arriving[w.index] = std::max(b.arriving[w.index], w.clock());
-}
+void publish(const Warp& w, MBarrier& b) { b.arriving.join(w.now_for_others()); }
 
 void complete_if_due(MBarrier& b) {
   if (b.pending || b.transactions) return;
   b.phase++;
   b.pending = b.count;
-  for (u32 k = 0; k < 32; ++k) {
-    b.released[k] = std::max(b.released[k], b.arriving[k]);
-    b.arriving[k] = 0;
-  }
+  b.released.join(b.arriving);
+  b.arriving = {};
 }
 
 // Calls `f` with every executing lane's barrier; lanes with a bad or never initialised one drop
@@ -82,7 +77,7 @@ Flow arrive(Warp& w, const Ins& i) {
     b.pending -= o.count < 0 ? 1 : lanes<u32>(w, o.count)[l];
     complete_if_due(b);
   });
-  w.known[w.index]++;
+  w.tick();
   return Flow::next;
 }
 
@@ -109,15 +104,12 @@ template <bool parity> Flow test_wait(Warp& w, const Ins& i) {
                              : b.phase > lanes<u64>(w, o.phase)[l];
     if (!over) return;
     done |= 1u << l;
-    for (u32 k = 0; k < 32; ++k)
-      if (k != w.index) w.known[k] = std::max(w.known[k], b.released[k]);
+    w.learn(b.released);
   });
-  if (done) w.known[w.index]++;  // lanes of this warp that waited are ordered too
+  if (done) w.tick();  // lanes of this warp that waited are ordered too
   w.preds[o.done] = (w.preds[o.done] & ~w.exec) | done;
   if (done == w.exec) return Flow::next;
-  w.pc++;
-  w.resting = true;  // let those run who are to complete the phase
-  return Flow::yield;
+  return wait_in_turn(w);  // let those run who are to complete the phase
 }
 
 // cp.async's own arrival: what the thread copied so far has landed when it counts.
@@ -128,7 +120,7 @@ template <bool counted> Flow arrive_after_copies(Warp& w, const Ins& i) {
     if (counted) b.pending--;
     complete_if_due(b);
   });
-  w.known[w.index]++;
+  w.tick();
   return Flow::next;
 }
 
@@ -170,6 +162,12 @@ Flow bulk_copy(Warp& w, const Ins& i) {
       std::memcpy(w.block->shared.data() + target.at[l], r->data + (from - r->base), one.bytes);
       for (u32 at = 0; at < one.bytes; at += 4)
         shared_write(w, l, u32(target.at[l]) + at, 4, false, false, DEFINED);
+      Access read = one;
+      read.bytes = 16;
+      for (u32 at = 0; at < one.bytes; at += read.bytes) {
+        read.at[l] = from + at;
+        remember_reads(w, *r, read);
+      }
       MemoryCount& c = w.program->source[w.pc];
       c.requests++;
       c.cost += (one.bytes + 31) / 32;
@@ -185,7 +183,7 @@ Flow bulk_copy(Warp& w, const Ins& i) {
       complete_if_due(b);
     });
   }
-  w.known[w.index]++;
+  w.tick();
   return Flow::next;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "knowledge.hpp"
 #include "shadow.hpp"
 
 namespace sim {
@@ -80,6 +81,7 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   Places p;
   u32 undefined[8] = {}, origin[8] = {};
   const bool plain = !(i.flags & SYNCHRONISES);
+  Signal signal(w, w.block->flags, true);
   u8* base = w.block->shared.data();
   SharedReader reader(w);
   const u32 elements = i.vec, width = i.width;
@@ -87,6 +89,7 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
     if (a.mask == ALL || a.mask >> l & 1) p.at[l] = base + a.at[l];
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1) || w.block->machine->sampling) continue;
+    if (!plain) signal.read(a.at[l]);
     // Two lanes that read an address have said all there is to say about a third.
     const bool third =
         l >= 2 && (a.mask >> (l - 2) & 3) == 3 && a.at[l] == a.at[l - 1] && a.at[l] == a.at[l - 2];
@@ -115,16 +118,19 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
   std::fill(origin, origin + 8, w.pc);
   const bool plain = !(i.flags & SYNCHRONISES);
   if (!plain) w.block->fenced = true;
+  Signal signal(w, w.block->machine->flags, true);
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1)) continue;
     i64 index = hint_of(w, space).region;
     Region& r = common ? *common : *w.block->machine->find(a.at[l], index);
     p.at[l] = r.data + (a.at[l] - r.base);
+    if (!plain) signal.read(a.at[l]);
     if (r.all_defined && r.stamps.empty()) continue;
     for (int v = 0; v < i.vec; ++v)
       undefined[v] |= u32(global_read(w, l, r, index, a.at[l] + u64(v) * i.width, i.width, plain))
                       << l;
   }
+  if (plain && common && space == GLOBAL) remember_reads(w, *common, a);
   finish_load(w, i, p, a.mask, undefined, origin);
 }
 
@@ -156,12 +162,6 @@ void settle_private(Warp& w, Access& a, u8 space, Places& p, bool write) {
         e.size = a.bytes;
         e.space = space;
         e.write = write;
-        if (space == LOCAL)  // the variable it starts from: the last one at or below
-          for (const SharedArray& r : w.program->private_ranges)
-            if (r.start <= a.at[l]) {
-              e.region_start = r.start;
-              e.region_size = r.size;
-            }
         w.block->machine->report(e);
         a.mask &= ~(1u << l);
         continue;
@@ -198,20 +198,16 @@ template <class F> void by_space(const Access& all, F f) {
 
 // Resolves the addresses and calls `f(access, space)`, once for every space that a generic access
 // touches.
-template <class F> Flow in_spaces(Warp& w, const Ins& i, F f) {
+template <class F> void in_spaces(Warp& w, const Ins& i, F f) {
   Access a;
   resolve_addresses(w, i, a);
-  if (i.space != GENERIC) {
-    f(a, i.space);
-    return Flow::next;
-  }
+  if (i.space != GENERIC) return f(a, i.space);
   const u32 exec = w.exec;
   by_space(a, [&](Access& part, u8 space) {
     w.exec = part.mask;
     f(part, space);
   });
   w.exec = exec;
-  return Flow::next;
 }
 
 bool is_access(const Program&, const Ins& i) {
@@ -219,12 +215,53 @@ bool is_access(const Program&, const Ins& i) {
   return power(i.width, 8) && power(i.vec, 4) && i.width <= i.dwidth;
 }
 
+u64 mixed(u64 sum, u64 word) { return (sum ^ word) * 0x9e3779b97f4a7c15u; }
+
+u64 all_registers(const Warp& w) {
+  u64 sum = 0;
+  for (u32 at = 0; at < w.program->slots * 128; at += 8) {
+    u64 word;
+    std::memcpy(&word, w.regs + at, sizeof word);
+    sum = mixed(sum, word) + (sum >> 32);
+  }
+  for (u32 p = 0; p < w.program->predicates; ++p) sum = mixed(sum, w.preds[p]) + (sum >> 32);
+  return sum;
+}
+
+// A warp that finds a flag as it was, with nothing changed since, not even a register, waits. A
+// loop that counts may end by itself, and does not; nor is one that reads a parameter slowed down.
+Flow look_at(Warp& w, const Ins& i, i32 value, u32 bytes) {
+  Look look{.pc = w.pc, .seen = w.exec, .changes = w.block->machine->changes};
+  const auto mix = [&](i32 slot, u32 width, int l) {
+    look.seen = mixed(look.seen, width == 8 ? lanes<u64>(w, slot)[l] : lanes<u32>(w, slot)[l]);
+  };
+  for (u32 rest = w.exec; rest; rest &= rest - 1) {
+    const int l = __builtin_ctz(rest);
+    if (i.base() >= 0) mix(i.base(), i.base_bytes(), l);
+    mix(value, bytes, l);
+  }
+  if (!look.same(w.look)) {
+    w.look = look;
+    return Flow::next;
+  }
+  const u64 times = ++w.look.times;
+  if (!w.look.waits && !(times & (times - 1))) {
+    const u64 registers = all_registers(w);
+    w.look.waits = times > 1 && registers == w.look.registers;
+    w.look.registers = registers;
+  }
+  return w.look.waits ? wait_in_turn(w) : Flow::next;
+}
+
 Flow load(Warp& w, const Ins& i) {
-  return in_spaces(w, i, [&](Access& a, u8 space) {
+  in_spaces(w, i, [&](Access& a, u8 space) {
     if (space == SHARED) load_shared(w, i, a);
     else if (space == LOCAL || space == PARAM) load_private(w, i, a, space);
     else load_global(w, i, a, space);
   });
+  if (!(i.flags & SYNCHRONISES) || i.element(0) < 0 || w.block->machine->sampling)
+    return Flow::next;
+  return look_at(w, i, i.element(0), i.dwidth);
 }
 
 // --- stores
@@ -275,10 +312,12 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
       for (int v = 0; v < i.vec; ++v) check_defined(w, i.element(v), UNDEFINED_STORE, false);
     }
   }
+  Signal signal(w, space == SHARED ? w.block->flags : w.block->machine->flags, true);
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1)) continue;
     i64 index = w.program->hints[w.pc].region;
     Region* r = nullptr;
+    if (!plain && (space == SHARED || space == GLOBAL)) signal.raise(a.at[l]);
     if (space == SHARED) p.at[l] = w.block->shared.data() + a.at[l];
     else if (space == GLOBAL) {
       r = common ? common : w.block->machine->find(a.at[l], index);
@@ -294,13 +333,15 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
           shared_write(w, l, u32(address), i.width, same && plain, false,
                        undefined_origin(w, i.element(v), l));
         else global_write(w, l, *r, index, address, i.width, same, false, plain);
+        w.block->machine->changes += !same && space == GLOBAL;
       }
     }
   }
 }
 
 Flow store(Warp& w, const Ins& i) {
-  return in_spaces(w, i, [&](Access& a, u8 space) { store_to(w, i, a, space); });
+  in_spaces(w, i, [&](Access& a, u8 space) { store_to(w, i, a, space); });
+  return Flow::next;
 }
 
 // --- atomics
@@ -323,6 +364,9 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
   }
   Source<T> b(w, o.value), c(w, o.swapped < 0 ? o.value : o.swapped);
   auto* old = o.old < 0 ? nullptr : lanes<typename Lane<T>::Cell>(w, o.old);
+  const bool shared = space == SHARED;
+  Signal signal(w, shared ? w.block->flags : w.block->machine->flags,
+                (shared ? w.block->fenced_within : w.block->fenced) || i.flags & SYNCHRONISES);
   u32 undefined = 0, origin = w.pc;
   for (int l = 0; l < LANES; ++l) {
     if (!(a.mask >> l & 1)) continue;
@@ -334,6 +378,10 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
     T before;
     std::memcpy(&before, at, sizeof before);
     T after = f(before, b[l], c[l]);
+    const bool same = !std::memcmp(&before, &after, sizeof before);
+    if (old) signal.read(a.at[l]);
+    if (!same) signal.raise(a.at[l]);
+    w.block->machine->changes += !same;
     bool bad;
     if (r) {
       bad = !r->all_defined && !r->defined[(a.at[l] - r->base) >> w.program->global_shift];
@@ -357,7 +405,10 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
 }
 
 template <class T, class F> Flow atomic(Warp& w, const Ins& i) {
-  return in_spaces(w, i, [&](Access& a, u8 space) { atomic_on<T>(w, i, a, space, F{}); });
+  in_spaces(w, i, [&](Access& a, u8 space) { atomic_on<T>(w, i, a, space, F{}); });
+  const i32 old = operands<AtomicOperands>(i).old;
+  if (old < 0 || w.block->machine->sampling) return Flow::next;
+  return look_at(w, i, old, sizeof(typename Lane<T>::Cell));
 }
 
 template <class T, class F> void atom(Table& t, const char* name, F) {
@@ -434,11 +485,11 @@ template <u64 window> Flow is_space(Warp& w, const Ins& i) {
   return Flow::next;
 }
 
-Flow fence(Warp& w, const Ins&) {
-  w.block->fenced = true;
+template <bool wide> Flow fence(Warp& w, const Ins&) {
+  w.block->fenced |= wide;
+  w.block->fenced_within = true;
   return Flow::next;
 }
-Flow nothing(Warp&, const Ins&) { return Flow::next; }
 
 }  // namespace
 
@@ -456,8 +507,8 @@ void add_memory(Table& t) {
   t.push_back({"isspacep.shared", is_space<SHARED_WINDOW>, "p>w"});
   t.push_back({"isspacep.local", is_space<LOCAL_WINDOW>, "p>w"});
   t.push_back({"isspacep.global", is_space<0>, "p>w"});
-  t.push_back({"fence", fence, ">"});
-  t.push_back({"nothing", nothing, ">"});
+  t.push_back({"fence", fence<true>, ">"});
+  t.push_back({"fence.cta", fence<false>, ">"});
 }
 
 }  // namespace sim

@@ -15,7 +15,9 @@ namespace {
 
 constexpr i64 WARP_FUEL = 1 << 14;  // basic blocks in one turn of a warp
 constexpr int SPINS = 8;            // turns in which a block's warps spin before other blocks run
-constexpr u64 RESIDENT = 64;        // blocks in flight when some of them wait for others
+constexpr int IDLE = 2;             // turns in which its warps only wait before other blocks run
+constexpr u64 RESIDENT = 4096;      // blocks in flight at most when the GPU's number is not known
+constexpr u64 PATIENCE = 4;         // times that every block finds nothing changed
 
 bool before(const Group& a, const Group& b) {
   return a.stack.size() != b.stack.size() ? a.stack.size() > b.stack.size() : a.rank < b.rank;
@@ -76,9 +78,6 @@ bool reconverge(Warp& w) {
 }  // namespace
 
 // Head of a basic block; vec is zero when it does nothing but exit.
-struct BlockOperands {
-  i32 fuel;  // taken from the warp's turn: one, more for a block so long that the clock goes unseen
-};
 Flow block_head(Warp& w, const Ins& i) {
   w.now.rank = u32(i.rank());
   if (!w.others.empty()) {
@@ -150,6 +149,7 @@ void give_way(Warp& w) {
 
 void run_warp(Warp& w) {
   w.fuel = WARP_FUEL;
+  w.waited = false;
   if (!w.now.mask && !pick(w)) return;
   const Ins* code = w.program->code.data();
   for (;;) {
@@ -173,6 +173,7 @@ void run_warp(Warp& w) {
     } else if (flow == Flow::yield) {
       if (w.block->stopped) return;
       if (w.fuel < 0 || w.resting) {
+        w.waited = w.resting;
         w.resting = false;
         if (!w.others.empty()) give_way(w);
         return;
@@ -248,25 +249,28 @@ void begin(Block& b, u32 linear) {
   b.linear = linear;
   b.id = {linear % m.grid.x, linear / m.grid.x % m.grid.y, linear / m.grid.x / m.grid.y};
   b.live = b.threads;
-  b.fenced = b.stopped = false;
+  b.fenced = b.fenced_within = b.stopped = false;
   u32* words = reinterpret_cast<u32*>(b.shared.data());
   std::fill(words, words + b.shared.size() / 4, POISON);
   std::memset(static_cast<void*>(b.cells.data()), 0, b.cells.size() * sizeof(Cell));
   for (Barrier& barrier : b.barriers) barrier = {};
+  b.exited = {};
   b.mbarriers.clear();
+  b.flags.clear();
   for (Warp& w : b.warps) {
     u32 lanes_here = std::min(u32(LANES), b.threads - w.index * LANES);
-    w.live = lanes_here == 32 ? ALL : (1u << lanes_here) - 1;
+    w.live = w.started = lanes_here == 32 ? ALL : (1u << lanes_here) - 1;
     w.now = Group{};
     w.now.mask = w.live;
     w.pc = m.program->entry;
     w.others.clear();
-    w.fair = w.forced = w.passed = w.resting = w.tainted = false;
+    w.fair = w.forced = w.passed = w.resting = w.waited = w.tainted = false;
+    w.look = {};
     w.cc = 0;
     w.async.clear();
     for (auto& frames : w.saved) frames.clear();
     std::fill(w.async_group, w.async_group + LANES, 0);
-    std::fill(w.known, w.known + 32, 0);
+    w.known = {};
     special(w, CTAID_X, b.id.x);
     special(w, CTAID_Y, b.id.y);
     special(w, CTAID_Z, b.id.z);
@@ -289,13 +293,22 @@ void report_deadlock(Block& b) {
       }
 }
 
-enum class Outcome { finished, paused };
+// waiting: for what other blocks do
+enum class Outcome { finished, paused, waiting };
+
+void out_of_time(const Warp& w) {
+  Machine& m = *w.block->machine;
+  m.out_of_time = true;
+  if (!w.done()) m.report(event_at(w, ENDLESS, w.now.mask ? __builtin_ctz(w.now.mask) : 0));
+}
+
+bool spent(const Machine& m) { return m.steps > m.step_limit || cpu_seconds() > m.deadline; }
 
 Outcome run(Block& b) {
   Machine& m = *b.machine;
-  int spins = 0;
+  int spins = 0, idle = 0;
   for (u64 turn = 1;; ++turn) {
-    bool spun = false;
+    bool spun = false, busy = false, looks = false, at_mbarrier = false;
     const u64 steps_before = m.steps;
     const u32 live_before = b.live;
     u64 moved = 0;
@@ -307,11 +320,12 @@ Outcome run(Block& b) {
       if (b.stopped) return Outcome::finished;
       m.steps += WARP_FUEL - std::max<i64>(w.fuel, 0);
       moved += was_running || w.pc != pc;
+      busy |= (was_running || w.pc != pc || w.fuel < WARP_FUEL) && !w.waited;
+      looks |= w.waited && w.look.waits;
+      at_mbarrier |= w.waited && !w.look.waits;
       spun |= w.fuel < 0;
-      if ((spun || !(turn & (m.sampling ? 7 : 1023))) &&
-          (m.steps > m.step_limit || cpu_seconds() > m.deadline)) {
-        m.out_of_time = true;
-        m.report(event_at(w, ENDLESS, w.now.mask ? __builtin_ctz(w.now.mask) : 0));
+      if ((spun || !(turn & (m.sampling ? 7 : 1023))) && spent(m)) {
+        out_of_time(w);
         return Outcome::finished;
       }
     }
@@ -321,8 +335,83 @@ Outcome run(Block& b) {
       return Outcome::finished;
     }
     if (spun && ++spins >= SPINS) return Outcome::paused;
+    idle = busy ? 0 : idle + 1;
+    if (idle >= IDLE && looks) return at_mbarrier ? Outcome::paused : Outcome::waiting;
   }
 }
+
+const Warp& first_at_work(const Block& b) {
+  const auto at_work = [](const Warp& w) { return !w.done(); };
+  const auto found = std::find_if(b.warps.begin(), b.warps.end(), at_work);
+  return found == b.warps.end() ? b.warps.back() : *found;
+}
+
+// Blocks in flight: those that wait for others, in turn, and as many more as there is room for.
+class Residents {
+ public:
+  explicit Residents(Machine& m)
+      : machine(m), most(std::clamp<u64>(MAX_RESIDENT_BYTES / (m.block_bytes() + 1), 1,
+                                         m.resident ? m.resident : RESIDENT)),
+        next(m.first_block), count(std::min(u64(m.grid.x) * m.grid.y * m.grid.z, m.last_block)) {}
+
+  void run_all() {
+    for (u64 turn = 1; next < count || !paused.empty(); ++turn) {
+      auto b = take();
+      const u64 changes = machine.changes;
+      const Outcome outcome = run(*b);
+      if (machine.out_of_time || machine.deadlocked || machine.trapped) return;
+      const bool ended = outcome == Outcome::finished;
+      quiet = outcome == Outcome::waiting && changes == machine.changes ? quiet + 1 : 0;
+      if (!(turn & 63) && spent(machine)) return out_of_time(first_at_work(*b));
+      (ended ? spare : paused).push_back(std::move(b));
+      if (quiet > PATIENCE * paused.size() && (next == count || !room())) return give_up();
+    }
+  }
+
+ private:
+  Machine& machine;
+  const u64 most;
+  u64 next;
+  const u64 count;
+  u64 quiet = 0;  // turns in a row that changed nothing
+  std::deque<std::unique_ptr<Block>> spare, paused;
+
+  bool room() const { return paused.size() < most; }
+
+  std::unique_ptr<Block> take() {
+    const bool fresh = next < count && room();
+    auto& from = fresh ? spare : paused;
+    std::unique_ptr<Block> b;
+    if (from.empty()) {
+      b = std::make_unique<Block>();
+      prepare(*b, machine);
+    } else {
+      b = std::move(from.front());
+      from.pop_front();
+    }
+    if (fresh) begin(*b, u32(next++));
+    return b;
+  }
+
+  // Nothing changes any more. Where more blocks would fit the GPU, none can be blamed.
+  void give_up() {
+    const bool more = next < count;
+    if (more && most != machine.resident) {
+      quiet = 0;
+      return;
+    }
+    for (Warp& w : paused.front()->warps) {
+      if (w.done() || !w.look.waits) continue;
+      w.pc = w.look.pc;
+      Event e = event_at(w, more ? NOT_ALL_RESIDENT : WAITS_FOR_EVER, __builtin_ctz(w.live));
+      e.arrived = u32(most);
+      e.expected = u32(std::min<u64>(count, ~0u));
+      machine.report(e);
+      break;
+    }
+    machine.deadlocked = true;
+  }
+};
 
 }  // namespace
 
@@ -349,42 +438,25 @@ u64 Machine::block_bytes() const {
          (shared >> p.shared_shift) * sizeof(Cell);
 }
 
+Flow wait_in_turn(Warp& w) {
+  w.pc++;
+  w.resting = true;
+  return Flow::yield;
+}
+
 void Machine::launch() {
-  for (auto& r : regions) r->stamps.clear();
-  const u64 count = std::min(u64(grid.x) * grid.y * grid.z, last_block);
-  std::vector<std::unique_ptr<Block>> spare;
-  std::deque<std::unique_ptr<Block>> paused;
-  const u64 resident = std::clamp<u64>(MAX_RESIDENT_BYTES / (block_bytes() + 1), 1, RESIDENT);
-  u64 next = first_block;
-  while (next < count || !paused.empty()) {
-    std::unique_ptr<Block> b;
-    if (next < count && paused.size() < resident) {
-      if (spare.empty()) {
-        b = std::make_unique<Block>();
-        prepare(*b, *this);
-      } else {
-        b = std::move(spare.back());
-        spare.pop_back();
-      }
-      begin(*b, u32(next++));
-    } else {
-      b = std::move(paused.front());
-      paused.pop_front();
-    }
-    Outcome outcome = run(*b);
-    if (out_of_time || deadlocked || trapped) return;
-    if (outcome == Outcome::paused) paused.push_back(std::move(b));
-    else spare.push_back(std::move(b));
-    if (!(next & 63) && cpu_seconds() > deadline) {
-      out_of_time = true;
-      return;
-    }
+  for (auto& r : regions) {
+    r->stamps.clear();
+    r->lines.clear();
   }
+  flags.clear();
+  Residents(*this).run_all();
 }
 
 void add_schedule(Table& t) {
-  t.push_back({"block", block_head, ">i", [](const Program& p, const Ins& i) {
-                 return operands<BlockOperands>(i).fuel > 0 && u64(i.rank()) < p.ranks;
+  t.push_back({"block", block_head, ">ii", [](const Program& p, const Ins& i) {
+                 const auto o = operands<BlockOperands>(i);
+                 return o.fuel > 0 && o.stack >= 0 && u64(i.rank()) < p.ranks;
                }});
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "knowledge.hpp"
+
 namespace sim {
 
 Event event_at(const Warp& w, EventKind kind, int lane) {
@@ -53,6 +55,18 @@ void mark_undefined(Warp& w, i32 slot, u32 lanes, u32 origin) {
   if (lanes) w.origin[slot] = origin;
 }
 
+void forget_taint(Warp& w) {
+  const auto none = [](const std::vector<u32>& lanes) {
+    return std::all_of(lanes.begin(), lanes.end(), [](u32 mask) { return !mask; });
+  };
+  w.tainted = w.tainted && !(none(w.undefined) && none(w.pred_undefined));
+}
+
+Flow never_set(Warp& w, const Ins& i) {
+  mark_undefined(w, i.output(), w.exec, w.pc);
+  return Flow::next;
+}
+
 void check_defined(Warp& w, i32 slot, EventKind kind, bool predicate) {
   if (!w.tainted || slot < 0) return;
   u32 bad = (predicate ? w.pred_undefined : w.undefined)[slot] & w.exec;
@@ -60,6 +74,8 @@ void check_defined(Warp& w, i32 slot, EventKind kind, bool predicate) {
   Event e = event_at(w, kind, __builtin_ctz(bad));
   e.other_pc = (predicate ? w.pred_origin : w.origin)[slot];
   // What the origin read: the region its instruction touched last names the array.
+  const Ins& origin = w.program->code[e.other_pc];
+  if (!origin.width) e.kind = origin.run == never_set ? NEVER_SET : ABSENT_LANE;
   const Hint& hint = w.program->hints[e.other_pc];
   e.space = w.program->code[e.other_pc].space;
   e.region = hint.region;
@@ -224,11 +240,24 @@ void race(Warp& w, int lane, EventKind kind, u8 space, u64 address, u32 bytes, b
   w.block->machine->report(e);
 }
 
+// With a cp.async: either nobody waits for the copy, or no group holds it, so that nobody can.
+static void copy_race(Warp& w, int lane, u64 address, u32 bytes, bool write, const Cell& c) {
+  const u32 thread = c.pending - 1;
+  const Warp& copier = w.block->warps[thread / LANES];
+  const bool committed =
+      std::any_of(copier.async.begin(), copier.async.end(), [&](const AsyncCopy& copy) {
+        const u32 l = thread % LANES;
+        return copy.pc == c.pending_pc && copy.mask >> l & 1 &&
+               within(address, 1, copy.target[l], copy.bytes) &&
+               copy.group[l] < copier.async_group[l];
+      });
+  race(w, lane, committed ? ASYNC_RACE : COPY_NOT_COMMITTED, SHARED, address, bytes, write, true,
+       c.pending_pc, thread, w.block->id, false);
+}
+
 bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, bool plain,
                         u32& origin) {
-  if (c.pending)
-    race(w, lane, ASYNC_RACE, SHARED, at, bytes, false, true, c.pending_pc, c.pending - 1,
-         w.block->id, false);
+  if (c.pending) copy_race(w, lane, at, bytes, false, c);
   if (!c.writer) {
     origin = w.pc;
     return true;
@@ -245,9 +274,7 @@ void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool ato
   const u32 cell = 1u << w.program->shared_shift;
   for (u32 at = address; at - address < bytes; at += cell) {
     Cell& c = w.block->cells[at >> w.program->shared_shift];
-    if (__builtin_expect(c.pending != 0, 0) && c.pending != ~0u)
-      race(w, lane, ASYNC_RACE, SHARED, at, cell, true, true, c.pending_pc, c.pending - 1,
-           w.block->id, false);
+    if (__builtin_expect(c.pending != 0, 0)) copy_race(w, lane, at, cell, true, c);
     // The same value written twice is how every thread initialises one flag: harmless.
     if (c.writer && !same && !(atomic && c.writer_pc & ATOMIC_BIT) && !w.ordered(c.writer, lane))
       race(w, lane, RACE, SHARED, at, bytes, true, true, c.writer_pc, c.writer, w.block->id, false);
@@ -267,6 +294,57 @@ static Dim block_at(const Machine& m, u32 linear) {
   return {linear % m.grid.x, linear / m.grid.x % m.grid.y, linear / m.grid.x / m.grid.y};
 }
 
+static void global_race(Warp& w, int lane, const Region& r, i64 index, u64 at, u32 bytes,
+                        bool write, bool other_write, bool same, const Region::Stamp& other) {
+  Event e = event_at(w, RACE, lane);
+  e.other_pc = other.pc & PC_MASK;
+  e.address = r.base + at;
+  e.size = bytes;
+  e.space = GLOBAL;
+  e.write = write;
+  e.other_write = other_write;
+  e.same_value = same;
+  e.region = index;
+  e.region_start = r.base;
+  e.region_size = r.size;
+  e.other_block = block_at(*w.block->machine, other.block - 1);
+  e.other_thread = thread_of(w, other.who);
+  w.block->machine->report(e);
+}
+
+// Whether an access to global memory is ordered before this warp's now. A block that has executed
+// a fence is trusted with the order of its own threads.
+static bool settled(const Warp& w, int lane, const Region::Stamp& other) {
+  if (other.block == w.block->linear + 1) return w.block->fenced || w.ordered(other.who, lane);
+  return w.block->fenced && ordered_elsewhere(w, other.block - 1, other.who);
+}
+
+constexpr u32 LINE = 32;  // cells that share a record of reads
+
+void remember_reads(Warp& w, Region& r, const Access& a) {
+  const Machine& m = *w.block->machine;
+  if (m.sampling || u64(m.grid.x) * m.grid.y * m.grid.z == 1) return;
+  const u32 shift = w.program->global_shift, me = w.block->linear + 1, who = w.stamp(0);
+  const u64 several = (u64{1} << std::max(a.bytes >> shift, 1u)) - 1;
+  if (r.lines.empty()) r.lines.resize((r.size >> shift) / LINE + 1);
+  for (u32 rest = a.mask; rest;) {
+    const u64 line = ((a.at[__builtin_ctz(rest)] - r.base) >> shift) / LINE;
+    u64 cells = 0;
+    for (; rest; rest &= rest - 1) {
+      const u64 cell = (a.at[__builtin_ctz(rest)] - r.base) >> shift;
+      if (cell / LINE != line) break;
+      cells |= several << cell % LINE;
+    }
+    auto& [last, elsewhere] = r.lines[line];
+    if (last.block == me && last.who == who) {
+      last.cells |= u32(cells);
+      continue;
+    }
+    if (last.block != me) elsewhere = last;
+    last = {me, who, w.pc, u32(cells)};
+  }
+}
+
 bool global_read(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool plain) {
   const u32 cell = 1u << w.program->global_shift;
   bool undefined = false;
@@ -274,22 +352,10 @@ bool global_read(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes
     if (!r.all_defined && !r.defined[at >> w.program->global_shift]) undefined = true;
     if (r.stamps.empty()) continue;
     const Region::Stamp& s = r.stamps[at >> w.program->global_shift];
-    if (!s.block || !plain || w.block->fenced) continue;
+    if (!s.block || !plain) continue;
     // A first guess ahead of an atomicCAS loop may read what other threads' atomics are changing.
-    if (s.pc & ATOMIC_BIT) continue;
-    if (s.block == w.block->linear + 1 && w.ordered(s.who, lane)) continue;
-    Event e = event_at(w, RACE, lane);
-    e.other_pc = s.pc & PC_MASK;
-    e.address = r.base + at;
-    e.size = bytes;
-    e.space = GLOBAL;
-    e.other_write = true;
-    e.region = index;
-    e.region_start = r.base;
-    e.region_size = r.size;
-    e.other_block = block_at(*w.block->machine, s.block - 1);
-    e.other_thread = thread_of(w, s.who);
-    w.block->machine->report(e);
+    if (s.pc & ATOMIC_BIT || settled(w, lane, s)) continue;
+    global_race(w, lane, r, index, at, bytes, false, true, false, s);
   }
   return undefined;
 }
@@ -297,30 +363,26 @@ bool global_read(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes
 void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool same,
                   bool atomic, bool plain) {
   if (w.block->machine->sampling) return;
-  const u32 cell = 1u << w.program->global_shift;
+  const u32 cell = 1u << w.program->global_shift, me = w.block->linear + 1;
   if (r.stamps.empty()) r.stamps.resize((r.size + cell - 1) / cell);
   for (u64 at = address - r.base; at < address - r.base + bytes; at += cell) {
-    if (!r.all_defined) r.defined[at >> w.program->global_shift] = 1;
-    Region::Stamp& s = r.stamps[at >> w.program->global_shift];
-    bool own = s.block == w.block->linear + 1;
-    bool both_atomic = atomic && s.pc & ATOMIC_BIT;
-    if (s.block && plain && !both_atomic && !w.block->fenced &&
-        !(own && (same || w.ordered(s.who, lane)))) {
-      Event e = event_at(w, RACE, lane);
-      e.other_pc = s.pc & PC_MASK;
-      e.address = r.base + at;
-      e.size = bytes;
-      e.space = GLOBAL;
-      e.write = e.other_write = true;
-      e.same_value = same;
-      e.region = index;
-      e.region_start = r.base;
-      e.region_size = r.size;
-      e.other_block = block_at(*w.block->machine, s.block - 1);
-      e.other_thread = thread_of(w, s.who);
-      w.block->machine->report(e);
-    }
-    s = {w.block->linear + 1, w.stamp(lane), w.pc | (atomic ? ATOMIC_BIT : 0)};
+    const u64 place = at >> w.program->global_shift;
+    if (!r.all_defined) r.defined[place] = 1;
+    Region::Stamp& s = r.stamps[place];
+    const bool both_atomic = atomic && s.pc & ATOMIC_BIT;
+    if (s.block && plain && !both_atomic && !(same && s.block == me) && !settled(w, lane, s))
+      global_race(w, lane, r, index, at, bytes, true, true, same, s);
+    else if (!r.lines.empty() && plain && !atomic && !same)
+      for (const auto& [last, elsewhere] = r.lines[place / LINE];
+           const Region::Reads& read : {last, elsewhere}) {
+        const Region::Stamp reader{read.block, read.who, read.pc};
+        if (!read.block || read.block == me || !(read.cells >> place % LINE & 1) ||
+            settled(w, lane, reader))
+          continue;
+        global_race(w, lane, r, index, at, bytes, true, false, false, reader);
+        break;
+      }
+    s = {me, w.stamp(lane), w.pc | (atomic ? ATOMIC_BIT : 0)};
   }
 }
 

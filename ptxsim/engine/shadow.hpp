@@ -94,6 +94,8 @@ void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool ato
 bool global_read(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool plain);
 void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool same,
                   bool atomic, bool plain);
+// Keeps in mind what the lanes of `a`, all of which lie in `r`, read, for later writes of others.
+void remember_reads(Warp& w, Region& r, const Access& a);
 
 // A race of this access with that of thread `other_who` at `other_pc`.
 void race(Warp& w, int lane, EventKind kind, u8 space, u64 address, u32 bytes, bool write,

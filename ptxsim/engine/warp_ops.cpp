@@ -7,18 +7,59 @@
 namespace sim {
 namespace {
 
-// True when the operation may go ahead; a finding is made when lanes that it names cannot come.
-bool assembled(Warp& w, u32 members, Flow& flow) {
-  switch (assemble(w, members, Group::warp_sync)) {
-    case Assembly::complete: return true;
-    case Assembly::waiting: flow = Flow::yield; return false;
-    case Assembly::incomplete: break;
+void report_mask(Warp& w, EventKind kind, int lane, u32 mask) {
+  Event e = event_at(w, kind, lane);
+  e.mask = mask;
+  e.lanes = w.exec;
+  w.block->machine->report(e);
+}
+
+// Every lane must stand in the mask that it gives, and lanes that never were are better not named.
+void check_masks(Warp& w, i32 slot, bool reads_others) {
+  const u32* masks = lanes<u32>(w, slot);
+  u32 named = 0;
+  for (u32 rest = w.exec; rest; rest &= rest - 1) {
+    const int l = __builtin_ctz(rest);
+    named |= masks[l];
+    if (masks[l] >> l & 1) continue;
+    report_mask(w, MASK_WITHOUT_CALLER, l, masks[l]);
+    break;
   }
-  report_missing(w, DIVERGENT_WARP_OP, members & w.live);
+  if (reads_others && named & ~w.started)
+    report_mask(w, MASK_BEYOND_BLOCK, __builtin_ctz(w.exec), named);
+}
+
+// True when the operation may go ahead; a finding is made when lanes that it names cannot come.
+bool assembled(Warp& w, i32 masks, Flow& flow, bool reads_others = false) {
+  u32 members = 0;
+  for (u32 rest = w.exec; rest; rest &= rest - 1)
+    members |= lanes<u32>(w, masks)[__builtin_ctz(rest)];
+  const Assembly assembly = assemble(w, members, Group::warp_sync);
+  if (assembly == Assembly::waiting) {
+    flow = Flow::yield;
+    return false;
+  }
+  check_masks(w, masks, reads_others);
+  if (assembly == Assembly::incomplete) report_missing(w, DIVERGENT_WARP_OP, members & w.live);
   return true;
 }
 
-u32 members_of(Warp& w, i32 slot) { return lanes<u32>(w, slot)[__builtin_ctz(w.exec)]; }
+// Runs `f` once for the lanes of every mask: groups of lanes may come to one instruction together.
+template <class F> Flow in_groups(Warp& w, i32 masks, F f) {
+  Flow flow = Flow::next;
+  if (!assembled(w, masks, flow)) return flow;
+  const u32 exec = w.exec;
+  const u32* mask = lanes<u32>(w, masks);
+  for (u32 left = exec; left; left &= ~w.exec) {
+    const u32 own = mask[__builtin_ctz(left)];
+    w.exec = 0;
+    for (u32 rest = left; rest; rest &= rest - 1)
+      w.exec |= u32(mask[__builtin_ctz(rest)] == own) << __builtin_ctz(rest);
+    f();
+  }
+  w.exec = exec;
+  return Flow::next;
+}
 
 enum Shuffle { UP, DOWN, BFLY, IDX };
 
@@ -29,7 +70,7 @@ struct ShuffleOperands {
 template <Shuffle mode> Flow shuffle(Warp& w, const Ins& i) {
   const auto o = operands<ShuffleOperands>(i);
   Flow flow = Flow::next;
-  if (!assembled(w, members_of(w, o.members), flow)) return flow;
+  if (!assembled(w, o.members, flow, true)) return flow;
   u32 *d = lanes<u32>(w, o.result), *a = lanes<u32>(w, o.source), *b = lanes<u32>(w, o.lane),
       *c = lanes<u32>(w, o.clamp);
   u32 result[LANES], valid = 0, undefined = 0, origin = w.pc;
@@ -65,55 +106,52 @@ struct VoteOperands {
 
 template <Vote mode> Flow vote(Warp& w, const Ins& i) {
   const auto o = operands<VoteOperands>(i);
-  Flow flow = Flow::next;
-  if (!assembled(w, members_of(w, o.members), flow)) return flow;
-  u32 yes = w.preds[o.vote] & w.exec;
-  if (mode == BALLOT) {
-    u32* d = lanes<u32>(w, o.result);
-    for (int l = 0; l < LANES; ++l)
-      if (w.exec >> l & 1) d[l] = yes;
-    return Flow::next;
-  }
-  bool result = mode == EVERY ? yes == w.exec : mode == ANYONE ? yes != 0 : !yes || yes == w.exec;
-  w.preds[o.result] = (w.preds[o.result] & ~w.exec) | (result ? w.exec : 0);
-  return Flow::next;
+  return in_groups(w, o.members, [&] {
+    u32 yes = w.preds[o.vote] & w.exec;
+    if (mode == BALLOT) {
+      u32* d = lanes<u32>(w, o.result);
+      for (int l = 0; l < LANES; ++l)
+        if (w.exec >> l & 1) d[l] = yes;
+      return;
+    }
+    bool result = mode == EVERY ? yes == w.exec : mode == ANYONE ? yes != 0 : !yes || yes == w.exec;
+    w.preds[o.result] = (w.preds[o.result] & ~w.exec) | (result ? w.exec : 0);
+  });
 }
 
 struct MatchOperands { i32 result, agree, source, members; };  // agree: -1: not wanted
 
 template <class T, bool all> Flow match(Warp& w, const Ins& i) {
   const auto o = operands<MatchOperands>(i);
-  Flow flow = Flow::next;
-  if (!assembled(w, members_of(w, o.members), flow)) return flow;
-  u32* d = lanes<u32>(w, o.result);
-  T* a = lanes<T>(w, o.source);
-  u32 result[LANES] = {}, agree = 0;
-  for (int l = 0; l < LANES; ++l)
-    for (int k = 0; k < LANES; ++k)
-      if (w.exec >> l & w.exec >> k & 1 && a[k] == a[l]) result[l] |= 1u << k;
-  for (int l = 0; l < LANES; ++l) {
-    if (!(w.exec >> l & 1)) continue;
-    bool same = result[l] == w.exec;
-    d[l] = all ? (same ? w.exec : 0) : result[l];
-    agree |= u32(same) << l;
-  }
-  if (all && o.agree >= 0) w.preds[o.agree] = (w.preds[o.agree] & ~w.exec) | agree;
-  return Flow::next;
+  return in_groups(w, o.members, [&] {
+    u32* d = lanes<u32>(w, o.result);
+    T* a = lanes<T>(w, o.source);
+    u32 result[LANES] = {}, agree = 0;
+    for (int l = 0; l < LANES; ++l)
+      for (int k = 0; k < LANES; ++k)
+        if (w.exec >> l & w.exec >> k & 1 && a[k] == a[l]) result[l] |= 1u << k;
+    for (int l = 0; l < LANES; ++l) {
+      if (!(w.exec >> l & 1)) continue;
+      bool same = result[l] == w.exec;
+      d[l] = all ? (same ? w.exec : 0) : result[l];
+      agree |= u32(same) << l;
+    }
+    if (all && o.agree >= 0) w.preds[o.agree] = (w.preds[o.agree] & ~w.exec) | agree;
+  });
 }
 
 struct ReduceOperands { i32 result, source, members; };
 
 template <class T, class F> Flow reduce(Warp& w, const Ins& i) {
   const auto o = operands<ReduceOperands>(i);
-  Flow flow = Flow::next;
-  if (!assembled(w, members_of(w, o.members), flow)) return flow;
-  T *d = lanes<T>(w, o.result), *a = lanes<T>(w, o.source);
-  T sum = a[__builtin_ctz(w.exec)];
-  for (u32 rest = w.exec & (w.exec - 1); rest; rest &= rest - 1)
-    sum = F{}(sum, a[__builtin_ctz(rest)]);
-  for (int l = 0; l < LANES; ++l)
-    if (w.exec >> l & 1) d[l] = sum;
-  return Flow::next;
+  return in_groups(w, o.members, [&] {
+    T *d = lanes<T>(w, o.result), *a = lanes<T>(w, o.source);
+    T sum = a[__builtin_ctz(w.exec)];
+    for (u32 rest = w.exec & (w.exec - 1); rest; rest &= rest - 1)
+      sum = F{}(sum, a[__builtin_ctz(rest)]);
+    for (int l = 0; l < LANES; ++l)
+      if (w.exec >> l & 1) d[l] = sum;
+  });
 }
 template <class T, class F> void redux(Table& t, const char* name, F) {
   t.push_back({name, reduce<T, F>, "n>nn"});
@@ -124,8 +162,8 @@ struct SyncOperands { i32 members; };
 Flow sync_warp(Warp& w, const Ins& i) {
   const auto o = operands<SyncOperands>(i);
   Flow flow = Flow::next;
-  if (!assembled(w, members_of(w, o.members), flow)) return flow;
-  w.known[w.index]++;
+  if (!assembled(w, o.members, flow)) return flow;
+  w.tick();
   return Flow::next;
 }
 
@@ -140,14 +178,13 @@ struct ElectOperands { i32 leader, elected, members; };  // leader: -1: not want
 
 Flow elect(Warp& w, const Ins& i) {
   const auto o = operands<ElectOperands>(i);
-  Flow flow = Flow::next;
-  if (!assembled(w, members_of(w, o.members), flow)) return flow;
-  u32 leader = __builtin_ctz(w.exec);
-  if (o.leader >= 0)
-    for (int l = 0; l < LANES; ++l)
-      if (w.exec >> l & 1) lanes<u32>(w, o.leader)[l] = leader;
-  w.preds[o.elected] = (w.preds[o.elected] & ~w.exec) | 1u << leader;
-  return Flow::next;
+  return in_groups(w, o.members, [&] {
+    u32 leader = __builtin_ctz(w.exec);
+    if (o.leader >= 0)
+      for (int l = 0; l < LANES; ++l)
+        if (w.exec >> l & 1) lanes<u32>(w, o.leader)[l] = leader;
+    w.preds[o.elected] = (w.preds[o.elected] & ~w.exec) | 1u << leader;
+  });
 }
 
 }  // namespace
@@ -180,6 +217,8 @@ void report_missing(Warp& w, EventKind kind, u32 members) {
     if (g.mask >> lane & 1) e.other_pc = g.wait == Group::in_barrier ? g.pc - 1 : g.pc;
   e.arrived = __builtin_popcount(w.exec);
   e.expected = __builtin_popcount(members);
+  e.mask = members;
+  e.lanes = w.exec;
   const Dim n = w.block->machine->ntid;
   const u32 t = w.index * LANES + lane;
   e.other_thread = {t % n.x, t / n.x % n.y, t / n.x / n.y};

@@ -37,7 +37,20 @@ _KINDS = {
     Event.ASSERTION: Kind.TRAP,
     Event.BARRIER_UNINITIALISED: Kind.UNINITIALIZED_READ,
     Event.BARRIERS_MIXED: Kind.BARRIER_DIVERGENCE,
+    Event.COPY_NOT_COMMITTED: Kind.RACE,
+    Event.MASK_WITHOUT_CALLER: Kind.BARRIER_DIVERGENCE,
+    Event.MASK_BEYOND_BLOCK: Kind.BARRIER_DIVERGENCE,
+    Event.WAITS_FOR_EVER: Kind.ENDLESS_LOOP,
+    Event.NOT_ALL_RESIDENT: Kind.ENDLESS_LOOP,
+    Event.NEVER_SET: Kind.UNINITIALIZED_READ,
+    Event.ABSENT_LANE: Kind.UNINITIALIZED_READ,
+    Event.STACK_OVERFLOW: Kind.TRAP,
 }
+# Legal as far as every GPU of today goes.
+_WARNINGS = {Event.BARRIERS_MIXED, Event.MASK_BEYOND_BLOCK}
+
+
+_NOTHING = Accessed(name="", start=0, size=0)
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,9 @@ class Scene:
     dynamic_bytes: int
 
     def place(self, pc: int) -> Place | None:
-        return _place(self.locations, self.program.locations[pc])
+        first_use = self.program.first_uses.get(pc)
+        place = self.program.locations[pc] if first_use is None else first_use.loc
+        return _place(self.locations, place)
 
     def access(self, event: np.void) -> Access:
         space = _SPACES.get(int(event["space"]), "")
@@ -72,8 +87,15 @@ class Scene:
         elif region >= 0:
             name = self.regions[region]
         else:
-            name = "its local array" if space == "local" else ""
+            return self._local_arrays(int(event["address"])) if space == "local" else _NOTHING
         return Accessed(name=name, start=start, size=size)
+
+    def _local_arrays(self, address: int) -> Accessed:
+        """Those that ``address`` lies next to."""
+        near = min(self.program.locals, key=lambda each: each.distance(address), default=None)
+        if near is None:
+            return _NOTHING
+        return Accessed(name=plain_name(near.function), start=near.start, size=near.size)
 
     def _shared_array(self, address: int) -> Accessed:
         for array in self.program.arrays:
@@ -100,7 +122,7 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
     place = there or here if kind is Kind.UNINITIALIZED_READ else here
     return Finding(
         kind=kind,
-        severity=Severity.WARNING if double_work else Severity.ERROR,
+        severity=Severity.WARNING if double_work or event in _WARNINGS else Severity.ERROR,
         place=place,
         event=event,
         ptx_line=int(scene.program.rows[int(seen["pc"])]) or None,
@@ -116,6 +138,8 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         arrived=int(seen["arrived"]),
         expected=int(seen["expected"]),
         count=int(seen["count"]),
+        mask=int(seen["mask"]),
+        lanes=int(seen["lanes"]),
     )
 
 
@@ -131,10 +155,10 @@ def instruction_note(module: Module, kind: Kind, text: str, item: Instruction) -
 
 
 def merge(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """One finding per kind and line: the first, with the counts of all."""
-    merged: dict[tuple[Kind, Place | None], Finding] = {}
+    """One finding per kind, severity and line: the first, with the counts of all."""
+    merged: dict[tuple[Kind, Severity, Place | None], Finding] = {}
     for each in findings:
-        key = (each.kind, each.place)
+        key = (each.kind, each.severity, each.place)
         if key in merged:
             first = merged[key]
             merged[key] = msgspec.structs.replace(first, count=first.count + each.count)

@@ -139,13 +139,13 @@ def _within(targets: Iterable[int], inside: set[int]) -> list[int]:
     return sorted((t for t in targets if t in inside), reverse=True)
 
 
-def live_ranges(
+def liveness(
     blocks: Sequence[Block],
     reads: Sequence[Sequence[int]],
     writes: Sequence[Sequence[int]],
     certain: Sequence[bool],
-) -> dict[int, tuple[int, int]]:
-    """First and last operation at which each register must keep its value.
+) -> tuple[list[int], list[int]]:
+    """For every block the registers, as bits, whose values may be read later: before it, behind it.
 
     ``reads[i]``, ``writes[i]``: registers of operation i. ``certain[i]``: it writes whenever it
     is reached (it has no guard), so that older values die there.
@@ -178,6 +178,17 @@ def live_ranges(
                 live_out[b] = out
                 live_in[b] = use[b] | (out & ~kill[b])
                 changed = True
+    return live_in, live_out
+
+
+def live_ranges(
+    blocks: Sequence[Block],
+    reads: Sequence[Sequence[int]],
+    writes: Sequence[Sequence[int]],
+    certain: Sequence[bool],
+) -> dict[int, tuple[int, int]]:
+    """First and last operation at which each register must keep its value; as for ``liveness``."""
+    live_in, live_out = liveness(blocks, reads, writes, certain)
     ranges: dict[int, tuple[int, int]] = {}
 
     def extend(register: int, at: int) -> None:

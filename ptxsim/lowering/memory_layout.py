@@ -13,6 +13,7 @@ RED_ZONE = (
     128  # bytes between shared arrays; a multiple of the 32 banks keeps conflicts as they are
 )
 PRIVATE_GAP = 16  # bytes between a function's local arrays and whatever lies next to them
+_RETURN_ADDRESS = 8  # bytes
 _MOST_ALIGN = 1 << 16
 _MOST_LOCAL = 512 << 10  # bytes per thread, as CUDA has it; engine.hpp has the same
 _MOST_SHARED = 1 << 20  # bytes of static arrays, more than any GPU has; engine.hpp has the same
@@ -23,6 +24,19 @@ class SharedArrayInfo:
     name: str
     start: int  # simulated shared address
     size: int  # bytes; 0 for the dynamic array, whose size the launch gives
+
+
+@dataclass(frozen=True)
+class LocalMemory:
+    """The local arrays of one function, which PTX declares as one."""
+
+    function: str  # mangled
+    start: int  # lane-private address
+    size: int  # bytes
+
+    def distance(self, address: int) -> int:
+        """How many bytes ``address`` lies before the start or past the last byte."""
+        return max(self.start - address, address - (self.start + self.size - 1), 0)
 
 
 @dataclass
@@ -69,6 +83,7 @@ class Layout:
         self.module_symbols = {n: Constant(a, 8) for n, a in globals_.items()}
         self.arrays: list[SharedArrayInfo] = []
         self.local_bytes = 0
+        self.locals: list[LocalMemory] = []
         self.private: list[tuple[int, int]] = []  # (start, size) of everything lane-private
         self.param_offsets: dict[str, int] = {}
         self.frames: dict[str, Frame] = {f.name: Frame() for f in functions}
@@ -134,11 +149,16 @@ class Layout:
                         f"{function.name} has {variable.size} bytes of local memory per thread in "
                         f"one array; CUDA allows {_MOST_LOCAL}",
                     )
-                self.module_symbols[f"{function.name}/{variable.name}"] = Constant(
-                    self._private(variable.size, variable.align), 8
-                )
+                start = self._private(variable.size, variable.align)
+                self.locals.append(LocalMemory(function.name, start, variable.size))
+                self.module_symbols[f"{function.name}/{variable.name}"] = Constant(start, 8)
         self.frames[function.name].local = (frame_start, self.local_bytes)
         self.results[function.name] = [self._private(r.size, r.align) for r in function.returns]
+
+    def stack_bytes(self, function: Function) -> int:
+        """What a call of ``function`` takes of a thread's stack at least: its local arrays and the
+        address to return to. How many registers ptxas saves there is not known."""
+        return _RETURN_ADDRESS + sum(v.size for v in function.variables if v.space == "local")
 
     def symbols(self, function: Function) -> dict[str, Constant]:
         """Names this function may use as addresses."""

@@ -80,7 +80,13 @@ class Operation:
     dwidth: int = 4
     extra: list[Operand] = field(default_factory=list)
     source: Instruction | None = None
+    first_use: Instruction | None = None  # of never_set: what reads the register first
     flops: int = 0  # per lane
+
+
+def registers(operands: list[Operand], width: int) -> list[int]:
+    """The numbers of the registers of ``width`` bytes among them."""
+    return [o.number for o in operands if isinstance(o, Register) and o.width == width]
 
 
 def outputs(operation: Operation) -> list[Operand]:

@@ -9,9 +9,16 @@ import numpy as np
 
 from ptxsim.engine import ARRAY, INSTRUCTION, PRESET, Engine, PackedProgram
 from ptxsim.frontend import LIBRARY_CALLS, Function, Instruction, Module
-from ptxsim.lowering.control_flow import Block, TooDeep, ranks, reachable
+from ptxsim.lowering.control_flow import Block, TooDeep, bits, liveness, ranks, reachable
 from ptxsim.lowering.lower import Lowering
-from ptxsim.lowering.memory_layout import Layout, SharedArrayInfo, align_up, callees, too_large
+from ptxsim.lowering.memory_layout import (
+    Layout,
+    LocalMemory,
+    SharedArrayInfo,
+    align_up,
+    callees,
+    too_large,
+)
 from ptxsim.lowering.operation import (
     OWN_TAINT,
     Operand,
@@ -21,6 +28,7 @@ from ptxsim.lowering.operation import (
     UnsupportedInstruction,
     inputs,
     outputs,
+    registers,
 )
 from ptxsim.lowering.rules import RULES
 from ptxsim.lowering.slots import Slots
@@ -49,8 +57,10 @@ class Program:
     widths: np.ndarray  # per instruction: bytes that a lane moves, 0: none
     spaces: np.ndarray  # per instruction: space of a memory access, -1: none
     arrays: list[SharedArrayInfo]
+    locals: list[LocalMemory]
     param_bytes: int  # of the kernel's parameter block
     sources: list[Instruction | None]  # per instruction: the PTX instruction it came from
+    first_uses: dict[int, Instruction]  # by never_set instruction: what reads its register first
 
 
 def reachable_functions(module: Module, kernel: str) -> list[Function]:
@@ -137,7 +147,11 @@ class Builder:
                 predicates,
             )
             first_predicate = predicates
-            part, part_labels, blocks = _blocks(low.run(), function.name)
+            lowered = low.run()
+            part, part_labels, blocks = _blocks(lowered, function.name)
+            if unset := _never_set(part, blocks):
+                part, part_labels, blocks = _blocks([*unset, *lowered], function.name)
+            part[0].operands[1] = layout.stack_bytes(function)
             slots.registers, predicates = low.registers, low.predicates
             if predicates > _MOST_PREDICATES:
                 raise too_large(kernel, "predicates")
@@ -233,8 +247,10 @@ class Builder:
             widths=np.array([o.width * o.vec for o in code]),
             spaces=np.array([o.space if o.width else -1 for o in code]),
             arrays=layout.arrays,
+            locals=layout.locals,
             param_bytes=layout.param_bytes,
             sources=[o.source for o in code],
+            first_uses={at: o.first_use for at, o in enumerate(code) if o.first_use is not None},
         )
 
 
@@ -244,6 +260,25 @@ def _by_rank(blocks: int, rank: list[int]) -> int:
     by_rank = np.zeros(len(rank), np.uint8)
     by_rank[rank] = np.unpackbits(packed, bitorder="little")[: len(rank)]
     return int.from_bytes(np.packbits(by_rank, bitorder="little").tobytes(), "little")
+
+
+def _never_set(code: list[Operation], blocks: list[Block]) -> list[Operation]:
+    """An operation for every register that may be read before it is written: it has no value yet.
+
+    Whether that does harm shows when the code runs.
+    """
+    found = []
+    certain = [o.guard is None for o in code]
+    for width, name in ((4, "never_set.narrow"), (8, "never_set.wide")):
+        reads = [registers(inputs(o), width) for o in code]
+        writes = [registers(outputs(o), width) for o in code]
+        live_in, _ = liveness(blocks, reads, writes, certain)
+        for number in bits(live_in[0]):
+            use = next(at for at, read in enumerate(reads) if number in read)
+            marker = Operation(name, [Register(number, width)], 1, flags=OWN_TAINT)
+            marker.first_use = code[use].source
+            found.append(marker)
+    return found
 
 
 def _mark_recursion(code: list[Operation], function: str, recursive: set[str]) -> None:
@@ -287,7 +322,7 @@ def _blocks(
     blocks[-1].end = len(code)
     for block in blocks:
         code[block.start].vec = int(code[block.start + 1].name not in {"exit", "ret"})
-        code[block.start].operands = [1 + (block.end - block.start) // _LONG_BLOCK]
+        code[block.start].operands = [1 + (block.end - block.start) // _LONG_BLOCK, 0]
     at = {block.start: index for index, block in enumerate(blocks)}
     for index, block in enumerate(blocks):
         last = code[block.end - 1]

@@ -25,7 +25,7 @@ from ptxsim.lowering.operation import DECIDES, OWN_TAINT, Constant, NoTextures, 
 
 def fence(low: Lowering, item: Instruction, mods: list[str]) -> None:
     wide = "cta" not in mods or "proxy" in mods
-    low.emit_guarded("fence" if wide else "nothing", [])
+    low.emit_guarded("fence" if wide else "fence.cta", [])
 
 
 def nothing(low: Lowering, item: Instruction, mods: list[str]) -> None:

@@ -14,11 +14,8 @@ from ptxsim.lowering.operation import (
     Special,
     inputs,
     outputs,
+    registers,
 )
-
-
-def _registers(operands: list[Operand]) -> list[Register]:
-    return [o for o in operands if isinstance(o, Register)]
 
 
 class Slots:
@@ -36,8 +33,8 @@ class Slots:
     def assign(self, code: list[Operation], blocks: list[Block], frame: Frame) -> None:
         wide, narrow = self.wide, self.narrow
         for width in (8, 4):
-            reads = [[r.number for r in _registers(inputs(o)) if r.width == width] for o in code]
-            writes = [[r.number for r in _registers(outputs(o)) if r.width == width] for o in code]
+            reads = [registers(inputs(o), width) for o in code]
+            writes = [registers(outputs(o), width) for o in code]
             ranges = live_ranges(blocks, reads, writes, [o.guard is None for o in code])
             slots, count = share_slots(ranges)
             base = self.wide if width == 8 else self.narrow

@@ -52,6 +52,8 @@ def run(
     arch: str = "sm_80",
     seconds: float = 20.0,
     kernel: str | None = None,
+    resident: tuple[int, ...] = (),
+    stack: int = 1024,
 ) -> SimOutcome:
     """Launch ``kernel``, or the first one of ``source``.
 
@@ -59,7 +61,9 @@ def run(
     as initialised, as A and B do.
     """
     ptx, folder = compiled(source, arch)
-    return run_ptx(ptx, arrays, scalars, grid, block, shared, seconds, folder, kernel)
+    return run_ptx(
+        ptx, arrays, scalars, grid, block, shared, seconds, folder, kernel, resident, stack
+    )
 
 
 def run_ptx(
@@ -72,6 +76,8 @@ def run_ptx(
     seconds: float = 20.0,
     folder: Path = Path("/nowhere"),
     kernel: str | None = None,
+    resident: tuple[int, ...] = (),
+    stack: int = 1024,
 ) -> SimOutcome:
     """As ``run``, for PTX text."""
     simulator = Simulator(ptx, folder, engine())
@@ -90,7 +96,8 @@ def run_ptx(
         shared_bytes=shared,
         params=params,
         pointers=(),
+        stack_bytes=stack,
     )
     plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=allocations, operations=(launch,))
     buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}
-    return simulator.run(plan, buffers, SimLimits(seconds=seconds))
+    return simulator.run(plan, buffers, SimLimits(seconds=seconds, resident=resident))

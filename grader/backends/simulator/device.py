@@ -39,13 +39,15 @@ from grader.backends.simulator.simulation_messages import (
     Refused,
     Reply,
     Request,
+    Room,
     Sample,
     Sampled,
 )
 from grader.errors import MachineError, Rejected
+from grader.hardware import gpus
 from grader.labs.lab import Lab
 from grader.labs.lab import Limits as LabLimits
-from grader.model import Build, Finding, Plan, Verdict
+from grader.model import Build, Finding, KernelInfo, Launch, Plan, Verdict
 from grader.sandbox.children import started
 from grader.sandbox.meter import FellAsleep, Starved, TookTooLong
 from grader.sandbox.running import Limits, Sandbox
@@ -64,6 +66,7 @@ _THREADS = 32  # the worker's own, and those that a library starts
 _FILE_MB = 8  # its log, and a piece of memory that it maps many times
 _ABSURD = 1 << 53
 _DEFAULT = LabLimits()
+_UNKNOWN = Room(gpu="", blocks=0)
 _VERDICTS = (Verdict.CE, Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.RF)
 _STOPS = (None, "time", "deadlock")
 _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
@@ -214,6 +217,7 @@ class CpuDevice:
             total_seconds=limits.total_s,
             memory_mb=limits.memory_mb,
             threads=min(2, os.cpu_count() or 1),
+            rooms=tuple(rooms(case.plan, build.kernels, lab.architectures) for case in cases),
         )
         outcomes: dict[str, CaseOutcome] = {}
         left = {case.id: case for case in cases}
@@ -274,6 +278,35 @@ def read_declarations(
     """``CpuDevice.read`` in a worker of its own."""
     with CpuDevice(sandbox, limits) as device:
         return device.read(build, source_root, lambda _stage, _detail: None)
+
+
+def rooms(
+    plan: Plan, kernels: Sequence[KernelInfo], architectures: Sequence[int]
+) -> tuple[Room, ...]:
+    """For every launch of ``plan`` the room that the lab's GPUs have for its blocks."""
+    figures = {kernel.name: kernel for kernel in kernels}
+    cards = [gpu for gpu in gpus.known() if gpu.capability in architectures]
+    launches = [each for each in (*plan.setup, *plan.operations) if isinstance(each, Launch)]
+    return tuple(
+        max(
+            (_room(launch, figures[launch.kernel], gpu) for gpu in cards),
+            key=lambda room: room.blocks,
+            default=_UNKNOWN,
+        )
+        if launch.kernel in figures
+        else _UNKNOWN
+        for launch in launches
+    )
+
+
+def _room(launch: Launch, kernel: KernelInfo, gpu: gpus.Gpu) -> Room:
+    fits = gpus.occupancy(
+        gpu.multiprocessor,
+        block=launch.block,
+        registers=kernel.registers,
+        shared_bytes=kernel.shared_bytes + launch.shared_bytes,
+    )
+    return Room(gpu=gpu.name, blocks=fits.blocks * gpu.multiprocessors) if fits else _UNKNOWN
 
 
 def _plausible(sample: LaunchSample) -> bool:

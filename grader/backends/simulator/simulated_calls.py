@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.backends.protocol import CaseOutcome, PlannedCase
+from grader.backends.simulator.simulation_messages import Room
 from grader.backends.simulator.wording import worded
 from grader.model import Finding, Kind, Mnk, Plan, Record, Severity
 from grader.problems import product as verify
 from grader.problems.inputs import Floats, make_inputs
+from ptxsim.records import Event
+from ptxsim.records import Finding as SeenEvent
 from ptxsim.simulator import SimOutcome
 
 _PRINTED_CHARACTERS = 2000
@@ -74,16 +77,21 @@ class Seen(Record):
 
 
 def seen_calls(
-    calls: Iterator[SimOutcome], plan: Plan, matrices: Matrices, seconds: float
+    calls: Iterator[SimOutcome],
+    plan: Plan,
+    matrices: Matrices,
+    seconds: float,
+    rooms: Sequence[Room],
 ) -> list[Seen]:
-    """The calls as far as they are right; ``seconds`` is what each may take."""
+    """The calls as far as they are right; ``seconds`` is what each may take. rooms: one for
+    every launch of the plan."""
     seen: list[Seen] = []
     while True:
         started = time.thread_time()
         outcome = next(calls)
         took = time.thread_time() - started
         check = None if outcome.stopped else matrices.check()
-        findings = (*worded(outcome.findings), *matrices.modified())
+        findings = (*worded(outcome.findings, _gpu(rooms, outcome.findings)), *matrices.modified())
         seen.append(Seen(outcome=outcome, check=check, findings=findings))
         again = len(seen) == 1 or (not plan.unsettled and took <= _AGAIN * seconds)
         if not plan.setup or seen[-1].fails or not again or len(seen) == len(_ORDINALS):
@@ -117,6 +125,12 @@ def summary(case: PlannedCase, seen: Sequence[Seen]) -> CaseOutcome:
         lines=judged.outcome.lines,
         printed=judged.outcome.printed[:_PRINTED_CHARACTERS],
     )
+
+
+def _gpu(rooms: Sequence[Room], findings: Sequence[SeenEvent]) -> str:
+    """The GPU that a launch of too many blocks did not fit."""
+    held = {found.arrived for found in findings if found.event is Event.NOT_ALL_RESIDENT}
+    return next((room.gpu for room in rooms if room.blocks in held), "")
 
 
 def _unsettled(plan: Plan) -> tuple[Finding, ...]:

@@ -22,6 +22,13 @@ class Inspect(Record, tag="inspect"):
     plans: tuple[Plan, ...]
 
 
+class Room(Record):
+    """The GPU of the lab that holds most blocks of a launch at a time."""
+
+    gpu: str  # its name; "" where none is known
+    blocks: int  # 0: not known
+
+
 class Job(Record, tag="job"):
     """All cases of one submission."""
 
@@ -30,6 +37,7 @@ class Job(Record, tag="job"):
     total_seconds: float  # CPU time for all of them
     memory_mb: int
     threads: int
+    rooms: tuple[tuple[Room, ...], ...]  # by case: one for each launch, the set-up's first
 
 
 class Sample(Record, tag="sample"):

@@ -34,6 +34,7 @@ from grader.backends.simulator.simulation_messages import (
     Refused,
     Reply,
     Request,
+    Room,
     Sample,
     Sampled,
 )
@@ -150,17 +151,18 @@ def _serve(job: Job, simulator: Runs, replies: Replies) -> None:
     started = time.process_time()
     out_of_time = threading.Event()
 
-    def work(case: PlannedCase) -> None:
+    def work(case: PlannedCase, rooms: Sequence[Room]) -> None:
         left = job.total_seconds - (time.process_time() - started)
         if out_of_time.is_set() or left <= 0:
             return
-        outcome = run_case(simulator, case, min(job.case_seconds, left), job.memory_mb << 20)
+        seconds = min(job.case_seconds, left)
+        outcome = run_case(simulator, case, seconds, job.memory_mb << 20, rooms)
         if outcome.stopped == "time":
             out_of_time.set()
         replies.send(Finished(outcome=outcome))
 
     with ThreadPoolExecutor(max_workers=job.threads) as pool:
-        jobs = [pool.submit(work, case) for case in job.cases]
+        jobs = [pool.submit(work, *each) for each in zip(job.cases, job.rooms, strict=True)]
         try:
             for each in jobs:
                 each.result()
@@ -169,14 +171,16 @@ def _serve(job: Job, simulator: Runs, replies: Replies) -> None:
     replies.send(Done())
 
 
-def run_case(simulator: Runs, case: PlannedCase, seconds: float, memory: int) -> CaseOutcome:
+def run_case(
+    simulator: Runs, case: PlannedCase, seconds: float, memory: int, rooms: Sequence[Room]
+) -> CaseOutcome:
     """Fresh inputs and poisoned C for each call, the simulator, then the verification."""
     size = case.plan.size
     matrices = Matrices(size)
-    limits = SimLimits(seconds=seconds)
+    limits = SimLimits(seconds=seconds, resident=tuple(room.blocks for room in rooms))
     try:
         with closing(simulator.calls(case.plan, matrices.buffers, limits)) as calls:
-            seen = seen_calls(calls, case.plan, matrices, seconds)
+            seen = seen_calls(calls, case.plan, matrices, seconds, rooms)
     except RefusedProgram as refusal:
         return refused(case.id, size, rejected(refusal))
     except MemoryError:

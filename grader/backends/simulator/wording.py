@@ -23,12 +23,13 @@ _REFUSALS = {
 _NOT_UNDER_NULL = 4096  # lower addresses come from a null pointer
 
 
-def worded(findings: Sequence[simulator.Finding]) -> tuple[Finding, ...]:
+def worded(findings: Sequence[simulator.Finding], gpu: str = "") -> tuple[Finding, ...]:
+    """gpu: that more blocks wait for each other than it holds, where one does."""
     return tuple(
         Finding(
             kind=Kind(seen.kind.value),
             severity=seen.severity,
-            message=sentence(seen),
+            message=sentence(seen, gpu),
             file=seen.place.file if seen.place else None,
             line=seen.place.line if seen.place else None,
             block=seen.block,
@@ -56,20 +57,21 @@ def refusal_worded(refusal: RefusedProgram) -> tuple[str, tuple[Finding, ...]]:
     return f"{place}: {message}" if place else message, findings
 
 
-def sentence(seen: simulator.Finding) -> str:
+def sentence(seen: simulator.Finding, gpu: str = "") -> str:
     if seen.event is None:
         tensor_core = seen.kind is simulator.Kind.TENSOR_CORE
         return f"{seen.text} runs on tensor cores" if tensor_core else seen.text
-    return _SENTENCES[seen.event](_Scene(seen))
+    return _SENTENCES[seen.event](_Scene(seen, gpu))
 
 
 class _Scene:
     """The names and numbers of one event, as its sentence needs them."""
 
-    def __init__(self, seen: simulator.Finding) -> None:
+    def __init__(self, seen: simulator.Finding, gpu: str) -> None:
         assert seen.access and seen.block and seen.thread
         assert seen.other_block and seen.other_thread
         self.seen = seen
+        self.gpu = f"the {gpu}" if gpu else "the GPU"
         self.access = seen.access
         self.same_block = seen.block == seen.other_block
         self.here, self.there = _line(seen.here), _line(seen.there)
@@ -81,6 +83,8 @@ class _Scene:
         self.does = "writes" if self.access.write else "reads"
         self.did = "wrote" if seen.other_write else "read"
         self.element = _element(self.access)
+        lowest = seen.lanes & ~seen.mask  # the first lane that executes it though it is not named
+        self.lane = (lowest & -lowest).bit_length() - 1
 
 
 def _line(place: Place | None) -> str:
@@ -96,6 +100,20 @@ def _short(dim: Dim3) -> str:
 
 def _bytes(count: int) -> str:
     return "1 byte" if count == 1 else f"{count} bytes"
+
+
+def _lanes(mask: int) -> str:
+    """ "lanes 0-15 and 31" """
+    runs: list[list[int]] = []
+    for lane in (lane for lane in range(32) if mask >> lane & 1):
+        if runs and runs[-1][-1] == lane - 1:
+            runs[-1] = [runs[-1][0], lane]
+        else:
+            runs.append([lane])
+    texts = ["-".join(map(str, run)) for run in runs]
+    *first, last = texts or ["none"]
+    noun = "lane" if mask.bit_count() == 1 else "lanes"
+    return f"{noun} {', '.join(first)} and {last}" if first else f"{noun} {last}"
 
 
 def _element(access: Access) -> str:
@@ -124,12 +142,17 @@ def _out_of_bounds(s: _Scene) -> str:
         where = f"{_bytes(access.address - end)} past the end of"
     else:
         where = "across the end of"
+    if access.space == "local":
+        return (
+            f"local {operation}: {s.who} {s.does} {_bytes(access.size)}, {where} the local arrays "
+            f"of {what.name}, which have {_bytes(what.size)}"
+        )
     if access.space == "shared" and what.name and not what.size:
         return (
             f"{head}{s.element}, but the launch gives {what.name} no memory: the size of an extern "
             f"__shared__ array in bytes is the third launch argument, <<<grid, block, bytes>>>"
         )
-    noun = {"shared": " array", "local": "", "parameter": ""}.get(access.space, " allocation")
+    noun = {"shared": " array", "parameter": ""}.get(access.space, " allocation")
     return f"{head}{s.element}, {where} the {what.size}-byte{noun} {what.name or 'parameters'}"
 
 
@@ -162,8 +185,9 @@ def _race(s: _Scene) -> str:
             f"the grid too large?"
         )
     return (
-        f"between blocks: {s.who} {first}, which {s.that_one} {second}; blocks run in any order, "
-        f"use atomicAdd or a second kernel"
+        f"between blocks: {s.who} {first}, which {s.that_one} {second}; blocks run in any order: "
+        f"use atomicAdd, a second kernel, or a flag that a block waits for (a fence alone does not "
+        f"order them)"
     )
 
 
@@ -193,9 +217,11 @@ def _divergent_barrier(s: _Scene) -> str:
 
 
 def _divergent_warp_op(s: _Scene) -> str:
+    missing = s.seen.mask & ~s.seen.lanes
     return (
-        f"warp operation under divergence: its mask names {s.seen.expected} threads, "
-        f"{s.seen.arrived} reach {s.here} ({s.who}); {s.that_thread} is at {s.there}"
+        f"warp operation under divergence: the mask {s.seen.mask:#010x} names {s.seen.expected} "
+        f"threads; {_lanes(s.seen.lanes)} reach {s.here} ({s.who}), {_lanes(missing)} do not: "
+        f"{s.that_thread} is at {s.there}"
     )
 
 
@@ -225,8 +251,68 @@ def _barrier_uninitialised(s: _Scene) -> str:
 def _barriers_mixed(s: _Scene) -> str:
     return (
         f"different barriers meet: {s.this_thread} waits in the __syncthreads() at {s.here} while "
-        f"others wait in the one at {s.there} {s.in_block}; all threads of a block must come to "
-        f"the same one"
+        f"other warps wait in the one at {s.there} {s.in_block}; every GPU of today lets them go "
+        f"on, but CUDA promises it only if all threads of a block come to the same one"
+    )
+
+
+def _copy_not_committed(s: _Scene) -> str:
+    return (
+        f"cp.async not committed: {s.this_thread} {s.does} {s.element} at {s.here} while the "
+        f"asynchronous copy that {s.that_thread} issued at {s.there} may still be under way "
+        f"{s.in_block}; waiting for groups covers only copies that were committed to one: "
+        f"__pipeline_commit() before __pipeline_wait_prior()"
+    )
+
+
+def _mask_without_caller(s: _Scene) -> str:
+    return (
+        f"{s.who} takes part in the warp operation at {s.here}, but its mask {s.seen.mask:#010x} "
+        f"does not name its own lane {s.lane}; a mask must name every lane that executes it"
+    )
+
+
+def _mask_beyond_block(s: _Scene) -> str:
+    return (
+        f"the mask {s.seen.mask:#010x} of the shuffle at {s.here} names lanes that the warp does "
+        f"not have: the block ends before them {s.in_block}; what is read from them is undefined"
+    )
+
+
+def _waits_for_ever(s: _Scene) -> str:
+    return (
+        f"{s.who} waits at {s.here} for a value that no thread writes any more: all others have "
+        f"finished or wait, too"
+    )
+
+
+def _not_all_resident(s: _Scene) -> str:
+    fit, launched = s.seen.arrived, s.seen.expected
+    return (
+        f"{s.who} waits at {s.here} for blocks that cannot start: {fit} blocks fit on {s.gpu} at "
+        f"the same time, {launched} were launched; blocks that wait for each other must all fit"
+    )
+
+
+def _never_set(s: _Scene) -> str:
+    return (
+        f"a variable that is used at {s.there} has no value yet in {s.who}, and what comes of it "
+        f"is needed at {s.here}; set it first (a sum to 0)"
+    )
+
+
+def _absent_lane(s: _Scene) -> str:
+    return (
+        f"the shuffle at {s.there} reads from a lane that takes no part in it, and what {s.who} "
+        f"got is needed at {s.here}"
+    )
+
+
+def _stack_overflow(s: _Scene) -> str:
+    return (
+        f"{s.who} calls itself too deep at {s.here}: after {s.seen.arrived} calls that have not "
+        f"returned its stack of {s.seen.expected} bytes is full; cudaDeviceSetLimit("
+        f"cudaLimitStackSize, …) makes it larger"
     )
 
 
@@ -246,4 +332,12 @@ _SENTENCES: dict[Event, Callable[[_Scene], str]] = {
     Event.ASSERTION: _assertion,
     Event.BARRIER_UNINITIALISED: _barrier_uninitialised,
     Event.BARRIERS_MIXED: _barriers_mixed,
+    Event.COPY_NOT_COMMITTED: _copy_not_committed,
+    Event.MASK_WITHOUT_CALLER: _mask_without_caller,
+    Event.MASK_BEYOND_BLOCK: _mask_beyond_block,
+    Event.WAITS_FOR_EVER: _waits_for_ever,
+    Event.NOT_ALL_RESIDENT: _not_all_resident,
+    Event.NEVER_SET: _never_set,
+    Event.ABSENT_LANE: _absent_lane,
+    Event.STACK_OVERFLOW: _stack_overflow,
 }

@@ -1,0 +1,33 @@
+// Order between blocks: vector clocks that travel through flags and counters in memory.
+//
+// Whoever changes a flag, after a fence, leaves there what its warp knows; whoever reads the flag
+// later learns it. A barrier passes it on to the other warps of the block.
+#pragma once
+
+#include "lanes.hpp"
+
+namespace sim {
+
+// An atomic operation or an access that synchronises, by several lanes of a warp.
+class Signal {
+ public:
+  Signal(Warp& w, Flags& flags, bool fenced) : warp(w), flags(flags), fenced(fenced) {}
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+  ~Signal() {
+    if (raised) warp.tick();  // what the warp does from now on, nobody learned of
+  }
+  void read(u64 address);   // the value left there is seen
+  void raise(u64 address);  // a new value is left there
+
+ private:
+  Warp& warp;
+  Flags& flags;
+  bool fenced;
+  Known raised;
+};
+
+// Whether the access of another block, stamped `who`, is ordered before this warp's now.
+bool ordered_elsewhere(const Warp& w, u32 block, u32 who);
+
+}  // namespace sim
