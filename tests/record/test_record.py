@@ -214,7 +214,7 @@ def test_memory(recorded: Recorder) -> None:
 
 def test_pitched_and_managed_memory_is_device_memory(recorded: Recorder) -> None:
     one = plan(recorded, 17)
-    assert [a.size for a in one.allocations[3:]] == [512 * 3, 40]
+    assert [a.size for a in one.allocations[3:5]] == [512 * 3, 40]
     row, fill = (each for each in one.operations if isinstance(each, Copy | Memset))
     assert isinstance(row, Copy)
     assert (row.source_delta, row.target_delta, row.size) == (512, 0, 512)

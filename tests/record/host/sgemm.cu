@@ -180,7 +180,7 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 17: {
       size_t pitch, stack;
       cudaMallocPitch((void**)&work, &pitch, 100, 3);
-      cudaMemcpy2D(work, pitch, work + pitch, pitch, pitch, 1, cudaMemcpyDeviceToDevice);
+      cudaMemcpy2D(work, pitch, work + pitch / 4, pitch, pitch, 1, cudaMemcpyDeviceToDevice);
       cudaMemset2DAsync(work, pitch, 0, pitch, 3);
       cudaMallocManaged(&work, 40);
       cudaDeviceSetLimit(cudaLimitStackSize, 8 << 10);
