@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ptxsim.lowering.lower import Lowering
 
 
-class Kind(Flag):
+class OperandKind(Flag):
     REGISTER = auto()
     PREDICATE = auto()
     NEGATED = auto()  # !%p
@@ -33,46 +33,58 @@ class Kind(Flag):
     LIST = auto()  # (…) of a call
 
 
-REGISTER, PREDICATE, NAME = Kind.REGISTER, Kind.PREDICATE, Kind.NAME
-NUMBER, SPECIAL, ADDRESS, PAIR = Kind.NUMBER, Kind.SPECIAL, Kind.ADDRESS, Kind.PAIR
-VECTOR, LIST = Kind.VECTOR, Kind.LIST
-VALUE = Kind.REGISTER | Kind.NUMBER | Kind.NAME  # a name is the address of a variable
-CONDITION = Kind.PREDICATE | Kind.NEGATED | Kind.NUMBER
-TARGET = Kind.REGISTER | Kind.NOWHERE
-_ELEMENT = VALUE | Kind.SPECIAL | Kind.NOWHERE  # of a vector
+REGISTER, PREDICATE, NAME = OperandKind.REGISTER, OperandKind.PREDICATE, OperandKind.NAME
+NUMBER, SPECIAL, ADDRESS, PAIR = (
+    OperandKind.NUMBER,
+    OperandKind.SPECIAL,
+    OperandKind.ADDRESS,
+    OperandKind.PAIR,
+)
+VECTOR, LIST = OperandKind.VECTOR, OperandKind.LIST
+VALUE = (
+    OperandKind.REGISTER | OperandKind.NUMBER | OperandKind.NAME
+)  # a name is the address of a variable
+CONDITION = OperandKind.PREDICATE | OperandKind.NEGATED | OperandKind.NUMBER
+TARGET = OperandKind.REGISTER | OperandKind.NOWHERE
+_ELEMENT = VALUE | OperandKind.SPECIAL | OperandKind.NOWHERE  # of a vector
 
 _WORDS = {
-    Kind.REGISTER: "a register",
-    Kind.PREDICATE: "a predicate",
-    Kind.NEGATED: "a negated predicate",
-    Kind.NUMBER: "a number",
-    Kind.SPECIAL: "a special register",
-    Kind.NAME: "a name",
-    Kind.VECTOR: "such a vector",
-    Kind.ADDRESS: "an address",
-    Kind.PAIR: "two predicates",
-    Kind.NOWHERE: "_",
-    Kind.LIST: "a list",
+    OperandKind.REGISTER: "a register",
+    OperandKind.PREDICATE: "a predicate",
+    OperandKind.NEGATED: "a negated predicate",
+    OperandKind.NUMBER: "a number",
+    OperandKind.SPECIAL: "a special register",
+    OperandKind.NAME: "a name",
+    OperandKind.VECTOR: "such a vector",
+    OperandKind.ADDRESS: "an address",
+    OperandKind.PAIR: "two predicates",
+    OperandKind.NOWHERE: "_",
+    OperandKind.LIST: "a list",
 }
 
 
-_BY_FIRST = {"[": Kind.ADDRESS, "{": Kind.VECTOR, "(": Kind.LIST, "!": Kind.NEGATED}
+_BY_FIRST = {
+    "[": OperandKind.ADDRESS,
+    "{": OperandKind.VECTOR,
+    "(": OperandKind.LIST,
+    "!": OperandKind.NEGATED,
+}
 
 
-def kind_of(text: str, function: Function) -> Kind:
+def kind_of(text: str, function: Function) -> OperandKind:
     declared = function.register_type(text)
     if declared is not None:
-        return Kind.PREDICATE if declared == "pred" else Kind.REGISTER
+        return OperandKind.PREDICATE if declared == "pred" else OperandKind.REGISTER
     first = text[0]
     if first in _BY_FIRST:
         return _BY_FIRST[first]
     if first.isdigit() or first == "-":
-        return Kind.NUMBER
+        return OperandKind.NUMBER
     if text == "_":
-        return Kind.NOWHERE
+        return OperandKind.NOWHERE
     if "|" in text:
-        return Kind.PAIR
-    return Kind.SPECIAL if text in SPECIAL_REGISTERS or text in CLOCKS else Kind.NAME
+        return OperandKind.PAIR
+    return OperandKind.SPECIAL if text in SPECIAL_REGISTERS or text in CLOCKS else OperandKind.NAME
 
 
 @dataclass(frozen=True)
@@ -81,9 +93,9 @@ class Rule:
     the kind ``rest`` may follow."""
 
     lower: Callable[[Lowering, Instruction, list[str]], None]
-    takes: tuple[Kind, ...] = ()
+    takes: tuple[OperandKind, ...] = ()
     optional: int = 0
-    rest: Kind | None = None
+    rest: OperandKind | None = None
 
     def check(self, item: Instruction, function: Function) -> None:
         """Raises UnsupportedInstruction."""
@@ -97,8 +109,8 @@ class Rule:
                 raise UnsupportedInstruction.operand(item, text, _WORDS[kind])
 
 
-def _parts_fit(kind: Kind, text: str, function: Function) -> bool:
-    if kind is not Kind.VECTOR:
+def _parts_fit(kind: OperandKind, text: str, function: Function) -> bool:
+    if kind is not OperandKind.VECTOR:
         return True
     parts = (kind_of(part.strip(), function) for part in text[1:-1].split(","))
     return all(part in _ELEMENT for part in parts)

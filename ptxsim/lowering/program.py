@@ -274,7 +274,9 @@ def _never_set(code: list[Operation], blocks: list[Block]) -> list[Operation]:
         writes = [registers(outputs(o), width) for o in code]
         live_in, _ = liveness(blocks, reads, writes, certain)
         for number in bits(live_in[0]):
-            use = next(at for at, read in enumerate(reads) if number in read)
+            use = next((at for at, read in enumerate(reads) if number in read), None)
+            if use is None:  # nothing reads it: a write with a guard alone keeps it alive
+                continue
             marker = Operation(name, [Register(number, width)], 1, flags=OWN_TAINT)
             marker.first_use = code[use].source
             found.append(marker)

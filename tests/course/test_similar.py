@@ -128,7 +128,7 @@ def test_the_command(
     assert cli.main(["similar", "class", "--threshold", "100", "--known", "class"]) == 0
     assert "no suspiciously similar pairs" in capsys.readouterr().err
     assert cli.main(["similar", "class", "--known", "results"]) == 2
-    assert "holds no CUDA source" in capsys.readouterr().err
+    assert "no CUDA source in it" in capsys.readouterr().err
 
 
 def test_a_text_that_the_tokeniser_chokes_on_is_named(

@@ -1,7 +1,7 @@
 // Sends SIGKILL to the process that started it.
 // Stopped by: seccomp and a PID namespace: the recorder has no right to send signals to others
-// CPU: RE
-// GPU: RE
+// CPU: FE launched no kernel
+// GPU: FE launched no kernel
 #include <csignal>
 #include <unistd.h>
 
