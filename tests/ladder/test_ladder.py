@@ -6,6 +6,7 @@ import re
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -44,7 +45,13 @@ WIDE = {
 PACKED = ("22_packed_bulk", "23_reuse_order", "24_shared_tail", "25_dispatch")
 # So large that rung 25 takes its other kernels: groups of warps along K, and rung 24's with parts.
 PACKING_PAYS = ((1100, 550, 66), (1100, 1000, 70))
+SLOW = pytest.mark.slow  # beside a test of the same kind that is in every run
+TURING, AMPERE, HOPPER = pytest.param("sm_75", marks=SLOW), "sm_80", "sm_90"
 HEADER = ("Changed", "Why", "Tile", "Bound", "Command")
+
+
+def others(*names: str) -> list[Any]:
+    return [pytest.param(name, marks=SLOW) for name in names]
 
 
 @cache
@@ -121,7 +128,9 @@ def test_rung(rung: Path) -> None:
     assert result.findings == ()
 
 
-@pytest.mark.parametrize("name", ["19_multistage", "20_rasterised", "21_split_k", *PACKED[2:]])
+@pytest.mark.parametrize(
+    "name", ["19_multistage", *others("20_rasterised", "21_split_k", "24_shared_tail"), PACKED[-1]]
+)
 def test_without_asynchronous_copies(name: str) -> None:
     lab = msgspec.structs.replace(bench().lab, architectures=(75,))
     older = msgspec.structs.replace(bench(), lab=lab)
@@ -133,7 +142,7 @@ def test_without_asynchronous_copies(name: str) -> None:
     assert result.build is not None and "-arch=sm_75" in result.build.command
 
 
-@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize("name", [PACKED[0], *others(*PACKED[1:3]), PACKED[-1]])
 def test_with_bulk_copies(name: str) -> None:
     more = (Case(id=f"{m}-{n}-{k}", size=Mnk(m=m, n=n, k=k)) for m, n, k in PACKING_PAYS)
     cases = (*bench().lab.cpu, *(more if name == "25_dispatch" else ()))
@@ -161,7 +170,7 @@ def machine_code(rung: Path, arch: str) -> list[KernelSass]:
     return [kernel for kernel in kernels if kernel.loop is not None]
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
+@pytest.mark.parametrize("arch", [TURING, AMPERE])
 @pytest.mark.parametrize("name, share", WIDE.items())
 def test_machine_code(name: str, share: float, arch: str) -> None:
     """On cards that nobody here could time: wide shared loads, no spills, mostly FFMA."""
@@ -177,7 +186,7 @@ def test_machine_code(name: str, share: float, arch: str) -> None:
     assert max(loop.ffma / loop.instructions for loop in loops) >= share
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+@pytest.mark.parametrize("arch", [TURING, pytest.param(AMPERE, marks=SLOW), HOPPER])
 @pytest.mark.parametrize("name", PACKED)
 def test_machine_code_of_packed_operands(name: str, arch: str) -> None:
     """No spills anywhere; in the loops of 16 x 8 six LDS.128 for 128 FFMA, and little else."""
