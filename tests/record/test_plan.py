@@ -67,6 +67,7 @@ PLAN = Plan(
             delta=4,
             data=b"123" + words(AT[4] + 64),
             pointers=(PointerSlot(offset=3, allocation=4, delta=64),),
+            after=(2, 1),
         ),
         Launch(
             kernel="k",
@@ -123,6 +124,8 @@ FORGED: dict[tuple[str | int, ...], st.SearchStrategy[Any]] = {
     (DO, 2, "pointers", 0, "offset"): far(3, 3),
     (DO, 2, "pointers", 0, "allocation"): far(4, 4),
     (DO, 2, "pointers", 0, "delta"): far(64, 64),
+    (DO, 2, "after", 0): far(2, 2),
+    (DO, 2, "after", 1): far(1, 1),
     (DO, 3, "kernel"): other("k"),
     **{(DO, 3, "grid", i): far(1, m) for i, m in enumerate((2**31 - 1, 65535, 65535))},
     **{(DO, 3, "block", i): far(1, most) for i, most in enumerate((32, 8, 1))},
