@@ -71,11 +71,24 @@ class PointerSlot(Record):
     delta: int  # bytes from the allocation's start; may be negative or past its end
 
 
+class Place(Record):
+    """A source line."""
+
+    file: str
+    line: int
+
+
 class Issued(Record, kw_only=True):
     """after: which operations of its call it must follow, by how many places they lie before it. It
-    also follows what those follow, and what the host has waited for. None: all before it."""
+    also follows what those follow, and what the host has waited for. None: all before it.
+
+    Where there are several streams, the recorder gives ``frame``, the host code's return address;
+    ``place`` is its line in the source.
+    """
 
     after: tuple[int, ...] | None = None
+    frame: int = 0
+    place: Place | None = None
 
 
 class Launch(Issued, tag="launch"):
@@ -229,13 +242,6 @@ class Event(IntEnum):
     NEVER_SET = 20  # a variable without a value reaches a result, an address or a branch
     ABSENT_LANE = 21  # so does what a shuffle took from a lane that takes no part
     STACK_OVERFLOW = 22  # recursive calls take more than a thread's stack
-
-
-class Place(Record):
-    """A source line."""
-
-    file: str
-    line: int
 
 
 class Accessed(Record):

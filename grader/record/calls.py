@@ -106,6 +106,8 @@ class _Comparison:
         return ""
 
     def _same(self, one: Operation, other: Operation, call: int) -> bool:
+        if one.frame != other.frame:
+            other = msgspec.structs.replace(other, frame=one.frame)
         match one, other:
             case (Launch(), Launch()):
                 return self._same_bytes(one, other, one.params, other.params, call) and all(

@@ -158,6 +158,8 @@ def _operation_flaw(
     memory: tuple[Allocation, ...],
     known: Known,
 ) -> str | None:
+    if operation.place is not None:
+        return "it names lines"
     match operation:
         case Launch():
             return _launch_flaw(operation, memory, known)

@@ -159,7 +159,7 @@ def stream_race(first: Operation, second: Operation, name: str) -> Finding:
     return Finding(
         kind=Kind.RACE,
         severity=Severity.ERROR,
-        place=None,
+        place=second.place or first.place,
         streams=Crossing(first=first, second=second, name=name),
     )
 

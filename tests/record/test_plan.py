@@ -114,6 +114,7 @@ FORGED: dict[tuple[str | int, ...], st.SearchStrategy[Any]] = {
     (DO, 0, "delta"): far(0, 4),
     (DO, 0, "value"): far(0, 255),
     (DO, 0, "size"): far(1, 20),
+    (DO, 0, "place"): st.just({"file": "sgemm.cu", "line": 1}),
     (DO, 1, "source"): st.sampled_from([-1, 6, 2**63]),
     (DO, 1, "source_delta"): st.one_of(far(0, SIZES[3] - 8), st.integers(9, 23)),
     (DO, 1, "target"): far(0, 5),

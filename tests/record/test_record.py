@@ -173,7 +173,13 @@ def test_freed_memory_does_not_count(recorded: Recorder) -> None:
 def test_the_order_of_streams(
     recorded: Recorder, scenario: int, after: tuple[tuple[int, ...] | None, ...]
 ) -> None:
-    assert tuple(each.after for each in plan(recorded, scenario).operations) == after
+    operations = plan(recorded, scenario).operations
+    assert tuple(each.after for each in operations) == after
+    assert not any(each.frame for each in operations)
+    # cudaMemcpyToSymbol is a function of CUDA's header, which has no line of the student's.
+    calls = [each for each in operations if not isinstance(each, SymbolWrite)]
+    lines = [each.place.line for each in calls if each.place]
+    assert sorted(set(lines)) == lines and len(lines) == len(calls)
 
 
 def test_a_call_comes_after_the_one_before_it(recorded: Recorder) -> None:

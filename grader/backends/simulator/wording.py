@@ -81,11 +81,16 @@ def sentence(seen: simulator.Finding, gpu: str = "") -> str:
 
 
 def _stream_race(seen: Crossing) -> str:
-    first, second = _operation(seen.first), _operation(seen.second)
+    first, second = _operation_at(seen.first), _operation_at(seen.second)
     return (
         f"{first} on one stream and {second} on another use {seen.name}, and nothing orders them: "
         f"record an event behind the one and let the other's stream wait for it"
     )
+
+
+def _operation_at(operation: Operation) -> str:
+    at = f" at {_line(operation.place)}" if operation.place else ""
+    return _operation(operation) + at
 
 
 def _operation(operation: Operation) -> str:

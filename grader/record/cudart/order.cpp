@@ -98,6 +98,8 @@ std::string order_on(cudaStream_t stream, bool host_waits) {
   return order;
 }
 
+bool order_has_streams() { return streams.size() > 1; }
+
 void order_wait_for_device() {
   open = {plan_place()};
   seen.clear();

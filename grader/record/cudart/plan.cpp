@@ -58,9 +58,11 @@ void bounded_text(size_t more) {
 
 // `order` is a field, or empty.
 void add(const std::string& operation, const std::string& order) {
-  bounded_text(operation.size() + order.size());
+  const std::string fields =
+      order_has_streams() ? order + ",\"frame\":" + number(call_site()) : order;
+  bounded_text(operation.size() + fields.size());
   operations += (operations.empty() ? "" : ",") + operation;
-  operations.insert(operations.size() - 1, order);
+  operations.insert(operations.size() - 1, fields);
   ++operation_count;
 }
 

@@ -68,6 +68,7 @@ using Frames = std::vector<void*>;
 [[noreturn]] void refuse(const char* verdict, const std::string& message);
 [[noreturn]] void refuse(const char* verdict, const std::string& message, const Frames& frames);
 Frames call_stack();
+size_t call_site();  // of the student's own code, as an offset into the host library; 0: none
 bool in_device_range(const void* address);
 
 // --- unresolved.cpp
@@ -110,6 +111,7 @@ size_t device_stack_bytes();  // of a thread, as cudaDeviceSetLimit left it
 // What the next operation, on this stream, comes after: a field of it in JSON, or "" for all
 // others.
 std::string order_on(cudaStream_t stream, bool host_waits = false);
+bool order_has_streams();      // others than the default stream
 void order_wait_for_device();  // the host does, in the next operation
 void order_end_call();
 
