@@ -18,7 +18,7 @@ struct Stream {
 
 const cudaStream_t DEFAULT = nullptr;
 
-std::map<cudaStream_t, Stream> streams = {{DEFAULT, {}}};
+std::map<cudaStream_t, Stream> streams;    // the default one, too, as soon as any is used
 std::map<cudaEvent_t, Operations> events;  // what each stood behind when it was recorded
 Operations open;                           // that no later operation comes after
 Operations seen;                           // that a query found done
@@ -43,7 +43,8 @@ bool is_default(cudaStream_t stream) { return stream == DEFAULT || stream == cud
 
 // All streams that wait for what this one does next.
 std::vector<Stream*> followers(cudaStream_t handle) {
-  if (!is_default(handle)) return {&streams[handle]};
+  const Stream fresh = {true, streams[DEFAULT].last};
+  if (!is_default(handle)) return {&streams.try_emplace(handle, fresh).first->second};
   std::vector<Stream*> blocking;
   for (auto& [_, stream] : streams)
     if (stream.blocking) blocking.push_back(&stream);
