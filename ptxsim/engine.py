@@ -118,6 +118,8 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "sim_define": (c_int, [c_void_p, c_uint64, c_uint64, c_uint64, c_uint32]),
     "sim_undefine": (c_int, [c_void_p, c_uint64]),
     "sim_resize": (c_int, [c_void_p, c_uint64, c_uint64]),
+    "sim_trace": (None, [c_void_p, c_int]),
+    "sim_uses": (c_uint64, [c_void_p, c_uint64, POINTER(c_void_p)]),
     "sim_launch": (
         c_int,
         [

@@ -71,7 +71,27 @@ class PointerSlot(Record):
     delta: int  # bytes from the allocation's start; may be negative or past its end
 
 
-class Launch(Record, tag="launch"):
+class Place(Record):
+    """A source line."""
+
+    file: str
+    line: int
+
+
+class Issued(Record, kw_only=True):
+    """after: which operations of its call it must follow, by how many places they lie before it. It
+    also follows what those follow, and what the host has waited for. None: all before it.
+
+    Where there are several streams, the recorder gives ``frame``, the host code's return address;
+    ``place`` is its line in the source.
+    """
+
+    after: tuple[int, ...] | None = None
+    frame: int = 0
+    place: Place | None = None
+
+
+class Launch(Issued, tag="launch"):
     kernel: str  # mangled name
     grid: Dim3
     block: Dim3
@@ -82,14 +102,14 @@ class Launch(Record, tag="launch"):
     stack_bytes: int = 1024  # of a thread, as cudaLimitStackSize says
 
 
-class Memset(Record, tag="memset"):
+class Memset(Issued, tag="memset"):
     allocation: int
     delta: int
     value: int  # byte
     size: int  # bytes
 
 
-class Copy(Record, tag="copy"):
+class Copy(Issued, tag="copy"):
     """Device to device."""
 
     source: int
@@ -99,7 +119,7 @@ class Copy(Record, tag="copy"):
     size: int
 
 
-class SymbolWrite(Record, tag="symbol"):
+class SymbolWrite(Issued, tag="symbol"):
     """cudaMemcpyToSymbol: bytes written into a __device__ or __constant__ variable."""
 
     symbol: str  # mangled name
@@ -109,21 +129,21 @@ class SymbolWrite(Record, tag="symbol"):
     blocking: bool = False  # the host waits for the device before it copies
 
 
-class Allocate(Record, tag="allocate"):
+class Allocate(Issued, tag="allocate"):
     """cudaMalloc; cudaMallocAsync where it is ``ordered`` in a stream."""
 
     allocation: int
     ordered: bool = False
 
 
-class Free(Record, tag="free"):
+class Free(Issued, tag="free"):
     """cudaFree, which waits for the device; cudaFreeAsync where it is ``ordered``."""
 
     allocation: int
     ordered: bool = False
 
 
-class Synchronise(Record, tag="synchronise"):
+class Synchronise(Issued, tag="synchronise"):
     """The host waits for the device."""
 
 
@@ -135,7 +155,7 @@ class Plan(Record):
 
     ``setup`` runs once and leaves its memory as it is. ``operations`` are one later call, which may
     run any number of times: it is verified, counted and timed. ``allocations`` begins with A, B, C.
-    Streams are serialised: order is program order.
+    Order is program order, which is one of those that ``after`` allows: streams are serialised.
     """
 
     size: Mnk
@@ -224,13 +244,6 @@ class Event(IntEnum):
     STACK_OVERFLOW = 22  # recursive calls take more than a thread's stack
 
 
-class Place(Record):
-    """A source line."""
-
-    file: str
-    line: int
-
-
 class Accessed(Record):
     """The allocation, array or variable that an address belongs to, or lies next to."""
 
@@ -247,6 +260,14 @@ class Access(Record):
     size: int  # bytes
     write: bool
     accessed: Accessed
+
+
+class Crossing(Record):
+    """Two operations that use the same memory, and that nothing orders."""
+
+    first: Operation
+    second: Operation
+    name: str  # of an allocation or a variable
 
 
 class Finding(Record):
@@ -274,6 +295,7 @@ class Finding(Record):
     count: int = 1  # how many times it happened
     mask: int = 0  # of a warp operation: the lanes that it names, as bits
     lanes: int = 0  # the lanes that execute it
+    streams: Crossing | None = None  # of a race between operations on two streams
 
 
 class LineCount(Record):

@@ -29,7 +29,7 @@ from ptxsim.engine import (
 )
 from ptxsim.errors import EngineError, Reason, RefusedProgram
 from ptxsim.findings.counts import Counters, line_counts
-from ptxsim.findings.events import Scene, finding, instruction_note, merge
+from ptxsim.findings.events import Scene, finding, instruction_note, merge, stream_race
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend import read_module
 from ptxsim.frontend.interface import Interface, interface
@@ -53,6 +53,7 @@ from ptxsim.records import (
     SymbolWrite,
 )
 from ptxsim.soundness import check_parameters, check_plan, overlapping
+from ptxsim.streams import Use, Watch, launch_use
 
 Bytes = NDArray[np.uint8]
 
@@ -203,7 +204,10 @@ class Simulator:
         found = [_digest(region) for region in kept]
         stopped = None
         fitting = iter(resident)
-        for operation in operations:
+        watch = Watch(operations, self._global_cell)
+        for place, operation in enumerate(operations):
+            watched = watch.watches(place)
+            library.sim_trace(run.machine, watched)
             left = limits.seconds - (time.thread_time() - working)
             if isinstance(operation, Launch):
                 blocks = next(fitting, 0)
@@ -217,6 +221,12 @@ class Simulator:
                 self._resize(run, operation.allocation, 0)
             elif isinstance(operation, Memset | Copy | SymbolWrite):
                 self._copy(run, operation)
+            if watched:
+                races = watch.races(place, self._uses(run, operation))
+                run.findings += [
+                    stream_race(operations[other], operation, run.regions[region].name)
+                    for other, region in races
+                ]
             if stopped or _trapped(run.findings):
                 break
         counters = [self._counters(program, handle) for program, handle in run.programs.values()]
@@ -234,6 +244,34 @@ class Simulator:
                 if _digest(region) != before
             ),
         )
+
+    def _uses(self, run: Running, operation: Operation) -> Sequence[Use]:
+        """What an operation that was just carried out does to memory."""
+        match operation:
+            case Launch():
+                return self._launch_uses(run)
+            case Memset(allocation=allocation, delta=delta, size=size):
+                return (Use(run.allocations[allocation], delta, delta + size, True),)
+            case Copy(source_delta=source, target_delta=target, size=size):
+                return (
+                    Use(run.allocations[operation.source], source, source + size, False),
+                    Use(run.allocations[operation.target], target, target + size, True),
+                )
+            case SymbolWrite(symbol=symbol, delta=delta, data=data):
+                return (Use(run.symbols[symbol], delta, delta + len(data), True),)
+            case Allocate(ordered=True) | Free():
+                index = run.allocations[operation.allocation]
+                return (Use(index, 0, len(run.regions[index].data), True),)
+        return ()
+
+    def _launch_uses(self, run: Running) -> Sequence[Use]:
+        library, found = self._engine.library, []
+        for index in range(len(run.regions)):
+            cells = ctypes.c_void_p()
+            count = library.sim_uses(run.machine, index, ctypes.byref(cells))
+            seen = view(cells.value or 0, np.dtype(np.uint8), count)
+            found.append(launch_use(index, seen, self._global_cell))
+        return [use for use in found if use is not None]
 
     @staticmethod
     def _kept(run: Running, plan: Plan) -> list[_Region]:

@@ -6,6 +6,7 @@ every call, so two calls are compared without the addresses of what each of them
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -48,10 +49,11 @@ def assembled(recorded: Recorded, variables: Sequence[str]) -> Plan:
         for call, operations in enumerate(recorded.calls)
         for place, operation in enumerate(o for o in operations if isinstance(o, Allocate))
     }
-    same = _Comparison(made)
+    same = _Comparison(recorded.allocations, made)
     unsettled = same.difference(second, third, 1)
     if unsettled:
-        plan = _plan(recorded, third, (*first, *second), before=None)
+        setup = (*first, *_wait_before(second), *second)
+        plan = _plan(recorded, third, setup, before=None)
         plan = msgspec.structs.replace(plan, unsettled=unsettled)
     elif variables or _left(first) or same.difference(first, second, 0):
         plan = _plan(recorded, second, first, before=_first_made(third))
@@ -68,6 +70,11 @@ def _plan(
     return Plan(size=recorded.size, allocations=memory, operations=operations, setup=setup)
 
 
+def _wait_before(call: Operations) -> Operations:
+    """What keeps an operation of a call that comes after nothing in it behind the call before."""
+    return (Synchronise(),) if any(each.after is not None for each in call) else ()
+
+
 def _first_made(operations: Operations) -> int | None:
     return next((max(o.allocation, 0) for o in operations if isinstance(o, Allocate)), None)
 
@@ -81,7 +88,9 @@ def _left(operations: Operations) -> set[int]:
 class _Comparison:
     """made: of each allocation the call that made it, and which of that call's it is."""
 
-    def __init__(self, made: Mapping[int, tuple[int, int]]) -> None:
+    def __init__(self, memory: Sequence[Allocation], made: Mapping[int, tuple[int, int]]) -> None:
+        self._memory = memory
+        self._addresses = [each.address for each in memory]
         self._made = made
 
     def difference(self, one: Operations, other: Operations, call: int) -> str:
@@ -97,6 +106,8 @@ class _Comparison:
         return ""
 
     def _same(self, one: Operation, other: Operation, call: int) -> bool:
+        if one.frame != other.frame:
+            other = msgspec.structs.replace(other, frame=one.frame)
         match one, other:
             case (Launch(), Launch()):
                 return self._same_bytes(one, other, one.params, other.params, call) and all(
@@ -106,8 +117,8 @@ class _Comparison:
                 )
             case (SymbolWrite(), SymbolWrite()):
                 return self._same_bytes(one, other, one.data, other.data, call) and (
-                    (one.symbol, one.delta, one.blocking)
-                    == (other.symbol, other.delta, other.blocking)
+                    (one.symbol, one.delta, one.blocking, one.after)
+                    == (other.symbol, other.delta, other.blocking, other.after)
                 )
             case (Memset() | Allocate() | Free(), Memset() | Allocate() | Free()):
                 places = self._same_place(one.allocation, other.allocation, call)
@@ -137,7 +148,37 @@ class _Comparison:
                 return False
             if not self._same_place(slot.allocation, match.allocation, call):
                 return False
-        return _without(mine, one) == _without(theirs, other)
+        return self._same_but_for_freed(_without(mine, one), _without(theirs, other), call)
+
+    def _same_but_for_freed(self, mine: bytes, theirs: bytes, call: int) -> bool:
+        """Whether bytes agree, apart from addresses in corresponding allocations that were freed:
+        the recorder notes no pointers to those."""
+        at = 0
+        while (differs := _first_difference(mine, theirs, at)) is not None:
+            starts = range(max(at, differs - _POINTER + 1), differs + 1)
+            found = (at for at in starts if self._same_address(mine[at:], theirs[at:], call))
+            start = next(found, None)
+            if start is None:
+                return False
+            at = start + _POINTER
+        return len(mine) == len(theirs)
+
+    def _same_address(self, mine: bytes, theirs: bytes, call: int) -> bool:
+        """Whether each begins with an address in its own one of two corresponding allocations."""
+        if min(len(mine), len(theirs)) < _POINTER:
+            return False
+        one, other = self._place(mine), self._place(theirs)
+        if one is None or other is None or one[1] != other[1]:
+            return False
+        return one[0] in self._made and self._same_place(one[0], other[0], call)
+
+    def _place(self, data: bytes) -> tuple[int, int] | None:
+        """The allocation that an address lies in, and how far from its start."""
+        address = int.from_bytes(data[:_POINTER], "little")
+        index = bisect_right(self._addresses, address) - 1
+        if index < 0 or address - self._memory[index].address > self._memory[index].size:
+            return None
+        return index, address - self._memory[index].address
 
     def _same_place(self, one: int, other: int, call: int) -> bool:
         """Whether two calls mean the same allocation, or each the same one of its own."""
@@ -150,6 +191,14 @@ class _Comparison:
 
 
 _ORDINALS = ("first", "second", "third")
+
+
+_POINTER = 8  # bytes
+
+
+def _first_difference(one: bytes, other: bytes, start: int) -> int | None:
+    places = range(start, min(len(one), len(other)))
+    return next((at for at in places if one[at] != other[at]), None)
 
 
 def _without(data: bytes, holder: Launch | SymbolWrite) -> bytes:

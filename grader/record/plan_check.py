@@ -10,6 +10,7 @@ later.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 from grader.hardware.targets import Target
 from grader.model import (
@@ -112,12 +113,20 @@ def _operations_flaw(plan: Plan, known: Known) -> str | None:
     for operations, calls in ((plan.operations, 1), (plan.setup, CALLS - 1)):
         if sum(isinstance(each, Launch) for each in operations) > calls * MAX_LAUNCHES:
             return "it has no launch, or too many"
-        if sum(isinstance(each, _TRANSFERS) for each in operations) > calls * MAX_TRANSFERS:
+        transfers = sum(isinstance(each, _TRANSFERS) for each in operations)
+        if transfers > calls * MAX_TRANSFERS + calls - 1:  # and a wait between two calls
             return "it has too many memsets, copies, symbol writes and synchronisations"
+        if not all(_in_order(each.after or (), place) for place, each in enumerate(operations)):
+            return "an operation comes after what is not before it"
     operations = (*plan.setup, *plan.operations)
     flaws = (_operation_flaw(each, plan.allocations, known) for each in operations)
     found = next((words for words in flaws if words is not None), None)
     return found or _lifetimes_flaw(plan, known)
+
+
+def _in_order(after: tuple[int, ...], place: int) -> bool:
+    """Whether these are places before this one, each once, the farthest first."""
+    return all(place >= far > near >= 0 for far, near in pairwise((*after, 0)))
 
 
 def _lifetimes_flaw(plan: Plan, known: Known) -> str | None:
@@ -149,6 +158,8 @@ def _operation_flaw(
     memory: tuple[Allocation, ...],
     known: Known,
 ) -> str | None:
+    if operation.place is not None:
+        return "it names lines"
     match operation:
         case Launch():
             return _launch_flaw(operation, memory, known)

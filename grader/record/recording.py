@@ -25,6 +25,7 @@ from grader.model import (
     KernelInfo,
     Kind,
     Mnk,
+    Operation,
     Plan,
     Record,
     Severity,
@@ -42,6 +43,7 @@ from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import Native
 from ptxsim.findings.names import readable
 from ptxsim.frontend.interface import Interface
+from ptxsim.records import Place
 
 __all__ = ["Target", "prepare_recorder", "record_plans", "recorder_program", "target_for"]
 
@@ -154,10 +156,35 @@ def record_plans(
     outcomes = [
         _outcome(one, size, known, record_s) for one, size in zip(ended, sizes, strict=False)
     ]
-    frames = {frame for one in outcomes if isinstance(one, _Refusal) for frame in one.frames}
+    frames = {frame for one in outcomes for frame in _frames(one)}
     places = locate(frames, build, submission, sandbox)
     return tuple(
-        one if isinstance(one, Plan) else _rejected(one, places, submission) for one in outcomes
+        _placed(one, places) if isinstance(one, Plan) else _rejected(one, places, submission)
+        for one in outcomes
+    )
+
+
+def _frames(outcome: Plan | _Refusal) -> Sequence[int]:
+    if isinstance(outcome, Plan):
+        return [each.frame for each in (*outcome.setup, *outcome.operations) if each.frame]
+    return outcome.frames
+
+
+def _placed(plan: Plan, places: Mapping[int, tuple[str, int]]) -> Plan:
+    """The plan with the lines of its operations, as far as the recorder asked for them."""
+    if not _frames(plan):
+        return plan
+
+    lines = {frame: Place(file=file, line=line) for frame, (file, line) in places.items()}
+
+    def placed(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+        return tuple(
+            msgspec.structs.replace(each, frame=0, place=lines.get(each.frame))
+            for each in operations
+        )
+
+    return msgspec.structs.replace(
+        plan, setup=placed(plan.setup), operations=placed(plan.operations)
     )
 
 

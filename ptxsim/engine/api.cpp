@@ -99,6 +99,15 @@ int sim_resize(Machine* m, u64 index, u64 size) {
   return RAN;
 }
 
+// Whether launches keep what they use.
+void sim_trace(Machine* m, int on) { m->tracing = on; }
+// How many cells of a region have a Use in `uses`: none when the last launch did not use it.
+u64 sim_uses(Machine* m, u64 index, const u8** uses) {
+  if (index >= m->regions.size()) return 0;
+  *uses = m->regions[index]->uses.data();
+  return m->regions[index]->uses.size();
+}
+
 // Returns a Status.
 int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dynamic_bytes,
                const u8* params, u64 params_length, u64 step_limit, double seconds, u64 resident,

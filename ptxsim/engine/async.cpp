@@ -71,6 +71,7 @@ Flow copy(Warp& w, const Ins& i) {
       read.mask = 1u << l;
       read.bytes = sizes[l];
       remember_reads(w, *r, read);
+      trace(w, read, READ);
     }
     shared_write(w, l, c.target[l], i.width, false, false, undefined ? w.pc : DEFINED);
     const u32 cell = 1u << w.program->shared_shift;

@@ -171,7 +171,11 @@ struct Region {
   struct Reads { u32 block, who, pc, cells; };  // block + 1; 0: none
   struct Line { Reads last, elsewhere; };       // the latest reads, and those of another block
   std::vector<Line> lines;                      // in this launch; empty until read
+  std::vector<u8> uses;  // per cell, Use of this launch; empty unless traced and used
 };
+
+// What a launch did to a cell of global memory, as bits. streams.py has the same.
+enum Use : u8 { READ = 1, WRITTEN = 2, READ_STRONGLY = 4, WRITTEN_STRONGLY = 8 };
 
 // Shadow of one cell of shared memory.
 struct Cell {
@@ -423,6 +427,7 @@ struct Machine {
   u64 cycles = 0;                             // as the last look at a clock saw it
   double deadline = 0;                        // as cpu_seconds() counts
   bool sampling = false;                      // counts only: no races, nothing undefined
+  bool tracing = false;                       // keeps what a launch uses
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
   bool out_of_time = false, deadlocked = false, trapped = false;
 

@@ -167,6 +167,7 @@ Flow bulk_copy(Warp& w, const Ins& i) {
       for (u32 at = 0; at < one.bytes; at += read.bytes) {
         read.at[l] = from + at;
         remember_reads(w, *r, read);
+        trace(w, read, READ);
       }
       MemoryCount& c = w.program->source[w.pc];
       c.requests++;

@@ -131,6 +131,7 @@ void load_global(Warp& w, const Ins& i, Access& a, u8 space) {
                       << l;
   }
   if (plain && common && space == GLOBAL) remember_reads(w, *common, a);
+  trace(w, a, plain ? READ : READ_STRONGLY);
   finish_load(w, i, p, a.mask, undefined, origin);
 }
 
@@ -308,6 +309,7 @@ void store_to(Warp& w, const Ins& i, Access& a, u8 space) {
       space == SHARED ? count_shared(w, a) : count_global(w, a);
     }
     if (space != SHARED) {
+      trace(w, a, plain ? WRITTEN : WRITTEN_STRONGLY);
       if (!plain) w.block->fenced = true;
       for (int v = 0; v < i.vec; ++v) check_defined(w, i.element(v), UNDEFINED_STORE, false);
     }
@@ -361,6 +363,7 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
     count_global(w, a);
     check_defined(w, o.value, UNDEFINED_STORE, false);
     if (i.flags & SYNCHRONISES) w.block->fenced = true;
+    trace(w, a, WRITTEN_STRONGLY);
   }
   Source<T> b(w, o.value), c(w, o.swapped < 0 ? o.value : o.swapped);
   auto* old = o.old < 0 ? nullptr : lanes<typename Lane<T>::Cell>(w, o.old);

@@ -448,6 +448,7 @@ void Machine::launch() {
   for (auto& r : regions) {
     r->stamps.clear();
     r->lines.clear();
+    r->uses.clear();
   }
   flags.clear();
   Residents(*this).run_all();

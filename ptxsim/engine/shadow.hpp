@@ -97,6 +97,9 @@ void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 byte
 // Keeps in mind what the lanes of `a`, all of which lie in `r`, read, for later writes of others.
 void remember_reads(Warp& w, Region& r, const Access& a);
 
+// Keeps, where that is asked for, what the lanes of `a` did to global memory.
+void trace(Warp& w, const Access& a, Use use);
+
 // A race of this access with that of thread `other_who` at `other_pc`.
 void race(Warp& w, int lane, EventKind kind, u8 space, u64 address, u32 bytes, bool write,
           bool other_write, u32 other_pc, u32 other_who, const Dim& other_block, bool same);

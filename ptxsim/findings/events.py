@@ -12,7 +12,18 @@ from ptxsim.findings.names import plain_name
 from ptxsim.frontend import Instruction, Location, Module
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
 from ptxsim.lowering.program import Program
-from ptxsim.records import Access, Accessed, Dim3, Event, Finding, Kind, Place, Severity
+from ptxsim.records import (
+    Access,
+    Accessed,
+    Crossing,
+    Dim3,
+    Event,
+    Finding,
+    Kind,
+    Operation,
+    Place,
+    Severity,
+)
 
 _SPACES = {
     GLOBAL: "global",
@@ -140,6 +151,16 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         count=int(seen["count"]),
         mask=int(seen["mask"]),
         lanes=int(seen["lanes"]),
+    )
+
+
+def stream_race(first: Operation, second: Operation, name: str) -> Finding:
+    """Two operations on different streams use ``name``, and nothing orders them."""
+    return Finding(
+        kind=Kind.RACE,
+        severity=Severity.ERROR,
+        place=second.place or first.place,
+        streams=Crossing(first=first, second=second, name=name),
     )
 
 

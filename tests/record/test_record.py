@@ -159,6 +159,36 @@ def test_freed_memory_does_not_count(recorded: Recorder) -> None:
     assert plan(recorded, 14).unsettled == ""
 
 
+@pytest.mark.parametrize(
+    ("scenario", "after"),
+    [
+        # The third waits for an event; the default stream waits for both, and they for it.
+        (33, (None, (), None, None, None)),
+        # What runs beside the default stream; waiting for a stream orders what comes later.
+        (34, (None, (), (1,), None, (3,), (2,), None, (4,), (1,), None, None)),
+        # A query is as good as waiting.
+        (35, (None, None, (2,))),
+    ],
+)
+def test_the_order_of_streams(
+    recorded: Recorder, scenario: int, after: tuple[tuple[int, ...] | None, ...]
+) -> None:
+    operations = plan(recorded, scenario).operations
+    assert tuple(each.after for each in operations) == after
+    assert not any(each.frame for each in operations)
+    # cudaMemcpyToSymbol is a function of CUDA's header, which has no line of the student's.
+    calls = [each for each in operations if not isinstance(each, SymbolWrite)]
+    lines = [each.place.line for each in calls if each.place]
+    assert sorted(set(lines)) == lines and len(lines) == len(calls)
+
+
+def test_a_call_comes_after_the_one_before_it(recorded: Recorder) -> None:
+    """Both are in the set-up, where the third call is another one."""
+    one = plan(recorded, 35)
+    assert one.unsettled
+    assert [type(each) for each in one.setup] == [*[Launch] * 3, Synchronise, *[Launch] * 3]
+
+
 def test_a_later_call_may_be_refused(recorded: Recorder) -> None:
     for scenario, words in (
         (15, "run_custom launched no kernel, in call 3 of run_custom for one size"),

@@ -7,7 +7,21 @@ from collections.abc import Callable, Sequence
 from grader.model import Dim3, Finding, Kind
 from ptxsim import records as simulator
 from ptxsim.errors import Reason, RefusedProgram
-from ptxsim.records import Access, Event, Place, Severity
+from ptxsim.findings.names import plain_name
+from ptxsim.records import (
+    Access,
+    Allocate,
+    Copy,
+    Crossing,
+    Event,
+    Free,
+    Launch,
+    Memset,
+    Operation,
+    Place,
+    Severity,
+    SymbolWrite,
+)
 
 _MAIN_FILE = "sgemm.cu"  # messages name its lines without the file
 _REFUSALS = {
@@ -58,10 +72,42 @@ def refusal_worded(refusal: RefusedProgram) -> tuple[str, tuple[Finding, ...]]:
 
 
 def sentence(seen: simulator.Finding, gpu: str = "") -> str:
+    if seen.streams is not None:
+        return _stream_race(seen.streams)
     if seen.event is None:
         tensor_core = seen.kind is simulator.Kind.TENSOR_CORE
         return f"{seen.text} runs on tensor cores" if tensor_core else seen.text
     return _SENTENCES[seen.event](_Scene(seen, gpu))
+
+
+def _stream_race(seen: Crossing) -> str:
+    first, second = _operation_at(seen.first), _operation_at(seen.second)
+    return (
+        f"{first} on one stream and {second} on another use {seen.name}, and nothing orders them: "
+        f"record an event behind the one and let the other's stream wait for it"
+    )
+
+
+def _operation_at(operation: Operation) -> str:
+    at = f" at {_line(operation.place)}" if operation.place else ""
+    return _operation(operation) + at
+
+
+def _operation(operation: Operation) -> str:
+    match operation:
+        case Launch(kernel=kernel):
+            return f"kernel `{plain_name(kernel)[:80]}`"
+        case Memset(size=size):
+            return f"the memset of {_bytes(size)}"
+        case Copy(size=size):
+            return f"the copy of {_bytes(size)}"
+        case SymbolWrite(symbol=symbol):
+            return f"the copy to {plain_name(symbol)[:80]}"
+        case Allocate():
+            return "the allocation"
+        case Free():
+            return "freeing"
+    return "an operation"
 
 
 class _Scene:

@@ -138,6 +138,19 @@ Frames call_stack() {
   return frames;
 }
 
+// 0 for frames that are ours or the system's.
+static size_t offset_in_library(void* frame) {
+  Dl_info info;
+  if (!dladdr(frame, &info) || request.library != info.dli_fname) return 0;
+  return static_cast<char*>(frame) - static_cast<char*>(info.dli_fbase);
+}
+
+size_t call_site() {
+  for (void* frame : launch_site.empty() ? call_stack() : launch_site)
+    if (const size_t offset = offset_in_library(frame)) return offset;
+  return 0;
+}
+
 void refuse(const char* verdict, const std::string& message) {
   refuse(verdict, message, launch_site.empty() ? call_stack() : launch_site);
 }
@@ -145,9 +158,8 @@ void refuse(const char* verdict, const std::string& message) {
 void refuse(const char* verdict, const std::string& message, const Frames& frames) {
   std::string offsets;  // into the host library; the other frames are ours or the system's
   for (void* frame : frames) {
-    Dl_info info;
-    if (!dladdr(frame, &info) || request.library != info.dli_fname) continue;
-    const auto offset = static_cast<char*>(frame) - static_cast<char*>(info.dli_fbase);
+    const size_t offset = offset_in_library(frame);
+    if (offset == 0) continue;
     offsets += (offsets.empty() ? "" : ",") + std::to_string(offset);
   }
   write_all("{\"refusal\":{\"verdict\":" + json_text(verdict) + ",\"message\":" +

@@ -61,7 +61,8 @@ Refusal judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared) {
   return {cudaSuccess, ""};
 }
 
-cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared) {
+cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
+                   cudaStream_t stream) {
   const Refusal refusal = judge(kernel, grid, block, shared);
   if (refusal.error != cudaSuccess)
     refuse("RE", std::string(cudaGetErrorName(refusal.error)) + ": kernel " + kernel.name +
@@ -69,7 +70,7 @@ cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments
   std::vector<unsigned char> block_of_params(kernel.param_bytes());
   for (size_t i = 0; i < kernel.params.size(); ++i)
     std::memcpy(&block_of_params[kernel.params[i].first], arguments[i], kernel.params[i].second);
-  plan_launch(kernel, grid, block, shared, block_of_params);
+  plan_launch(kernel, grid, block, shared, block_of_params, stream);
   launch_site.clear();
   return cudaSuccess;
 }
@@ -125,8 +126,8 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, 
 }
 
 cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
-                             size_t shared, cudaStream_t) {
-  return launch(kernel_of(function, __func__), grid, block, arguments, shared);
+                             size_t shared, cudaStream_t stream) {
+  return launch(kernel_of(function, __func__), grid, block, arguments, shared, stream);
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
                                size_t shared, cudaStream_t stream) {
@@ -138,7 +139,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
     if (config->attrs[i].id != cudaLaunchAttributeIgnore)
       refuse("FE", "cudaLaunchKernelEx with launch attributes is not supported");
   return launch(kernel_of(function, __func__), config->gridDim, config->blockDim, arguments,
-                config->dynamicSmemBytes);
+                config->dynamicSmemBytes, config->stream);
 }
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {

@@ -43,29 +43,30 @@ void check_symbol_range(const Symbol& symbol, size_t offset, size_t bytes, const
 }
 
 // ordered: in a stream, by one of the functions whose names end in Async.
-cudaError_t allocate(void** address, size_t bytes, bool ordered, const char* caller) {
+cudaError_t allocate(void** address, size_t bytes, bool ordered, cudaStream_t stream,
+                     const char* caller) {
   if (address == nullptr) return failed(cudaErrorInvalidValue, caller);
   *address = nullptr;
   if (bytes == 0) return cudaSuccess;
   const size_t left = request.target.memory_bytes - plan_workspace_bytes();
   if (bytes > left) return failed(cudaErrorMemoryAllocation, caller);
-  *address = plan_allocate_workspace(bytes, ordered);
+  *address = plan_allocate_workspace(bytes, ordered, stream);
   return cudaSuccess;
 }
 
-cudaError_t release(void* address, bool ordered, const char* caller) {
+cudaError_t release(void* address, bool ordered, cudaStream_t stream, const char* caller) {
   if (address == nullptr) return cudaSuccess;
   Place place;
   if (!plan_find(address, 0, place) || place.delta != 0)
     refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: " +
                      (plan_freed(address) ? "this memory was freed before" : "not an allocation"));
   if (place.allocation < 3) refuse("RE", std::string(caller) + ": A, B and C belong to the grader");
-  plan_free(place.allocation, ordered);
+  plan_free(place.allocation, ordered, stream);
   return cudaSuccess;
 }
 
-cudaError_t fill(void* address, int value, size_t bytes, const char* caller) {
-  if (bytes) plan_memset(device_place(address, bytes, caller, "the target"), value, bytes);
+cudaError_t fill(void* address, int value, size_t bytes, cudaStream_t stream, const char* caller) {
+  if (bytes) plan_memset(device_place(address, bytes, caller, "the target"), value, bytes, stream);
   return cudaSuccess;
 }
 
@@ -82,7 +83,7 @@ void check_direction(bool from_device, bool to_device, cudaMemcpyKind kind, cons
 }
 
 cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
-                 const char* caller) {
+                 cudaStream_t stream, const char* caller) {
   if (bytes == 0) return cudaSuccess;
   check_direction(in_device_range(source), in_device_range(target), kind, caller);
   const Place from = device_place(source, bytes, caller, "the source");
@@ -90,29 +91,30 @@ cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind 
   const size_t apart = from.delta > to.delta ? from.delta - to.delta : to.delta - from.delta;
   if (from.allocation == to.allocation && apart < bytes)
     refuse("RE", std::string(caller) + ": source and target overlap, which CUDA leaves undefined");
-  plan_copy(from, to, bytes);
+  plan_copy(from, to, bytes, stream);
   return cudaSuccess;
 }
 
 cudaError_t write_symbol(const void* variable, const void* source, size_t bytes, size_t offset,
-                         cudaMemcpyKind kind, bool blocking, const char* caller) {
+                         cudaMemcpyKind kind, bool blocking, cudaStream_t stream,
+                         const char* caller) {
   Symbol& symbol = symbol_of(variable, caller);
   check_symbol_range(symbol, offset, bytes, caller);
   if (bytes == 0) return cudaSuccess;
   if (in_device_range(source)) {
     void* target = static_cast<char*>(address_of(symbol)) + offset;
-    return copy(target, source, bytes, kind, caller);
+    return copy(target, source, bytes, kind, stream, caller);
   }
   if (kind == cudaMemcpyDeviceToDevice) check_direction(false, true, kind, caller);
-  plan_symbol(symbol.name, offset, source, bytes, blocking);
+  plan_symbol(symbol.name, offset, source, bytes, blocking, stream);
   return cudaSuccess;
 }
 
 cudaError_t read_symbol(void* target, const void* variable, size_t bytes, size_t offset,
-                        cudaMemcpyKind kind, const char* caller) {
+                        cudaMemcpyKind kind, cudaStream_t stream, const char* caller) {
   Symbol& symbol = symbol_of(variable, caller);
   check_symbol_range(symbol, offset, bytes, caller);
-  return copy(target, static_cast<char*>(address_of(symbol)) + offset, bytes, kind, caller);
+  return copy(target, static_cast<char*>(address_of(symbol)) + offset, bytes, kind, stream, caller);
 }
 
 }  // namespace
@@ -125,13 +127,15 @@ void __cudaRegisterVar(void**, char* variable, char*, const char* name, int, siz
 }
 
 cudaError_t cudaMalloc(void** address, size_t bytes) {
-  return allocate(address, bytes, false, __func__);
+  return allocate(address, bytes, false, nullptr, __func__);
 }
-cudaError_t cudaMallocAsync(void** address, size_t bytes, cudaStream_t) {
-  return allocate(address, bytes, true, __func__);
+cudaError_t cudaMallocAsync(void** address, size_t bytes, cudaStream_t stream) {
+  return allocate(address, bytes, true, stream, __func__);
 }
-cudaError_t cudaFree(void* address) { return release(address, false, __func__); }
-cudaError_t cudaFreeAsync(void* address, cudaStream_t) { return release(address, true, __func__); }
+cudaError_t cudaFree(void* address) { return release(address, false, nullptr, __func__); }
+cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
+  return release(address, true, stream, __func__);
+}
 
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
   *total = request.target.memory_bytes;
@@ -140,35 +144,35 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
 }
 
 cudaError_t cudaMemset(void* address, int value, size_t bytes) {
-  return fill(address, value, bytes, __func__);
+  return fill(address, value, bytes, nullptr, __func__);
 }
-cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t) {
-  return fill(address, value, bytes, __func__);
+cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t stream) {
+  return fill(address, value, bytes, stream, __func__);
 }
 
 cudaError_t cudaMemcpy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind) {
-  return copy(target, source, bytes, kind, __func__);
+  return copy(target, source, bytes, kind, nullptr, __func__);
 }
 cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t) {
-  return copy(target, source, bytes, kind, __func__);
+                            cudaStream_t stream) {
+  return copy(target, source, bytes, kind, stream, __func__);
 }
 
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* source, size_t bytes, size_t offset,
                                cudaMemcpyKind kind) {
-  return write_symbol(symbol, source, bytes, offset, kind, true, __func__);
+  return write_symbol(symbol, source, bytes, offset, kind, true, nullptr, __func__);
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* source, size_t bytes,
-                                    size_t offset, cudaMemcpyKind kind, cudaStream_t) {
-  return write_symbol(symbol, source, bytes, offset, kind, false, __func__);
+                                    size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
+  return write_symbol(symbol, source, bytes, offset, kind, false, stream, __func__);
 }
 cudaError_t cudaMemcpyFromSymbol(void* target, const void* symbol, size_t bytes, size_t offset,
                                  cudaMemcpyKind kind) {
-  return read_symbol(target, symbol, bytes, offset, kind, __func__);
+  return read_symbol(target, symbol, bytes, offset, kind, nullptr, __func__);
 }
 cudaError_t cudaMemcpyFromSymbolAsync(void* target, const void* symbol, size_t bytes, size_t offset,
-                                      cudaMemcpyKind kind, cudaStream_t) {
-  return read_symbol(target, symbol, bytes, offset, kind, __func__);
+                                      cudaMemcpyKind kind, cudaStream_t stream) {
+  return read_symbol(target, symbol, bytes, offset, kind, stream, __func__);
 }
 cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
   *address = address_of(symbol_of(symbol, __func__));

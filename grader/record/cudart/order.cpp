@@ -1,74 +1,135 @@
-// Streams and events order nothing: a plan runs in program order. What the host waits for is
-// recorded, because it takes time.
+// Streams, events and what the host waits for: which operations of a call come after which.
+//
+// The order is CUDA's: that of each stream; of the default stream with every stream that was not
+// made cudaStreamNonBlocking; of events; and of the host, which issues nothing before its waits are
+// over. Calls of run_custom come one after the other: whoever reads C waits for the device.
+#include <set>
+
 #include "recorder.hpp"
 
 namespace {
 
-cudaError_t last_error = cudaSuccess;
-std::string last_failure;
-uintptr_t next_handle = 0x1000;
+using Operations = std::set<size_t>;  // places in this call
+
+struct Stream {
+  bool blocking = true;
+  Operations last;  // what its next operation comes after
+};
+
+const cudaStream_t DEFAULT = nullptr;
+
+std::map<cudaStream_t, Stream> streams;    // the default one, too, as soon as any is used
+std::map<cudaEvent_t, Operations> events;  // what each stood behind when it was recorded
+Operations open;                           // that no later operation comes after
+Operations seen;                           // that a query found done
+bool waited = false;
+size_t last_wait = 0;  // of the host, if it has waited
 
 template <typename Handle>
 cudaError_t new_handle(Handle* handle) {
-  *handle = reinterpret_cast<Handle>(next_handle += 16);
+  static uintptr_t next = 0x1000;
+  *handle = reinterpret_cast<Handle>(next += 16);
   return cudaSuccess;
 }
 
-cudaError_t wait() {
-  plan_synchronise();
+cudaError_t new_stream(cudaStream_t* stream, unsigned flags) {
+  new_handle(stream);
+  const bool blocking = !(flags & cudaStreamNonBlocking);
+  streams[*stream] = {blocking, blocking ? streams[DEFAULT].last : Operations()};
+  return cudaSuccess;
+}
+
+bool is_default(cudaStream_t stream) { return stream == DEFAULT || stream == cudaStreamLegacy; }
+
+// All streams that wait for what this one does next.
+std::vector<Stream*> followers(cudaStream_t handle) {
+  const Stream fresh = {true, streams[DEFAULT].last};
+  if (!is_default(handle)) return {&streams.try_emplace(handle, fresh).first->second};
+  std::vector<Stream*> blocking;
+  for (auto& [_, stream] : streams)
+    if (stream.blocking) blocking.push_back(&stream);
+  return blocking;
+}
+
+// What an operation comes after that is now issued to this stream.
+Operations behind(cudaStream_t handle) {
+  Operations after = seen;
+  for (const Stream* stream : followers(handle))
+    after.insert(stream->last.begin(), stream->last.end());
+  return after;
+}
+
+// The next operation comes after these: as a field of the plan, or nothing when these are all.
+std::string noted(const Operations& after) {
+  const size_t place = plan_place();
+  for (auto each = open.begin(); each != open.end();)
+    each = after.count(*each) || (waited && *each == last_wait) ? open.erase(each) : ++each;
+  const bool all = open.empty();
+  open.insert(place);
+  if (all) return "";
+  std::string distances;
+  for (const size_t each : after)
+    distances += (distances.empty() ? "" : ",") + std::to_string(place - each);
+  return ",\"after\":[" + distances + "]";
+}
+
+void host_waits_for_next() {
+  waited = true;
+  last_wait = plan_place();
+}
+
+cudaError_t wait(const Operations& after) {
+  const std::string order = noted(after);
+  host_waits_for_next();
+  plan_synchronise(order);
+  return cudaSuccess;
+}
+
+cudaError_t query(const Operations& done) {
+  seen.insert(done.begin(), done.end());
   return cudaSuccess;
 }
 
 }  // namespace
 
-cudaError_t failed(cudaError_t error, const char* function) {
-  last_error = error;
-  last_failure = std::string(function) + " returned " + cudaGetErrorName(error);
-  return error;
+std::string order_on(cudaStream_t stream, bool host_waits) {
+  const std::string order = noted(behind(stream));
+  for (Stream* each : followers(stream)) each->last = {plan_place()};
+  if (host_waits) host_waits_for_next();
+  return order;
 }
 
-std::string after_last_error() { return last_failure.empty() ? "" : " after " + last_failure; }
+bool order_has_streams() { return streams.size() > 1; }
+
+void order_wait_for_device() {
+  open = {plan_place()};
+  seen.clear();
+  for (auto& [_, stream] : streams) stream.last.clear();
+  host_waits_for_next();
+}
+
+void order_end_call() {
+  open.clear();
+  seen.clear();
+  events.clear();
+  for (auto& [_, stream] : streams) stream.last.clear();
+  waited = false;
+}
 
 extern "C" {
 
-cudaError_t cudaGetLastError() {
-  const cudaError_t error = last_error;
-  last_error = cudaSuccess;
-  return error;
-}
-cudaError_t cudaPeekAtLastError() { return last_error; }
-
-const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess: return "cudaSuccess";
-    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
-    case cudaErrorInvalidDeviceFunction: return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorLaunchOutOfResources: return "cudaErrorLaunchOutOfResources";
-    default: return "cudaErrorUnknown";
-  }
-}
-const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess: return "no error";
-    case cudaErrorInvalidValue: return "invalid argument";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
-    case cudaErrorInvalidDevice: return "invalid device ordinal";
-    case cudaErrorInvalidDeviceFunction: return "invalid device function";
-    case cudaErrorLaunchOutOfResources: return "too many resources requested for launch";
-    default: return "unknown error";
-  }
+cudaError_t cudaDeviceSynchronize() {
+  order_wait_for_device();
+  plan_synchronise("");
+  return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSynchronize() { return wait(); }
-
-cudaError_t cudaStreamCreate(cudaStream_t* stream) { return new_handle(stream); }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return new_handle(stream); }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
-  return new_handle(stream);
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return new_stream(stream, 0); }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return new_stream(stream, flags);
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return new_stream(stream, flags);
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (least) *least = 0;
@@ -76,16 +137,26 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return wait(); }
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait(behind(stream)); }
+// A program that asks goes on when the answer is yes; here it always is.
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return query(behind(stream)); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  for (Stream* each : followers(stream))
+    each->last.insert(events[event].begin(), events[event].end());
+  return cudaSuccess;
+}
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return new_handle(event); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return new_handle(event); }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t, cudaStream_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return wait(); }
-cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  events[event] = behind(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return cudaEventRecord(event, stream);
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) { return wait(events[event]); }
+cudaError_t cudaEventQuery(cudaEvent_t event) { return query(events[event]); }
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 // A recording takes no time. The header may rename this one (_v2); the definition follows it.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {

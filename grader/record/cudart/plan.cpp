@@ -15,9 +15,9 @@ Size size;
 std::vector<Allocation> allocations;
 size_t workspace_bytes = 0;  // of those that live
 uint64_t next_address = FIRST_ADDRESS;
-std::string memory, operations;               // the JSON so far; operations are those of this call
-std::string calls;                            // the JSON of the calls before
-size_t launch_count = 0, transfer_count = 0;  // of this call
+std::string memory, operations;  // the JSON so far; operations are those of this call
+std::string calls;               // the JSON of the calls before
+size_t launch_count = 0, transfer_count = 0, operation_count = 0;  // of this call
 constexpr size_t FRAME = 1 << 10;  // bytes of a plan that are neither allocations nor operations
 
 std::string number(uint64_t value) { return std::to_string(value); }
@@ -56,15 +56,20 @@ void bounded_text(size_t more) {
                      " MiB of kernel names, parameters and symbol data");
 }
 
-void add(const std::string& operation) {
-  bounded_text(operation.size());
+// `order` is a field, or empty.
+void add(const std::string& operation, const std::string& order) {
+  const std::string fields =
+      order_has_streams() ? order + ",\"frame\":" + number(call_site()) : order;
+  bounded_text(operation.size() + fields.size());
   operations += (operations.empty() ? "" : ",") + operation;
+  operations.insert(operations.size() - 1, fields);
+  ++operation_count;
 }
 
-void add_transfer(const std::string& operation) {
+void add_transfer(const std::string& operation, const std::string& order) {
   bounded(++transfer_count, MAX_TRANSFERS, "makes more than",
           "memsets, copies, symbol writes and synchronisations in one call");
-  add(operation);
+  add(operation, order);
 }
 
 // Pointers may stand at any offset, and a little outside the allocation they are meant for.
@@ -125,25 +130,30 @@ void* plan_allocate(const std::string& name, size_t bytes, const std::string& sy
   return reinterpret_cast<void*>(address);
 }
 
-void* plan_allocate_workspace(size_t bytes, bool ordered) {
+void* plan_allocate_workspace(size_t bytes, bool ordered, cudaStream_t stream) {
   static size_t workspaces = 0;
   workspace_bytes += bytes;
   void* address = plan_allocate("workspace " + number(++workspaces), bytes);
   add("{\"type\":\"allocate\",\"allocation\":" + number(allocations.size() - 1) +
-      ",\"ordered\":" + truth(ordered) + "}");
+          ",\"ordered\":" + truth(ordered) + "}",
+      ordered ? order_on(stream) : "");
   return address;
 }
 
 size_t plan_workspace_bytes() { return workspace_bytes; }
 
-void plan_free(size_t allocation, bool ordered) {
+void plan_free(size_t allocation, bool ordered, cudaStream_t stream) {
+  if (!ordered) order_wait_for_device();
   allocations[allocation].live = false;
   workspace_bytes -= allocations[allocation].bytes;
   add("{\"type\":\"free\",\"allocation\":" + number(allocation) + ",\"ordered\":" + truth(ordered) +
-      "}");
+          "}",
+      ordered ? order_on(stream) : "");
 }
 
-void plan_synchronise() { add_transfer("{\"type\":\"synchronise\"}"); }
+void plan_synchronise(const std::string& order) {
+  add_transfer("{\"type\":\"synchronise\"}", order);
+}
 
 bool plan_find(const void* pointer, size_t bytes, Place& place) {
   const uint64_t address = reinterpret_cast<uint64_t>(pointer);
@@ -166,42 +176,49 @@ bool plan_freed(const void* pointer) {
 }
 
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
-                 const std::vector<unsigned char>& params) {
+                 const std::vector<unsigned char>& params, cudaStream_t stream) {
   bounded(++launch_count, MAX_LAUNCHES, "launches more than", "kernels in one call");
   add("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
-      ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) + ",\"params\":\"" +
-      base64(params.data(), params.size()) + "\",\"pointers\":[" +
-      pointers_in(params.data(), params.size()) + "],\"carveout\":" +
-      std::to_string(kernel.carveout) + ",\"stack_bytes\":" + number(device_stack_bytes()) + "}");
+          ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) + ",\"params\":\"" +
+          base64(params.data(), params.size()) + "\",\"pointers\":[" +
+          pointers_in(params.data(), params.size()) +
+          "],\"carveout\":" + std::to_string(kernel.carveout) +
+          ",\"stack_bytes\":" + number(device_stack_bytes()) + "}",
+      order_on(stream));
 }
 
-void plan_memset(Place place, int value, size_t bytes) {
+void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream) {
   add_transfer("{\"type\":\"memset\",\"allocation\":" + number(place.allocation) +
-               ",\"delta\":" + number(place.delta) + ",\"value\":" + number(value & 255) +
-               ",\"size\":" + number(bytes) + "}");
+                   ",\"delta\":" + number(place.delta) + ",\"value\":" + number(value & 255) +
+                   ",\"size\":" + number(bytes) + "}",
+               order_on(stream));
 }
 
-void plan_copy(Place source, Place target, size_t bytes) {
+void plan_copy(Place source, Place target, size_t bytes, cudaStream_t stream) {
   add_transfer("{\"type\":\"copy\",\"source\":" + number(source.allocation) + ",\"source_delta\":" +
-               number(source.delta) + ",\"target\":" + number(target.allocation) +
-               ",\"target_delta\":" + number(target.delta) + ",\"size\":" + number(bytes) + "}");
+                   number(source.delta) + ",\"target\":" + number(target.allocation) +
+                   ",\"target_delta\":" + number(target.delta) + ",\"size\":" + number(bytes) + "}",
+               order_on(stream));
 }
 
 void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
-                 bool blocking) {
+                 bool blocking, cudaStream_t stream) {
   bounded_text(bytes);
   const auto data = static_cast<const unsigned char*>(source);
   add_transfer("{\"type\":\"symbol\",\"symbol\":" + json_text(symbol) + ",\"delta\":" +
-               number(delta) + ",\"data\":\"" + base64(data, bytes) + "\",\"pointers\":[" +
-               pointers_in(data, bytes) + "],\"blocking\":" + truth(blocking) + "}");
+                   number(delta) + ",\"data\":\"" + base64(data, bytes) + "\",\"pointers\":[" +
+                   pointers_in(data, bytes) + "],\"blocking\":" + truth(blocking) + "}",
+               order_on(stream, blocking));
 }
 
 size_t plan_launches() { return launch_count; }
+size_t plan_place() { return operation_count; }
 
 void plan_end_call() {
   calls += (calls.empty() ? "[" : ",[") + operations + "]";
   operations.clear();
-  launch_count = transfer_count = 0;
+  launch_count = transfer_count = operation_count = 0;
+  order_end_call();
 }
 
 std::string plan_json() {

@@ -9,7 +9,8 @@
 // - pitched.cpp: pitched and managed memory, limits of the device
 // - launch.cpp: kernels and their launches
 // - device.cpp: answers about the device and its occupancy
-// - order.cpp: streams, events, errors, synchronisation
+// - order.cpp: streams, events, synchronisation
+// - errors.cpp: errors
 //
 // Everything below is one process per problem size, with one thread: plain globals will do.
 // Bounds and addresses (MAX_LAUNCHES, FIRST_ADDRESS and others) are macros from plan_bounds.py.
@@ -67,6 +68,7 @@ using Frames = std::vector<void*>;
 [[noreturn]] void refuse(const char* verdict, const std::string& message);
 [[noreturn]] void refuse(const char* verdict, const std::string& message, const Frames& frames);
 Frames call_stack();
+size_t call_site();  // of the student's own code, as an offset into the host library; 0: none
 bool in_device_range(const void* address);
 
 // --- unresolved.cpp
@@ -78,20 +80,22 @@ struct Place { size_t allocation, delta; };
 struct Buffers { float *a, *b, *c; };
 Buffers plan_begin(const Size& size);
 void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol = "");
-void* plan_allocate_workspace(size_t bytes, bool ordered);
+// Operations take the stream that they are issued to. `ordered` ones wait for their turn in it.
+void* plan_allocate_workspace(size_t bytes, bool ordered, cudaStream_t stream);
 size_t plan_workspace_bytes();  // of those that live
-void plan_free(size_t allocation, bool ordered);
-void plan_synchronise();
+void plan_free(size_t allocation, bool ordered, cudaStream_t stream);
+void plan_synchronise(const std::string& order);  // as order_on gives it
 // The live allocation that holds [address, address + bytes]; false when there is none.
 bool plan_find(const void* address, size_t bytes, Place& place);
 bool plan_freed(const void* address);  // inside an allocation that lives no more
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
-                 const std::vector<unsigned char>& params);
-void plan_memset(Place place, int value, size_t bytes);
-void plan_copy(Place source, Place target, size_t bytes);
+                 const std::vector<unsigned char>& params, cudaStream_t stream);
+void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream);
+void plan_copy(Place source, Place target, size_t bytes, cudaStream_t stream);
 void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
-                 bool blocking);
+                 bool blocking, cudaStream_t stream);
 size_t plan_launches();  // of this call
+size_t plan_place();     // of the next operation in this call
 void plan_end_call();
 std::string plan_json();
 std::string json_text(const std::string& text);
@@ -104,5 +108,13 @@ Kernel& kernel_of(const void* function, const char* caller);
 size_t device_stack_bytes();  // of a thread, as cudaDeviceSetLimit left it
 
 // --- order.cpp
+// What the next operation, on this stream, comes after: a field of it in JSON, or "" for all
+// others.
+std::string order_on(cudaStream_t stream, bool host_waits = false);
+bool order_has_streams();      // others than the default stream
+void order_wait_for_device();  // the host does, in the next operation
+void order_end_call();
+
+// --- errors.cpp
 cudaError_t failed(cudaError_t error, const char* function);  // remembers it as the last error
 std::string after_last_error();  // " after cudaMalloc returned cudaErrorMemoryAllocation" or ""

@@ -188,6 +188,46 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
       tell<<<1, 1>>>(work, int(pitch + stack));
       break;
     }
+    // --- several streams
+    case 33: {
+      cudaStream_t one, two;
+      cudaEvent_t event;
+      cudaStreamCreate(&one), cudaStreamCreate(&two), cudaEventCreate(&event);
+      tell<<<1, 1, 0, one>>>(C, 0);
+      tell<<<1, 1, 0, two>>>(C, 1);
+      cudaEventRecord(event, two), cudaStreamWaitEvent(one, event, 0);
+      tell<<<1, 1, 0, one>>>(C, 2);
+      tell<<<1, 1>>>(C, 3);
+      tell<<<1, 1, 0, two>>>(C, 4);
+      break;
+    }
+    case 34: {
+      cudaStream_t beside;
+      cudaEvent_t event;
+      cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking), cudaEventCreate(&event);
+      cudaMemset(C, 0, 4);
+      tell<<<1, 1, 0, beside>>>(C, 0);
+      cudaStreamSynchronize(beside);
+      tell<<<1, 1>>>(C, 1);
+      tell<<<1, 1, 0, beside>>>(C, 2);
+      cudaEventRecord(event), cudaEventSynchronize(event);
+      cudaMallocAsync((void**)&work, 8, beside);
+      cudaFreeAsync(work, nullptr);
+      cudaMemcpyToSymbol(constant_table, table, 4);
+      cudaDeviceSynchronize();
+      tell<<<1, 1>>>(C, 3);
+      break;
+    }
+    case 35: {
+      cudaStream_t one, two;
+      cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking);
+      cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking);
+      tell<<<1, 1, 0, one>>>(C, seen);
+      while (cudaStreamQuery(one) != cudaSuccess) {}
+      tell<<<1, 1, 0, two>>>(C, 1);
+      tell<<<1, 1, 0, one>>>(C, 2);
+      break;
+    }
     // --- launches that CUDA refuses
     case 20: tell<<<0, 1>>>(C, 0); break;
     case 21: tell<<<1, 2048>>>(C, 0); break;

@@ -1,0 +1,51 @@
+#include "recorder.hpp"
+
+namespace {
+
+cudaError_t last_error = cudaSuccess;
+std::string last_failure;
+
+}  // namespace
+
+cudaError_t failed(cudaError_t error, const char* function) {
+  last_error = error;
+  last_failure = std::string(function) + " returned " + cudaGetErrorName(error);
+  return error;
+}
+
+std::string after_last_error() { return last_failure.empty() ? "" : " after " + last_failure; }
+
+extern "C" {
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = last_error;
+  last_error = cudaSuccess;
+  return error;
+}
+cudaError_t cudaPeekAtLastError() { return last_error; }
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidDeviceFunction: return "cudaErrorInvalidDeviceFunction";
+    case cudaErrorLaunchOutOfResources: return "cudaErrorLaunchOutOfResources";
+    default: return "cudaErrorUnknown";
+  }
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess: return "no error";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorInvalidDeviceFunction: return "invalid device function";
+    case cudaErrorLaunchOutOfResources: return "too many resources requested for launch";
+    default: return "unknown error";
+  }
+}
+}

@@ -1,0 +1,151 @@
+"""Operations of one call that nothing orders: whether they use the same memory.
+
+On a GPU streams run side by side. Two operations of a call race where neither comes after the
+other, both use the same bytes and one of them writes there. What atomic, volatile and other
+synchronising accesses of two kernels do to the same word is no race, and such kernels may order
+themselves by it, so nothing is said about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxsim.records import Free, Operation, SymbolWrite, Synchronise
+
+# How a launch has used a cell: shadow.hpp has the same.
+READ, WRITTEN, READ_STRONGLY, WRITTEN_STRONGLY = 1, 2, 4, 8
+_PLAIN, _STRONG = READ | WRITTEN, READ_STRONGLY | WRITTEN_STRONGLY
+_WRITES = WRITTEN | WRITTEN_STRONGLY
+_MOST_BYTES = 1 << 28  # that are kept of what launches have used
+_MOST_PAIRS = 100_000  # that are compared
+
+Cells = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Use:
+    """What one operation does to a part of one region: to each cell, or the same to all bytes."""
+
+    region: int
+    start: int  # bytes
+    end: int
+    writes: bool
+    cells: Cells | None = None
+
+
+Uses = Sequence[Use]
+
+
+def launch_use(region: int, cells: Cells, size: int) -> Use | None:
+    """What a launch does to a region, from a byte for each cell of ``size`` bytes."""
+    used = np.flatnonzero(cells)
+    if not used.size:
+        return None
+    first, last = int(used[0]), int(used[-1]) + 1
+    part = cells[first:last].copy()
+    return Use(region, first * size, last * size, bool((part & _WRITES).any()), part)
+
+
+def unordered(operations: Sequence[Operation]) -> list[int]:
+    """Of each operation, as bits, the earlier ones that it does not come after."""
+    before: list[int] = []
+    rivals = []
+    waited = 0  # what the host has waited for
+    for place, operation in enumerate(operations):
+        everything = (1 << place) - 1
+        past = everything if operation.after is None else waited
+        for distance in operation.after or ():
+            if 0 < distance <= place:
+                past |= before[place - distance] | 1 << (place - distance)
+        before.append(past)
+        rivals.append(everything & ~past)
+        if _host_waits(operation):
+            waited = past | 1 << place
+    return rivals
+
+
+def _host_waits(operation: Operation) -> bool:
+    match operation:
+        case Synchronise():
+            return True
+        case Free(ordered=ordered):
+            return not ordered
+        case SymbolWrite(blocking=blocking):
+            return blocking
+    return False
+
+
+class Watch:
+    """Compares the operations of one call as they are carried out, in the plan's order."""
+
+    def __init__(self, operations: Sequence[Operation], cell: int) -> None:
+        self._cell = cell
+        self._rivals: list[int] = []
+        self._wanted: list[int] = []  # after each operation: those that later ones compare with
+        self._uses: dict[int, Uses] = {}
+        self._bytes = self._pairs = 0
+        if any(operation.after is not None for operation in operations):
+            self._rivals = unordered(operations)
+            wanted = 0
+            for mask in reversed(self._rivals):
+                self._wanted.append(wanted)
+                wanted |= mask
+            self._wanted.reverse()
+
+    def watches(self, place: int) -> bool:
+        """Whether anything is in no order with this operation."""
+        return bool(self._rivals) and bool(self._rivals[place] or self._wanted[place] >> place & 1)
+
+    def races(self, place: int, uses: Uses) -> list[tuple[int, int]]:
+        """The earlier operations that race with this one, and the region where they do."""
+        found = []
+        for other, theirs in self._uses.items():
+            if self._rivals[place] >> other & 1 and self._pairs < _MOST_PAIRS:
+                self._pairs += 1
+                region = self._common(theirs, uses)
+                if region is not None:
+                    found.append((other, region))
+        self._keep(place, uses)
+        return found
+
+    def _keep(self, place: int, uses: Uses) -> None:
+        self._uses[place] = uses
+        self._bytes += _size(uses)
+        for other in [other for other in self._uses if not self._wanted[place] >> other & 1]:
+            self._bytes -= _size(self._uses.pop(other))
+        if self._bytes > _MOST_BYTES:
+            self._bytes -= _size(self._uses.pop(place, ()))
+
+    def _common(self, one: Uses, other: Uses) -> int | None:
+        """The region where two operations race."""
+        found = None
+        for mine, theirs in product(one, other):
+            start, end = max(mine.start, theirs.start), min(mine.end, theirs.end)
+            apart = mine.region != theirs.region or start >= end
+            if apart or not (mine.writes or theirs.writes):
+                continue
+            x, y = self._flags(mine, start, end), self._flags(theirs, start, end)
+            either = x | y
+            strong = (x & _STRONG != 0) & (y & _STRONG != 0) & (either & WRITTEN_STRONGLY != 0)
+            if strong.any():
+                return None
+            races = (x != 0) & (y != 0) & (either & _WRITES != 0) & (either & _PLAIN != 0)
+            if found is None and races.any():
+                found = mine.region
+        return found
+
+    def _flags(self, use: Use, start: int, end: int) -> Cells:
+        """Of the cells between two bytes; one value where it is the same for all."""
+        if use.cells is None:
+            return np.array([WRITTEN if use.writes else READ], np.uint8)
+        first = use.start // self._cell
+        return use.cells[start // self._cell - first : -(-end // self._cell) - first]
+
+
+def _size(uses: Uses) -> int:
+    return sum(use.cells.nbytes for use in uses if use.cells is not None)

@@ -1,0 +1,87 @@
+"""What is unordered between streams, and which of it races."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptxsim.records import Free, Memset, Operation, Synchronise
+from ptxsim.streams import (
+    READ,
+    READ_STRONGLY,
+    WRITTEN,
+    WRITTEN_STRONGLY,
+    Use,
+    Watch,
+    launch_use,
+    unordered,
+)
+
+CELL = 4
+
+
+def memset(after: tuple[int, ...] | None = None) -> Memset:
+    return Memset(allocation=2, delta=0, value=0, size=4, after=after)
+
+
+@pytest.mark.parametrize(
+    ("operations", "rivals"),
+    [
+        ((memset(), memset(), memset()), [0, 0, 0]),
+        ((memset(), memset(()), memset((1,))), [0, 0b1, 0b1]),
+        ((memset(), memset(()), memset((2, 1)), memset((1,))), [0, 0b1, 0, 0]),
+        ((memset(), memset(()), Synchronise(after=(1,)), memset(())), [0, 1, 1, 1]),
+        ((memset(), memset(()), Synchronise(), memset(())), [0, 1, 0, 0]),
+        ((memset(), Free(allocation=3), memset(())), [0, 0, 0]),
+        ((memset(), Free(allocation=3, ordered=True), memset(())), [0, 0, 0b11]),
+        ((memset((7, -1)), memset((2, 0))), [0, 1]),  # forged
+    ],
+)
+def test_what_is_unordered(operations: tuple[Operation, ...], rivals: list[int]) -> None:
+    assert unordered(operations) == rivals
+
+
+def launch(*cells: int) -> Use:
+    use = launch_use(0, np.array(cells, np.uint8), CELL)
+    assert use is not None
+    return use
+
+
+RACES = [
+    ("a read and a write", launch(READ), launch(WRITTEN), True),
+    ("two reads", launch(READ), launch(READ), False),
+    ("two writes", launch(WRITTEN), launch(WRITTEN), True),
+    ("neighbours", launch(WRITTEN, 0, WRITTEN), launch(0, WRITTEN), False),
+    ("the last of several", launch(0, READ, 0, READ), launch(0, 0, 0, WRITTEN), True),
+    ("atomics", launch(WRITTEN_STRONGLY), launch(WRITTEN_STRONGLY), False),
+    ("an atomic and a read", launch(WRITTEN_STRONGLY), launch(READ), True),
+    (
+        "a flag that may order the rest",
+        launch(WRITTEN_STRONGLY, WRITTEN),
+        launch(READ_STRONGLY, READ),
+        False,
+    ),
+    ("a memset of a part", launch(0, READ), Use(0, 5, 9, True), True),
+    ("a memset of the rest", launch(READ, 0, READ), Use(0, 4, 8, True), False),
+    ("a memset and atomics", launch(WRITTEN_STRONGLY), Use(0, 0, 4, True), True),
+    ("a copy that reads", launch(READ), Use(0, 0, 4, False), False),
+    ("two memsets", Use(0, 0, 6, True), Use(0, 6, 9, True), False),
+    ("two memsets that meet", Use(0, 0, 7, True), Use(0, 6, 9, True), True),
+    ("elsewhere", Use(0, 0, 7, True), Use(1, 0, 7, True), False),
+]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "race"), [r[1:] for r in RACES], ids=[r[0] for r in RACES]
+)
+def test_what_races(one: Use, other: Use, race: bool) -> None:
+    for first, second in ((one, other), (other, one)):
+        watch = Watch((memset(), memset(())), CELL)
+        assert watch.watches(0) and watch.watches(1)
+        assert watch.races(0, [first]) == []
+        assert watch.races(1, [second]) == ([(0, 0)] if race else [])
+
+
+def test_one_stream_is_not_watched() -> None:
+    watch = Watch((memset(), memset()), CELL)
+    assert not (watch.watches(0) or watch.watches(1))
