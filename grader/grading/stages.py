@@ -41,6 +41,7 @@ from grader.model import (
     Verdict,
 )
 from grader.performance import sass
+from grader.performance.advice import with_host_calls
 from grader.record.recording import record_plans, target_for
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import Toolchain
@@ -193,6 +194,8 @@ def _run_on_gpu(
         explanation = None
         if explaining and ruling.explain:
             explanation = explaining[0].result()
+            if explanation is not None:
+                explanation = with_host_calls(explanation, plans, ruling.cases)
             for words in said:
                 progress(*words)
     return Ran(

@@ -3,7 +3,7 @@
 ``explain_speed`` has the simulator count a few blocks of the largest timed size
 (ptxsim/sampling.py) and joins the counts with the machine code (join.py). It bounds the speed on a
 GPU (bound.py), for which an issue model runs the main loop (waiting.py), and looks for the next
-idea (advice.py).
+idea (advice/).
 docs/explain.md says what is modelled and what is not.
 """
 
