@@ -97,7 +97,7 @@ def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu, corpus: bool) -> R
             simulator,
             gpu=card,
         )
-    if why is None or not why.bounds:
+    if not why.bounds:
         return None
     return Ready(
         name=folder.name,

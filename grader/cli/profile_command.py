@@ -88,9 +88,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     code = partial(disassemble, built.cubin, toolchain, sandbox)
     with CpuDevice(sandbox, lab.limits) as simulator:
         why = explain_speed(built, folder, plan, code, simulator, gpu=card)
-    if why is None or why.missing:
-        missing = why.missing if why else "no nvdisasm; grade doctor says how to get it"
-        raise MachineError(f"nothing to compare with: {missing}")
+    if why.missing:
+        raise MachineError(f"nothing to compare with: {why.missing}")
     names = [each.name for each in why.counts]
     seen = profile([Watching(cubin=str(built.cubin), plan=plan)], names, seconds=_SECONDS)
     for counts in why.counts:

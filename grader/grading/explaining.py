@@ -12,7 +12,7 @@ from grader.backends.simulator.device import CpuDevice
 from grader.errors import GraderError, MachineError, OutOfTime
 from grader.hardware.gpus import Gpu
 from grader.model import Build, Explanation, Plan
-from grader.performance.explanation import explain_speed
+from grader.performance.explanation import explain_speed, unexplained
 from grader.performance.explanation_cache import explanation_key, keep, recall
 from grader.performance.sass import Function, disassemble
 from grader.sandbox.running import Sandbox
@@ -59,7 +59,7 @@ class Explaining:
         self._pool.shutdown(wait=False)  # nobody waits for an explanation that is not wanted
 
     def result(self, simulator: CpuDevice, progress: Progress) -> Explanation | None:
-        """The explanation; why there is none goes to ``progress``."""
+        """The explanation, which says in ``missing`` why it is none; None without a plan."""
         if self._plan is None or self._known is not None:
             return self._known
         assert self._code is not None
@@ -73,16 +73,17 @@ class Explaining:
                 simulator,
                 gpu=self._card,
             )
-            if found is not None and found.missing is None:
+            if found.missing is None:
                 with suppress(OSError):
                     keep(self._key, found)
             return found
         except OutOfTime:
             raise
         except GraderError as failure:  # the verdict stands, whatever cannot be explained
-            progress("not explained:", str(failure))
+            missing = str(failure)
         except OSError as failure:
-            progress("not explained:", str(MachineError.of(failure)))
-        except Exception:  # a fault of ours
+            missing = str(MachineError.of(failure))
+        except Exception as fault:  # of ours
             traceback.print_exc()
-        return None
+            missing = f"a fault of the grader: {type(fault).__name__}: {fault}"
+        return unexplained(self._build, self._plan.size, missing)

@@ -166,17 +166,13 @@ def _run_on_gpu(
         if broken:
             raise Rejected(Verdict.RF, broken, notes, build_info(built))
         explaining: list[Future[Explanation | None]] = []
-        said: list[tuple[str, str]] = []  # about the explanation, whoever wants to hear it
 
         def explain(info: GpuInfo) -> None:
             """Beside the measurement, before anyone knows whether the submission is right."""
-            card = gpus.of(info)
-            if card is None:
-                return
             work = ending.enter_context(
-                _explaining(built, plans, submission, bench, card, code.result)
+                _explaining(built, plans, submission, bench, gpus.of(info), code.result)
             )
-            explaining.append(pool.submit(work.result, reader, lambda *words: said.append(words)))
+            explaining.append(pool.submit(work.result, reader, _quietly))
 
         if planned:
             outcomes += gpu.run(built, str(submission.folder), planned, lab, progress, explain)
@@ -196,8 +192,6 @@ def _run_on_gpu(
             explanation = explaining[0].result()
             if explanation is not None:
                 explanation = with_host_calls(explanation, plans, ruling.cases)
-            for words in said:
-                progress(*words)
     return Ran(
         verdict=ruling.verdict,
         build=build_info(built),
@@ -220,9 +214,13 @@ def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
         here = int("".join(filter(str.isdigit, bench.gpu_arch)))
         lab = msgspec.structs.replace(bench.lab, architectures=(*bench.lab.architectures, here))
         quiet = msgspec.structs.replace(bench, lab=lab, explain=False)  # the GPU's is explained
-        return run(submission, quiet, device, lambda _stage, _detail: None)
+        return run(submission, quiet, device, _quietly)
     except ENDINGS as failure:
         return ended(failure)
+
+
+def _quietly(_stage: str, _detail: str) -> None:
+    pass
 
 
 def _explaining(
@@ -233,8 +231,8 @@ def _explaining(
     card: gpus.Gpu | None = None,
     code: Callable[[], tuple[sass.Function, ...]] | None = None,
 ) -> Explaining:
-    """At the largest of the timed sizes. card: graded on. code: its machine code, if somebody
-    reads it anyway."""
+    """At the largest of the timed sizes. card: graded on, if known. code: its machine code, if
+    somebody reads it anyway."""
     plan = _plan_of(_largest(bench.lab).size, plans) if bench.explain else None
     folder = str(submission.folder)
     return Explaining(built, folder, plan, bench.toolchain, bench.sandbox, card=card, code=code)

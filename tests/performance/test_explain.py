@@ -6,11 +6,14 @@ import re
 import time
 from collections.abc import Sequence
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from markupsafe import escape
+from rich.console import Console
 
 from benchmarks.bound_corpus import patterns
 from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
@@ -26,6 +29,7 @@ from grader.performance.explanation import explain_speed
 from grader.performance.sass import main_loop_code
 from grader.performance.structure import ffma_while_loading, waits_to_store
 from grader.record.recording import record_plans
+from grader.report import html, terminal
 from grader.submission.folder import load_submission
 from tests.support.bench import bench
 from tests.support.explained import LARGE, LIMITS, built, explained, functions, rung
@@ -142,7 +146,6 @@ def test_what_needs_ampere_is_not_advised_for_turing() -> None:
         card = gpus.find("RTX 2080 Ti")
         found = explain_speed(made, str(folder), plan, code, simulator, gpu=card)
 
-    assert found is not None
     assert "multistage" not in [each.idea for each in found.advice]
 
 
@@ -193,21 +196,49 @@ def test_what_is_right_but_too_slow_is_advised(monkeypatch: pytest.MonkeyPatch) 
     assert wrong.cases[0].verdict is Verdict.AC and wrong.explanation is None
 
 
-def test_what_cannot_be_explained_costs_a_line_and_no_verdict(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (MachineError("the issue model stops"), "the issue model stops"),
+        (OSError(28, "No space left on device"), "No space left on device; fix that and try again"),
+        (KeyError("LDS"), "a fault of the grader: KeyError: 'LDS'"),
+    ],
+)
+def test_what_cannot_be_explained_costs_no_verdict_and_is_said_everywhere(
+    failure: Exception,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     def dies(*_given: Any, **_named: Any) -> Any:
-        raise MachineError("the issue model does not run to its end: status None")
+        raise failure
 
     explaining = msgspec.structs.replace(bench(), explain=True)
     monkeypatch.setattr(work, "recall", lambda _key: None)
     monkeypatch.setattr(work, "explain_speed", dies)
-    said: list[str] = []
-    result = grade(ALICE, explaining, lambda stage, detail: said.append(f"{stage} {detail}")).result
+    result = grade(ALICE, explaining, lambda _stage, _detail: None).result
+    console = Console(file=StringIO(), width=200)
+    console.print(terminal.render(result, {}))
+    assert isinstance(console.file, StringIO)
 
-    assert result.verdict is Verdict.AC and result.explanation is None
-    assert said[-1] == "not explained: the issue model does not run to its end: status None"
-    assert "Traceback" not in capfd.readouterr().err
+    assert result.verdict is Verdict.AC and result.explanation is not None
+    assert result.explanation.missing is not None and words in result.explanation.missing
+    assert f"Why this speed: unknown: {words}" in console.file.getvalue()
+    assert f"<p>Unknown: {escape(words)}</p>" in html.render(result, {})
+    assert ("Traceback" in capfd.readouterr().err) == isinstance(failure, KeyError)
+
+
+def test_without_a_disassembler_a_result_says_so() -> None:
+    shared = bench()
+    tools = msgspec.structs.replace(shared.toolchain, nvdisasm=None)
+    result = grade(
+        ALICE,
+        msgspec.structs.replace(shared, toolchain=tools, explain=True),
+        lambda _stage, _detail: None,
+    ).result
+
+    assert result.verdict is Verdict.AC and result.explanation is not None
+    assert result.explanation.missing and "no nvdisasm" in result.explanation.missing
 
 
 def test_a_grade_holds_the_explanation_of_a_right_kernel_only(

@@ -105,5 +105,5 @@ def explained(folder: Path, arch: str = "sm_90") -> Explanation:
     with CpuDevice(shared.sandbox, LIMITS) as simulator:
         code = partial(functions, folder, arch)
         found = explain_speed(made, str(folder), plan, code, simulator, gpu=card)
-    assert found is not None and found.missing is None
+    assert found.missing is None
     return found
