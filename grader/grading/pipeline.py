@@ -18,7 +18,8 @@ from grader.backends.protocol import Progress
 from grader.backends.simulator.device import CpuDevice
 from grader.errors import one_line
 from grader.grading.document import slurm_job
-from grader.grading.stages import ENDINGS, Bench, Ran, ended, run, run_on_gpu
+from grader.grading.preparing import Bench
+from grader.grading.stages import ENDINGS, Ran, ended, run, run_on_gpu
 from grader.ladder.standing import standing
 from grader.model import (
     SCHEMA,

@@ -11,17 +11,15 @@ import msgspec
 from grader.backends.gpu.device import GpuDevice
 from grader.backends.protocol import CaseOutcome, PlannedCase, Progress, refused
 from grader.backends.simulator.device import CpuDevice
-from grader.compile.building import compile_submission
 from grader.errors import MachineError, OutOfTime, Rejected
 from grader.grading import timed_sizes
 from grader.grading.document import build_info, launches_of, with_kernels
 from grader.grading.explaining import Explaining
+from grader.grading.preparing import Bench, compiled, recorded
 from grader.hardware import gpus
 from grader.judging import libraries, rulings
 from grader.judging import verdicts as judge
-from grader.judging.launches import too_many_kernels
 from grader.labs.lab import Case, Lab
-from grader.ladder.document import Ladder
 from grader.model import (
     Build,
     BuildInfo,
@@ -42,21 +40,7 @@ from grader.model import (
 )
 from grader.performance import sass
 from grader.performance.advice import with_host_calls
-from grader.record.recording import record_plans, target_for
-from grader.sandbox.running import Sandbox
-from grader.toolchain.discovery import Toolchain
 from ptxsim.frontend.interface import Interface
-
-
-class Bench(Record):
-    """What all submissions of one command share."""
-
-    lab: Lab
-    toolchain: Toolchain
-    sandbox: Sandbox
-    gpu_arch: str | None = None  # "sm_90": grade on the GPU at hand; None: in the simulator
-    explain: bool = True  # explain the speed of a correct kernel; takes a second or two
-    ladders: tuple[Ladder, ...] = ()  # for the standing; the first that fits counts
 
 
 class Ran(Record):
@@ -91,14 +75,14 @@ def ended(failure: Rejected | OutOfTime | MachineError | OSError) -> Ran:
 def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progress) -> Ran:
     lab = bench.lab
     progress("compiling", "")
-    built = _compiled(submission, bench, f"sm_{lab.architectures[0]}")
+    built = compiled(submission, bench, f"sm_{lab.architectures[0]}")
     declared = device.read(built, str(submission.folder), progress)
     cases = sorted(lab.cpu, key=lambda case: case.size.flops)
     # On a GPU the timed sizes run for themselves; here it is seen whether they could.
     timed = [each.size for each in lab.performance] if bench.gpu_arch is None else []
     sizes = [*(case.size for case in cases), *timed]
     progress("recording the launches", f"for {len(sizes)} sizes")
-    plans = _recorded(built, declared, submission, sizes, bench)
+    plans = recorded(built, declared, submission, sizes, bench)
     used = _libraries(built, declared, plans, bench)
     larger = plans[len(cases) :]
     outcomes, planned = _told_apart(cases, plans)
@@ -112,7 +96,7 @@ def run(submission: Submission, bench: Bench, device: CpuDevice, progress: Progr
                 timed,
                 larger,
                 lab.architectures,
-                lambda those, arch: _recorded(built, declared, submission, those, bench, arch),
+                lambda those, arch: recorded(built, declared, submission, those, bench, arch),
             )
             if beyond.verdict is Verdict.AC:
                 folder = str(submission.folder)
@@ -150,14 +134,14 @@ def _run_on_gpu(
         ending.callback(reader.__exit__, None, None, None)
         simulated = pool.submit(_simulated, submission, bench, device)
         progress("compiling", "")
-        built = _compiled(submission, bench, bench.gpu_arch)
+        built = compiled(submission, bench, bench.gpu_arch)
         code = pool.submit(_machine_code, built, bench)
         declared = reader.read(built, str(submission.folder), progress)
         # In increasing order: a size that takes too long costs only the larger ones.
         cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
         progress("recording the launches", f"for {len(cases)} sizes")
-        recorded = _recorded(built, declared, submission, [case.size for case in cases], bench)
-        outcomes, planned = _told_apart(cases, recorded)
+        found = recorded(built, declared, submission, [case.size for case in cases], bench)
+        outcomes, planned = _told_apart(cases, found)
         plans = [case.plan for case in planned]
         used = _libraries(built, declared, plans, bench)
         notes = reader.tensor_cores(plans)
@@ -195,7 +179,7 @@ def _run_on_gpu(
     return Ran(
         verdict=ruling.verdict,
         build=build_info(built),
-        cases=with_kernels(ruling.cases, recorded),
+        cases=with_kernels(ruling.cases, found),
         findings=ruling.findings,
         lines=seen.lines,
         printed=seen.printed,
@@ -238,17 +222,6 @@ def _explaining(
     return Explaining(built, folder, plan, bench.toolchain, bench.sandbox, card=card, code=code)
 
 
-def _compiled(submission: Submission, bench: Bench, arch: str) -> Build:
-    return compile_submission(
-        submission,
-        bench.toolchain,
-        bench.sandbox,
-        arch=arch,
-        compile_s=bench.lab.limits.compile_s,
-        memory_mb=bench.lab.limits.memory_mb,
-    )
-
-
 def _largest(lab: Lab) -> Case:
     """The largest timed size, which is explained."""
     return max(lab.performance, key=lambda case: case.size.flops)
@@ -257,34 +230,6 @@ def _largest(lab: Lab) -> Case:
 def _plan_of(size: Mnk, plans: Iterable[Plan | Rejected]) -> Plan | None:
     found = (plan for plan in plans if isinstance(plan, Plan))
     return next((plan for plan in found if plan.size == size), None)
-
-
-def _recorded(
-    built: Build,
-    declared: Interface,
-    submission: Submission,
-    sizes: Sequence[Mnk],
-    bench: Bench,
-    arch: str | None = None,
-) -> tuple[Plan | Rejected, ...]:
-    """arch: of the GPU that host code is told about; None: the build's.
-
-    Plans that the lab's rules do not allow are refused."""
-    plans = record_plans(
-        built,
-        submission,
-        sizes,
-        bench.toolchain,
-        bench.sandbox,
-        declared=declared,
-        record_s=bench.lab.limits.record_s,
-        memory_mb=bench.lab.limits.memory_mb,
-        target=target_for(arch) if arch else None,
-    )
-    return tuple(
-        (too_many_kernels(plan, bench.lab.rules) or plan) if isinstance(plan, Plan) else plan
-        for plan in plans
-    )
 
 
 def _libraries(

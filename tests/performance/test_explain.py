@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,22 +16,20 @@ from rich.console import Console
 
 from benchmarks.bound_corpus import patterns
 from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
-from grader.backends.simulator.device import CpuDevice, read_declarations
+from grader.backends.simulator.device import CpuDevice
 from grader.errors import MachineError
 from grader.grading import explaining as work
 from grader.grading import pipeline as grading
+from grader.grading import preparing
 from grader.grading.pipeline import grade
 from grader.hardware import gpus
 from grader.labs.lab import Lab
-from grader.model import Build, Plan, Verdict
-from grader.performance.explanation import explain_speed
+from grader.model import Build, Verdict
 from grader.performance.sass import main_loop_code
 from grader.performance.structure import ffma_while_loading, waits_to_store
-from grader.record.recording import record_plans
 from grader.report import html, terminal
-from grader.submission.folder import load_submission
 from tests.support.bench import bench
-from tests.support.explained import LARGE, LIMITS, built, explained, functions, rung
+from tests.support.explained import LARGE, at, explained, functions, roomy, rung
 from tests.support.places import ALICE, FIXTURES, ROOT
 
 RUNGS = sorted(file.parent for file in ROOT.glob("reference/[0-9]*/sgemm.cu"))
@@ -128,23 +125,8 @@ def test_advice_about_waiting_cites_the_issue_model() -> None:
 
 def test_what_needs_ampere_is_not_advised_for_turing() -> None:
     folder = rung("double_buffer")
-    shared, made = bench(), built(folder, "sm_75")
-    tools = (shared.toolchain, shared.sandbox)
-    declared = read_declarations(made, str(folder), shared.sandbox)
-    (plan,) = record_plans(
-        made,
-        load_submission(folder),
-        [LARGE],
-        *tools,
-        declared=declared,
-        record_s=20,
-        memory_mb=4096,
-    )
-    assert isinstance(plan, Plan)
-    with CpuDevice(shared.sandbox, LIMITS) as simulator:
-        code = partial(functions, folder, "sm_75")
-        card = gpus.find("RTX 2080 Ti")
-        found = explain_speed(made, str(folder), plan, code, simulator, gpu=card)
+    ready = at(folder, "sm_75", LARGE)
+    found = preparing.explained(ready, roomy(), gpus.find("RTX 2080 Ti"))
 
     assert "multistage" not in [each.idea for each in found.advice]
 

@@ -28,8 +28,6 @@ from grader.toolchain.discovery import find_toolchain
 
 def measure(bench: SharedBench, kernel: Kernel, n: int, repeats: int) -> str:
     """Microseconds, TFLOPS and the ratio to cuBLAS's fastest; or what is wrong with the product."""
-    if n not in kernel.plans:
-        return "was not recorded"
     case = kernel.case(bench, n)
     name, baseline = case.baseline("best")
     keys = case.fresh()
