@@ -20,21 +20,19 @@ import cupy
 import msgspec
 
 from benchmarks.judge_h200 import ALICE, Kernel, measured
+from benchmarks.tools import on_gpu
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.backends.gpu.plan_replay import load_module
-from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import CaseOutcome, PlannedCase
 from grader.grading.pipeline import Bench, grade
 from grader.grading.preparing import prepared
 from grader.judging.times import held_to_the_clock
-from grader.labs.lab import Case, Lab, load_lab
+from grader.labs.lab import Case, Lab
 from grader.model import Build, Mnk, Plan, Result
 from grader.problems.inputs import fresh_key
-from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
 from tests.support.corpus import Cheat, cheats
 from tests.support.places import HONEST
 
@@ -193,12 +191,7 @@ def untimed(bench: SharedBench, built: Build, plans: Sequence[Plan]) -> None:
 
 
 def main() -> None:
-    arch = first_gpu_arch()
-    if arch is None:
-        raise SystemExit("no NVIDIA GPU here")
-    tools = Bench(
-        lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), gpu_arch=arch
-    )
+    tools = on_gpu()
     started = time.monotonic()
     wanted = sys.argv[1:] or ["cheats", "costs", "noise"]
     print(f"sandbox: {tools.sandbox.kind}")
@@ -208,7 +201,7 @@ def main() -> None:
     kernel = Kernel(ALICE, tools, SIZES)
     # At every size that is verified, and at 8192.
     sizes = [*(case.size for case in tools.lab.correctness), Mnk(m=8192, n=8192, k=8192)]
-    plans = prepared(load_submission(ALICE), sizes, tools, arch).plans
+    plans = prepared(load_submission(ALICE), sizes, tools, kernel.built.arch).plans
     print(f"\n{time.monotonic() - started:.0f} s so far", flush=True)
     bench = SharedBench()
     gpu = bench.gpu

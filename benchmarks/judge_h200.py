@@ -19,19 +19,16 @@ from pathlib import Path
 
 import cupy
 
-from benchmarks.tools import cubes
+from benchmarks.tools import cubes, on_gpu
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.measure import MeasuredCase, time_case
 from grader.backends.gpu.plan_replay import load_module
-from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import PlannedCase
 from grader.grading.pipeline import Bench, grade
 from grader.judging import scoring
-from grader.labs.lab import load_lab
 from grader.model import Build, Mnk, Result, Timing
-from grader.sandbox.running import Sandbox
-from grader.toolchain.discovery import Toolchain, find_toolchain
+from grader.toolchain.discovery import Toolchain
 
 ALICE = Path(__file__).parents[1] / "submissions" / "alice"
 SIZES = (512, 1024, 2048, 3072, 4096, 8192)
@@ -268,12 +265,7 @@ def beside_nvbench(bench: SharedBench, kernel: Kernel) -> None:
 
 
 def main() -> None:
-    arch = first_gpu_arch()
-    if arch is None:
-        raise SystemExit("no NVIDIA GPU here")
-    tools = Bench(
-        lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), gpu_arch=arch
-    )
+    tools = on_gpu()
     started = time.monotonic()
     whole_grades(tools, 10)
     kernel = Kernel(ALICE, tools, SIZES)

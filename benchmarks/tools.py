@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from grader.backends.probe import first_gpu_arch
 from grader.grading.preparing import Bench, Prepared, prepared
 from grader.labs.lab import load_lab
 from grader.model import Mnk
@@ -14,7 +15,17 @@ from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 
 
-def tools(arch: str | None = None) -> Bench:
+def on_gpu() -> Bench:
+    """The default lab on the GPU at hand. Ends the program where there is none."""
+    arch = first_gpu_arch()
+    if arch is None:
+        raise SystemExit("no NVIDIA GPU here")
+    return Bench(
+        lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), gpu_arch=arch
+    )
+
+
+def tools() -> Bench:
     """The default lab's, with limits for large kernels; its grades explain nothing."""
     lab = load_lab()
     limits = msgspec.structs.replace(lab.limits, compile_s=120, record_s=20, memory_mb=16384)
@@ -22,7 +33,6 @@ def tools(arch: str | None = None) -> Bench:
         lab=msgspec.structs.replace(lab, limits=limits),
         toolchain=find_toolchain(),
         sandbox=Sandbox.open("auto"),
-        gpu_arch=arch,
         explain=False,
     )
 
