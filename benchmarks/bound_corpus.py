@@ -7,21 +7,13 @@ take sizes that are multiples of 128. ``prepared`` does what needs no GPU.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
-from grader.backends.simulator.device import CpuDevice, read_declarations
-from grader.compile.building import compile_submission
+from benchmarks.tools import cubes, tools
 from grader.errors import Rejected
+from grader.grading.preparing import explained
 from grader.hardware import gpus
-from grader.labs.lab import Limits
-from grader.model import Bound, Mnk, Plan, Record
-from grader.performance.explanation import explain_speed
-from grader.performance.sass import disassemble
-from grader.record.recording import record_plans
-from grader.sandbox.running import Sandbox
-from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
+from grader.model import Bound, Plan, Record
 
 FOLDER = Path(__file__).parent / "bound_patterns"
 
@@ -66,43 +58,18 @@ def patterns() -> Iterator[Pattern]:
 
 def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu, corpus: bool) -> Ready | None:
     """Built, recorded and bounded; None when it cannot be."""
-    toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
-    submission = load_submission(folder)
-    size = Mnk(m=n, n=n, k=n)
+    bench = tools()
     try:
-        built = compile_submission(
-            submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192
-        )
+        ready = cubes(folder, (n,), bench, arch)
     except Rejected:
         return None
-    declared = read_declarations(built, str(folder), sandbox)
-    (plan,) = record_plans(
-        built,
-        submission,
-        [size],
-        toolchain,
-        sandbox,
-        declared=declared,
-        record_s=20,
-        memory_mb=4096,
-    )
-    if not isinstance(plan, Plan):
-        return None
-    with CpuDevice(sandbox, Limits(memory_mb=16384)) as simulator:
-        why = explain_speed(
-            built,
-            str(folder),
-            plan,
-            partial(disassemble, built.cubin, toolchain, sandbox),
-            simulator,
-            gpu=card,
-        )
-    if why is None or not why.bounds:
+    why = explained(ready, bench, card)
+    if not why.bounds:
         return None
     return Ready(
         name=folder.name,
         corpus=corpus,
-        cubin=str(built.cubin),
-        plan=plan,
+        cubin=str(ready.built.cubin),
+        plan=ready.plans[0],
         bound=why.bounds[0],
     )

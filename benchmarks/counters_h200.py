@@ -19,21 +19,17 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.machine import machine, table
+from benchmarks.tools import cubes, tools
 from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.probe import first_gpu_arch, gpu_names
-from grader.backends.simulator.device import read_declarations
 from grader.backends.simulator.engine_library import engine_library
-from grader.compile.building import compile_submission
 from grader.errors import Rejected
-from grader.model import KernelCounts, Launch, Mnk, Plan, Record
+from grader.model import KernelCounts, Launch, Record
 from grader.performance.compare import Compared, compare, total
 from grader.performance.join import count
 from grader.performance.profiler import Profile, profile
 from grader.performance.sass import disassemble
-from grader.record.recording import record_plans
-from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
 from ptxsim.engine import load_engine
 from ptxsim.sampling import Sampler
 
@@ -142,33 +138,18 @@ def profile_all(
 
 def counted(folder: Path, arch: str, n: int) -> Counted | Rejected:
     """Our counts of every kind of launch, in the order the plan launches them; why not else."""
-    toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
-    submission = load_submission(folder)
-    size = Mnk(m=n, n=n, k=n)
+    bench = tools()
     try:
-        built = compile_submission(
-            submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192
-        )
+        ready = cubes(folder, (n,), bench, arch)
     except Rejected as refusal:
         return refusal
-    declared = read_declarations(built, str(folder), sandbox)
-    (plan,) = record_plans(
-        built,
-        submission,
-        [size],
-        toolchain,
-        sandbox,
-        declared=declared,
-        record_s=20,
-        memory_mb=4096,
-    )
-    if not isinstance(plan, Plan):
-        return plan
-    functions = {f.name: f for f in disassemble(built.cubin, toolchain, sandbox)}
+    built, (plan,) = ready.built, ready.plans
+    functions = {f.name: f for f in disassemble(built.cubin, bench.toolchain, bench.sandbox)}
     sampler = Sampler(
-        built.ptx.read_text(), submission.folder, load_engine(engine_library().compiled())
+        built.ptx.read_text(), ready.submission.folder, load_engine(engine_library().compiled())
     )
-    counts = [count(functions[s.kernel], s, size) for s in sampler.sample(plan, SECONDS, EVERY)]
+    samples = sampler.sample(plan, SECONDS, EVERY)
+    counts = [count(functions[s.kernel], s, plan.size) for s in samples]
     kinds = {o.kernel for o in plan.operations if isinstance(o, Launch)}
     assert kinds == {each.name for each in counts}
     return counts, Watching(cubin=str(built.cubin), plan=plan)

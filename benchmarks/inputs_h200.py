@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
@@ -20,23 +20,21 @@ import cupy
 import msgspec
 
 from benchmarks.judge_h200 import ALICE, Kernel, measured
+from benchmarks.tools import on_gpu
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.backends.gpu.plan_replay import load_module
-from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import CaseOutcome, PlannedCase
-from grader.backends.simulator.device import read_declarations
 from grader.grading.pipeline import Bench, grade
+from grader.grading.preparing import prepared
 from grader.judging.times import held_to_the_clock
-from grader.labs.lab import Case, Lab, load_lab
+from grader.labs.lab import Case, Lab
 from grader.model import Build, Mnk, Plan, Result
 from grader.problems.inputs import fresh_key
-from grader.record.recording import record_plans
-from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
-from tests.support.corpus import HONEST, Cheat, cheats
+from tests.support.corpus import Cheat, cheats
+from tests.support.places import HONEST
 
 FAMILIES = (
     *("searches_in_the_warm_up", "searches_in_a_small_size", "fast_in_the_first_run"),
@@ -174,17 +172,7 @@ def noise(bench: SharedBench, kernel: Kernel, times: int) -> None:
             print(f"{n:6} {name:6} {spread}, {len(found)} of {times} {found or ''}", flush=True)
 
 
-def recorded(tools: Bench, built: Build) -> list[Plan]:
-    """Of alice, at every size that is verified and at 8192."""
-    sizes = [*(case.size for case in tools.lab.correctness), Mnk(m=8192, n=8192, k=8192)]
-    plans = record_plans(
-        built, load_submission(ALICE), sizes, tools.toolchain, tools.sandbox,
-        declared=read_declarations(built, str(ALICE), tools.sandbox), record_s=10, memory_mb=4096,
-    )  # fmt: skip
-    return [plan for plan in plans if isinstance(plan, Plan)]
-
-
-def untimed(bench: SharedBench, built: Build, plans: list[Plan]) -> None:
+def untimed(bench: SharedBench, built: Build, plans: Sequence[Plan]) -> None:
     """Every correctness size in a module loaded afresh, and the warm-up at 8192."""
     outcomes: list[CaseOutcome] = []
     for plan in plans:
@@ -203,12 +191,7 @@ def untimed(bench: SharedBench, built: Build, plans: list[Plan]) -> None:
 
 
 def main() -> None:
-    arch = first_gpu_arch()
-    if arch is None:
-        raise SystemExit("no NVIDIA GPU here")
-    tools = Bench(
-        lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), gpu_arch=arch
-    )
+    tools = on_gpu()
     started = time.monotonic()
     wanted = sys.argv[1:] or ["cheats", "costs", "noise"]
     print(f"sandbox: {tools.sandbox.kind}")
@@ -216,7 +199,9 @@ def main() -> None:
         grade_cheats(tools)
     # Everything that starts processes comes before CUDA is touched: a context does not fork.
     kernel = Kernel(ALICE, tools, SIZES)
-    plans = recorded(tools, kernel.built)
+    # At every size that is verified, and at 8192.
+    sizes = [*(case.size for case in tools.lab.correctness), Mnk(m=8192, n=8192, k=8192)]
+    plans = prepared(load_submission(ALICE), sizes, tools, kernel.built.arch).plans
     print(f"\n{time.monotonic() - started:.0f} s so far", flush=True)
     bench = SharedBench()
     gpu = bench.gpu

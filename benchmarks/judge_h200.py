@@ -19,22 +19,16 @@ from pathlib import Path
 
 import cupy
 
+from benchmarks.tools import cubes, on_gpu
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.measure import MeasuredCase, time_case
 from grader.backends.gpu.plan_replay import load_module
-from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import PlannedCase
-from grader.backends.simulator.device import read_declarations
-from grader.compile.building import compile_submission
 from grader.grading.pipeline import Bench, grade
 from grader.judging import scoring
-from grader.labs.lab import load_lab
-from grader.model import Build, Mnk, Plan, Result, Timing
-from grader.record.recording import record_plans
-from grader.sandbox.running import Sandbox
-from grader.submission.folder import load_submission
-from grader.toolchain.discovery import Toolchain, find_toolchain
+from grader.model import Build, Mnk, Result, Timing
+from grader.toolchain.discovery import Toolchain
 
 ALICE = Path(__file__).parents[1] / "submissions" / "alice"
 SIZES = (512, 1024, 2048, 3072, 4096, 8192)
@@ -55,19 +49,10 @@ class Kernel:
 
     def __init__(self, folder: Path, tools: Bench, sizes: tuple[int, ...]) -> None:
         assert tools.gpu_arch
-        submission = load_submission(folder)
-        self.built: Build = compile_submission(
-            submission, tools.toolchain, tools.sandbox,
-            arch=tools.gpu_arch, compile_s=60, memory_mb=4096,
-        )  # fmt: skip
-        cubes = [Mnk(m=n, n=n, k=n) for n in sizes]
-        recorded = record_plans(
-            self.built, submission, cubes, tools.toolchain, tools.sandbox,
-            declared=read_declarations(self.built, str(folder), tools.sandbox),
-            record_s=10, memory_mb=4096,
-        )  # fmt: skip
+        ready = cubes(folder, sizes, tools, tools.gpu_arch)
+        self.built: Build = ready.built
         self._memory = ExitStack()  # to the end of the process
-        self.plans = {plan.size.m: plan for plan in recorded if isinstance(plan, Plan)}
+        self.plans = {plan.size.m: plan for plan in ready.plans}
 
     def case(self, bench: SharedBench, n: int) -> MeasuredCase:
         """The first case of the process lies at the recorder's addresses, others in the pool."""
@@ -280,12 +265,7 @@ def beside_nvbench(bench: SharedBench, kernel: Kernel) -> None:
 
 
 def main() -> None:
-    arch = first_gpu_arch()
-    if arch is None:
-        raise SystemExit("no NVIDIA GPU here")
-    tools = Bench(
-        lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), gpu_arch=arch
-    )
+    tools = on_gpu()
     started = time.monotonic()
     whole_grades(tools, 10)
     kernel = Kernel(ALICE, tools, SIZES)

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.machine import machine, table
-from grader.compile.building import compile_submission
 from grader.grading.pipeline import Bench, grade
+from grader.grading.preparing import compiled
 from grader.labs.lab import Case, load_lab
 from grader.ladder.rungs import find_rungs
 from grader.model import LineCount, Mnk, Verdict
@@ -89,15 +89,8 @@ def ratio(amount: float, of: float) -> str:
 
 def ffma_share(folder: Path, bench: Bench) -> float:
     """Of the instructions in the main loop; the best of the rung's kernels."""
-    limits = bench.lab.limits
-    built = compile_submission(
-        load_submission(folder),
-        bench.toolchain,
-        bench.sandbox,
-        arch=f"sm_{bench.lab.architectures[0]}",
-        compile_s=limits.compile_s,
-        memory_mb=limits.memory_mb,
-    )
+    arch = f"sm_{bench.lab.architectures[0]}"
+    built = compiled(load_submission(folder), bench, arch)
     kernels = map(summarise, disassemble(built.cubin, bench.toolchain, bench.sandbox))
     loops = [kernel.loop for kernel in kernels if kernel.loop]
     return max(loop.ffma / loop.instructions for loop in loops)

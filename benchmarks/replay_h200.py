@@ -13,19 +13,16 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from benchmarks.tools import cubes, tools
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.measure import MeasuredCase, verify_case
 from grader.backends.gpu.memory import PlanMemory
 from grader.backends.gpu.plan_replay import load_module
 from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import PlannedCase
-from grader.backends.simulator.device import read_declarations
-from grader.compile.building import compile_submission
-from grader.model import Build, Mnk, Plan
-from grader.record.recording import record_plans
-from grader.sandbox.running import Sandbox
+from grader.grading.preparing import prepared
+from grader.model import Mnk, Plan
 from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTENTS = (512, 1024, 4096)
@@ -34,26 +31,14 @@ ROUNDS = {512: 400, 1024: 400, 4096: 40}
 FIXTURES = sorted((ROOT / "tests" / "fixtures" / "correct").glob("*point*"))
 
 
-def prepared(folder: Path, sizes: tuple[Mnk, ...], arch: str) -> tuple[Build, tuple[Plan, ...]]:
-    toolchain, sandbox, submission = find_toolchain(), Sandbox.open("auto"), load_submission(folder)
-    built = compile_submission(
-        submission, toolchain, sandbox, arch=arch, compile_s=120, memory_mb=8192
-    )
-    declared = read_declarations(built, str(folder), sandbox)
-    plans = record_plans(
-        built, submission, sizes, toolchain, sandbox, declared=declared, record_s=20, memory_mb=4096
-    )
-    return built, tuple(plan for plan in plans if isinstance(plan, Plan))
-
-
 def case_of(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) -> MeasuredCase:
     return MeasuredCase(bench, module, PlannedCase(id="case", plan=plan), memory)
 
 
 def side_by_side(bench: SharedBench, folder: str, arch: str) -> None:
-    built, plans = prepared(ROOT / folder, tuple(Mnk(m=n, n=n, k=n) for n in EXTENTS), arch)
-    module = load_module(built.cubin.read_bytes())
-    for plan in plans:
+    ready = cubes(ROOT / folder, EXTENTS, tools(), arch)
+    module = load_module(ready.built.cubin.read_bytes())
+    for plan in ready.plans:
         started = time.perf_counter()
         with bench.arena.memory(plan) as own:
             mapped = time.perf_counter() - started
@@ -96,8 +81,9 @@ def alternated(bench: SharedBench, cases: dict[str, MeasuredCase]) -> dict[str, 
 def odd_pointers(bench: SharedBench, arch: str) -> None:
     size = Mnk(m=129, n=65, k=33)
     for folder in FIXTURES:
-        built, (plan,) = prepared(folder, (size,), arch)
-        module = load_module(built.cubin.read_bytes())
+        ready = prepared(load_submission(folder), [size], tools(), arch)
+        (plan,) = ready.plans
+        module = load_module(ready.built.cubin.read_bytes())
         with bench.arena.memory(plan) as own, bench.arena.memory(plan) as pool:
             seen = []
             for memory in (own, pool):

@@ -7,17 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.machine import machine, table
-from grader.backends.simulator.device import read_declarations
+from benchmarks.tools import cubes
 from grader.backends.simulator.engine_library import engine_library
-from grader.compile.building import compile_submission
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import load_lab
-from grader.model import Mnk, Plan
+from grader.model import Mnk
 from grader.problems import product as verify
 from grader.problems.inputs import make_inputs
-from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
-from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.engine import load_engine
 from ptxsim.simulator import SimLimits, Simulator
@@ -37,31 +34,11 @@ FIXTURE_GOAL = 5.0
 def seconds(folder: Path, extent: int, bench: Bench) -> float:
     """The best of some runs of one plan. Raises ValueError when the product is wrong."""
     size = Mnk(m=extent, n=extent, k=extent)
-    limits = bench.lab.limits
-    submission = load_submission(folder)
-    arch = f"sm_{bench.lab.architectures[0]}"
-    built = compile_submission(
-        submission,
-        bench.toolchain,
-        bench.sandbox,
-        arch=arch,
-        compile_s=limits.compile_s,
-        memory_mb=limits.memory_mb,
-    )
-    (plan,) = record_plans(
-        built,
-        submission,
-        [size],
-        bench.toolchain,
-        bench.sandbox,
-        declared=read_declarations(built, str(submission.folder), bench.sandbox),
-        record_s=limits.record_s,
-        memory_mb=limits.memory_mb,
-    )
-    if not isinstance(plan, Plan):
-        raise plan
+    ready = cubes(folder, (extent,), bench, f"sm_{bench.lab.architectures[0]}")
     simulator = Simulator(
-        built.ptx.read_text(), submission.folder, load_engine(engine_library().compiled())
+        ready.built.ptx.read_text(),
+        ready.submission.folder,
+        load_engine(engine_library().compiled()),
     )
     a, b = make_inputs(size)
     taken = []
@@ -69,7 +46,7 @@ def seconds(folder: Path, extent: int, bench: Bench) -> float:
         c = verify.poisoned(size)
         arrays = {0: a, 1: b, 2: c}
         buffers = {i: array.reshape(-1).view(np.uint8) for i, array in arrays.items()}
-        outcome = simulator.run(plan, buffers, SimLimits(seconds=600))
+        outcome = simulator.run(ready.plans[0], buffers, SimLimits(seconds=600))
         if outcome.findings or outcome.stopped:
             raise ValueError(f"{folder}: {outcome.findings} {outcome.stopped}")
         taken.append(outcome.seconds)

@@ -24,16 +24,13 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.tools import cubes, tools
 from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import PlannedCase
-from grader.backends.simulator.device import read_declarations
-from grader.compile.building import compile_submission
 from grader.compile.entry import INCLUDE
-from grader.model import Build, Mnk, Plan
-from grader.record.recording import record_plans
-from grader.sandbox.running import Sandbox
-from grader.submission.folder import load_submission
-from grader.toolchain.discovery import Toolchain, find_toolchain
+from grader.errors import Rejected
+from grader.grading.preparing import Bench
+from grader.model import Build, Plan
 
 if TYPE_CHECKING:  # it needs a GPU
     from grader.backends.gpu.bench import SharedBench
@@ -90,34 +87,22 @@ def folders(scratch: Path) -> dict[str, Path]:
 
 
 def made(
-    name: str, folder: Path, sizes: Sequence[int], arch: str, scratch: Path, tools: Toolchain
+    name: str, folder: Path, sizes: Sequence[int], arch: str, scratch: Path, bench: Bench
 ) -> Made:
     """Both sides, compiled."""
     program = scratch / f"{name}.native"
-    includes = [f"-I{INCLUDE}", f"-I{folder}"]
-    if tools.cutlass_include is not None:
-        includes.append(f"-I{tools.cutlass_include}")
-    command = [str(tools.nvcc), f"-arch={arch}", "-std=c++17", "-O3", *_OPTIONS, *includes]
+    nvcc, cutlass = bench.toolchain.nvcc, bench.toolchain.cutlass_include
+    includes = [f"-I{each}" for each in (INCLUDE, folder, cutlass) if each is not None]
+    command = [str(nvcc), f"-arch={arch}", "-std=c++17", "-O3", *_OPTIONS, *includes]
     command += ["-x", "cu", str(HERE / "program.cu"), "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{name}: nvcc cannot build the native program:\n{done.stderr}")
-    sandbox, submission = Sandbox.open("auto"), load_submission(folder)
-    build = compile_submission(submission, tools, sandbox, arch=arch, compile_s=120, memory_mb=8192)
-    plans = record_plans(
-        build,
-        submission,
-        [Mnk(m=n, n=n, k=n) for n in sizes],
-        tools,
-        sandbox,
-        declared=read_declarations(build, str(folder), sandbox),
-        record_s=20,
-        memory_mb=4096,
-    )
-    refused = next((plan for plan in plans if not isinstance(plan, Plan)), None)
-    if refused is not None:
-        raise SystemExit(f"{name}: {refused}")
-    return Made(name, program, build, {p.size.m: p for p in plans if isinstance(p, Plan)})
+    try:
+        ready = cubes(folder, tuple(sizes), bench, arch)
+    except Rejected as refused:
+        raise SystemExit(f"{name}: {refused}") from None
+    return Made(name, program, ready.built, {plan.size.m: plan for plan in ready.plans})
 
 
 def compared(bench: SharedBench, each: Made, sizes: Sequence[int]) -> list[Row]:
@@ -191,7 +176,7 @@ def main() -> None:
     if arch is None:
         raise SystemExit("no NVIDIA GPU here; with --build-only give --arch")
     with tempfile.TemporaryDirectory(prefix="sgemm-native-") as name:
-        scratch, tools = Path(name), find_toolchain()
+        scratch, shared = Path(name), tools()
         all_of_them = folders(scratch)
         names = options.only.split(",") if options.only else list(all_of_them)
         unknown = [each for each in names if each not in all_of_them]
@@ -199,7 +184,7 @@ def main() -> None:
             raise SystemExit(f"no {unknown[0]!r}; there are {', '.join(all_of_them)}")
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             jobs = [
-                pool.submit(made, each, all_of_them[each], sizes, arch, scratch, tools)
+                pool.submit(made, each, all_of_them[each], sizes, arch, scratch, shared)
                 for each in names
             ]
             ready = [job.result() for job in jobs]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 
 from rich import box
 from rich.console import Console
@@ -13,19 +12,15 @@ from rich.text import Text
 
 from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.probe import first_gpu_arch, gpu_names
-from grader.backends.simulator.device import CpuDevice, read_declarations
 from grader.cli import exit_status, options
-from grader.compile.building import compile_submission
 from grader.errors import MachineError, UsageError
+from grader.grading.preparing import Bench, explained, prepared
 from grader.hardware import gpus
 from grader.labs.lab import load_lab
-from grader.model import Explanation, KernelCounts, Mnk, Plan
+from grader.model import Explanation, KernelCounts, Mnk
 from grader.model.names import kernel_name
 from grader.performance.compare import compare, total
-from grader.performance.explanation import explain_speed
 from grader.performance.profiler import Profile, find_ncu, profile
-from grader.performance.sass import disassemble
-from grader.record.recording import record_plans
 from grader.report.text import clean
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
@@ -58,41 +53,15 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if arch is None:
         raise MachineError("no NVIDIA GPU here to profile on; grade sass needs none")
     find_ncu()
-    toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
-    submission = load_submission(chosen.submission)
-    memory = lab.limits.memory_mb
-    built = compile_submission(
-        submission,
-        toolchain,
-        sandbox,
-        arch=arch,
-        compile_s=lab.limits.compile_s,
-        memory_mb=memory,
-    )
-    folder = str(submission.folder)
-    declared = read_declarations(built, folder, sandbox, lab.limits)
+    bench = Bench(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"))
     size = Mnk(m=chosen.size, n=chosen.size, k=chosen.size)
-    (plan,) = record_plans(
-        built,
-        submission,
-        [size],
-        toolchain,
-        sandbox,
-        declared=declared,
-        record_s=lab.limits.record_s,
-        memory_mb=memory,
-    )
-    if not isinstance(plan, Plan):
-        raise plan
-    card = gpus.find(gpu_names()[0])
-    code = partial(disassemble, built.cubin, toolchain, sandbox)
-    with CpuDevice(sandbox, lab.limits) as simulator:
-        why = explain_speed(built, folder, plan, code, simulator, gpu=card)
-    if why is None or why.missing:
-        missing = why.missing if why else "no nvdisasm; grade doctor says how to get it"
-        raise MachineError(f"nothing to compare with: {missing}")
+    ready = prepared(load_submission(chosen.submission), [size], bench, arch)
+    why = explained(ready, bench, gpus.find(gpu_names()[0]))
+    if why.missing:
+        raise MachineError(f"nothing to compare with: {why.missing}")
     names = [each.name for each in why.counts]
-    seen = profile([Watching(cubin=str(built.cubin), plan=plan)], names, seconds=_SECONDS)
+    job = Watching(cubin=str(ready.built.cubin), plan=ready.plans[0])
+    seen = profile([job], names, seconds=_SECONDS)
     for counts in why.counts:
         own = [each for each in seen if each.kernel == counts.name]
         _show(counts, own, why, console)

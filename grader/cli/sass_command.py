@@ -11,8 +11,8 @@ from rich.console import Console
 
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.cli import exit_status, options
-from grader.compile.building import compile_submission
 from grader.grading.pipeline import read_sources
+from grader.grading.preparing import Bench, compiled
 from grader.labs.lab import load_lab
 from grader.performance.sass import disassemble, summarise
 from grader.report import machine
@@ -43,17 +43,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(chosen.lab)
-    toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
+    bench = Bench(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"))
     submission = load_submission(chosen.submission)
-    built = compile_submission(
-        submission,
-        toolchain,
-        sandbox,
-        arch=chosen.arch or _at_hand() or f"sm_{lab.architectures[0]}",
-        compile_s=lab.limits.compile_s,
-        memory_mb=lab.limits.memory_mb,
-    )
-    functions = disassemble(built.cubin, toolchain, sandbox)
+    arch = chosen.arch or _at_hand() or f"sm_{lab.architectures[0]}"
+    cubin = compiled(submission, bench, arch).cubin
+    functions = disassemble(cubin, bench.toolchain, bench.sandbox)
     kernels = [summarise(function) for function in functions]
     if chosen.json:
         sys.stdout.write(msgspec.json.encode(kernels).decode() + "\n")

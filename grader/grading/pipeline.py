@@ -18,7 +18,10 @@ from grader.backends.protocol import Progress
 from grader.backends.simulator.device import CpuDevice
 from grader.errors import one_line
 from grader.grading.document import slurm_job
-from grader.grading.stages import ENDINGS, Bench, Ran, ended, run, run_on_gpu
+from grader.grading.in_simulator import run_in_simulator
+from grader.grading.on_gpu import run_on_gpu
+from grader.grading.preparing import Bench
+from grader.grading.ran import ENDINGS, Ran, ended
 from grader.ladder.standing import standing
 from grader.model import (
     SCHEMA,
@@ -75,7 +78,7 @@ def grade(
                 student=name, sha256=submission.sha256, files=submission.files
             )
             sources = read_sources(submission)
-            stages = run if bench.gpu_arch is None else run_on_gpu
+            stages = run_in_simulator if bench.gpu_arch is None else run_on_gpu
             ran = stages(submission, bench, device, progress)
         except ENDINGS as failure:
             ran = ended(failure)

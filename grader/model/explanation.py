@@ -159,4 +159,4 @@ class Explanation(Record):
     tile: Tile | None  # of the launch that does most of the work
     bounds: tuple[Bound, ...]  # for the GPU graded on; in the simulator for a few known ones
     advice: tuple[Advice, ...]  # the most promising first; () unless accepted
-    missing: str | None  # why there are no counts
+    missing: str | None  # why there are no counts; the rest is empty or incomplete then

@@ -226,4 +226,4 @@ class Result(Record):
     error: str | None  # why, when the verdict is not the cases' own
     standing: Standing | None = None  # null without a ladder of this GPU model, or without times
     launches: tuple[KernelLaunch, ...] = ()  # at the largest size that was run
-    explanation: Explanation | None = None  # of what was accepted; null without a disassembler
+    explanation: Explanation | None = None  # of what is right; null where not wanted

@@ -3,7 +3,7 @@
 ``explain_speed`` has the simulator count a few blocks of the largest timed size
 (ptxsim/sampling.py) and joins the counts with the machine code (join.py). It bounds the speed on a
 GPU (bound.py), for which an issue model runs the main loop (waiting.py), and looks for the next
-idea (advice.py).
+idea (advice/).
 docs/explain.md says what is modelled and what is not.
 """
 
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from grader.backends.simulator.device import CpuDevice
 from grader.backends.simulator.engine_library import engine_library
-from grader.errors import GraderError, MachineError
+from grader.errors import GraderError, MachineError, ToolchainError
 from grader.hardware import gpus
 from grader.hardware.gpus import Gpu
 from grader.model import (
@@ -38,7 +38,7 @@ from grader.performance.sass import Function, Instruction, main_loop_code, summa
 from ptxsim.engine import load_engine
 from ptxsim.sampling import LaunchSample
 
-__all__ = ["explain_speed"]
+__all__ = ["explain_speed", "unexplained"]
 
 _CONFLICTS_NOTICED = 0.2  # extra wavefronts for each that is needed
 
@@ -51,13 +51,13 @@ def explain_speed(
     simulator: CpuDevice,
     *,
     gpu: Gpu | None = None,
-) -> Explanation | None:
-    """plan: of the size to explain. code: disassembles the build. gpu: graded on; None for a few
-    known ones.
+) -> Explanation:
+    """plan: of the size to explain. code: disassembles the build; () without a disassembler.
+    gpu: graded on; None for a few known ones.
 
-    What cannot be found out is said in ``missing``; None where there is no disassembler, which
-    ``code`` says by raising GraderError or by giving nothing.
+    What cannot be found out is said in ``missing``.
     """
+    functions: tuple[Function, ...] = ()
     counts: tuple[KernelCounts, ...] = ()
     loops: tuple[MainLoop | None, ...] = ()
     launches: list[tuple[Function, LaunchSample]] = []
@@ -68,11 +68,8 @@ def explain_speed(
         )
         try:
             functions = code()
-        except GraderError:
-            return None
-        if not functions:
-            return None
-        try:
+            if not functions:
+                raise ToolchainError("there is no nvdisasm; grade doctor says how to get it")
             launches = [(_named(functions, each.kernel), each) for each in sampled.result()]
             counts = tuple(count(*launch, plan.size) for launch in launches)
             loops = tuple(main_loop_steps(*launch, plan.size) for launch in launches)
@@ -88,6 +85,20 @@ def explain_speed(
         tile=_tile(counts, plan.size),
         bounds=tuple(_bounds(counts, loops, build, plan.size, shown)),
         advice=_advice(counts, loops, launches, build, plan.size, gpu or _like(build.arch)),
+        missing=missing,
+    )
+
+
+def unexplained(build: Build, size: Mnk, missing: str) -> Explanation:
+    """missing: why."""
+    return Explanation(
+        arch=build.arch,
+        size=size,
+        kernels=(),
+        counts=(),
+        tile=None,
+        bounds=(),
+        advice=(),
         missing=missing,
     )
 

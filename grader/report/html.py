@@ -69,6 +69,7 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:
     groups = neighbours(result.findings)
     gpu = result.environment.gpu
     intensity = charts.intensity(result.lines)
+    why = result.explanation
     return page(
         "report.html.j2",
         result=result,
@@ -102,8 +103,9 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:
         listings=highlighter.listings(result.findings, result.lines),
         kernels=_kernels(result, room),
         answers=answers(result),
+        unexplained=_cut(why.missing or "", room.message) if why else "",
         fix_first=_cut(text.fix_first(result), room.message),
-        advice=[_advised(each, highlighter, room) for each in _advice(result)],
+        advice=[_advised(each, highlighter, room) for each in (why.advice if why else ())],
         log=_log(result, room),
     )
 
@@ -181,10 +183,6 @@ def _note(group: Sequence[Finding], highlighter: Highlighter, room: _Room) -> No
         also=tuple(finding.line for finding in group[1:] if finding.line is not None),
         excerpt=highlighter.excerpt(first.file, {each.line for each in group if each.line}),
     )
-
-
-def _advice(result: Result) -> tuple[Advice, ...]:
-    return result.explanation.advice if result.explanation else ()
 
 
 def _advised(advice: Advice, highlighter: Highlighter, room: _Room) -> Note:

@@ -45,13 +45,10 @@ def sentence(measured: Measured, gpu: GpuInfo | None) -> str:
     return f"{case.m}×{case.n}×{case.k}: " + "; ".join([*parts, *measured.notes])
 
 
-def _host_part(device_ms: float, host_ms: float, ratio: float) -> str:
-    """What allocating, freeing and waiting cost in each call, and what would be left without."""
-    both = device_ms + host_ms
+def _host_part(device_ms: float, host_ms: float) -> str:
     return (
         f"kernels and copies {device_ms:.4g} ms, allocating, freeing and waiting {host_ms:.4g} ms "
-        f"on top ({100 * host_ms / both:.0f} %): with memory that is kept between calls the ratio "
-        f"would be about {ratio * both / device_ms:.2f}"
+        f"on top ({100 * host_ms / (device_ms + host_ms):.0f} %)"
     )
 
 
@@ -97,7 +94,7 @@ def _notes(timing: Timing, gpu: GpuInfo | None) -> list[str]:
     }
     notes = [two_speeds(timing.modes)] if timing.modes else []
     if timing.device_ms is not None and timing.host_ms is not None:
-        notes.append(_host_part(timing.device_ms, timing.host_ms, timing.ratio))
+        notes.append(_host_part(timing.device_ms, timing.host_ms))
     notes.append(why.get(timing.stopped or "", count))
     if few(timing.samples):
         notes.append("few samples: the interval is their range and covers less than 95 %")

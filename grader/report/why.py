@@ -76,8 +76,9 @@ def _peak(result: Result, why: Explanation) -> str:
     if card is None or tflops is None:
         peaks = ", ".join(f"{each.gpu} {each.peak_tflops:.3g}" for each in why.bounds)
         return (
-            f"SMs × FP32 lanes × 2 × clock: {peaks} TFLOPS. Nothing was timed here; the counts of "
-            f"{_launches(why)} allow {_shares(why.bounds)}."
+            f"SMs × FP32 lanes × 2 × clock: {peaks} TFLOPS. "
+            f"{'Nothing was timed here' if tflops is None else f'Measured: {tflops:.4g}'}; the "
+            f"counts of {_launches(why)} allow {_shares(why.bounds)}."
         )
     lanes = card.multiprocessor.fp32_lanes
     return (

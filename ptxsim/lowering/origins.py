@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.frontend import Instruction, Module
-from ptxsim.lowering.program import reachable_functions
+from ptxsim.lowering.called_functions import reachable_functions
 
 
 def origins(module: Module) -> dict[str, tuple[str, ...]]:

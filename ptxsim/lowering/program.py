@@ -8,7 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxsim.engine import ARRAY, INSTRUCTION, PRESET, Engine, PackedProgram
-from ptxsim.frontend import LIBRARY_CALLS, Function, Instruction, Module
+from ptxsim.frontend import Instruction, Module
+from ptxsim.lowering.called_functions import (
+    reachable_functions,
+    recursive,
+    refuse_too_many,
+    too_much,
+)
 from ptxsim.lowering.control_flow import Block, TooDeep, bits, liveness, ranks, reachable
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.memory_layout import (
@@ -16,7 +22,6 @@ from ptxsim.lowering.memory_layout import (
     LocalMemory,
     SharedArrayInfo,
     align_up,
-    callees,
     too_large,
 )
 from ptxsim.lowering.operation import (
@@ -34,8 +39,6 @@ from ptxsim.lowering.rules import RULES
 from ptxsim.lowering.slots import Slots
 
 _NEVER_FALLS_THROUGH = {"bra", "brx", "ret", "exit", "trap"}
-_MAX_INSTRUCTIONS = 100_000  # with all functions that the kernel may call
-_MAX_FUNCTIONS = 256
 _MAX_BLOCKS = 4096
 _ENDS_BLOCK = {*_NEVER_FALLS_THROUGH, "call"}
 _MOST_PREDICATES = (1 << 15) - 1  # what an instruction's guard can name
@@ -63,51 +66,6 @@ class Program:
     first_uses: dict[int, Instruction]  # by never_set instruction: what reads its register first
 
 
-def reachable_functions(module: Module, kernel: str) -> list[Function]:
-    """The kernel and every function it may call."""
-    found: dict[str, Function] = {}
-    todo = [kernel]
-    while todo:
-        name = todo.pop()
-        if name in module.functions and name not in found and name not in LIBRARY_CALLS:
-            found[name] = module.functions[name]
-            todo += callees(found[name])
-    return list(found.values())
-
-
-def _recursive(functions: list[Function]) -> set[str]:
-    """The functions that may call themselves, directly or through others."""
-    calls = {function.name: set(callees(function)) for function in functions}
-    found = set()
-    for name, direct in calls.items():
-        todo, seen = list(direct), set(direct)
-        while todo:
-            new = calls.get(todo.pop(), set()) - seen
-            seen |= new
-            todo += new
-        if name in seen:
-            found.add(name)
-    return found
-
-
-def _bound(functions: list[Function]) -> None:
-    """Refuse what would take the analysis of the control flow, which is quadratic, too long."""
-    kernel = functions[0]
-    instructions = sum(len(function.body) for function in functions)
-    for count, most, what in (
-        (instructions, _MAX_INSTRUCTIONS, "instructions"),
-        (len(functions), _MAX_FUNCTIONS, "functions"),
-    ):
-        if count > most:
-            raise _too_large(kernel, count, most, what)
-
-
-def _too_large(function: Function, count: int, most: int, what: str) -> UnsupportedInstruction:
-    first = next(item for item in function.body if isinstance(item, Instruction))
-    words = f"the kernel has {count} {what}, and the simulator takes at most {most}"
-    return UnsupportedInstruction(first, words)
-
-
 class Builder:
     """Builds the programs of one module."""
 
@@ -128,9 +86,9 @@ class Builder:
     def build(self, kernel: str) -> Program:
         """Raises UnsupportedInstruction."""
         functions = reachable_functions(self.module, kernel)
-        _bound(functions)
+        refuse_too_many(functions)
         layout = Layout(self.module, functions, self.globals)
-        recursive = _recursive(functions)
+        calling_themselves = recursive(functions)
         code: list[Operation] = []
         labels: dict[str, int] = {}
         slots = Slots()
@@ -157,11 +115,11 @@ class Builder:
                 raise too_large(kernel, "predicates")
             base = len(reach)
             if base + len(blocks) > _MAX_BLOCKS:
-                raise _too_large(function, base + len(blocks), _MAX_BLOCKS, "basic blocks")
+                raise too_much(function, base + len(blocks), _MAX_BLOCKS, "basic blocks")
             try:
                 rank = ranks(blocks)
             except TooDeep as error:
-                raise _too_large(function, error.depth, error.depth - 1, "loops in loops") from None
+                raise too_much(function, error.depth, error.depth - 1, "loops in loops") from None
             reach += [0] * len(blocks)
             for block, place, after in zip(blocks, rank, reachable(blocks), strict=True):
                 part[block.start].imm = base + place
@@ -171,7 +129,7 @@ class Builder:
             frame.predicates = (first_predicate, predicates)
             slots.assign(part, blocks, frame)
             code += part
-            _mark_recursion(part, function.name, recursive)
+            _mark_recursion(part, function.name, calling_themselves)
         return self._pack(code, labels, layout, slots, reach, predicates, kernel)
 
     def _pack(

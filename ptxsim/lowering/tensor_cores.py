@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ptxsim.findings.events import instruction_note
 from ptxsim.frontend import Instruction, Module
-from ptxsim.lowering.program import reachable_functions
+from ptxsim.lowering.called_functions import reachable_functions
 from ptxsim.records import Finding, Kind, Launch, Plan
 
 _TENSOR_CORE = ("mma.", "wmma.", "wgmma.", "tcgen05.")

@@ -9,11 +9,8 @@ import msgspec
 
 from grader.errors import Rejected
 from grader.model import Mnk
-from grader.record.recording import record_plans
-from grader.submission.folder import load_submission
 from tests.fuzz.cases import SEEDS
-from tests.support.bench import bench
-from tests.support.explained import built
+from tests.support.explained import at
 from tests.support.places import CHEATS, CORRECT
 
 _HERE = Path(__file__).parent
@@ -43,24 +40,18 @@ _FOLDERS = (
 
 def main() -> None:
     SEEDS.mkdir(exist_ok=True)
-    shared = bench()
     for folder in _FOLDERS:
-        build = built(folder, "sm_90")
-        plan = record_plans(
-            build,
-            load_submission(folder),
-            [_SIZE],
-            shared.toolchain,
-            shared.sandbox,
-            record_s=10,
-            memory_mb=4096,
-        )[0]
-        text = _trimmed(Path(build.ptx).read_text())
-        if isinstance(plan, Rejected) or len(text) > _MOST_BYTES:
+        try:
+            ready = at(folder, "sm_90", _SIZE)
+        except Rejected as refusal:
+            print(f"{folder.name}: left out ({refusal})")
+            continue
+        text = _trimmed(ready.built.ptx.read_text())
+        if len(text) > _MOST_BYTES:
             print(f"{folder.name}: left out ({len(text)} bytes of PTX)")
             continue
         (SEEDS / f"{folder.name}.ptx").write_text(text)
-        (SEEDS / f"{folder.name}.json").write_bytes(msgspec.json.encode(plan))
+        (SEEDS / f"{folder.name}.json").write_bytes(msgspec.json.encode(ready.plans[0]))
 
 
 def _trimmed(ptx: str) -> str:

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from grader.compile.building import compile_submission
 from grader.grading.pipeline import Graded, grade
+from grader.grading.preparing import compiled
 from grader.model import Finding, Result, Severity, Verdict
 from grader.performance import sass
 from grader.report import terminal, text
@@ -87,15 +87,7 @@ def tensor_cores(folder: Path) -> tuple[Finding, ...]:
     shared = bench()
     if shared.toolchain.nvdisasm is None:
         return ()
-    limits = shared.lab.limits
-    built = compile_submission(
-        load_submission(folder),
-        shared.toolchain,
-        shared.sandbox,
-        arch=f"sm_{shared.lab.architectures[0]}",
-        compile_s=limits.compile_s,
-        memory_mb=limits.memory_mb,
-    )
+    built = compiled(load_submission(folder), shared, f"sm_{shared.lab.architectures[0]}")
     return sass.find_tensor_cores(sass.disassemble(built.cubin, shared.toolchain, shared.sandbox))
 
 

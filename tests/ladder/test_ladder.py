@@ -13,8 +13,8 @@ import pytest
 
 from benchmarks.calibration.ladder.variants import parse
 from benchmarks.ladder_counts import formula_bytes, tile
-from grader.compile.building import compile_submission
 from grader.grading.pipeline import Bench, grade
+from grader.grading.preparing import compiled
 from grader.labs.lab import Case
 from grader.ladder.document import shipped_ladders
 from grader.ladder.host import run_host
@@ -157,15 +157,8 @@ def test_with_bulk_copies(name: str) -> None:
 
 def machine_code(rung: Path, arch: str) -> list[KernelSass]:
     """The kernels of a rung that multiply."""
-    tools, lab = bench(), bench().lab
-    built = compile_submission(
-        load_submission(rung),
-        tools.toolchain,
-        tools.sandbox,
-        arch=arch,
-        compile_s=lab.limits.compile_s,
-        memory_mb=lab.limits.memory_mb,
-    )
+    tools = bench()
+    built = compiled(load_submission(rung), tools, arch)
     kernels = map(summarise, disassemble(built.cubin, tools.toolchain, tools.sandbox))
     return [kernel for kernel in kernels if kernel.loop is not None]
 

@@ -5,30 +5,31 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from markupsafe import escape
+from rich.console import Console
 
 from benchmarks.bound_corpus import patterns
 from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
-from grader.backends.simulator.device import CpuDevice, read_declarations
+from grader.backends.simulator.device import CpuDevice
 from grader.errors import MachineError
 from grader.grading import explaining as work
 from grader.grading import pipeline as grading
+from grader.grading import preparing
 from grader.grading.pipeline import grade
 from grader.hardware import gpus
 from grader.labs.lab import Lab
-from grader.model import Build, Plan, Verdict
-from grader.performance.explanation import explain_speed
+from grader.model import Build, Verdict
 from grader.performance.sass import main_loop_code
 from grader.performance.structure import ffma_while_loading, waits_to_store
-from grader.record.recording import record_plans
-from grader.submission.folder import load_submission
+from grader.report import html, terminal
 from tests.support.bench import bench
-from tests.support.explained import LARGE, LIMITS, built, explained, functions, rung
+from tests.support.explained import LARGE, at, explained, functions, roomy, rung
 from tests.support.places import ALICE, FIXTURES, ROOT
 
 RUNGS = sorted(file.parent for file in ROOT.glob("reference/[0-9]*/sgemm.cu"))
@@ -124,25 +125,9 @@ def test_advice_about_waiting_cites_the_issue_model() -> None:
 
 def test_what_needs_ampere_is_not_advised_for_turing() -> None:
     folder = rung("double_buffer")
-    shared, made = bench(), built(folder, "sm_75")
-    tools = (shared.toolchain, shared.sandbox)
-    declared = read_declarations(made, str(folder), shared.sandbox)
-    (plan,) = record_plans(
-        made,
-        load_submission(folder),
-        [LARGE],
-        *tools,
-        declared=declared,
-        record_s=20,
-        memory_mb=4096,
-    )
-    assert isinstance(plan, Plan)
-    with CpuDevice(shared.sandbox, LIMITS) as simulator:
-        code = partial(functions, folder, "sm_75")
-        card = gpus.find("RTX 2080 Ti")
-        found = explain_speed(made, str(folder), plan, code, simulator, gpu=card)
+    ready = at(folder, "sm_75", LARGE)
+    found = preparing.explained(ready, roomy(), gpus.find("RTX 2080 Ti"))
 
-    assert found is not None
     assert "multistage" not in [each.idea for each in found.advice]
 
 
@@ -193,21 +178,49 @@ def test_what_is_right_but_too_slow_is_advised(monkeypatch: pytest.MonkeyPatch) 
     assert wrong.cases[0].verdict is Verdict.AC and wrong.explanation is None
 
 
-def test_what_cannot_be_explained_costs_a_line_and_no_verdict(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (MachineError("the issue model stops"), "the issue model stops"),
+        (OSError(28, "No space left on device"), "No space left on device; fix that and try again"),
+        (KeyError("LDS"), "a fault of the grader: KeyError: 'LDS'"),
+    ],
+)
+def test_what_cannot_be_explained_costs_no_verdict_and_is_said_everywhere(
+    failure: Exception,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     def dies(*_given: Any, **_named: Any) -> Any:
-        raise MachineError("the issue model does not run to its end: status None")
+        raise failure
 
     explaining = msgspec.structs.replace(bench(), explain=True)
     monkeypatch.setattr(work, "recall", lambda _key: None)
     monkeypatch.setattr(work, "explain_speed", dies)
-    said: list[str] = []
-    result = grade(ALICE, explaining, lambda stage, detail: said.append(f"{stage} {detail}")).result
+    result = grade(ALICE, explaining, lambda _stage, _detail: None).result
+    console = Console(file=StringIO(), width=200)
+    console.print(terminal.render(result, {}))
+    assert isinstance(console.file, StringIO)
 
-    assert result.verdict is Verdict.AC and result.explanation is None
-    assert said[-1] == "not explained: the issue model does not run to its end: status None"
-    assert "Traceback" not in capfd.readouterr().err
+    assert result.verdict is Verdict.AC and result.explanation is not None
+    assert result.explanation.missing is not None and words in result.explanation.missing
+    assert f"Why this speed: unknown: {words}" in console.file.getvalue()
+    assert f"<p>Unknown: {escape(words)}</p>" in html.render(result, {})
+    assert ("Traceback" in capfd.readouterr().err) == isinstance(failure, KeyError)
+
+
+def test_without_a_disassembler_a_result_says_so() -> None:
+    shared = bench()
+    tools = msgspec.structs.replace(shared.toolchain, nvdisasm=None)
+    result = grade(
+        ALICE,
+        msgspec.structs.replace(shared, toolchain=tools, explain=True),
+        lambda _stage, _detail: None,
+    ).result
+
+    assert result.verdict is Verdict.AC and result.explanation is not None
+    assert result.explanation.missing and "no nvdisasm" in result.explanation.missing
 
 
 def test_a_grade_holds_the_explanation_of_a_right_kernel_only(

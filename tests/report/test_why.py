@@ -118,7 +118,13 @@ def test_without_an_explanation_nothing_is_said() -> None:
     assert answers(result) == ()
     assert "Why this speed" not in html.render(result, {})
     assert "next:" not in shown(result)
-    missing = msgspec.structs.replace(
-        explained(ALICE), counts=(), bounds=(), advice=(), missing="too large"
-    )
+
+
+def test_what_is_missing_is_said_beside_the_advice_that_there_is() -> None:
+    why = explained(ALICE)
+    missing = msgspec.structs.replace(why, counts=(), bounds=(), missing="too large")
+    page = html.render(make_result(explanation=missing), SOURCES)
+
     assert "unknown: too large" in shown(make_result(explanation=missing))
+    assert "<p>Unknown: too large</p>" in page and "padding rows does not help" in page
+    assert "What limits this kernel?" not in page

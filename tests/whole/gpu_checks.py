@@ -9,6 +9,7 @@ from typing import Any
 import cupy
 import msgspec
 
+from benchmarks.tools import tools
 from benchmarks.verification import numbered_keys
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
@@ -17,19 +18,15 @@ from grader.backends.gpu.memory import PlanMemory
 from grader.backends.gpu.plan_replay import load_module
 from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import PlannedCase
-from grader.backends.simulator.device import read_declarations
 from grader.cli.scaffold import find_starter
-from grader.compile.building import compile_submission
 from grader.errors import MachineError
+from grader.grading.preparing import prepared
 from grader.judging import verdicts as judge
 from grader.judging.times import held_to_the_clock
 from grader.labs.lab import Rules
 from grader.model import Mnk, Plan
 from grader.problems import inputs
-from grader.record.recording import record_plans
-from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
 from tests.support.places import ROOT
 
 SIZE = Mnk(m=300, n=700, k=501)
@@ -37,15 +34,10 @@ KEYS = numbered_keys(7)
 
 
 def main() -> None:
-    toolchain, sandbox, arch = find_toolchain(), Sandbox.open("auto"), first_gpu_arch()
+    arch = first_gpu_arch()
     assert arch
-    starter = load_submission(find_starter(ROOT))
-    built = compile_submission(starter, toolchain, sandbox, arch=arch, compile_s=60, memory_mb=4096)
-    declared = read_declarations(built, str(starter.folder), sandbox)
-    (plan,) = record_plans(
-        built, starter, [SIZE], toolchain, sandbox, declared=declared, record_s=10, memory_mb=4096
-    )
-    assert isinstance(plan, Plan)
+    ready = prepared(load_submission(find_starter(ROOT)), [SIZE], tools(), arch)
+    built, (plan,) = ready.built, ready.plans
     bench = SharedBench()
     said: dict[str, object] = {}
     with bench.stream, bench.arena.memory(plan) as memory:

@@ -16,27 +16,24 @@ from pathlib import Path
 
 from benchmarks.calibration.ladder.variants import parse
 from benchmarks.machine import machine, table
-from grader.compile.building import compile_submission
+from benchmarks.tools import tools
 from grader.errors import Rejected
+from grader.grading.preparing import compiled
 from grader.performance.sass import disassemble, summarise
-from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
 
 _FILE = re.compile(r"_GLOBAL__N__\w+?_cu_[0-9a-f]{8}")  # what stands for an unnamed namespace
 
 
 def rows(folder: Path, arch: str) -> list[list[str]]:
     """One for every kernel with a main loop."""
-    toolchain, sandbox = find_toolchain(), Sandbox.open("auto")
+    bench = tools()
     try:
-        built = compile_submission(
-            load_submission(folder), toolchain, sandbox, arch=arch, compile_s=120, memory_mb=4096
-        )
+        built = compiled(load_submission(folder), bench, arch)
     except Rejected as error:
         return [[folder.name, str(error), "", "", "", ""]]
     found = []
-    for kernel in map(summarise, disassemble(built.cubin, toolchain, sandbox)):
+    for kernel in map(summarise, disassemble(built.cubin, bench.toolchain, bench.sandbox)):
         if loop := kernel.loop:
             waits = 128 * loop.bank_conflicts / loop.ffma
             sizes = (loop.instructions, loop.ffma, f"{waits:.2f}", kernel.local_stores)

@@ -17,19 +17,13 @@ from pathlib import Path
 
 from benchmarks.calibration.ladder.variants import parse
 from benchmarks.judge_h200 import Kernel
+from benchmarks.tools import on_gpu
 from grader.backends.gpu.bench import SharedBench
-from grader.backends.probe import first_gpu_arch
 from grader.errors import GraderError
-from grader.grading.pipeline import Bench
-from grader.labs.lab import load_lab
-from grader.sandbox.running import Sandbox
-from grader.toolchain.discovery import find_toolchain
 
 
 def measure(bench: SharedBench, kernel: Kernel, n: int, repeats: int) -> str:
     """Microseconds, TFLOPS and the ratio to cuBLAS's fastest; or what is wrong with the product."""
-    if n not in kernel.plans:
-        return "was not recorded"
     case = kernel.case(bench, n)
     name, baseline = case.baseline("best")
     keys = case.fresh()
@@ -56,12 +50,7 @@ def main() -> None:
     parser.add_argument("--sizes", required=True)
     parser.add_argument("--repeats", type=int, default=7)
     arguments = parser.parse_args()
-    arch = first_gpu_arch()
-    if arch is None:
-        raise SystemExit("no NVIDIA GPU here")
-    tools = Bench(
-        lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), gpu_arch=arch
-    )
+    tools = on_gpu()
     sizes = tuple(int(size) for size in arguments.sizes.split(","))
     variants = list(parse(arguments.variants.read_text()))
 

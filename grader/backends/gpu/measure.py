@@ -15,25 +15,22 @@ import msgspec
 
 from grader.backends.gpu.baseline import Product
 from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.diary import Diary
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.memory import Buffer, PlanMemory
 from grader.backends.gpu.parts import MOST_STEPS, part_of, time_parts
 from grader.backends.gpu.plan_replay import Replay
-from grader.backends.gpu.watch import Sight
 from grader.backends.protocol import CaseOutcome, PlannedCase
 from grader.backends.statistics import Clocked, Pair, certain, summarise
 from grader.errors import MachineError
 from grader.hardware.peaks import least_ms
-from grader.model import Finding, Kind, PartTime, Severity, Watched
+from grader.model import Finding, Kind, PartTime, Severity
 from grader.problems.inputs import fresh_key
 
 Keys = tuple[bytes, bytes]  # of A and B
 
 # To tell the device's part of a call from the host's: as many repetitions, or as long.
 _DEVICE_REPETITIONS, _DEVICE_MS = 5, 500.0
-
-# This many repetitions may be disturbed, or as many as were not, whichever is more.
-_MAY_BE_DISTURBED = 10
 
 
 class MeasuredCase:
@@ -243,7 +240,7 @@ def time_case(
     charged = job.host_calls == "charged"
     least = least_ms(case.size, bench.gpu)
     runs: list[list[Pair]] = []
-    diary = _Diary()
+    diary = Diary()
     clocks: list[tuple[Clocked, Clocked]] = []  # submission and baseline
     turn = 0
     for _ in range(job.runs):
@@ -292,40 +289,3 @@ def time_case(
         clocks=tuple(clocks),
         seconds=time.monotonic() - started,
     )
-
-
-class _Diary:
-    """Observations between the repetitions, and how many repetitions were disturbed."""
-
-    def __init__(self) -> None:
-        self._sights: list[Sight] = []
-        self.disturbed = 0
-        self._good = 0
-
-    def accepts(self, sight: Sight | None) -> bool:
-        """Whether the repetition counts. Raises MachineError when too many did not."""
-        if sight is not None:
-            self._sights.append(sight)
-        if sight is None or sight.disturbance is None:
-            self._good += 1
-            return True
-        self.disturbed += 1
-        if self.disturbed > max(_MAY_BE_DISTURBED, self._good):
-            of = self.disturbed + self._good
-            raise MachineError(
-                f"the GPU was shared: {self.disturbed} of {of} repetitions were disturbed "
-                f"({sight.disturbance}); grade again when it is free"
-            )
-        return False
-
-    def seen(self) -> Watched | None:
-        if not self._sights:
-            return None
-        clocks = [sight.clock_mhz for sight in self._sights if sight.clock_mhz is not None]
-        slowed = dict.fromkeys(reason for sight in self._sights for reason in sight.slowed)
-        unseen = dict.fromkeys(what for sight in self._sights for what in sight.unseen)
-        return Watched(
-            sm_clock_mhz=(min(clocks), max(clocks)) if clocks else None,
-            slowed=tuple(slowed),
-            unseen=tuple(unseen),
-        )

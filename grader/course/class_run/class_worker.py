@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Literal
 
 from grader.backends.probe import VISIBLE, VisibleGpu
-from grader.compile.building import compile_submission
 from grader.errors import GraderError, Rejected
 from grader.grading.pipeline import Bench, grade
+from grader.grading.preparing import compiled
 from grader.labs.lab import load_lab
 from grader.ladder.document import Ladder
 from grader.model import Record, Verdict
@@ -143,16 +143,8 @@ def _grade(task: Task, bench: Bench, setup: Setup) -> tuple[Verdict, str]:
 
 def _compile(task: Task, bench: Bench) -> None:
     """Build for the GPU and for the simulator that looks on."""
-    lab = bench.lab
-    simulated = f"sm_{lab.architectures[0]}"
+    simulated = f"sm_{bench.lab.architectures[0]}"
     with contextlib.suppress(Rejected):  # the grading will report it
         submission = load_listed(task.source, task.student)
         for arch in dict.fromkeys((bench.gpu_arch or simulated, simulated)):
-            compile_submission(
-                submission,
-                bench.toolchain,
-                bench.sandbox,
-                arch=arch,
-                compile_s=lab.limits.compile_s,
-                memory_mb=lab.limits.memory_mb,
-            )
+            compiled(submission, bench, arch)

@@ -1,0 +1,67 @@
+"""All stages of a grading in the simulator, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grader.backends.protocol import Progress
+from grader.backends.simulator.device import CpuDevice
+from grader.errors import Rejected
+from grader.grading import timed_sizes
+from grader.grading.document import build_info, launches_of, with_kernels
+from grader.grading.explaining import Explaining
+from grader.grading.planning import told_apart, used_libraries
+from grader.grading.preparing import Bench, compiled, recorded
+from grader.grading.ran import Ran
+from grader.judging import rulings
+from grader.judging import verdicts as judge
+from grader.model import (
+    Mnk,
+    Plan,
+    Submission,
+    Verdict,
+)
+
+
+def run_in_simulator(
+    submission: Submission, bench: Bench, device: CpuDevice, progress: Progress
+) -> Ran:
+    lab, folder = bench.lab, str(submission.folder)
+
+    def again(sizes: Sequence[Mnk], arch: str) -> tuple[Plan | Rejected, ...]:
+        return recorded(built, declared, submission, sizes, bench, arch)
+
+    progress("compiling", "")
+    built = compiled(submission, bench, f"sm_{lab.architectures[0]}")
+    declared = device.read(built, folder, progress)
+    cases = sorted(lab.cpu, key=lambda case: case.size.flops)
+    # On a GPU the timed sizes run for themselves; here it is seen whether they could.
+    timed = [each.size for each in lab.performance] if bench.gpu_arch is None else []
+    sizes = [*(case.size for case in cases), *timed]
+    progress("recording the launches", f"for {len(sizes)} sizes")
+    plans = recorded(built, declared, submission, sizes, bench)
+    used = used_libraries(built, declared, plans, bench)
+    larger = plans[len(cases) :]
+    outcomes, planned = told_apart(cases, plans)
+    beyond = timed_sizes.Beyond()
+    with Explaining(built, plans, submission, bench) as explaining:
+        if planned:
+            outcomes += device.run(built, folder, planned, lab, progress)
+        ruling = rulings.in_simulator(cases, outcomes, lab.rules, seen=used)
+        if ruling.verdict is Verdict.AC:
+            beyond = timed_sizes.look_at(timed, larger, lab.architectures, again)
+            if beyond.verdict is Verdict.AC:
+                beyond = timed_sizes.probe(larger, built, folder, device, progress)
+            ruling = rulings.at_timed_sizes(ruling, beyond.verdict, beyond.findings)
+        explanation = explaining.result(device, progress) if ruling.explain else None
+    return Ran(
+        verdict=ruling.verdict,
+        error=beyond.words or None,
+        build=build_info(built),
+        cases=with_kernels(ruling.cases, plans),
+        findings=ruling.findings,
+        lines=judge.line_counts(outcomes),
+        printed=next((outcome.printed for outcome in outcomes if outcome.printed), ""),
+        launches=launches_of(planned),
+        explanation=explanation,
+    )

@@ -1,0 +1,132 @@
+"""All stages of a grading on a GPU, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+
+import msgspec
+
+from grader.backends.gpu.device import GpuDevice
+from grader.backends.protocol import Progress
+from grader.backends.simulator.device import CpuDevice
+from grader.errors import Rejected
+from grader.grading.document import build_info, launches_of, with_kernels
+from grader.grading.explaining import Explaining, quietly
+from grader.grading.in_simulator import run_in_simulator
+from grader.grading.planning import told_apart, used_libraries
+from grader.grading.preparing import Bench, compiled, recorded
+from grader.grading.ran import ENDINGS, Ran, ended
+from grader.hardware import gpus
+from grader.judging import rulings
+from grader.judging import verdicts as judge
+from grader.model import (
+    Build,
+    Explanation,
+    GpuInfo,
+    Kind,
+    Launch,
+    Plan,
+    Submission,
+    Verdict,
+)
+from grader.performance import sass
+from grader.performance.advice import with_host_calls
+
+
+def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress: Progress) -> Ran:
+    """The real grade; ``device`` is the simulator, which runs beside the GPU."""
+    assert bench.gpu_arch is not None
+    lab = bench.lab
+    with (
+        # The GPU has a build of its own; a second worker reads it.
+        CpuDevice(bench.sandbox, lab.limits) as reader,
+        ThreadPoolExecutor(max_workers=3) as pool,
+        ExitStack() as ending,
+        GpuDevice() as gpu,
+    ):
+        # If this ends early, it must not wait for the simulator, nor for an explanation.
+        ending.callback(device.__exit__, None, None, None)
+        ending.callback(reader.__exit__, None, None, None)
+        simulated = pool.submit(_simulated, submission, bench, device)
+        progress("compiling", "")
+        built = compiled(submission, bench, bench.gpu_arch)
+        code = pool.submit(_machine_code, built, bench)
+        declared = reader.read(built, str(submission.folder), progress)
+        # In increasing order: a size that takes too long costs only the larger ones.
+        cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
+        progress("recording the launches", f"for {len(cases)} sizes")
+        found = recorded(built, declared, submission, [case.size for case in cases], bench)
+        outcomes, planned = told_apart(cases, found)
+        plans = [case.plan for case in planned]
+        used = used_libraries(built, declared, plans, bench)
+        notes = reader.tensor_cores(plans)
+        notes = notes or sass.find_tensor_cores(_launched(code.result(), plans))
+        broken = judge.broken_rule(notes, lab.rules)
+        if broken:
+            raise Rejected(Verdict.RF, broken, notes, build_info(built))
+        begun: list[Future[Explanation | None]] = []
+
+        def explain(info: GpuInfo) -> None:
+            """Beside the measurement, before anyone knows whether the submission is right."""
+            work = Explaining(built, plans, submission, bench, gpus.of(info), code.result)
+            begun.append(pool.submit(ending.enter_context(work).result, reader, quietly))
+
+        if planned:
+            outcomes += gpu.run(built, str(submission.folder), planned, lab, progress, explain)
+        progress("simulating", "beside the GPU")
+        seen = simulated.result()
+        others = (finding for finding in seen.findings if finding.kind is not Kind.LIBRARY)
+        ruling = rulings.on_gpu(
+            cases,
+            outcomes,
+            lab,
+            gpu=gpu.gpu,
+            simulated=seen.verdict,
+            seen=(*notes, *used, *others),
+        )
+        explanation = begun[0].result() if begun and ruling.explain else None
+        if explanation is not None:
+            explanation = with_host_calls(explanation, plans, ruling.cases)
+    return Ran(
+        verdict=ruling.verdict,
+        build=build_info(built),
+        cases=with_kernels(ruling.cases, found),
+        findings=ruling.findings,
+        lines=seen.lines,
+        printed=seen.printed,
+        gpu=gpu.gpu,
+        launches=launches_of(planned),
+        score=ruling.score,
+        explanation=explanation,
+    )
+
+
+def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
+    """What the simulator sees. If it cannot grade the submission, nobody is at fault."""
+    try:
+        # Blocks that wait for each other need not fit more than this GPU.
+        assert bench.gpu_arch is not None
+        here = int("".join(filter(str.isdigit, bench.gpu_arch)))
+        lab = msgspec.structs.replace(bench.lab, architectures=(*bench.lab.architectures, here))
+        quiet = msgspec.structs.replace(bench, lab=lab, explain=False)  # the GPU's is explained
+        return run_in_simulator(submission, quiet, device, quietly)
+    except ENDINGS as failure:
+        return ended(failure)
+
+
+def _machine_code(built: Build, bench: Bench) -> tuple[sass.Function, ...]:
+    """() without nvdisasm; ``grade doctor`` says how to install it."""
+    if bench.toolchain.nvdisasm is None:
+        return ()
+    return sass.disassemble(built.cubin, bench.toolchain, bench.sandbox)
+
+
+def _launched(
+    functions: tuple[sass.Function, ...], plans: Sequence[Plan]
+) -> tuple[sass.Function, ...]:
+    """The kernels that ``plans`` launch, and the functions that they may call."""
+    operations = [o for plan in plans for o in (*plan.setup, *plan.operations)]
+    kernels = {o.kernel for o in operations if isinstance(o, Launch)}
+    return tuple(f for f in functions if f.name in kernels or not f.entry)

@@ -1,0 +1,71 @@
+"""What allocating, freeing and waiting in every call cost, as measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from grader.model import (
+    Advice,
+    Allocate,
+    CaseResult,
+    Explanation,
+    Free,
+    Plan,
+    SymbolWrite,
+    Synchronise,
+    Timing,
+)
+
+_NOTICED = 0.02  # of the time of a call
+
+
+def with_host_calls(
+    why: Explanation, plans: Iterable[Plan], cases: Iterable[CaseResult]
+) -> Explanation:
+    """``why`` with advice on the host calls of the size it explains, if they cost much there."""
+    plan = next((plan for plan in plans if plan.size == why.size), None)
+    size = (why.size.m, why.size.n, why.size.k)
+    timing = next((each.timing for each in cases if (each.m, each.n, each.k) == size), None)
+    said = _advice(plan, timing) if plan and timing else None
+    return msgspec.structs.replace(why, advice=(said, *why.advice)) if said else why
+
+
+def _advice(plan: Plan, timing: Timing) -> Advice | None:
+    device, host = timing.device_ms, timing.host_ms
+    if not device or not host or host < _NOTICED * (device + host):
+        return None
+    without = timing.ratio * (device + host) / device
+    message = (
+        f"every call {_listed(plan)}, which takes {host:.3g} ms on top of {device:.3g} ms for its "
+        f"kernels and copies; {_remedy(plan)}: the ratio would be about {without:.2f} instead of "
+        f"{timing.ratio:.2f}"
+    )
+    # A plan does not know the lines of host code.
+    return Advice(idea="host_calls", rung=None, message=message, file=None, line=None, gain=None)
+
+
+def _listed(plan: Plan) -> str:
+    """``allocates 2×, frees 2× and waits for the device 1×``."""
+    counts = {
+        "allocates": sum(isinstance(each, Allocate) for each in plan.operations),
+        "frees": sum(isinstance(each, Free) for each in plan.operations),
+        "waits for the device": sum(map(_only_waits, plan.operations)),
+    }
+    *most, last = (f"{what} {times}×" for what, times in counts.items() if times)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _remedy(plan: Plan) -> str:
+    if any(isinstance(each, Allocate | Free) for each in plan.operations):
+        return (
+            "keep the memory in a static pointer from call to call, and allocate again only when a "
+            "call needs more"
+        )
+    return "leave the waiting to the caller"
+
+
+def _only_waits(operation: object) -> bool:
+    blocks = isinstance(operation, SymbolWrite) and operation.blocking
+    return blocks or isinstance(operation, Synchronise)
