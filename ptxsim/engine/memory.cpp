@@ -253,11 +253,24 @@ Flow look_at(Warp& w, const Ins& i, i32 value, u32 bytes) {
   return w.look.waits ? wait_in_turn(w) : Flow::next;
 }
 
+// grid.sync() waits for the top bit of its counter to change. Where only some blocks run, it
+// changes at the second look, as if the others had come.
+void open_barrier(const Warp& w, const Access& a) {
+  constexpr u64 COUNTER = 4;  // bytes into the workspace
+  Machine& m = *w.block->machine;
+  if (!m.sampling || !m.workspace || !a.mask || a.at[a.first()] != m.workspace + COUNTER) return;
+  i64 index;
+  Region* region = m.find(m.workspace, index);
+  if (region && region->base == m.workspace && region->size >= 2 * COUNTER)
+    region->data[2 * COUNTER - 1] ^= 0x80;
+}
+
 Flow load(Warp& w, const Ins& i) {
   in_spaces(w, i, [&](Access& a, u8 space) {
     if (space == SHARED) load_shared(w, i, a);
     else if (space == LOCAL || space == PARAM) load_private(w, i, a, space);
     else load_global(w, i, a, space);
+    if (i.flags & SYNCHRONISES) open_barrier(w, a);
   });
   if (!(i.flags & SYNCHRONISES) || i.element(0) < 0 || w.block->machine->sampling)
     return Flow::next;

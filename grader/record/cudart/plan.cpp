@@ -166,13 +166,14 @@ bool plan_freed(const void* pointer) {
 }
 
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
-                 const std::vector<unsigned char>& params) {
+                 const std::vector<unsigned char>& params, bool cooperative) {
   bounded(++launch_count, MAX_LAUNCHES, "launches more than", "kernels in one call");
   add("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
       ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) + ",\"params\":\"" +
       base64(params.data(), params.size()) + "\",\"pointers\":[" +
       pointers_in(params.data(), params.size()) + "],\"carveout\":" +
-      std::to_string(kernel.carveout) + ",\"stack_bytes\":" + number(device_stack_bytes()) + "}");
+      std::to_string(kernel.carveout) + ",\"stack_bytes\":" + number(device_stack_bytes()) +
+      ",\"cooperative\":" + truth(cooperative) + "}");
 }
 
 void plan_memset(Place place, int value, size_t bytes) {
