@@ -431,6 +431,8 @@ struct Machine {
 
   void launch();
   u64 block_bytes() const;  // of memory here, about
+  // Address of what grid.sync() counts in: its top bit changes when all blocks have come.
+  u64 counter() const { return workspace ? workspace + 4 : 0; }
   Region* find(u64 address, i64& index);
   void report(Event event);
 };

@@ -253,16 +253,14 @@ Flow look_at(Warp& w, const Ins& i, i32 value, u32 bytes) {
   return w.look.waits ? wait_in_turn(w) : Flow::next;
 }
 
-// grid.sync() waits for the top bit of its counter to change. Where only some blocks run, it
-// changes at the second look, as if the others had come.
+// Where only some blocks run, the counter of grid.sync() changes at the second look, as if the
+// others had come.
 void open_barrier(const Warp& w, const Access& a) {
-  constexpr u64 COUNTER = 4;  // bytes into the workspace
   Machine& m = *w.block->machine;
-  if (!m.sampling || !m.workspace || !a.mask || a.at[a.first()] != m.workspace + COUNTER) return;
+  if (!m.sampling || !m.workspace || !a.mask || a.at[a.first()] != m.counter()) return;
   i64 index;
-  Region* region = m.find(m.workspace, index);
-  if (region && region->base == m.workspace && region->size >= 2 * COUNTER)
-    region->data[2 * COUNTER - 1] ^= 0x80;
+  const Region* region = m.find(m.workspace, index);
+  if (region && region->base == m.workspace && region->size >= 8) region->data[7] ^= 0x80;
 }
 
 Flow load(Warp& w, const Ins& i) {
@@ -394,6 +392,10 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
     const bool same = !std::memcmp(&before, &after, sizeof before);
     if (old) signal.read(a.at[l]);
     if (!same) signal.raise(a.at[l]);
+    if (r && sizeof(T) == 4 && a.at[l] == w.block->machine->counter()) {
+      const auto top = [](const T& value) { return reinterpret_cast<const u8*>(&value)[3] & 0x80; };
+      if (top(before) != top(after)) signal.open();
+    }
     w.block->machine->changes += !same;
     bool bad;
     if (r) {

@@ -216,7 +216,7 @@ KERNEL one_grid_sync_too_few(float* a, float* b) {
   }
 }
 KERNEL asks_for_a_grid(float* a, float* b) {
-  b[threadIdx.x] = cooperative_groups::this_grid().is_valid();
+  b[blockIdx.x * 64 + threadIdx.x] = cooperative_groups::this_grid().is_valid();
 }
 KERNEL waits_for_nobody(float* a, float* b) {
   if (threadIdx.x == 0)
@@ -446,7 +446,7 @@ def test_a_block_alone_passes_grid_sync() -> None:
         grid=(132, 1, 1),
         block=(64, 1, 1),
         shared_bytes=0,
-        params=b"".join(at.to_bytes(8, "little") for at in (1 << 40, 2 << 40)),
+        params=b"".join(at.to_bytes(8, "little") for at in (3 << 40, 2 << 40)),
         pointers=(),
         cooperative=True,
     )
