@@ -134,6 +134,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
             c_double,
             c_uint64,
             c_uint32,
+            c_uint64,
         ],
     ),
     "sim_events": (c_uint64, [c_void_p]),

@@ -100,6 +100,7 @@ class Launch(Issued, tag="launch"):
     pointers: tuple[PointerSlot, ...]
     carveout: int = -1  # preferred shared-memory carve-out in percent; -1 is the driver's choice
     stack_bytes: int = 1024  # of a thread, as cudaLimitStackSize says
+    cooperative: bool = False  # all blocks run at the same time, and grid.sync() works
 
 
 class Memset(Issued, tag="memset"):

@@ -59,6 +59,8 @@ Bytes = NDArray[np.uint8]
 
 _VARIABLES_FROM = 0x6000_0000_0000  # device addresses of __device__ and __constant__ variables
 _VARIABLE_GAP = 4096
+_WORKSPACE_AT = 0x5F00_0000_0000  # device address of what grid.sync() counts in
+_WORKSPACE_BYTES = 8  # its size, which nobody reads, and the counter
 _POISON = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # NaN: what nobody wrote
 _A_AND_B = (0, 1)  # as a plan has them
 _GIVEN = (0, 1, 2)  # and C
@@ -104,6 +106,7 @@ class Running:
     regions: list[_Region]
     allocations: list[int]  # allocation index → region index
     symbols: dict[str, int]  # mangled name of a variable → region index
+    workspace: Bytes  # of grid.sync(); it is in ``regions`` if a launch is cooperative
     findings: list[Finding] = field(default_factory=list)
     programs: dict[str, tuple[Program, int]] = field(default_factory=dict)
 
@@ -320,7 +323,8 @@ class Simulator:
         addresses: Mapping[str, int],
         initialised: Container[int],
     ) -> Running:
-        made: list[tuple[_Region, int | str]] = []  # and the allocation or symbol that it is
+        # And the allocation or symbol that it is.
+        made: list[tuple[_Region, int | str | None]] = []
         variables = {v.name: v for v in self._variables}
         for index, allocation in enumerate(plan.allocations):
             if allocation.symbol in variables:
@@ -335,6 +339,11 @@ class Simulator:
         for name, variable in variables.items():
             data = initial_bytes(variable, addresses)
             made.append((_Region(plain_name(name), addresses[name], data, True), name))
+        workspace = np.zeros(_WORKSPACE_BYTES, np.uint8)
+        operations = (*plan.setup, *plan.operations)
+        if any(isinstance(each, Launch) and each.cooperative for each in operations):
+            region = _Region("the barrier of the grid", _WORKSPACE_AT, workspace, True)
+            made.append((region, None))
         made.sort(key=lambda each: each[0].address)
         places = {what: place for place, (_, what) in enumerate(made)}
         run = Running(
@@ -345,6 +354,7 @@ class Simulator:
                 for i, a in enumerate(plan.allocations)
             ],
             {name: places[name] for name in variables},
+            workspace,
         )
         try:
             for region in run.regions:
@@ -412,6 +422,7 @@ class Simulator:
         program, handle = run.programs[launch.kernel]
         check_parameters(launch, program.param_bytes)
         params = (ctypes.c_uint8 * max(len(launch.params), 1))(*launch.params)
+        run.workspace[:] = 0
         status = library.sim_launch(
             run.machine,
             handle,
@@ -424,6 +435,7 @@ class Simulator:
             max(seconds, 0.0),
             resident,
             launch.stack_bytes,
+            _WORKSPACE_AT if launch.cooperative else 0,
         )
         if status == TOO_LARGE:
             raise too_large(f"one block of {launch.kernel}", "registers and local memory")

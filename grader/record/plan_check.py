@@ -200,7 +200,26 @@ def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -
         return "a launch's carve-out is impossible"
     if not 0 <= launch.stack_bytes <= _MAX_STACK:
         return "a launch's stack is impossible"
+    if launch.cooperative and not _all_fit(launch, warps, warps * registers, figures, known.target):
+        return "a cooperative launch has too many blocks"
     return _pointers_flaw(launch.pointers, launch.params, memory)
+
+
+def _all_fit(
+    launch: Launch, warps: int, registers: int, figures: KernelInfo, target: Target
+) -> bool:
+    """Whether all blocks may run at the same time; the recorder knows it more exactly.
+
+    warps, registers: of one block.
+    """
+    shared = launch.shared_bytes + figures.shared_bytes
+    blocks = min(
+        target.blocks_per_multiprocessor,
+        target.threads_per_multiprocessor // (warps * _WARP),
+        target.registers_per_multiprocessor // max(registers, 1),
+        target.shared_per_multiprocessor // max(shared, 1),
+    )
+    return launch.grid[0] * launch.grid[1] * launch.grid[2] <= blocks * target.multiprocessors
 
 
 def _pointers_flaw(

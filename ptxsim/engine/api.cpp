@@ -111,7 +111,7 @@ u64 sim_uses(Machine* m, u64 index, const u8** uses) {
 // Returns a Status.
 int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dynamic_bytes,
                const u8* params, u64 params_length, u64 step_limit, double seconds, u64 resident,
-               u32 stack_bytes) {
+               u32 stack_bytes, u64 workspace) {
   return guarded([&]() -> int {
     for (int axis = 0; axis < 3; ++axis)
       if (!grid[axis] || grid[axis] > u32(INT32_MAX) || (axis && grid[axis] > 0xffff) ||
@@ -127,6 +127,7 @@ int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dy
     m->params.assign(params, params + params_length);
     m->resident = resident;
     m->stack_bytes = stack_bytes;
+    m->workspace = workspace;
     m->step_limit = m->steps + step_limit;
     m->deadline = cpu_seconds() + seconds;
     p->arrays.back().size = dynamic_bytes;

@@ -272,6 +272,8 @@ enum SpecialRegister {
   DYNAMIC_SMEM_SIZE,
   TOTAL_SMEM_SIZE,
   GRIDID,
+  ENVREG1,
+  ENVREG2,
   SPECIALS
 };
 
@@ -423,6 +425,7 @@ struct Machine {
   std::vector<u8> params;
   u32 stack_bytes = 0;  // of a thread, for calls whose depth nobody knows ahead
   u64 resident = 0;     // blocks that the GPU holds at a time; 0: not known
+  u64 workspace = 0;    // address of the grid's barrier for grid.sync(); 0: not cooperative
   u64 steps = 0, step_limit = 0;
   u64 cycles = 0;                             // as the last look at a clock saw it
   double deadline = 0;                        // as cpu_seconds() counts
@@ -433,6 +436,8 @@ struct Machine {
 
   void launch();
   u64 block_bytes() const;  // of memory here, about
+  // Address of what grid.sync() counts in: its top bit changes when all blocks have come.
+  u64 counter() const { return workspace ? workspace + 4 : 0; }
   Region* find(u64 address, i64& index);
   void report(Event event);
 };

@@ -83,7 +83,9 @@ void Clocks::join(const Clocks& more) {
 }
 
 void Signal::read(u64 address) {
-  const auto found = flags.find(address);
+  // Whoever waits in grid.sync() learns of those that came before it opened, not of later ones.
+  const Machine& m = *warp.block->machine;
+  const auto found = flags.find(address == m.counter() ? m.workspace : address);
   if (found == flags.end() || found->second == warp.known.others) return;
   const Knowledge& said = *found->second;
   Clocks clocks;
@@ -101,6 +103,11 @@ void Signal::raise(u64 address) {
     Known& flag = flags[address];
     flag = join(flag, raised);
   }
+}
+
+void Signal::open() {
+  const Machine& m = *warp.block->machine;
+  flags[m.workspace] = flags[m.counter()];
 }
 
 bool ordered_elsewhere(const Warp& w, u32 block, u32 who) {

@@ -19,6 +19,7 @@ class Signal {
   }
   void read(u64 address);   // the value left there is seen
   void raise(u64 address);  // a new value is left there
+  void open();              // all blocks have come to grid.sync()
 
  private:
   Warp& warp;

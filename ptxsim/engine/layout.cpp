@@ -96,6 +96,8 @@ const char* name(SpecialRegister which) {
     NAME(DYNAMIC_SMEM_SIZE);
     NAME(TOTAL_SMEM_SIZE);
     NAME(GRIDID);
+    NAME(ENVREG1);
+    NAME(ENVREG2);
     case SPECIALS: break;
   }
   return nullptr;

@@ -1,5 +1,7 @@
 // ld, st, atom and red in every space; cvta; prefetches and fences.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <string_view>
 
 #include "knowledge.hpp"
@@ -254,11 +256,22 @@ Flow look_at(Warp& w, const Ins& i, i32 value, u32 bytes) {
   return w.look.waits ? wait_in_turn(w) : Flow::next;
 }
 
+// Where only some blocks run, the counter of grid.sync() changes at the second look, as if the
+// others had come.
+void open_barrier(const Warp& w, const Access& a) {
+  Machine& m = *w.block->machine;
+  if (!m.sampling || !m.workspace || !a.mask || a.at[a.first()] != m.counter()) return;
+  i64 index;
+  const Region* region = m.find(m.workspace, index);
+  if (region && region->base == m.workspace && region->size >= 8) region->data[7] ^= 0x80;
+}
+
 Flow load(Warp& w, const Ins& i) {
   in_spaces(w, i, [&](Access& a, u8 space) {
     if (space == SHARED) load_shared(w, i, a);
     else if (space == LOCAL || space == PARAM) load_private(w, i, a, space);
     else load_global(w, i, a, space);
+    if (i.flags & SYNCHRONISES) open_barrier(w, a);
   });
   if (!(i.flags & SYNCHRONISES) || i.element(0) < 0 || w.block->machine->sampling)
     return Flow::next;
@@ -351,6 +364,12 @@ Flow store(Warp& w, const Ins& i) {
 // old: -1 for red; swapped: what cas writes, else -1
 struct AtomicOperands { i32 old, value, swapped; };
 
+// NaN is the same as itself, and the two zeros differ.
+template <class T> bool same_bits(const T& a, const T& b) {
+  using Bytes = std::array<u8, sizeof(T)>;
+  return std::bit_cast<Bytes>(a) == std::bit_cast<Bytes>(b);
+}
+
 template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 space, F f) {
   const auto o = operands<AtomicOperands>(i);
   drop_misaligned(w, a, space, true);
@@ -381,9 +400,13 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
     T before;
     std::memcpy(&before, at, sizeof before);
     T after = f(before, b[l], c[l]);
-    const bool same = !std::memcmp(&before, &after, sizeof before);
+    const bool same = same_bits(before, after);
     if (old) signal.read(a.at[l]);
     if (!same) signal.raise(a.at[l]);
+    if (r && sizeof(T) == 4 && a.at[l] == w.block->machine->counter()) {
+      const auto top = [](const T& value) { return reinterpret_cast<const u8*>(&value)[3] & 0x80; };
+      if (top(before) != top(after)) signal.open();
+    }
     w.block->machine->changes += !same;
     bool bad;
     if (r) {

@@ -239,6 +239,8 @@ void prepare(Block& b, Machine& m) {
     special(w, NWARPID, b.warps.size());
     special(w, NSMID, MULTIPROCESSORS);
     special(w, GRIDID, 0);
+    special(w, ENVREG1, m.workspace >> 32);
+    special(w, ENVREG2, m.workspace);
     special(w, DYNAMIC_SMEM_SIZE, m.dynamic_bytes);
     special(w, TOTAL_SMEM_SIZE, shared);
   }

@@ -26,6 +26,8 @@ SPECIAL_REGISTERS = (
     *("%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid"),
     *(f"%lanemask_{relation}" for relation in ("eq", "lt", "le", "gt", "ge")),
     *("%dynamic_smem_size", "%total_smem_size", "%gridid"),
+    # The address of the grid's workspace, its high half first; 0 unless a launch is cooperative.
+    *("%envreg1", "%envreg2"),
 )
 # Special registers that change while a thread runs, and how much of the time each shows.
 CLOCKS = {

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from grader.backends.gpu.calling import Call, Caller, Step, StepError, StepKind
@@ -49,6 +50,18 @@ int cuLaunchKernel(u64 f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, un
   said("launch %llx %u %u %u %u %u %u %u %p %zu %llx", f, gx, gy, gz, bx, by, bz, shared, stream,
        *(size_t*)extra[3], first);
   return f == 0xbad ? 700 : 0;
+}
+struct Config {
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  unsigned* attributes;
+  unsigned count;
+};
+int cuLaunchKernelEx(const Config* c, u64 f, void** params, void** extra) {
+  const unsigned* a = c->attributes;
+  said("attributes %u: %u %u %d", c->count, a[0], a[2], params != nullptr);
+  return cuLaunchKernel(f, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
+                        c->block[2], c->shared, c->stream, params, extra);
 }
 int cuMemsetD8Async(u64 at, unsigned char v, size_t n, void*) {
   return said("memset %llx %d %zu", at, v, n);
@@ -119,6 +132,7 @@ def test_every_step_in_order(driver: Path, log: Path) -> None:
         Step(kind=StepKind.ALLOCATE, target=2, size=8, flag=True),
         launch,
         Step(kind=StepKind.FREE, target=2, flag=True),
+        msgspec.structs.replace(launch, flag=True, pointers=()),
     )
     call.run(0x51, 0x52)
     (first, second) = [line for line in log.read_text().splitlines() if line.startswith("allocate")]
@@ -136,6 +150,8 @@ def test_every_step_in_order(driver: Path, log: Path) -> None:
         f"allocate ordered {later:x} 8",
         f"launch f 1 2 3 4 5 6 7 0x77 12 {later - 8:x}",
         f"free ordered {later:x}",
+        "attributes 1: 2 1 0",
+        "launch f 1 2 3 4 5 6 7 0x77 12 0",
         "event 0x52",
     ]
     assert log.read_text().splitlines() == expected

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from grader.backends.simulator.wording import sentence
-from ptxsim.records import Event, Severity
+from ptxsim.records import Allocation, Event, Launch, Mnk, Plan, Severity
+from ptxsim.sampling import Sampler
 from ptxsim.simulator import SimOutcome
-from tests.support.kernels import run
+from tests.support.kernels import compiled, engine, run
 
 KERNELS = r"""
+#include <cooperative_groups.h>
 #define KERNEL extern "C" __global__ void
 #define FULL 0xffffffffu
 __device__ int flags[256];
@@ -196,6 +198,26 @@ KERNEL grid_barriers(float* a, float* b) {
     grid_barrier();
   }
 }
+KERNEL grid_syncs(float* a, float* b) {
+  int t = blockIdx.x * 64 + threadIdx.x, n = gridDim.x * 64;
+  for (int step = 0; step < 4; ++step) {
+    float v = a[(t + 64) % n];
+    cooperative_groups::this_grid().sync();
+    a[t] = v + 1;
+    cooperative_groups::this_grid().sync();
+  }
+}
+KERNEL one_grid_sync_too_few(float* a, float* b) {
+  int t = blockIdx.x * 64 + threadIdx.x, n = gridDim.x * 64;
+  for (int step = 0; step < 4; ++step) {
+    float v = a[(t + 64) % n];  // BAD
+    cooperative_groups::this_grid().sync();
+    a[t] = v + 1;  // BAD
+  }
+}
+KERNEL asks_for_a_grid(float* a, float* b) {
+  b[blockIdx.x * 64 + threadIdx.x] = cooperative_groups::this_grid().is_valid();
+}
 KERNEL waits_for_nobody(float* a, float* b) {
   if (threadIdx.x == 0)
     while (atomicAdd(&flags[blockIdx.x], 0) == 0) {}  // BAD
@@ -285,6 +307,7 @@ def watch(
     scalars: tuple[int, ...] = (),
     resident: tuple[int, ...] = (),
     stack: int = 1024,
+    cooperative: bool = False,
 ) -> tuple[SimOutcome, np.ndarray, np.ndarray]:
     a = np.arange(64 * 256, dtype=np.float32)
     b = np.zeros(64 * 256, np.float32)
@@ -292,7 +315,15 @@ def watch(
         a, b = a.astype(np.int32), b.astype(np.int32)
     grid, block = (blocks, 1, 1), (threads, 1, 1)
     outcome = run(
-        KERNELS, [a, b], scalars, grid, block, kernel=kernel, resident=resident, stack=stack
+        KERNELS,
+        [a, b],
+        scalars,
+        grid,
+        block,
+        kernel=kernel,
+        resident=resident,
+        stack=stack,
+        cooperative=cooperative,
     )
     return outcome, a, b
 
@@ -384,6 +415,54 @@ def test_blocks_that_wait_for_each_other_must_all_fit() -> None:
     assert found.event is Event.NOT_ALL_RESIDENT and outcome.stopped == "deadlock"
     assert "132 blocks fit on the GPU at the same time, 200 were launched" in sentence(found)
     assert found.place is not None and found.place.line in bad_lines("grid_barriers")
+
+
+def test_grid_sync() -> None:
+    outcome, a, _ = watch("grid_syncs", 132, 64, resident=(132,), cooperative=True)
+    assert outcome.findings == () and outcome.stopped is None
+    t = np.arange(132 * 64)
+    assert a[: 132 * 64].tolist() == ((t + 4 * 64) % (132 * 64) + 4).tolist()
+
+
+def test_a_grid_sync_that_is_missing() -> None:
+    outcome, _, _ = watch("one_grid_sync_too_few", 3, 64, cooperative=True)
+    found = outcome.findings[0]
+    assert found.event is Event.RACE and "between blocks" in sentence(found)
+    assert found.place is not None and found.place.line in bad_lines("one_grid_sync_too_few")
+
+
+@pytest.mark.parametrize("cooperative", [False, True])
+def test_only_a_cooperative_launch_has_a_grid(cooperative: bool) -> None:
+    outcome, _, b = watch("asks_for_a_grid", 2, 64, cooperative=cooperative)
+    assert outcome.findings == () and b[:64].tolist() == [cooperative] * 64
+    outcome, _, _ = watch("grid_syncs", 2, 64, cooperative=cooperative)
+    assert [f.event for f in outcome.findings] == ([] if cooperative else [Event.TRAP])
+
+
+def test_a_block_alone_passes_grid_sync() -> None:
+    """When blocks are sampled, the others never come."""
+    launch = Launch(
+        kernel="grid_syncs",
+        grid=(132, 1, 1),
+        block=(64, 1, 1),
+        shared_bytes=0,
+        params=b"".join(at.to_bytes(8, "little") for at in (3 << 40, 2 << 40)),
+        pointers=(),
+        cooperative=True,
+    )
+    memory = ((1, "A"), (2, "B"), (3, "C"))
+    plan = Plan(
+        size=Mnk(m=1, n=1, k=1),
+        allocations=tuple(
+            Allocation(name=name, address=at << 40, size=4 * 64 * 132) for at, name in memory
+        ),
+        operations=(launch,),
+    )
+    ptx, folder = compiled(KERNELS, "sm_80")
+    (sample,) = Sampler(ptx, folder, engine()).sample(plan, 20.0)
+    assert sample.complete and sample.blocks == 4
+    turns = 4 * 4 * 2 * 2  # of blocks, steps, barriers and looks; blocks have two warps
+    assert max(row.warps for row in sample.rows) <= turns
 
 
 def test_blocks_that_do_not_wait_need_not_fit() -> None:

@@ -192,6 +192,23 @@ def test_too_many_or_too_few_operations(kind: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("most", "fields"),
+    [
+        (2, {}),  # registers: 8 warps of 4096
+        (16, {"block": (32, 1, 1)}),
+        (1, {"block": (32, 1, 1), "shared_bytes": 160 << 10}),
+    ],
+)
+def test_a_cooperative_launch_that_no_gpu_can_do(most: int, fields: dict[str, Any]) -> None:
+    for extra in (0, 1):
+        for grid in ((most * TARGET.multiprocessors + extra, 1, 1), (2**31 - 1, 65535, 65535)):
+            for cooperative in (False, True):
+                plan = changed(3, grid=grid, cooperative=cooperative, **fields)
+                wrong = cooperative and (extra or grid[1] > 1)
+                assert (flaw(plan, SIZE, KNOWN) is not None) == wrong, (grid, cooperative)
+
+
 def with_allocations(*added: tuple[str, int, str | None]) -> Plan:
     rows = [(a.name, a.size, a.symbol) for a in PLAN.allocations] + list(added)
     places = bounds.addresses(size for _, size, _ in rows)

@@ -277,6 +277,12 @@ def test_questions_about_the_device(recorded: Recorder) -> None:
     assert integer(bound) == 128
 
 
+def test_cooperative_launches(recorded: Recorder) -> None:
+    one, *others = launches(plan(recorded, 18))
+    assert (one.cooperative, one.grid, integer(one)) == (True, (432, 1, 2), 1)
+    assert [each.cooperative for each in others] == [True, False, False]
+
+
 def test_errors_that_a_program_may_ask_for(recorded: Recorder) -> None:
     assert len(launches(plan(recorded, 8))) == 1
 
@@ -327,6 +333,11 @@ REFUSED = {
     ),
     31: (Verdict.RE, "makes more than 1024 allocations of device memory in 3 calls"),
     32: (Verdict.RE, "in one call: 8 MiB of kernel names, parameters and symbol data"),
+    36: (
+        Verdict.RE,
+        "cudaErrorCooperativeLaunchTooLarge: .* 864 blocks fit on the NVIDIA A100 .* , 865 were",
+    ),
+    37: (Verdict.RE, "CooperativeLaunchTooLarge: .* , (2147483647, 65535, 65535) were launched"),
     40: (Verdict.RE, "crashed with Segmentation fault: it dereferenced a null pointer"),
     41: (Verdict.RE, "crashed with Segmentation fault: it dereferenced a device pointer"),
     42: (Verdict.RE, "threw an exception: no luck"),
@@ -340,10 +351,14 @@ REFUSED = {
     61: (Verdict.FE, "cublasSgemm_v2 cannot be used"),
     62: (Verdict.FE, "cudaMemcpy between host and device"),
     63: (Verdict.FE, "cudaMemcpy between host and device"),
-    64: (Verdict.FE, "cudaLaunchCooperativeKernel cannot be used"),
+    64: (
+        Verdict.FE,
+        "attribute cudaLaunchAttributeProgrammaticStreamSerialization is not supported: launches",
+    ),
     65: (Verdict.FE, "cudaStreamBeginCapture cannot be used"),
     66: (Verdict.FE, "cudaMemcpy2D cannot be used for rows with gaps"),
     67: (Verdict.FE, "cudaDeviceSetLimit is supported for cudaLimitStackSize only"),
+    68: (Verdict.FE, "attribute cudaLaunchAttributeClusterDimension .* no clusters of blocks"),
     80: (Verdict.RE, "cudaMemset returned cudaErrorInvalidValue"),
     81: (Verdict.RE, "A, B and C belong to the grader"),
     82: (Verdict.RE, "cudaErrorInvalidValue: the source is no device address"),
@@ -376,7 +391,7 @@ def test_refused(scenario: int, refused: dict[int, Plan | Rejected]) -> None:
         assert finding.file == "sgemm.cu"
         assert finding.line is not None
         nearby = SOURCE[finding.line - 1]
-        assert f"case {scenario}:" in nearby or scenario == 46, nearby
+        assert f"case {scenario}:" in nearby or scenario in (46, 64, 68), nearby
         assert str(one).startswith(f"sgemm.cu:{finding.line}: ")
 
 

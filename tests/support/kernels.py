@@ -54,6 +54,7 @@ def run(
     kernel: str | None = None,
     resident: tuple[int, ...] = (),
     stack: int = 1024,
+    cooperative: bool = False,
 ) -> SimOutcome:
     """Launch ``kernel``, or the first one of ``source``.
 
@@ -62,7 +63,18 @@ def run(
     """
     ptx, folder = compiled(source, arch)
     return run_ptx(
-        ptx, arrays, scalars, grid, block, shared, seconds, folder, kernel, resident, stack
+        ptx,
+        arrays,
+        scalars,
+        grid,
+        block,
+        shared,
+        seconds,
+        folder,
+        kernel,
+        resident,
+        stack,
+        cooperative,
     )
 
 
@@ -78,6 +90,7 @@ def run_ptx(
     kernel: str | None = None,
     resident: tuple[int, ...] = (),
     stack: int = 1024,
+    cooperative: bool = False,
 ) -> SimOutcome:
     """As ``run``, for PTX text."""
     simulator = Simulator(ptx, folder, engine())
@@ -97,6 +110,7 @@ def run_ptx(
         params=params,
         pointers=(),
         stack_bytes=stack,
+        cooperative=cooperative,
     )
     plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=allocations, operations=(launch,))
     buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}

@@ -34,15 +34,30 @@ struct Step {
   u64 target, source;  // allocations
   i64 target_delta, source_delta;
   u64 value;  // MEMSET
-  u64 flag;   // ALLOCATE and FREE: ordered in the stream; WRITE: the host waits first
+  // LAUNCH: cooperative; ALLOCATE and FREE: ordered in the stream; WRITE: the host waits first
+  u64 flag;
 };
 
 using Stream = void*;
 using Event = void*;
 
+// CUlaunchAttribute and CUlaunchConfig, as CUDA 11.8 introduced them.
+struct Attribute {
+  unsigned id, pad;
+  int value[16];  // a union of 64 bytes
+};
+constexpr unsigned COOPERATIVE = 2;
+struct Config {
+  unsigned grid[3], block[3], shared;
+  Stream stream;
+  Attribute* attributes;
+  unsigned count;
+};
+
 struct Driver {
   int (*launch)(u64, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,
                 void**, void**);
+  int (*launch_with)(const Config*, u64, void**, void**);
   int (*fill)(u64, unsigned char, size_t, Stream);
   int (*copy)(u64, u64, size_t, Stream);
   int (*write)(u64, const void*, size_t, Stream);
@@ -63,6 +78,16 @@ template <typename Function> bool find(void* library, const char* name, Function
 int launch(const Step& s, Stream stream) {
   size_t bytes = s.bytes;
   void* extra[] = {reinterpret_cast<void*>(1), s.data, reinterpret_cast<void*>(2), &bytes, nullptr};
+  if (s.flag) {  // cuLaunchCooperativeKernel takes no block of parameters
+    Attribute cooperative = {COOPERATIVE, 0, {1}};
+    const Config config = {{unsigned(s.grid[0]), unsigned(s.grid[1]), unsigned(s.grid[2])},
+                           {unsigned(s.block[0]), unsigned(s.block[1]), unsigned(s.block[2])},
+                           unsigned(s.shared),
+                           stream,
+                           &cooperative,
+                           1};
+    return driver.launch_with(&config, s.function, nullptr, extra);
+  }
   return driver.launch(s.function, unsigned(s.grid[0]), unsigned(s.grid[1]), unsigned(s.grid[2]),
                        unsigned(s.block[0]), unsigned(s.block[1]), unsigned(s.block[2]),
                        unsigned(s.shared), stream, nullptr, extra);
@@ -105,6 +130,7 @@ extern "C" {
 int calling_open(const char* path) {
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   return library != nullptr && find(library, "cuLaunchKernel", driver.launch) &&
+         find(library, "cuLaunchKernelEx", driver.launch_with) &&
          find(library, "cuMemsetD8Async", driver.fill) &&
          find(library, "cuMemcpyDtoDAsync_v2", driver.copy) &&
          find(library, "cuMemcpyHtoDAsync_v2", driver.write) &&

@@ -51,7 +51,8 @@ class Step(Record):
     source: int = 0
     source_delta: int = 0
     value: int = 0
-    flag: bool = False  # ordered in the stream; of a write: the host waits first
+    # Ordered in the stream; of a launch: cooperative; of a write: the host waits first.
+    flag: bool = False
 
 
 class StepError(Exception):

@@ -57,6 +57,7 @@ def _step(
                 shared=operation.shared_bytes,
                 data=operation.params,
                 pointers=operation.pointers,
+                flag=operation.cooperative,
             )
         case Memset():
             return Step(

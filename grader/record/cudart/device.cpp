@@ -46,7 +46,7 @@ int attribute_value(cudaDeviceAttr attribute) {
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return int(t.shared_per_multiprocessor);
     case cudaDevAttrMaxRegistersPerMultiprocessor: return t.registers_per_multiprocessor;
     case cudaDevAttrManagedMemory: return 1;
-    case cudaDevAttrCooperativeLaunch: return 0;
+    case cudaDevAttrCooperativeLaunch: return 1;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: return int(t.shared_optin);
     case cudaDevAttrMaxBlocksPerMultiprocessor: return t.blocks_per_multiprocessor;
     case cudaDevAttrReservedSharedMemoryPerBlock: return int(t.shared_reserved);
@@ -78,7 +78,8 @@ cudaOccDeviceState occupancy_state(const Kernel& kernel) {
   return state;
 }
 
-// Blocks of one multiprocessor; 0 when a block of so many threads cannot run at all.
+}  // namespace
+
 int blocks_per_multiprocessor(const Kernel& kernel, int threads, size_t dynamic) {
   const cudaOccDeviceProp device = occupancy_device();
   const cudaOccFuncAttributes attributes = occupancy_kernel(kernel);
@@ -89,8 +90,6 @@ int blocks_per_multiprocessor(const Kernel& kernel, int threads, size_t dynamic)
     return 0;
   return result.activeBlocksPerMultiprocessor;
 }
-
-}  // namespace
 
 extern "C" {
 
@@ -148,6 +147,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   p->concurrentKernels = 1;
   p->asyncEngineCount = 2;
   p->unifiedAddressing = 1;
+  p->cooperativeLaunch = 1;
   p->managedMemory = 1;
   p->memoryBusWidth = t.bus_bits;
   p->l2CacheSize = t.l2_bytes;

@@ -25,7 +25,19 @@ struct Refusal {
   std::string why;
 };
 
-Refusal judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared) {
+// The blocks of a cooperative launch wait for each other, so all must run at the same time.
+Refusal judge_cooperative(const Kernel& kernel, dim3 grid, uint64_t threads, size_t shared) {
+  const uint64_t fit = uint64_t(blocks_per_multiprocessor(kernel, int(threads), shared)) *
+                       request.target.multiprocessors;
+  const uint64_t rest = uint64_t(grid.y) * grid.z;  // with grid.x it may exceed 64 bits
+  if (grid.x <= fit / rest) return {cudaSuccess, ""};
+  return {cudaErrorCooperativeLaunchTooLarge,
+          "in a cooperative launch all blocks run at the same time; " + std::to_string(fit) +
+              " blocks fit on the " + request.target.name + ", " +
+              (rest == 1 ? std::to_string(grid.x) : text(grid)) + " were launched"};
+}
+
+Refusal judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared, bool cooperative) {
   const uint64_t threads = uint64_t(block.x) * block.y * block.z;
   if (!grid.x || !grid.y || !grid.z)
     return {cudaErrorInvalidConfiguration, "the grid " + text(grid) + " has a zero"};
@@ -58,21 +70,51 @@ Refusal judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared) {
     return {cudaErrorLaunchOutOfResources, std::to_string(threads) + " threads of " +
                                                std::to_string(kernel.registers) +
                                                " registers exceed the 65536 that a block can have"};
-  return {cudaSuccess, ""};
+  return cooperative ? judge_cooperative(kernel, grid, threads, shared) : Refusal{cudaSuccess, ""};
 }
 
 cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
-                   cudaStream_t stream) {
-  const Refusal refusal = judge(kernel, grid, block, shared);
+                   cudaStream_t stream, bool cooperative = false) {
+  const Refusal refusal = judge(kernel, grid, block, shared, cooperative);
   if (refusal.error != cudaSuccess)
     refuse("RE", std::string(cudaGetErrorName(refusal.error)) + ": kernel " + kernel.name +
                      " cannot be launched: " + refusal.why);
   std::vector<unsigned char> block_of_params(kernel.param_bytes());
   for (size_t i = 0; i < kernel.params.size(); ++i)
     std::memcpy(&block_of_params[kernel.params[i].first], arguments[i], kernel.params[i].second);
-  plan_launch(kernel, grid, block, shared, block_of_params, stream);
+  plan_launch(kernel, grid, block, shared, block_of_params, stream, cooperative);
   launch_site.clear();
   return cudaSuccess;
+}
+
+// Names of the toolkits from CUDA 11.8 on; the numbers never change.
+std::string attribute_name(int id) {
+  switch (id) {
+    case 1: return "cudaLaunchAttributeAccessPolicyWindow";
+    case 3: return "cudaLaunchAttributeSynchronizationPolicy";
+    case 4: return "cudaLaunchAttributeClusterDimension";
+    case 5: return "cudaLaunchAttributeClusterSchedulingPolicyPreference";
+    case 6: return "cudaLaunchAttributeProgrammaticStreamSerialization";
+    case 7: return "cudaLaunchAttributeProgrammaticEvent";
+    case 8: return "cudaLaunchAttributePriority";
+    case 9: return "cudaLaunchAttributeMemSyncDomainMap";
+    case 10: return "cudaLaunchAttributeMemSyncDomain";
+    case 11: return "cudaLaunchAttributePreferredClusterDimension";
+    case 12: return "cudaLaunchAttributeLaunchCompletionEvent";
+    case 13: return "cudaLaunchAttributeDeviceUpdatableKernelNode";
+    case 14: return "cudaLaunchAttributePreferredSharedMemoryCarveout";
+    default: return "number " + std::to_string(id);
+  }
+}
+
+std::string why_refused(int id) {
+  switch (id) {
+    case 4:
+    case 5:
+    case 11: return "the simulator knows no clusters of blocks";
+    case 14: return "use cudaFuncSetAttribute";
+    default: return "launches have no other attribute than cudaLaunchAttributeCooperative here";
+  }
 }
 
 }  // namespace
@@ -133,13 +175,22 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
                                size_t shared, cudaStream_t stream) {
   return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
 }
+cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
+                                        void** arguments, size_t shared, cudaStream_t stream) {
+  return launch(kernel_of(function, __func__), grid, block, arguments, shared, stream, true);
+}
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** arguments) {
-  for (unsigned i = 0; i < config->numAttrs; ++i)
-    if (config->attrs[i].id != cudaLaunchAttributeIgnore)
-      refuse("FE", "cudaLaunchKernelEx with launch attributes is not supported");
+  bool cooperative = false;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const cudaLaunchAttribute& attribute = config->attrs[i];
+    if (attribute.id == cudaLaunchAttributeCooperative) cooperative = attribute.val.cooperative;
+    else if (attribute.id != cudaLaunchAttributeIgnore)
+      refuse("FE", "cudaLaunchKernelEx with the attribute " + attribute_name(attribute.id) +
+                       " is not supported: " + why_refused(attribute.id));
+  }
   return launch(kernel_of(function, __func__), config->gridDim, config->blockDim, arguments,
-                config->dynamicSmemBytes, config->stream);
+                config->dynamicSmemBytes, config->stream, cooperative);
 }
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {

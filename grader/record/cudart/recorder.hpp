@@ -89,7 +89,7 @@ void plan_synchronise(const std::string& order);  // as order_on gives it
 bool plan_find(const void* address, size_t bytes, Place& place);
 bool plan_freed(const void* address);  // inside an allocation that lives no more
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
-                 const std::vector<unsigned char>& params, cudaStream_t stream);
+                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative);
 void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream);
 void plan_copy(Place source, Place target, size_t bytes, cudaStream_t stream);
 void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
@@ -103,6 +103,10 @@ std::string json_text(const std::string& text);
 // --- launch.cpp
 extern Frames launch_site;  // where the <<<>>> stands that is being launched, else empty
 Kernel& kernel_of(const void* function, const char* caller);
+
+// --- device.cpp
+// Blocks of one multiprocessor; 0 when a block of so many threads cannot run at all.
+int blocks_per_multiprocessor(const Kernel& kernel, int threads, size_t dynamic);
 
 // --- pitched.cpp
 size_t device_stack_bytes();  // of a thread, as cudaDeviceSetLimit left it

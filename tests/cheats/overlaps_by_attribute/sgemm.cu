@@ -1,5 +1,5 @@
 // Launches with programmatic stream serialisation, to begin before the clock does.
-// Stopped by: launch attributes are not supported; each is rejected by name
+// Stopped by: launch attributes other than the cooperative one are rejected by name
 // CPU: FE cudaLaunchKernelEx
 // GPU: FE cudaLaunchKernelEx
 #include "gemm.cuh"

@@ -52,6 +52,17 @@ __global__ void hidden(float* C) { C[0] = 0; }
 extern "C" int cublasSgemm_v2(int);
 int calls = 0;
 
+static inline void launch_with(cudaLaunchAttributeID id, int value, float* C) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = id;
+  attribute.val.cooperative = value;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = config.blockDim = dim3(1);
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  cudaLaunchKernelEx(&config, tell, C, value);
+}
+
 static int overflow(int n) {
   volatile char buffer[4096];
   buffer[n % 4096] = 1;
@@ -228,6 +239,17 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
       tell<<<1, 1, 0, one>>>(C, 2);
       break;
     }
+    case 18: {
+      cudaDeviceProp properties;
+      cudaGetDeviceProperties(&properties, 0);
+      int all = 8 * properties.multiProcessorCount, value = properties.cooperativeLaunch;
+      void* arguments[] = {&C, &value};
+      cudaLaunchCooperativeKernel(tell, dim3(all / 2, 1, 2), dim3(256), arguments);
+      launch_with(cudaLaunchAttributeCooperative, 1, C);
+      launch_with(cudaLaunchAttributeCooperative, 0, C);
+      launch_with(cudaLaunchAttributeIgnore, 1, C);
+      break;
+    }
     // --- launches that CUDA refuses
     case 20: tell<<<0, 1>>>(C, 0); break;
     case 21: tell<<<1, 2048>>>(C, 0); break;
@@ -237,6 +259,10 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 25: dynamic<<<1, 32, 200 << 10>>>(C); break;
     case 26: bounded<<<1, 256>>>(C); break;
     case 27: hidden<<<1, 1025>>>(C); break;
+    case 36: cudaLaunchCooperativeKernel(none, dim3(865), dim3(256), nullptr); break;
+    case 37:
+      cudaLaunchCooperativeKernel(none, dim3(~0u >> 1, 65535, 65535), dim3(1), nullptr);  // case 37:
+      break;
     case 28: break;
     // --- more than a plan can hold
     case 29: for (;;) tell<<<1, 1>>>(C, 0);
@@ -261,9 +287,10 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 61: cublasSgemm_v2(1); break;
     case 62: cudaMemcpy(C, &k, 4, cudaMemcpyHostToDevice); break;
     case 63: cudaMemcpy(&nothing, C, 4, cudaMemcpyDeviceToHost); break;
-    case 64: cudaLaunchCooperativeKernel(tell, dim3(1), dim3(1), nullptr); break;
+    case 64: launch_with(cudaLaunchAttributeProgrammaticStreamSerialization, 1, C); break;
     case 65: cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal); break;
     case 66: cudaMemcpy2D(C, 8, A, 8, 4, 2, cudaMemcpyDeviceToDevice); break;
+    case 68: launch_with(cudaLaunchAttributeClusterDimension, 2, C); break;
     case 67: cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1 << 20); break;
     // --- wrong use of what is supported
     case 80: cudaMemset(C, 0, 4 * m * n + 1); break;
