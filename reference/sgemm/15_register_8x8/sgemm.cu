@@ -2,7 +2,7 @@
 //
 // Changed:  TM = TN = 8. The tile of C grows to 128 x 128; the tiles of A and B become rectangular,
 //           128 lines of only 8 along K, so that they take less shared memory than before.
-// Why:      16 values feed 64 FMAs: a quarter of a shared load for each FMA, half of rung 14, and
+// Why:      16 values feed 64 FMAs: a quarter of a shared load for each FMA, half of rung 13, and
 //           half of its global traffic. The depth BK adds no reuse, only fewer barriers, so
 //           it can be small. The price is 64 accumulators in registers; the launch bound
 //           keeps two blocks on a multiprocessor, so that one computes while the other loads.

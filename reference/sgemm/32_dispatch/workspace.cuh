@@ -1,5 +1,5 @@
 // A workspace that lives on from one call to the next.
-// The same file lies beside rungs 13, 25, 28 to 30 and 32.
+// The same file lies beside rungs 12, 25, 28 to 30 and 32.
 #pragma once
 
 // At least `floats` floats, with whatever the last call left there. cudaMalloc and cudaFree wait for

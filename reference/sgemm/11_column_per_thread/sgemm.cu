@@ -1,13 +1,13 @@
-// Rung 12 (a trap): eight elements of C per thread, all in one row, four columns apart.
+// Rung 11 (a trap): eight elements of C per thread, all in one row, four columns apart.
 //
 // Changed:  32 x 4 threads make a 32 x 32 tile; work per thread is 1 x 8 instead of 2 x 2.
 // Why:      one value of A stays in a register for eight FMAs: 9 shared loads for 8 FMAs. More
 //           work per thread, yet hardly fewer loads for each FMA than rung 10 (1.125 against 1):
-//           reuse grows with both sides of the thread tile, not with its area (see rung 14 on).
+//           reuse grows with both sides of the thread tile, not with its area (see rung 13 on).
 //           A whole warp shares its columns, so every load of Bs is a broadcast.
 // Tile:     BM = BN = BK = 32, TM = 1, TN = 8, 8.25 KiB of shared memory, 128 threads.
 // Bound:    shared loads: 1.125 for each FMA.
-// Command:  grade reference/sgemm/12_column_per_thread
+// Command:  grade reference/sgemm/11_column_per_thread
 #include "gemm.cuh"
 
 constexpr int T = 32, TN = 8, COLS = T / TN;

@@ -1,13 +1,13 @@
-// Rung 14: a thread tile of 4 x 4 elements, 16 apart.
+// Rung 13: a thread tile of 4 x 4 elements, 16 apart.
 //
 // Changed:  16 x 16 threads make a 64 x 64 tile; a thread owns four rows and four columns,
 //           and keeps its 16 sums in registers. Edges are predicated again, without a workspace.
 // Why:      four values of A and four of B feed 16 FMAs: half a shared load for each FMA, where
-//           1 x 8 (rungs 12 and 13) needs 1.125. A tile of TM x TN needs (TM + TN) / (TM * TN):
+//           1 x 8 (rungs 11 and 12) needs 1.125. A tile of TM x TN needs (TM + TN) / (TM * TN):
 //           reuse grows with its sides. The larger tile also halves the traffic from global memory.
 // Tile:     BM = BN = 64, BK = 32, TM = TN = 4, 16.5 KiB of shared memory, 256 threads.
 // Bound:    shared loads: 0.5 for each FMA.
-// Command:  grade reference/sgemm/14_register_4x4
+// Command:  grade reference/sgemm/13_register_4x4
 #include "gemm.cuh"
 
 constexpr int BM = 64, BN = 64, BK = 32, TM = 4, TN = 4;

@@ -1,18 +1,18 @@
-// Rung 13 (a trap): inputs padded with zeros to whole tiles, no edges to check in the loop.
+// Rung 12 (a trap): inputs padded with zeros to whole tiles, no edges to check in the loop.
 //
 // Changed:  a matrix whose size is no multiple of the tile is first copied to a workspace, padded
-//           with zeros. The kernel is that of rung 12 without comparisons in its loads.
+//           with zeros. The kernel is that of rung 11 without comparisons in its loads.
 //           The workspace is kept for the next call: workspace.cuh says why.
 // Why:      zeros add nothing to a sum, so whole tiles can be loaded without checks. The other way
-//           is predication at the edge (rungs 5 to 12, and 14 on): two comparisons for each loaded
+//           is predication at the edge (rungs 5 to 11, and 13 on): two comparisons for each loaded
 //           element, but no workspace and no copy. The copy moves M*K + K*N elements once, little
 //           beside the kernel's M*N*K/16. Once a loaded element serves 128 FMAs instead of 32, the
 //           comparisons cost little too, and the next rung predicates again.
 // Tile:     BM = BN = BK = 32, TM = 1, TN = 8, 8.25 KiB of shared memory, 128 threads.
 // Bound:    shared loads: 1.125 for each FMA.
-// Measured: slower than rung 12 on an H200 (12.6 against 12.8 TFLOPS at 8192): the comparisons were
+// Measured: slower than rung 11 on an H200 (12.6 against 12.8 TFLOPS at 8192): the comparisons were
 //           not the limit.
-// Command:  grade reference/sgemm/13_zero_padded
+// Command:  grade reference/sgemm/12_zero_padded
 #include "gemm.cuh"
 #include "workspace.cuh"
 
