@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -93,11 +93,10 @@ class Sampler(Simulator):
         if not kinds:
             return ()
         check_plan(plan, self._module, self._variables, _MOST_BYTES)
-        addresses = self._addresses(plan)
-        run = self._prepare(plan, _inputs(plan), addresses, range(len(plan.allocations)))
+        run = self._prepare(plan, _inputs(plan), range(len(plan.allocations)))
         try:
             return tuple(
-                self._sample(run, launch, times, addresses, seconds / len(kinds), blocks)
+                self._sample(run, launch, times, seconds / len(kinds), blocks)
                 for launch, times in kinds
             )
         except UnsupportedInstruction as error:
@@ -128,13 +127,12 @@ class Sampler(Simulator):
     def _probe(self, plan: Plan, seconds: float, filler: int) -> tuple[Finding, ...]:
         looked_at = [id(launch) for launch, _ in _distinct_launches(plan)]
         check_plan(plan, self._module, self._variables, _MOST_BYTES)
-        addresses = self._addresses(plan)
-        run = self._prepare(plan, _inputs(plan, filler), addresses, range(len(plan.allocations)))
+        run = self._prepare(plan, _inputs(plan, filler), range(len(plan.allocations)))
         started = time.thread_time()
         try:
             for operation in (*plan.setup, *plan.operations):
                 if isinstance(operation, Memset | Copy | SymbolWrite):
-                    self._copy(run, operation)
+                    run.machine.carry_out(operation)
                 if not isinstance(operation, Launch) or id(operation) not in looked_at:
                     continue
                 count = operation.grid[0] * operation.grid[1] * operation.grid[2]
@@ -142,8 +140,8 @@ class Sampler(Simulator):
                     left = seconds - (time.thread_time() - started)
                     if left <= 0:
                         break
-                    self._engine.library.sim_sample(run.machine, block, block + 1)
-                    self._launch(run, operation, addresses, _STEPS, left)
+                    self._engine.library.sim_sample(run.machine.handle, block, block + 1)
+                    self._launch(run, operation, _STEPS, left)
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None
         finally:
@@ -159,7 +157,6 @@ class Sampler(Simulator):
         run: Running,
         launch: Launch,
         times: int,
-        addresses: Mapping[str, int],
         seconds: float,
         most: int,
     ) -> LaunchSample:
@@ -174,8 +171,8 @@ class Sampler(Simulator):
         for block in _spread(launch.grid[0] * launch.grid[1] * launch.grid[2], most):
             if stopped or alike or (blocks and spent * (blocks + 1) / blocks > seconds):
                 break
-            library.sim_sample(run.machine, block, block + 1)
-            stopped = self._launch(run, launch, addresses, _STEPS, seconds - spent)
+            library.sim_sample(run.machine.handle, block, block + 1)
+            stopped = self._launch(run, launch, _STEPS, seconds - spent)
             spent = time.thread_time() - started
             blocks += 1
             program, handle = run.programs[launch.kernel]
