@@ -15,16 +15,7 @@ from ptxsim.errors import EngineError
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend import Variable
 from ptxsim.lowering.variables import initial_bytes
-from ptxsim.records import (
-    Allocate,
-    Copy,
-    Free,
-    Launch,
-    Memset,
-    Operation,
-    Plan,
-    SymbolWrite,
-)
+from ptxsim.records import Allocate, Copy, Free, Launch, Memset, Operation, Plan, SymbolWrite
 from ptxsim.soundness import overlapping
 from ptxsim.streams import Use, launch_use
 

@@ -25,6 +25,7 @@ from ptxsim.engine import (
 from ptxsim.errors import EngineError, Reason, RefusedProgram
 from ptxsim.findings.counts import Counters, line_counts
 from ptxsim.findings.events import Scene, finding, instruction_note, merge, stream_race
+from ptxsim.findings.finding import Finding, Kind, LineCount
 from ptxsim.frontend import read_module
 from ptxsim.frontend.interface import Interface, interface
 from ptxsim.lowering.memory_layout import too_large
@@ -34,7 +35,7 @@ from ptxsim.lowering.program import Builder, Program
 from ptxsim.lowering.tensor_cores import tensor_core_notes
 from ptxsim.lowering.variables import cells
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure
-from ptxsim.records import Finding, Kind, Launch, LineCount, Operation, Plan
+from ptxsim.records import Launch, Operation, Plan
 from ptxsim.soundness import check_parameters, check_plan
 from ptxsim.streams import Watch
 

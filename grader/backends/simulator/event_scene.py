@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from grader.model import Dim3
-from ptxsim.records import Access, Finding, Place
+from ptxsim.findings.finding import Access, Finding
+from ptxsim.records import Place
 
 _MAIN_FILE = "sgemm.cu"  # messages name its lines without the file
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from grader.backends.simulator.event_scene import EventScene, byte_count
-from ptxsim.records import Event, Severity
+from ptxsim.findings.finding import Event, Severity
 
 _NOT_UNDER_NULL = 4096  # lower addresses come from a null pointer
 

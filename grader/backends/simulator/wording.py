@@ -7,20 +7,11 @@ from collections.abc import Sequence
 from grader.backends.simulator.event_scene import EventScene, byte_count, line_of
 from grader.backends.simulator.event_sentences import event_sentence
 from grader.model import Finding, Kind
-from ptxsim import records as simulator
 from ptxsim.errors import Reason, RefusedProgram
+from ptxsim.findings import finding as simulator
+from ptxsim.findings.finding import Crossing, Severity
 from ptxsim.findings.names import plain_name
-from ptxsim.records import (
-    Allocate,
-    Copy,
-    Crossing,
-    Free,
-    Launch,
-    Memset,
-    Operation,
-    Severity,
-    SymbolWrite,
-)
+from ptxsim.records import Allocate, Copy, Free, Launch, Memset, Operation, SymbolWrite
 
 _REFUSALS = {
     Reason.UNREADABLE: "the grader cannot read what nvcc made of this: {}",
