@@ -15,6 +15,8 @@ from grader.model import Allocation, Launch, Mnk, Plan
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.errors import RefusedProgram
 from ptxsim.simulator import SimLimits, Simulator
+from tests.ptxsim.float_forms import FLOAT_FORMS
+from tests.ptxsim.integer_forms import INTEGER_FORMS
 from tests.ptxsim.memory_lines import MEMORY, VARIABLES, memory_lines
 from tests.ptxsim.operand_lines import COUNT, GLOBAL_AT, OLD, REGISTERS, Line, lines, predicate
 from tests.ptxsim.ptx_form import LANES
