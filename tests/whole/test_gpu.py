@@ -17,10 +17,10 @@ import pytest
 
 from grader.backends.probe import first_gpu_arch
 from grader.grading.pipeline import Bench, grade
+from grader.hardware.targets import target_for
 from grader.labs.lab import Case, Lab, load_lab
 from grader.ladder.document import stored_ladders
 from grader.model import Mnk, Result, Verdict
-from grader.record.recording import target_for
 from grader.report.text import score_block
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_toolchain
