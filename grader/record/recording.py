@@ -137,6 +137,7 @@ def record_plans(
                     result_bytes=(MAX_REPLY_BYTES + _HEAD_BYTES) * len(sizes),
                 ),
                 readable=[recorder, build.host_library, scratch],
+                watches=True,
             )
             ended = _split(done.result, len(sizes))
             cut_short = _cut_short(ended, len(sizes), done)
