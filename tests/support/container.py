@@ -85,7 +85,7 @@ def built(context: Path, containerfile: Path, image: str, *arguments: str) -> Co
     way = base().way
     runtime, value, *_ = way
     command = ["podman", runtime, value, "build", "--network", "none", *_LIMITS]
-    command += ["--isolation", "chroot", "--tag", image, "--file", str(containerfile), *arguments]
+    command += ["--tag", image, "--file", str(containerfile), *arguments]
     done = _ran([*command, str(context)], 900)
     assert done.status == 0, done.stderr[-4000:]
     return Container(image=image, way=way)
