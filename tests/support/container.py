@@ -29,7 +29,10 @@ _WEEK_S = 7 * 24 * 3600
 # How podman starts a container as root on this machine: the first that works. Old versions of crun
 # refuse machines with both kinds of cgroups, and a root without CAP_SYS_RESOURCE cannot raise
 # the limits to podman's own.
-_LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=8192:8192")
+_OPTIONS = (
+    *("--network", "none"),
+    *("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=8192:8192"),
+)
 _WAYS = (
     ("--runtime", "crun"),
     ("--runtime", "runc"),
@@ -60,7 +63,7 @@ class Container(Record):
     ) -> Ran:
         """A fresh container without network that runs ``command`` and is gone afterwards."""
         runtime, value, *others = self.way
-        arguments = ["podman", runtime, value, "run", "--rm", "--network", "none", *others, *_LIMITS]
+        arguments = ["podman", runtime, value, "run", "--rm", *others, *_OPTIONS]
         for source, target in self.mounts:
             arguments += ["--volume", f"{source}:{target}"]
         if cwd is not None:
@@ -84,7 +87,7 @@ def built(context: Path, containerfile: Path, image: str, *arguments: str) -> Co
     """
     way = base().way
     runtime, value, *_ = way
-    command = ["podman", runtime, value, "build", "--network", "none", *_LIMITS]
+    command = ["podman", runtime, value, "build", *_OPTIONS]
     command += ["--tag", image, "--file", str(containerfile), *arguments]
     done = _ran([*command, str(context)], 900)
     assert done.status == 0, done.stderr[-4000:]
