@@ -131,7 +131,7 @@ class Watch:
                 continue
             x, y = self._flags(mine, start, end), self._flags(theirs, start, end)
             either = x | y
-            if _signals(x, y).any() or _signals(y, x).any():
+            if _signals(x, y) or _signals(y, x):
                 return None
             races = (x != 0) & (y != 0) & (either & _WRITES != 0) & (either & _PLAIN != 0)
             if found is None and races.any():
@@ -146,9 +146,9 @@ class Watch:
         return use.cells[start // self._cell - first : -(-end // self._cell) - first]
 
 
-def _signals(one: Cells, other: Cells) -> NDArray[np.bool_]:
-    """Where one may learn how far the other is."""
-    return (one & READ_STRONGLY != 0) & (other & WRITTEN_STRONGLY != 0)
+def _signals(one: Cells, other: Cells) -> bool:
+    """Whether one may learn how far the other is."""
+    return bool(((one & READ_STRONGLY != 0) & (other & WRITTEN_STRONGLY != 0)).any())
 
 
 def _size(uses: Uses) -> int:
