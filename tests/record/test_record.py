@@ -360,7 +360,7 @@ REFUSED = {
     47: (Verdict.RE, "exit() after cudaMalloc returned cudaErrorMemoryAllocation"),
     49: (Verdict.RE, "ended its process"),
     60: (Verdict.FE, "cudaMallocArray cannot be used"),
-    61: (Verdict.FE, "cublasSgemm_v2 cannot be used"),
+    61: (Verdict.FE, "cublasSgemm_v2 cannot be used .* not even where the lab allows"),
     62: (Verdict.FE, "cudaMemcpy between host and device"),
     63: (Verdict.FE, "cudaMemcpy between host and device"),
     64: (
