@@ -336,7 +336,9 @@ def page() -> str:
 
 def _row(cheat: Cheat) -> str:
     name = cheat.folder.name
-    needs = " (needs bubblewrap)" if cheat.needs_bubblewrap else ""
+    needs = " (needs bubblewrap or Landlock)" if cheat.needs_sandbox else ""
+    if cheat.in_landlock:
+        needs += f". In Landlock's sandbox: {cheat.in_landlock.rstrip('.')}"
     gpu = cheat.gpu.verdict.value + (", no gain" if cheat.gpu.no_gain else "")
     link = f"[{name}](../tests/cheats/{name}/sgemm.cu)"
     stopped = cheat.stopped_by.rstrip(".").replace("|", "\\|")
