@@ -5,7 +5,7 @@ The first comment of its sgemm.cu says what it is or tries, then, each starting 
     // Tell the student: what a good message says
     // Stopped by: what stands in a cheat's way
     // Needs: a sandbox (a cheat that limits alone do not stop), or cutlass
-    // Landlock: what is different in Landlock's sandbox
+    // Landlock: the verdict there, where it is not that of CPU and GPU
     // CPU: the verdict in the simulator, and words that the result must hold
     // GPU: the same on a GPU; "no gain": its score is at most that of honest work
     // Finding: KIND in FILE at BUG or BUG2: part of its message
@@ -59,7 +59,7 @@ class Cheat(Record):
     tries: str
     stopped_by: str
     needs_sandbox: bool
-    in_landlock: str  # what is different there; "" for nothing
+    in_landlock: Expected | None  # null: what it comes to elsewhere
     needs_cutlass: bool
     cpu: Expected
     gpu: Expected
@@ -130,7 +130,7 @@ def _read_cheat(folder: Path) -> Cheat:
         tries=declared["about"],
         stopped_by=declared["Stopped by"],
         needs_sandbox=_needs(folder, declared, "a sandbox"),
-        in_landlock=declared.get("Landlock", ""),
+        in_landlock=_expected(folder, declared["Landlock"]) if "Landlock" in declared else None,
         needs_cutlass=_needs(folder, declared, "cutlass"),
         cpu=_expected(folder, declared["CPU"]),
         gpu=_expected(folder, declared["GPU"]),

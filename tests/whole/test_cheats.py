@@ -89,7 +89,7 @@ LONG = (
 # Each in a different way depends on the sandbox alone; in every run they are graded in both.
 TRY_THE_SANDBOX = (
     *("includes_a_secret", "reads_classmate", "writes_into_the_results", "opens_devices"),
-    *("fills_every_folder", "signals_every_way", "writes_its_parents_memory", "connects"),
+    *("fills_every_folder", "signals_every_way", "reads_command_lines", "asks_whether_files_exist"),
 )
 NEEDS_LANDLOCK = pytest.mark.skipif(
     landlock.working() is None or bubblewrap.working() is None,
@@ -121,7 +121,10 @@ def test_it_comes_to_what_it_declares(cheat: Cheat, bench: Bench, place: Path) -
             bench, lab=msgspec.structs.replace(bench.lab, limits=limits)
         )
     result = graded_without_harm(lay_out(cheat, place), bench, place).result
-    assert cheat.cpu.met_by(result), (result.verdict, result.error, result.cases, result.findings)
+    expected = cheat.cpu
+    if bench.sandbox.kind == "landlock" and cheat.in_landlock is not None:
+        expected = cheat.in_landlock
+    assert expected.met_by(result), (result.verdict, result.error, result.cases, result.findings)
     assert result.score is None
 
 

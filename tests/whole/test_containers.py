@@ -155,7 +155,7 @@ from grader.sandbox.running import Limits, Sandbox
 for mode in ("off", "landlock"):
     done = Sandbox.open(mode).run(["cat", f"/proc/{os.getpid()}/environ"], cwd=Path("/tmp"),
         limits=Limits(cpu_s=5), watches=True)
-    print(mode, done.returncode, repr(done.stdout), done.stderr.strip().rpartition(":")[2])
+    print(mode, done.returncode, repr(done.stdout), done.stderr.strip().rpartition(": ")[2])
 """
 
 
