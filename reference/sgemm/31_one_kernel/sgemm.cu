@@ -15,53 +15,7 @@
 // Bound:    instruction issue, 0.91 of it FFMA, and 10 % of it lost, half to waits for registers.
 // Command:  grade reference/sgemm/31_one_kernel
 #include "gemm.cuh"
-#include "product.cuh"
-
-constexpr int MOST_SHARED = 1024;  // tiles
-__device__ int summed[MOST_SHARED];  // K blocks of each shared tile that C holds; 0 between calls
-
-// Waits until C holds the sum of the first k0 K blocks of a shared tile.
-__device__ __forceinline__ void wait_for_turn(int tile, int k0) {
-  if (k0 > 0 && threadIdx.x == 0)
-    while (*static_cast<volatile int*>(&summed[tile]) != k0) {
-    }
-  __threadfence();
-  __syncthreads();
-}
-
-__device__ __forceinline__ void pass_turn_on(int tile, int k_blocks) {
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) *static_cast<volatile int*>(&summed[tile]) = k_blocks;
-}
-
-template <class S>
-__global__ __launch_bounds__(S::THREADS, S::BLOCKS) void sgemm(const float* A, const float* B,
-                                                               float* C, direct::Work w) {
-  extern __shared__ __align__(128) float smem[];
-  direct::Ring<S> ring(smem);
-  const bool shares = int(blockIdx.x) >= w.whole;
-  const int sharer = blockIdx.x - w.whole;
-  const int begin = shares ? share_begin(sharer, w) : 0;
-  float acc[S::TM][S::TN];
-  // The later tile first: no part comes before this one, and the next sharer waits for it.
-  for (int end = shares ? share_begin(sharer + 1, w) : w.k_blocks; end > begin;) {
-    const int own = (end - 1) / w.k_blocks, k0 = max(begin - own * w.k_blocks, 0);
-    const int count = end - own * w.k_blocks - k0;
-    const direct::Tile tile =
-        direct::tile_at(shares ? w.whole + own : int(blockIdx.x), w.tiles_m, w.tiles_n);
-    direct::Loader<S> loader(A, B, tile.i * S::BM, tile.j * S::BN, w.m, w.n, w.k, k0 * S::BK,
-                             ring.base);
-    ring.multiply(loader, count, acc);
-    const bool partly = count < w.k_blocks;
-    if (partly) wait_for_turn(own, k0);
-    direct::each_sum<S>(smem, acc, [&](int unit, float4 sum) {
-      direct::store<S>(C, sum, tile, threadIdx.x % S::GROUP_THREADS, unit, w.m, w.n, k0 > 0);
-    });
-    if (partly) pass_turn_on(own, k0 + count < w.k_blocks ? k0 + count : 0);
-    end -= count;
-  }
-}
+#include "turns.cuh"
 
 // Clocks of an H200, measured (docs/measurements/2026-11-22-h200-one-kernel.txt): of one value of k
 // with all multiprocessors busy, and of a tile besides.
@@ -75,7 +29,7 @@ double clocks(int sms, direct::Work& w) {
   const int slots = S::BLOCKS * sms, tiles = w.whole, left = tiles % slots;
   const double tile = double(w.k) * K_CLOCKS<S> + TILE_CLOCKS;
   const double alone = direct::ceil_div(tiles, slots) * tile;
-  if (left == 0 || left > MOST_SHARED) return alone;
+  if (left == 0 || left > direct::MOST_SHARED) return alone;
   const int sharers = int(min((long long)slots, (long long)left * w.k_blocks));
   const double run = double(left) * w.k * K_CLOCKS<S> / sharers;
   const double shared =
@@ -88,8 +42,8 @@ double clocks(int sms, direct::Work& w) {
 
 template <class S>
 void launch(const float* A, const float* B, float* C, const direct::Work& w) {
-  cudaFuncSetAttribute(sgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
-  sgemm<S><<<w.whole + w.sharers, S::THREADS, S::SHARED>>>(A, B, C, w);
+  cudaFuncSetAttribute(direct::sgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
+  direct::sgemm<S><<<w.whole + w.sharers, S::THREADS, S::SHARED>>>(A, B, C, w);
 }
 
 int attribute(cudaDeviceAttr which) {
