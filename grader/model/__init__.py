@@ -51,6 +51,7 @@ from grader.model.result import (
     Watched,
 )
 from grader.model.work import Build, KernelInfo, SourceFile, Submission
+from ptxsim.findings.finding import LineCount, Severity
 from ptxsim.records import (
     Allocate,
     Allocation,
@@ -59,13 +60,11 @@ from ptxsim.records import (
     Free,
     KernelParam,
     Launch,
-    LineCount,
     Memset,
     Operation,
     Plan,
     PointerSlot,
     Record,
-    Severity,
     Size,
     SymbolWrite,
     Synchronise,
