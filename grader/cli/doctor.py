@@ -21,6 +21,7 @@ from grader.backends.simulator.engine_library import engine_library
 from grader.cli.scaffold import find_starter
 from grader.errors import GraderError
 from grader.grading.pipeline import Bench, grade
+from grader.hardware.gpus import PEAK_UNIT
 from grader.labs.lab import Case, load_lab
 from grader.model import Record, Result, Size, Verdict
 from grader.record.recorder_process import prepare_recorder
@@ -100,7 +101,7 @@ def _gpu_checks() -> Iterator[Check]:
         return
     gpu = result.environment.gpu
     if gpu:
-        peak = f", FP32 peak {gpu.fp32_peak_tflops:.1f} TFLOPS" if gpu.fp32_peak_tflops else ""
+        peak = f", FP32 peak {gpu.fp32_peak_tflops:.1f} {PEAK_UNIT}" if gpu.fp32_peak_tflops else ""
         found = f"driver {gpu.driver}, up to {gpu.sm_clock_mhz} MHz{peak}"
         yield Check(name="CUDA", ok=True, needed=False, found=found, remedy="")
     timed = [sentence(measured, result.problem, gpu) for measured in measurements(result)]
@@ -127,7 +128,7 @@ def _self_test() -> Result:
         gpu_arch=first_gpu_arch(),
         explain=False,
     )
-    return grade(find_starter(Path.cwd()), bench, lambda _stage, _detail: None).result
+    return grade(find_starter(Path.cwd(), lab), bench, lambda _stage, _detail: None).result
 
 
 def _version(package: str) -> str | None:

@@ -8,6 +8,7 @@ from grader.judging.libraries import library_kernels, refusal
 from grader.labs.lab import Rules
 from grader.model import BuildInfo, Launch, Plan, Size, Verdict
 from ptxsim.frontend.interface import Interface
+from tests.support.product import GEMM
 
 CUTLASS = "/usr/lib/include/cutlass"
 INSTANCE = (
@@ -22,7 +23,7 @@ def noted(kernel: str, *origins: str) -> tuple[str, ...]:
     )
     plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=(launch,))
     declared = Interface(entries={}, symbols={}, origins={kernel: origins} if origins else {})
-    return tuple(note.message for note in library_kernels([plan], declared))
+    return tuple(note.message for note in library_kernels([plan], declared, GEMM))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_the_lab_decides() -> None:
         kernel=INSTANCE, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, params=b"", pointers=()
     )
     plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=(), setup=(launch,))
-    notes = library_kernels([plan], Interface(entries={}, symbols={}))
+    notes = library_kernels([plan], Interface(entries={}, symbols={}), GEMM)
     refused = refusal(notes, Rules(), build)
     assert refused is not None
     assert refused.verdict is Verdict.RF

@@ -22,7 +22,16 @@ from tests.support.results import RIGHT
 
 SIZE = Size.of(m=1024, n=1024, k=1024)
 NOTHING_KNOWN = Explanation(
-    arch="sm_90", size=SIZE, kernels=(), counts=(), tile=None, bounds=(), advice=(), missing=None
+    arch="sm_90",
+    size=SIZE.dims,
+    operations=2,
+    bytes=12,
+    kernels=(),
+    counts=(),
+    tile=None,
+    bounds=(),
+    advice=(),
+    missing=None,
 )
 WORKSPACE = (Allocate(allocation=3), Allocate(allocation=4), Free(allocation=3), Free(allocation=4))
 
@@ -40,7 +49,7 @@ def said(
         device_ms=None if host_ms is None else 2.0,
         host_ms=host_ms,
     )
-    case: CaseResult = msgspec.structs.replace(RIGHT, m=at.m, n=at.n, k=at.k, timing=timing)
+    case: CaseResult = msgspec.structs.replace(RIGHT, size=at.dims, timing=timing)
     found = with_host_calls(NOTHING_KNOWN, [plan], [RIGHT, case]).advice
     return [(each.idea, each.message) for each in found]
 

@@ -34,6 +34,7 @@ from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.frontend.interface import read_interface
+from tests.support.product import GEMM, MAIN
 
 FOLDER = Path(__file__).parent / "host"
 SOURCE = (FOLDER / "sgemm.cu").read_text().splitlines()
@@ -44,13 +45,14 @@ Recorder = Callable[..., "tuple[Plan | Rejected, ...]"]
 
 @pytest.fixture(scope="session")
 def submission() -> Submission:
-    return load_submission(FOLDER)
+    return load_submission(FOLDER, MAIN)
 
 
 @pytest.fixture(scope="session")
 def built(submission: Submission) -> Build:
     return building.compile_submission(
         submission,
+        GEMM.interface,
         find_toolchain(),
         Sandbox.open(),
         arch="sm_80",
@@ -71,6 +73,7 @@ def recorded(built: Build, submission: Submission) -> Recorder:
         return record_plans(
             built,
             submission,
+            GEMM,
             sizes,
             find_toolchain(),
             sandbox,

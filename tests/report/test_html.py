@@ -24,9 +24,7 @@ def wrong_result() -> Result:
     large = msgspec.structs.replace(
         WRONG,
         id="cpu-2",
-        m=96,
-        n=256,
-        k=64,
+        size={"m": 96, "n": 256, "k": 64},
         error=msgspec.structs.replace(WRONG.error, tile_map=maps, tile_edge=8),
     )
     return make_result(
