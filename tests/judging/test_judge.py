@@ -102,7 +102,7 @@ RULINGS = {
     "input": (
         outcome(finding(Kind.INPUT_MODIFIED, line=None)),
         Verdict.WA,
-        "input-modified!: the values are right here, but A and B belong to the grader",
+        "input-modified!: the values are right here, but inputs belong to the grader",
     ),
     "unknown error": (
         outcome(finding(Kind.HOST_CRASH)),
@@ -164,17 +164,17 @@ def test_the_reason_for_not_running_is_the_real_one() -> None:
     assert "time for all sizes" in results[1].message and "time for all" in results[2].message
 
     deadlock = outcome(finding(Kind.BARRIER_DIVERGENCE), name="cpu-0", stopped="deadlock")
-    results = judge.judge_cases(cases(2), [deadlock, GEMM, outcome(name="cpu-1")], RULES)
+    results = judge.judge_cases(cases(2), [deadlock, outcome(name="cpu-1")], GEMM, RULES)
     assert verdicts(results) == [Verdict.TLE, Verdict.AC]
 
     late = outcome(finding(Kind.OUT_OF_BOUNDS), name="cpu-0", stopped="time")
-    results = judge.judge_cases(cases(3), [late, GEMM, outcome(name="cpu-1")], RULES)
+    results = judge.judge_cases(cases(3), [late, outcome(name="cpu-1")], GEMM, RULES)
     assert verdicts(results) == [Verdict.RE, None, None]
     assert {result.message for result in results[1:]} == {"not run: 2×3×5 did not end in time"}
 
     crash = outcome(name="cpu-0", stopped="crash", message="cudaErrorIllegalAddress")
     refusal = refused("cpu-2", SIZE, Rejected(Verdict.FE, "calls cublasSgemm"))
-    results = judge.judge_cases(cases(3), [crash, GEMM, refusal], RULES)
+    results = judge.judge_cases(cases(3), [crash, refusal], GEMM, RULES)
     assert verdicts(results) == [Verdict.RE, None, Verdict.FE]
     assert results[0].message == "cudaErrorIllegalAddress"
     assert results[1].message.startswith("not run: 2×3×5 ended with a runtime error")

@@ -1,4 +1,4 @@
-"""Which kernels count as a library's GEMM, and which only look like one."""
+"""Which kernels count as a library's, and which only look like one."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def noted(kernel: str, *origins: str) -> tuple[str, ...]:
 )
 def test_code_from_the_library_counts_whatever_the_kernel_is_called(file: str) -> None:
     (message,) = noted("_Z4mine5Bytes", f"{CUTLASS}/{file}", "/usr/include/sm_32_intrinsics.hpp")
-    assert message == f"mine is a library's GEMM: its code comes from cutlass/{file}"
+    assert message == f"mine is a library's kernel: its code comes from cutlass/{file}"
 
 
 def test_the_library_among_the_submitted_files_is_known_by_what_it_instantiates() -> None:
     (message,) = noted(INSTANCE)
-    assert message.startswith("cutlass::Kernel<…> is a library's GEMM: its name instantiates")
+    assert message.startswith("cutlass::Kernel<…> is a library's kernel: its name instantiates")
 
 
 @pytest.mark.parametrize(

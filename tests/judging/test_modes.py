@@ -24,7 +24,7 @@ from grader.results import store
 from tests.support.product import flops, speed
 from tests.support.results import RIGHT, make_result
 
-SIZE = Size.of(size={"m": 8192, "n": 8192, "k": 8192})
+SIZE = Size.of(m=8192, n=8192, k=8192)
 RUNS = (20, 20, 20)
 Times = Callable[[int, int], float]  # repetition, run → relative time
 GPU = GpuInfo(

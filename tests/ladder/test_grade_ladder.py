@@ -113,11 +113,11 @@ def test_a_rung_that_runs_out_of_time_keeps_its_smaller_sizes() -> None:
     ladder = sample_ladder(RUNGS)
     slow = ladder.steps[SLOWEST]
     assert slow.verdict is Verdict.TLE
-    assert [speed.m for speed in slow.speeds] == [1024, 2048]
+    assert [speed.size["m"] for speed in slow.speeds] == [1024, 2048]
     assert slow.message == "4096×4096×4096: a launch did not end within 10 s"
     assert [size[0] for size in ladder.sizes] == list(LADDER_SIZES)
-    assert ladder.cublas((8192, 8192, 8192)) == pytest.approx(51.2)
-    assert ladder.cublas((1, 2, 3)) is None
+    assert ladder.baseline((8192, 8192, 8192)) == pytest.approx(51.2)
+    assert ladder.baseline((1, 2, 3)) is None
 
 
 def test_rungs_without_a_result_are_said_to_have_none() -> None:

@@ -133,7 +133,7 @@ def test_the_wrong_page_points_at_the_mistake() -> None:
         "two threads touch tile[3]",
         "sgemm.cu:3, block (1,0,0)",
         'class="marked"><i>3</i>',
-        "each square is 8×8 elements",
+        "each sign is 8×8 elements",
         "first wrong element: C[row 1, column 4] is nan",
         "No performance score",
     ):

@@ -50,7 +50,7 @@ def test_wrong_values_show_where_and_how_the_pattern_looks() -> None:
     assert "9 of 24 elements are wrong" in output
     assert "first wrong element: C[row 1, column 4] is nan, should be -1.25" in output
     assert "  ..\n  .#\n  +#" in output
-    assert "one sign is 2×2 elements" in output
+    assert "each sign is 2×2 elements" in output
 
 
 def test_a_message_stands_once_below_the_table_with_its_sizes() -> None:
