@@ -3,8 +3,8 @@
     python -m benchmarks.ladder.shapes [--rung reference/sgemm/32_dispatch] [--only 768x768x768,…]
 
 A native program (program.cu) calls run_custom and all candidates of cuBLAS by turns: L2 cold, both
-launched plainly, medians. Shapes below 1.00 come with what bounds them, and the geometric mean over the
-squares from 512 to 8192 stands at the end. Ends with 1 if a product is wrong.
+launched plainly, medians. Shapes below 1.00 come with what bounds them, and the geometric mean over
+the squares from 512 to 8192 stands at the end. Ends with 1 if a product is wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from grader.backends.probe import first_gpu_arch
 from grader.compile.entry import INCLUDE
-from grader.model import Mnk, Record
+from grader.model import Record
 from grader.toolchain.discovery import find_toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,10 +42,21 @@ _OPTIONS = ("--expt-relaxed-constexpr", "--extended-lambda")  # as the judge com
 _EXTENT = re.compile(r"(\d+)x(\d+)x(\d+)")
 
 
+class Shape(Record):
+    """The extents of a product."""
+
+    m: int
+    n: int
+    k: int
+
+    def __str__(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}"
+
+
 class Row(Record):
     """One shape's medians, in microseconds."""
 
-    size: Mnk
+    size: Shape
     off: float  # largest difference to cublasSgemm, relative to what rounding explains
     ours: float
     best: float  # of cuBLAS
@@ -74,23 +85,23 @@ class Row(Record):
         return f"{name}, at {100 * max(arithmetic, memory) / self.ours:.0f} %"
 
 
-def shapes(text: str | None) -> list[Mnk]:
+def shapes(text: str | None) -> list[Shape]:
     """The shapes of ``--only``, or all. Ends the program with a line about one that is none."""
     if text is None:
-        squares = [Mnk(m=n, n=n, k=n) for n in SQUARES]
+        squares = [Shape(m=n, n=n, k=n) for n in SQUARES]
         return squares + [_shape(each) for each in RECTANGLES.split()]
     return [_shape(each) for each in text.split(",")]
 
 
-def _shape(text: str) -> Mnk:
+def _shape(text: str) -> Shape:
     found = _EXTENT.fullmatch(text.strip())
     if found is None or "0" in found.groups():
         raise SystemExit(f"not a shape: {text!r}; write MxNxK, such as 256x256x16384")
     m, n, k = map(int, found.groups())
-    return Mnk(m=m, n=n, k=k)
+    return Shape(m=m, n=n, k=k)
 
 
-def repetitions(size: Mnk) -> int:
+def repetitions(size: Shape) -> int:
     """Fewer for large products, at least three."""
     seconds = 2 * size.m * size.n * size.k / (FP32_TFLOPS * 1e12)
     return int(min(15, max(3, 0.01 / seconds)))
@@ -102,15 +113,25 @@ def parse(line: str) -> Row:
     times = dict(zip(candidates[::2], map(float, candidates[1::2]), strict=True))
     ours = times.pop("run_custom")
     name = min(times, key=times.__getitem__)
-    size = Mnk(m=int(m), n=int(n), k=int(k))
+    size = Shape(m=int(m), n=int(n), k=int(k))
     return Row(size=size, off=float(off), ours=ours, best=times[name], name=name)
 
 
 def build(rung: Path, arch: str, program: Path) -> None:
     """The native program with the rung in it."""
     nvcc = find_toolchain().nvcc
-    command = [str(nvcc), f"-arch={arch}", "-std=c++17", "-O3", *_OPTIONS, f"-I{INCLUDE}"]
-    command += [f"-I{rung}", "-x", "cu", str(HERE / "program.cu"), "-o", str(program), "-ldl"]
+    command = [str(nvcc), f"-arch={arch}", "-std=c++17", "-O3", *_OPTIONS]
+    command += [
+        f"-I{INCLUDE}",
+        f"-I{ROOT / 'starter'}",
+        f"-I{rung}",
+        "-x",
+        "cu",
+        str(HERE / "program.cu"),
+        "-o",
+        str(program),
+        "-ldl",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{rung}: nvcc cannot build the program:\n{done.stderr}")
@@ -127,8 +148,8 @@ def library(name: str) -> str:
 
 
 def line_of(row: Row) -> str:
-    size = f"{row.size.m}x{row.size.n}x{row.size.k}"
-    text = f"{size:18} {row.ours:10.2f} us {row.tflops:6.2f} TFLOPS  {row.ratio:.3f} of {row.name:11}"
+    text = f"{row.size!s:18} {row.ours:10.2f} us {row.tflops:6.2f} TFLOPS  {row.ratio:.3f}"
+    text += f" of {row.name:11}"
     if row.wrong:
         return f"{text}  WRONG: {row.off:.3g}"
     return text if row.ratio >= 1 else f"{text}  {row.bound()}"
@@ -174,7 +195,7 @@ def main() -> None:
                 running.stdin.flush()
                 answer = running.stdout.readline()
                 if not answer:
-                    raise SystemExit(f"the program ended at {size.m}x{size.n}x{size.k}")
+                    raise SystemExit(f"the program ended at {size}")
                 rows.append(parse(answer))
                 print(line_of(rows[-1]), flush=True)
             running.stdin.close()

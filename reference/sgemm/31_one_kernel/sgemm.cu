@@ -11,33 +11,41 @@
 //           floats, because they come from four lines; 16-byte loads and stores take 2.1.
 // Tile:     128 x 256, BK = 16, TM = 16, TN = 8, 5 stages, 123 KiB, 256 threads; where there are
 //           few tiles 128 x 64, BK = 32, K split among four groups of warps, 100 KiB; 128 x 128,
-//           3 stages, where shared memory is small (sm_75).
+//           8 x 8 per thread, 3 stages, where shared memory is small (sm_75).
 // Bound:    instruction issue, 0.91 of it FFMA, and 10 % of it lost, half to waits for registers.
 // Command:  grade reference/sgemm/31_one_kernel
+#include <algorithm>
+
 #include "gemm.cuh"
 #include "turns.cuh"
 
-// Clocks of an H200, measured (docs/measurements/2026-11-22-h200-one-kernel.txt): of one value of k
-// with all multiprocessors busy, and of a tile besides.
+// Clocks of an H200, measured (docs/measurements/2026-11-22-h200-candidates.txt): of one value of k
+// where all multiprocessors are busy, of a tile besides, and of one block's sums in C.
 template <class S>
-constexpr int K_CLOCKS = S::BN == 256 ? 295 : S::BN == 128 ? 305 : 98;
-constexpr int TILE_CLOCKS = 9000, TURN_CLOCKS = 5000;
+constexpr int K_CLOCKS = S::BN == 256 ? 291 : S::BN == 128 ? 312 : 88;
+constexpr int TILE_CLOCKS = 9000;
+template <class S>
+constexpr int TURN_CLOCKS = S::BM * S::BN * 2 / 3;
 
-// What the product would take, and how it is best divided.
+// What the product should take; divides it in the way that takes least.
 template <class S>
 double clocks(int sms, direct::Work& w) {
-  const int slots = S::BLOCKS * sms, tiles = w.whole, left = tiles % slots;
+  const int slots = S::BLOCKS * sms, tiles = w.whole;
   const double tile = double(w.k) * K_CLOCKS<S> + TILE_CLOCKS;
-  const double alone = direct::ceil_div(tiles, slots) * tile;
-  if (left == 0 || left > direct::MOST_SHARED) return alone;
-  const int sharers = int(min((long long)slots, (long long)left * w.k_blocks));
-  const double run = double(left) * w.k * K_CLOCKS<S> / sharers;
-  const double shared =
-      tiles / slots * tile + run + 2 * TILE_CLOCKS + direct::ceil_div(sharers, left) * TURN_CLOCKS;
-  if (shared >= alone) return alone;
-  w.whole = tiles - left;
-  w.sharers = sharers;
-  return shared;
+  double least = direct::ceil_div(tiles, slots) * tile;
+  for (int left : {tiles % slots, tiles}) {  // tiles that could be shared: the last wave's, or all
+    if (left == 0 || left > direct::MOST_SHARED) continue;
+    const int sharers = int(std::min((long long)slots, (long long)left * w.k_blocks));
+    const int turns = sharers > left ? direct::ceil_div(sharers, left) : 1;
+    const double shared = (tiles - left) / slots * tile + double(left) * w.k * K_CLOCKS<S> / sharers +
+                          2 * TILE_CLOCKS + turns * TURN_CLOCKS<S>;
+    if (shared < least) {
+      least = shared;
+      w.whole = tiles - left;
+      w.sharers = sharers;
+    }
+  }
+  return least;
 }
 
 template <class S>
@@ -58,7 +66,7 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
                        const int k) {
   using Large = direct::Shape<16, 8, 2, 4, 1, 16, 8, 5>;    // 128 x 256
   using Deep = direct::Shape<16, 8, 2, 1, 4, 32, 8, 4>;     // 128 x 64
-  using Modest = direct::Shape<16, 8, 2, 2, 1, 16, 8, 3>;   // 128 x 128
+  using Modest = direct::Shape<8, 8, 4, 2, 1, 16, 8, 3>;    // 128 x 128
   const float *A = d_A.data().get(), *B = d_B.data().get();
   float* C = d_C.data().get();
   const int sms = attribute(cudaDevAttrMultiProcessorCount);

@@ -1,4 +1,4 @@
-// Rung 32: of fifteen ways to divide a product the one that should take the fewest clocks.
+// Rung 32: of sixteen kernels the one that should take the fewest clocks.
 //
 // Changed:  every kernel has an estimate of its time, from a few measured constants: clocks of a
 //           value of k for a tile, alone on its multiprocessor and beside others, of a tile
@@ -6,9 +6,10 @@
 //           kernels: small tiles of eight shapes, which read operands as they lie (cp.async 16
 //           bytes, LDS.128 along K) and may be sliced along K; rung 31's, four tiles; rung
 //           30's, two tiles; for up to four lines of A or B one warp for two lines of the other.
-// Why:      packing pays where it is a small part: from about 1000 on, for squares. 256 x 256 x 16384 is four
-//           tiles of 128 x 128; 33 slices of K fill 132 multiprocessors. 768 x 768 is 256
-//           tiles of 48 x 48, two for each of 128.
+//           Rungs 30 and 31 keep their workspace and their turns.
+// Why:      packing pays where it is a small part: from about 1000 on, for squares. 256 x 256 x
+//           16384 is four tiles of 128 x 128; 33 slices of K fill 132 multiprocessors. 768 x 768 is
+//           256 tiles of 48 x 48, two for each of 128.
 // Tile:     from 32 x 32 to 128 x 256.
 // Bound:    latency of launch and first tile for small products, the memory for thin ones, else
 //           instruction issue.
@@ -56,7 +57,10 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case SMALL_64x64: return launch_small<64, 64, 64, 8, 8, 4, 4, 1>(A, B, C, m, n, k, c.slices);
     case SMALL_96x64: return launch_small<96, 64, 64, 12, 8, 4, 4, 1>(A, B, C, m, n, k, c.slices);
     case SMALL_96x80: return launch_small<96, 80, 64, 12, 10, 4, 3, 1>(A, B, C, m, n, k, c.slices);
-    case SMALL_128x128: return launch_small<128, 128, 32, 8, 8, 1, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_128x128:
+      return launch_small<128, 128, 32, 8, 8, 1, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_64x32_SHALLOW:
+      return launch_small<64, 32, 64, 8, 4, 4, 2, 1>(A, B, C, m, n, k, c.slices);
     case DIRECT_128x256: return launch_direct<16, 8, 2, 4, 1, 16, 8, 5>(A, B, C, m, n, k, c);
     case DIRECT_128x64: return launch_direct<16, 8, 2, 1, 4, 32, 8, 4>(A, B, C, m, n, k, c);
     case DIRECT_64x128: return launch_direct<16, 8, 1, 2, 4, 32, 8, 4>(A, B, C, m, n, k, c);

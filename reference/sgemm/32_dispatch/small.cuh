@@ -145,7 +145,7 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
 
 
 // Adds the slices' sums, always in the same order.
-inline __global__ void add_slices(const float* partial, float* C, size_t count, int slices) {
+__global__ void add_slices(const float* partial, float* C, size_t count, int slices) {
   const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   float sum = 0;
