@@ -121,17 +121,9 @@ def build(rung: Path, arch: str, program: Path) -> None:
     """The native program with the rung in it."""
     nvcc = find_toolchain().nvcc
     command = [str(nvcc), f"-arch={arch}", "-std=c++17", "-O3", *_OPTIONS]
-    command += [
-        f"-I{INCLUDE}",
-        f"-I{ROOT / 'starter'}",
-        f"-I{rung}",
-        "-x",
-        "cu",
-        str(HERE / "program.cu"),
-        "-o",
-        str(program),
-        "-ldl",
-    ]
+    # The rung comes first: the starter, which has the lab's header, has a sgemm.cu too.
+    command += [f"-I{each}" for each in (rung, INCLUDE, ROOT / "starter")]
+    command += ["-x", "cu", str(HERE / "program.cu"), "-o", str(program), "-ldl"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{rung}: nvcc cannot build the program:\n{done.stderr}")

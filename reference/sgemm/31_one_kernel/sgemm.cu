@@ -37,8 +37,9 @@ double clocks(int sms, direct::Work& w) {
     if (left == 0 || left > direct::MOST_SHARED) continue;
     const int sharers = int(std::min((long long)slots, (long long)left * w.k_blocks));
     const int turns = sharers > left ? direct::ceil_div(sharers, left) : 1;
-    const double shared = (tiles - left) / slots * tile + double(left) * w.k * K_CLOCKS<S> / sharers +
-                          2 * TILE_CLOCKS + turns * TURN_CLOCKS<S>;
+    const double run = double(left) * w.k * K_CLOCKS<S> / sharers;
+    const double shared = (tiles - left) / slots * tile + run + 2 * TILE_CLOCKS +
+                          turns * TURN_CLOCKS<S>;
     if (shared < least) {
       least = shared;
       w.whole = tiles - left;
