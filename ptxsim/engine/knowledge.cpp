@@ -65,7 +65,7 @@ Known join(const Known& a, const Known& b) {
   return both;
 }
 
-// What whoever reads a flag of this warp's learns.
+// What a reader of a flag that this warp sets learns.
 Known told(const Warp& w) {
   auto own = std::make_shared<Knowledge>();
   own->stride = 1 + u32(w.block->warps.size());
@@ -83,7 +83,8 @@ void Clocks::join(const Clocks& more) {
 }
 
 void Signal::read(u64 address) {
-  // Whoever waits in grid.sync() learns of those that came before it opened, not of later ones.
+  // A warp that waits in grid.sync() learns of the blocks that came before it opened, not of later
+  // ones.
   const Machine& m = *warp.block->machine;
   const auto found = flags.find(address == m.counter() ? m.workspace : address);
   if (found == flags.end() || found->second == warp.known.others) return;

@@ -12,7 +12,7 @@ struct Allocation {
 };
 
 std::vector<Allocation> allocations;
-size_t workspace_bytes = 0;  // of those that live
+size_t workspace_bytes = 0;  // of live workspaces
 uint64_t next_address = FIRST_ADDRESS;
 std::string memory, operations;  // the JSON so far; operations are those of this call
 std::string calls;               // the JSON of the calls before
@@ -76,7 +76,7 @@ void add_transfer(const std::string& operation, const std::string& order,
   add(operation, order, worker);
 }
 
-// Pointers may stand at any offset, and a little outside the allocation they are meant for.
+// A pointer may lie at any offset, and point a little outside its allocation.
 bool near_allocation(uint64_t address, size_t& index, int64_t& delta) {
   if (address < FIRST_ADDRESS - REACH || address >= next_address) return false;
   auto after = std::upper_bound(allocations.begin(), allocations.end(), address,
