@@ -33,6 +33,8 @@ _COMMANDS = {
     "leaderboard": "rank the stored results",
     "similar": "pairs in DIR that share too much code, for the instructor",
     "export": "results for Gradescope, Canvas, spreadsheets and scripts",
+    "kit": "an autograder for Gradescope, GitHub or CSOJ",
+    "watch": "grade a folder again whenever a file in it is saved",
 }
 """Each is a module ``<name>_command``, imported only when it is used: imports take time."""
 

@@ -41,12 +41,12 @@ def out(parser: argparse.ArgumentParser, meaning: str = "where results are writt
     )
 
 
-def sandbox(parser: argparse.ArgumentParser) -> None:
+def sandbox(parser: argparse.ArgumentParser, default: str = "auto") -> None:
     parser.add_argument(
         "--sandbox",
         choices=("require", "auto", "off"),
-        default="auto",
-        help="bubblewrap: required, used if it works, or off (default: auto)",
+        default=default,
+        help=f"bubblewrap: required, used if it works, or off (default: {default})",
     )
 
 
@@ -80,7 +80,7 @@ def batch(parser: argparse.ArgumentParser, *, default_lab: str = "the SGEMM lab"
     add(
         "--jobs",
         metavar="N",
-        type=_positive,
+        type=positive,
         default=len(os.sched_getaffinity(0)),
         help="submissions graded at a time, or compiled ahead of the GPU (default: one per core)",
     )
@@ -88,7 +88,7 @@ def batch(parser: argparse.ArgumentParser, *, default_lab: str = "the SGEMM lab"
     sandbox(parser)
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number ≥ 1, got {text!r}")
     return int(text)

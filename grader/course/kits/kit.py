@@ -1,0 +1,78 @@
+"""A kit: files by name, written to a folder or a zip file."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from grader.labs.lab import DEFAULT_LAB, load_lab
+from grader.model import Record
+from grader.results import store
+
+LAB, HIDDEN = "lab.yaml", "hidden.yaml"
+_DATE = (1980, 1, 1, 0, 0, 0)  # zip's earliest; equal kits are equal files
+
+
+class KitFile(Record):
+    content: bytes
+    executable: bool = False
+
+    @property
+    def mode(self) -> int:
+        return 0o755 if self.executable else 0o644
+
+
+Kit = Mapping[str, KitFile]  # by path inside the kit
+
+
+def lab_files(lab: Path | None, hidden: Path | None) -> dict[str, KitFile]:
+    """The lab file, and that of the hidden sizes. Raises LabError if one of them is wrong."""
+    found = {LAB: DEFAULT_LAB if lab is None else lab}
+    if hidden is not None:
+        found[HIDDEN] = hidden
+    for path in found.values():
+        load_lab(path)
+    return {name: KitFile(content=path.read_bytes()) for name, path in found.items()}
+
+
+def script(template: str, values: Mapping[str, object]) -> KitFile:
+    """An executable file from a template, in which <<name>> stands for a value."""
+    return KitFile(content=text(template, values).encode(), executable=True)
+
+
+def text(template: str, values: Mapping[str, object]) -> str:
+    environment = Environment(
+        loader=PackageLoader("grader.course.kits"),
+        undefined=StrictUndefined,
+        autoescape=False,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        variable_start_string="<<",
+        variable_end_string=">>",
+        block_start_string="<%",
+        block_end_string="%>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+    )
+    return environment.get_template(template).render(values)
+
+
+def zipped(kit: Kit) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, file in sorted(kit.items()):
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o100000 | file.mode) << 16
+            archive.writestr(entry, file.content)
+    return buffer.getvalue()
+
+
+def write_folder(kit: Kit, folder: Path) -> None:
+    """Write every file below the folder. Raises StoreError."""
+    for name, file in sorted(kit.items()):
+        store.write(folder / name, file.content, mode=file.mode)
