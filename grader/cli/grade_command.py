@@ -11,9 +11,10 @@ from rich.console import Console, Group
 from rich.text import Text
 
 import grader
+from grader.backends.gpu.device import GpuDevice
 from grader.cli import exit_status, formats, options, progress
 from grader.cli.boards import known_ladders
-from grader.cli.device import choose_device
+from grader.cli.device import choose_device, standby
 from grader.cli.notices import complain, say
 from grader.cli.report_command import write_page
 from grader.errors import GraderError, StoreError, SubmissionError, UsageError
@@ -63,14 +64,18 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     chosen.format = chosen.format or ("json" if chosen.json else None)
     if chosen.format not in (None, "json") and len(chosen.submissions) > 1:
         raise UsageError(f"--format {chosen.format}: name one submission")
-    bench = Bench(
-        lab=_lab(chosen),
-        gpu_arch=choose_device(chosen.device, console),
-        toolchain=find_toolchain(),
-        sandbox=Sandbox.open(chosen.sandbox),
-        ladders=known_ladders(chosen.out, console),
-    )
-    return max(_grade_one(path, bench, chosen, console) for path in chosen.submissions)
+    lab = _lab(chosen)
+    with standby(chosen.device) as gpu:
+        bench = Bench(
+            lab=lab,
+            gpu_arch=choose_device(chosen.device, console),
+            toolchain=find_toolchain(),
+            sandbox=Sandbox.open(chosen.sandbox),
+            ladders=known_ladders(chosen.out, console),
+        )
+        first, *others = chosen.submissions
+        status = _grade_one(first, bench, chosen, console, gpu)
+    return max([status, *(_grade_one(path, bench, chosen, console) for path in others)])
 
 
 def _lab(chosen: argparse.Namespace) -> Lab:
@@ -85,10 +90,16 @@ def _lab(chosen: argparse.Namespace) -> Lab:
     return lab
 
 
-def _grade_one(path: Path, bench: Bench, chosen: argparse.Namespace, console: Console) -> int:
+def _grade_one(
+    path: Path,
+    bench: Bench,
+    chosen: argparse.Namespace,
+    console: Console,
+    gpu: GpuDevice | None = None,
+) -> int:
     try:
         with progress.stages(student_of(path), console) as told:
-            graded = grade(path, bench, told)
+            graded = grade(path, bench, told, gpu=gpu)
     except SubmissionError as error:  # grade the other submissions anyway
         complain(error, console)
         return error.exit_status

@@ -7,8 +7,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import grader
 from grader.errors import UsageError
+from grader.submission.folder import MAIN
+from grader.submission.provided import provided
+
+STARTER = "starter"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -40,12 +43,8 @@ def new_submission(name: str, base: Path) -> Path:
 
 
 def find_starter(base: Path) -> Path:
-    """starter/ in ``base``, else beside the grader's package. Raises UsageError."""
-    candidates = [base / "starter", Path(grader.__file__).parents[1] / "starter"]
-    for candidate in candidates:
-        if (candidate / "sgemm.cu").is_file():
+    """starter/ in ``base``, else the package's. Raises UsageError."""
+    for candidate in (base / STARTER, *provided(STARTER)):
+        if (candidate / MAIN).is_file():
             return candidate
-    raise UsageError(
-        f"no starter/ in {base}: run this in a checkout of the grader (git clone), "
-        "where starter/sgemm.cu lies"
-    )
+    raise UsageError(f"no {STARTER}/ in {base} or in the grader's package: install the grader again")

@@ -8,22 +8,12 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from ptxsim.findings.finding import Access, Accessed, Crossing, Event, Finding, Kind, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend import Instruction, Location, Module
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
 from ptxsim.lowering.program import Program
-from ptxsim.records import (
-    Access,
-    Accessed,
-    Crossing,
-    Dim3,
-    Event,
-    Finding,
-    Kind,
-    Operation,
-    Place,
-    Severity,
-)
+from ptxsim.records import Dim3, Operation, Place
 
 _SPACES = {
     GLOBAL: "global",
