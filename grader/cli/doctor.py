@@ -26,7 +26,8 @@ from grader.model import Mnk, Record, Result, Verdict
 from grader.record.recorder_process import prepare_recorder
 from grader.report.measurement import measurements, sentence
 from grader.sandbox.running import Sandbox
-from grader.toolchain.discovery import find_host_compiler, find_toolchain
+from grader.toolchain.discovery import find_toolchain
+from grader.toolchain.host_compiler import find_host_compiler
 from grader.toolchain.native import cache_folder, cache_limit
 from ptxsim.engine import load_engine
 
@@ -121,7 +122,7 @@ def _self_test() -> Result:
     )
     bench = Bench(
         lab=small,
-        toolchain=find_toolchain(),
+        toolchain=find_toolchain(first_gpu_arch() or "sm_80"),
         sandbox=Sandbox.open("auto"),
         gpu_arch=first_gpu_arch(),
         explain=False,
@@ -151,8 +152,9 @@ def _optional(name: str, found: str | None, remedy: str, missing: str = "not ins
 
 
 def _nvcc() -> str:
-    toolchain = find_toolchain()
-    return f"{toolchain.cuda_version} from {toolchain.origin}: {toolchain.nvcc}"
+    toolchain = find_toolchain(first_gpu_arch() or "sm_80")
+    found = f"{toolchain.cuda_version} from {toolchain.origin}: {toolchain.nvcc}"
+    return "\n".join([found, *(f"passed over: {sentence}" for sentence in toolchain.passed_over)])
 
 
 def _recorder() -> str:

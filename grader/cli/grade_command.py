@@ -17,6 +17,7 @@ from grader.cli.boards import known_ladders
 from grader.cli.device import choose_device, standby
 from grader.cli.notices import complain, say
 from grader.cli.report_command import write_page
+from grader.cli.toolkit import choose_toolchain
 from grader.errors import GraderError, StoreError, SubmissionError, UsageError
 from grader.grading.pipeline import Bench, grade
 from grader.labs.hidden import with_hidden
@@ -27,7 +28,6 @@ from grader.report.text import clean
 from grader.results import store
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import student_of
-from grader.toolchain.discovery import find_toolchain
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -66,10 +66,11 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         raise UsageError(f"--format {chosen.format}: name one submission")
     lab = _lab(chosen)
     with standby(chosen.device) as gpu:
+        arch = choose_device(chosen.device, console)
         bench = Bench(
             lab=lab,
-            gpu_arch=choose_device(chosen.device, console),
-            toolchain=find_toolchain(),
+            gpu_arch=arch,
+            toolchain=choose_toolchain(lab, arch, console),
             sandbox=Sandbox.open(chosen.sandbox),
             ladders=known_ladders(chosen.out, console),
         )

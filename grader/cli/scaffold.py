@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from grader.compile.editor_flags import FILE
 from grader.errors import UsageError
 from grader.submission.folder import MAIN
 from grader.submission.provided import provided
@@ -16,11 +17,11 @@ STARTER = "starter"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def new_submission(name: str, base: Path) -> Path:
+def new_submission(name: str, base: Path, flags: str | None) -> Path:
     """Copy starter/ to ``base``/submissions/``name`` and return the new folder.
 
-    It looks for starter/ in ``base``, then beside the grader's package. Raises UsageError if the
-    name is not allowed, the folder exists or there is no starter/.
+    flags: for compile_flags.txt; None: without. Raises UsageError if the name is not allowed, the
+    folder exists or there is no starter/.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -36,6 +37,8 @@ def new_submission(name: str, base: Path) -> Path:
         with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as scratch:
             copy = Path(scratch) / name
             shutil.copytree(starter, copy)
+            if flags is not None:
+                (copy / FILE).write_text(flags, encoding="utf-8")
             copy.rename(target)  # all or nothing, and never over an existing folder
     except OSError as error:
         raise UsageError(f"{target}: cannot be created: {error.strerror}") from None
@@ -47,4 +50,6 @@ def find_starter(base: Path) -> Path:
     for candidate in (base / STARTER, *provided(STARTER)):
         if (candidate / MAIN).is_file():
             return candidate
-    raise UsageError(f"no {STARTER}/ in {base} or in the grader's package: install the grader again")
+    raise UsageError(
+        f"no {STARTER}/ in {base} or in the grader's package: install the grader again"
+    )

@@ -17,6 +17,7 @@ from rich.console import Console
 from grader.cli import exit_status, options
 from grader.cli.device import choose_device
 from grader.cli.notices import say
+from grader.cli.toolkit import choose_toolchain
 from grader.errors import Rejected, SubmissionError
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import load_lab
@@ -24,7 +25,6 @@ from grader.model import Result
 from grader.report import terminal
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission, student_of
-from grader.toolchain.discovery import find_toolchain
 
 _PAUSE_S = 0.1
 _ENTRIES = 4096  # as many as a submission may have
@@ -45,10 +45,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
+    lab = load_lab(chosen.lab)
+    arch = choose_device(chosen.device, console)
     bench = Bench(
-        lab=load_lab(chosen.lab),
-        gpu_arch=choose_device(chosen.device, console),
-        toolchain=find_toolchain(),
+        lab=lab,
+        gpu_arch=arch,
+        toolchain=choose_toolchain(lab, arch, console),
         sandbox=Sandbox.open(chosen.sandbox),
         explain=False,
     )

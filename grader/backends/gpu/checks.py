@@ -35,7 +35,7 @@ def checks_cubin(arch: str) -> Path:
 
 
 def _compile(arch: str, output: Path) -> None:
-    toolchain = find_toolchain()
+    toolchain = find_toolchain(arch)
     done = subprocess.run(
         [
             toolchain.nvcc,
