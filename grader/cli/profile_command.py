@@ -53,7 +53,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if arch is None:
         raise MachineError("no NVIDIA GPU here to profile on; grade sass needs none")
     find_ncu()
-    bench = Bench(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"))
+    bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
     size = Mnk(m=chosen.size, n=chosen.size, k=chosen.size)
     ready = prepared(load_submission(chosen.submission), [size], bench, arch)
     why = explained(ready, bench, gpus.find(gpu_names()[0]))
