@@ -251,7 +251,13 @@ class Simulator:
             raise too_large(f"one block of {launch.kernel}", "registers and local memory")
         if status not in _STOPS:
             ensure(status, EngineError(f"the simulator refused to launch {launch.kernel}"))
-        scene = Scene(program, self._module.locations, machine.names, launch.shared_bytes)
+        scene = Scene(
+            program,
+            self._module.locations,
+            machine.names,
+            launch.shared_bytes,
+            launch.cooperative,
+        )
         events = view(library.sim_event(machine.handle), EVENT, library.sim_events(machine.handle))
         found = (finding(event, scene) for event in events)
         run.findings += [each for each in found if each is not None]

@@ -175,7 +175,11 @@ def _outcome(ended: Ended, size: Mnk, known: Known, record_s: float) -> Plan | _
     if refusal is not None and refusal.verdict in (Verdict.FE, Verdict.RE):
         printable = "".join(c if c.isprintable() else "?" for c in refusal.message)
         return msgspec.structs.replace(refusal, message=readable(printable)[:_MAX_MESSAGE])
-    plan = assembled(reply.recorded, known.variables) if reply.recorded else None
+    plan = (
+        assembled(reply.recorded, known.variables, known.declared.entries)
+        if reply.recorded
+        else None
+    )
     wrong = flaw(plan, size, known) if plan else "it holds no calls"
     if plan is None or wrong is not None:
         message = f"host code corrupted the record of its launches: {wrong}"

@@ -107,6 +107,7 @@ class Finding(Record):
     mask: int = 0  # of a warp operation: the lanes that it names, as bits
     lanes: int = 0  # the lanes that execute it
     streams: Crossing | None = None  # of a race between operations on two streams
+    plain_launch: bool = False  # of a trap: a barrier of the grid in a launch not cooperative
 
 
 class LineCount(Record):

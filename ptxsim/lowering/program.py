@@ -13,6 +13,7 @@ from ptxsim.lowering.basic_blocks import basic_blocks
 from ptxsim.lowering.called_functions import (
     reachable_functions,
     recursive,
+    refuse_clusters,
     refuse_too_many,
     too_much,
 )
@@ -83,6 +84,7 @@ class Builder:
         """Raises UnsupportedInstruction."""
         functions = reachable_functions(self.module, kernel)
         refuse_too_many(functions)
+        refuse_clusters(functions[0])
         layout = Layout(self.module, functions, self.globals)
         calling_themselves = recursive(functions)
         code: list[Operation] = []

@@ -83,6 +83,16 @@ def _race(s: EventScene) -> str:
 
 _UNDEFINED = "{s.memory}: what {s.who} read at {s.there} was never written, and it "
 
+
+def _trap(s: EventScene) -> str:
+    if s.seen.plain_launch:
+        return (
+            f"grid.sync() at {s.here} needs a cooperative launch, and this one is not ({s.who}): "
+            f"launch the kernel with cudaLaunchCooperativeKernel instead of <<<…>>>"
+        )
+    return f"{s.who} stopped the kernel at {s.here} (trap, or calls nested too deep)"
+
+
 # A format of the scene ``s``, or a function of it.
 _SENTENCES: dict[Event, str | Callable[[EventScene], str]] = {
     Event.OUT_OF_BOUNDS: _out_of_bounds,
@@ -113,7 +123,7 @@ _SENTENCES: dict[Event, str | Callable[[EventScene], str]] = {
     Event.ENDLESS: (
         "still running when the time was up: {s.who} was at {s.here}; does this loop end?"
     ),
-    Event.TRAP: "{s.who} stopped the kernel at {s.here} (trap, or calls nested too deep)",
+    Event.TRAP: _trap,
     Event.ASSERTION: "assertion failed in {s.who} at {s.here}",
     Event.BARRIER_UNINITIALISED: "{s.who} uses an mbarrier that was never initialised, at {s.here}",
     Event.BARRIERS_MIXED: (
