@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+_PATIENCE_S = 30  # for the launcher to end what it started, on a busy machine
+
 
 @contextmanager
 def started(
@@ -20,8 +22,13 @@ def started(
     handed: tuple[int, ...] = (),
     stdin: int = subprocess.DEVNULL,
     stderr: int | IO[bytes] = subprocess.PIPE,
+    *,
+    supervised: bool = False,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A child in its own session; the rest of its process group dies with the context."""
+    """A child in its own session; the rest of its process group dies with the context.
+
+    As for ``end`` if the child is ``supervised``.
+    """
     process = None
     try:
         try:
@@ -42,7 +49,7 @@ def started(
         yield process
     finally:
         if process is not None:
-            kill_group(process)
+            end(process, supervised=supervised)
             process.wait()
             for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
@@ -67,7 +74,14 @@ def _uninterrupted() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
 
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End a child and all processes that it started, unless they have left its group."""
+def end(process: subprocess.Popen[bytes], *, supervised: bool = False) -> None:
+    """End a child and all processes that it started, unless they have left its group.
+
+    A child that is ``supervised`` is our launcher, which ends those too and then itself.
+    """
+    if supervised:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE_S)
     with suppress(ProcessLookupError, PermissionError):  # gone, or only zombies left
         os.killpg(process.pid, signal.SIGKILL)
