@@ -1,32 +1,31 @@
-"""A machine laid out like Gradescope's: /autograder, no network, 2 GB, root's own /usr.
+"""A container laid out like Gradescope's: /autograder, no network, 2 GB.
 
-Dependencies of the grader are mounted, so that setup.sh downloads nothing; everything else that
-setup.sh and run_autograder do, they do for real.
+The grader's dependencies are mounted, so that setup.sh downloads nothing. Everything else that
+setup.sh and run_autograder do, they do for real, under the container runtime's own seccomp profile.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy
 
 from grader.model import Record
-from grader.sandbox import bubblewrap
+from grader.toolchain.native import cache_folder
+from tests.support.container import Container, Ran, base
 
-MEMORY = 2 << 30
-_GROUPS = Path("/sys/fs/cgroup/memory")
+MEMORY_MB = 2048
 _SITE = Path(numpy.__file__).parents[1]
-_OURS = ("sgemm_grader", "__editable__", "pip", "setuptools", "distutils", "_distutils")
+_OWN = ("sgemm_grader", "__editable__", "pip", "setuptools", "distutils", "_distutils", "pkg_res")
 _PACKAGES = "/opt/dependencies"
+_NOBODY = 65534
 _METADATA = {
     "id": 4711,
     "created_at": "2026-11-22T03:04:05.678901+00:00",
@@ -49,6 +48,7 @@ class Autograder:
 
     def __init__(self, root: Path, kit: Path) -> None:
         self.root = root
+        root.chmod(0o755)
         source = root / "source"
         with zipfile.ZipFile(kit) as archive:
             archive.extractall(source)
@@ -58,9 +58,25 @@ class Autograder:
         packages = root / "venv" / "lib" / "python3.11" / "site-packages"
         packages.mkdir(parents=True)
         (packages / "dependencies.pth").write_text(f"{_PACKAGES}\n")
+        mounts = [
+            (entry, f"{_PACKAGES}/{entry.name}")
+            for entry in sorted(_SITE.iterdir())
+            if not entry.name.startswith(_OWN)
+        ]
+        self._container: Container = msgspec.structs.replace(
+            base(), mounts=((root, "/autograder"), *mounts)
+        )
 
-    def set_up(self) -> subprocess.CompletedProcess[str]:
-        return self._inside(["bash", "/autograder/source/setup.sh"])
+    def bring_compiled(self) -> None:
+        """What the grader has compiled here: the same compiler would make it again in a minute."""
+        native = self.root / "cache" / "native"
+        shutil.copytree(cache_folder() / "native", native)
+        for path in (native.parent, native, *native.rglob("*")):
+            shutil.chown(path, _NOBODY, _NOBODY)
+        native.parent.chmod(0o700)
+
+    def set_up(self) -> Ran:
+        return self._inside("bash", "/autograder/source/setup.sh")
 
     def grade(self, files: Mapping[str, str | bytes] | Path) -> Graded:
         """Hand in these files, or this folder, and run the autograder."""
@@ -78,59 +94,15 @@ class Autograder:
         results.mkdir()
         (self.root / "submission_metadata.json").write_text(json.dumps(_METADATA))
         started = time.monotonic()
-        done = self._inside(["/autograder/run_autograder"])
+        done = self._inside("/autograder/run_autograder")
         file = results / "results.json"
         return Graded(
-            status=done.returncode,
+            status=done.status,
             results=json.loads(file.read_text()) if file.exists() else None,
-            printed=done.stdout,
+            printed=done.stdout + done.stderr,
             seconds=time.monotonic() - started,
         )
 
-    def _inside(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        bwrap = bubblewrap.working()
-        assert bwrap is not None
-        mounts = ["--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc"]
-        for name in ("bin", "sbin", "lib", "lib64"):
-            mounts += ["--symlink", f"usr/{name}", f"/{name}"]
-        mounts += ["--perms", "0755", "--dir", "/opt", "--perms", "0755", "--dir", _PACKAGES]
-        for entry in sorted(_SITE.iterdir()):
-            if not entry.name.startswith(_OURS):
-                mounts += ["--ro-bind", str(entry), f"{_PACKAGES}/{entry.name}"]
-        mounts += ["--bind", str(self.root), "/autograder", "--chdir", "/autograder"]
-        mounts += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--chmod", "1777", "/tmp"]
-        alone = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent"]
-        with _memory_group() as group:
-            join = f'echo $$ >{group}/cgroup.procs; exec "$@"' if group else 'exec "$@"'
-            return subprocess.run(
-                ["bash", "-c", join, "bash", str(bwrap[0]), *alone, *mounts, "--", *command],
-                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PIP_NO_INDEX": "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                timeout=600,
-                check=False,
-            )
-
-
-@contextmanager
-def _memory_group() -> Iterator[Path | None]:
-    """A control group with 2 GB, where this machine lets us make one."""
-    group = _GROUPS / f"autograder-{os.getpid()}"
-    try:
-        group.mkdir()
-        (group / "memory.limit_in_bytes").write_text(str(MEMORY))
-    except OSError:
-        yield None
-        return
-    try:
-        yield group
-    finally:
-        for _ in range(100):
-            try:
-                group.rmdir()
-                break
-            except OSError:
-                time.sleep(0.1)
+    def _inside(self, *command: str) -> Ran:
+        options = ("--env", "PIP_NO_INDEX=1", "--memory", f"{MEMORY_MB}m")
+        return self._container.run(*command, options=options, cwd="/autograder", timeout=600)

@@ -22,10 +22,11 @@ _ENTRY = "[console_scripts]\ngrade = grader.cli:main\n"
 def grader_wheel() -> tuple[str, KitFile]:
     """Its file name and content. Raises MachineError where the grader was never installed."""
     try:
-        metadata = importlib.metadata.distribution(_NAME).read_text("METADATA")
+        found = importlib.metadata.distribution(_NAME)
     except importlib.metadata.PackageNotFoundError:
-        metadata = None
-    if metadata is None:
+        found = None
+    metadata = found and (found.read_text("METADATA") or found.read_text("PKG-INFO"))
+    if not metadata:
         raise MachineError("the grader's metadata is missing: pip install -e . in its checkout")
     base = f"{_NAME.replace('-', '_')}-{grader.__version__}"
     info = f"{base}.dist-info"
