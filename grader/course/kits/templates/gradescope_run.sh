@@ -17,10 +17,10 @@ chmod -R a+rX "$root/submission" # follows no link
 timeout --kill-after=10 <<seconds>> "$grade" "$root/submission" \
   --no-report --out "$scratch/out" --json >"$scratch/result.json"
 status=$?
-if ((status > 1)); then
+if ((status > 1)) || [[ ! -s $scratch/result.json ]]; then
   ((status != 124)) || echo "The grading took longer than <<seconds>> s." >&2
   echo "The grader failed (status $status). This says nothing about the submission: run it again." >&2
-  exit "$status"
+  exit $((status > 1 ? status : 3))
 fi
 "$grade" export gradescope "$scratch/result.json" --to - --visibility <<shown.visibility>> \
   --hidden-visibility <<shown.hidden>> --stdout-visibility <<shown.stdout>> \
