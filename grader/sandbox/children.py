@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+_SET_DUMPABLE = 4  # of prctl
 _PATIENCE_S = 30  # for the launcher to end what it started, on a busy machine
 
 
@@ -55,6 +57,12 @@ def started(
                 if pipe is not None:
                     with suppress(BrokenPipeError):
                         pipe.close()
+
+
+def hide_memory() -> None:
+    """Keep this process's memory and environment from its user's other processes, which see them in
+    /proc where no namespace hides it."""
+    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 @contextmanager

@@ -28,11 +28,11 @@ from grader.errors import SandboxError
 from grader.model import Record
 from grader.sandbox import bubblewrap, landlock
 from grader.sandbox.causes import without_bubblewrap, without_landlock
-from grader.sandbox.children import end, started
+from grader.sandbox.children import end, hide_memory, started
+from grader.sandbox.exposure import SandboxKind, exposed
 from grader.sandbox.meter import Meter, Starved, TookTooLong
 
 Mode = Literal["require", "auto", "bubblewrap", "landlock", "off"]
-SandboxKind = Literal["bubblewrap", "landlock", "rlimits"]
 _CAUSES = {"bubblewrap": without_bubblewrap, "landlock": without_landlock}
 RESULT_FD_VARIABLE = "SGEMM_GRADER_RESULT_FD"
 _CHUNK = 1 << 16
@@ -95,6 +95,7 @@ class Sandbox(Record):
         if mode in ("auto", "require", "bubblewrap") and (namespaces := bubblewrap.working()):
             bwrap, filtered = namespaces
             return Sandbox(kind="bubblewrap", prlimit=prlimit, bwrap=bwrap, filtered=filtered)
+        hide_memory()
         if mode in ("auto", "require", "landlock") and (abi := landlock.working()):
             return Sandbox(kind="landlock", prlimit=prlimit, abi=abi, filtered=True)
         if mode not in ("auto", "off"):
@@ -102,6 +103,11 @@ class Sandbox(Record):
             why = "; ".join(f"{cause.what}: {cause.remedy}" for cause in asked)
             raise SandboxError(f"--sandbox {mode}: {why}")
         return Sandbox(kind="rlimits", prlimit=prlimit, filtered=landlock.filtering())
+
+    @property
+    def exposed(self) -> tuple[str, ...]:
+        """What it leaves open."""
+        return exposed(self.kind, filtered=self.filtered)
 
     def run(
         self,
