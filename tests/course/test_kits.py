@@ -216,7 +216,11 @@ HOSTILE = ("fork_bomb", "takes_all_memory", "fills_the_disk", "never_ends", "tem
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cheat", [each for each in cheats() if each.folder.name in HOSTILE])
+@pytest.mark.parametrize(
+    "cheat",
+    [each for each in cheats() if each.folder.name in HOSTILE],
+    ids=lambda cheat: cheat.folder.name,
+)
 def test_gradescope_survives_hostile_submissions(autograder: Autograder, cheat: Cheat) -> None:
     """Within its time and 2 GB; the next submission is graded as before."""
     document = results(autograder.grade(cheat.folder))

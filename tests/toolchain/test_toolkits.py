@@ -135,17 +135,15 @@ def test_another_toolkit_from_wheels_grades(monkeypatch: pytest.MonkeyPatch) -> 
     toolchain = discovery.find_toolchain("sm_120")
     assert toolchain.cuda_version.startswith("13.2")
     _grades(toolchain, 120)
-    _grades(toolchain, 75)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", [60, 61, 70])
-def test_an_older_toolkit_grades_for_older_gpus(arch: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NVIDIA's wheels of CUDA 12 hold no nvcc, so this needs a toolkit that somebody installed."""
+def test_an_older_toolkit_grades_for_older_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a GTX 1070. NVIDIA's wheels of CUDA 12 hold no nvcc: somebody must have installed it."""
     for place in (*sorted(Path("/usr/local").glob("cuda-1[12]*")), *sorted(_KEPT.glob("cuda-12*"))):
         monkeypatch.setenv("CUDA_HOME", str(place))
         try:
-            _grades(discovery.find_toolchain(f"sm_{arch}"), arch)
+            _grades(discovery.find_toolchain("sm_61"), 61)
             return
         except ToolchainError:
             continue
