@@ -18,6 +18,7 @@ from rich.text import Text
 
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.backends.simulator.engine_library import engine_library
+from grader.cli.installing import install
 from grader.cli.scaffold import find_starter
 from grader.errors import GraderError
 from grader.grading.pipeline import Bench, grade
@@ -32,7 +33,6 @@ from grader.toolchain.host_compiler import find_host_compiler
 from grader.toolchain.native import cache_folder, cache_limit
 from ptxsim.engine import load_engine
 
-_HERE = "in the grader's checkout"
 _HOLDS = {
     "bubblewrap": "bubblewrap",
     "landlock": "Landlock; SECURITY.md says what bubblewrap would add",
@@ -80,7 +80,7 @@ def _checks() -> Iterator[Check]:
     yield _attempt(
         "C++ compiler", lambda: str(find_host_compiler()), "apt-get install g++ (as root)"
     )
-    yield _attempt("nvcc", _nvcc, f"pip install -e . {_HERE} (installs nvcc)")
+    yield _attempt("nvcc", _nvcc, f"{install()} (installs nvcc)")
     yield _attempt(
         "cache folder",
         lambda: f"{cache_folder()}, {cache_limit() / 1e9:g} GB of builds at most",
@@ -89,8 +89,8 @@ def _checks() -> Iterator[Check]:
     yield _attempt("recorder", _recorder, "fix what is missing above, then: grade doctor")
     yield _attempt("simulator", _simulator, "fix what is missing above, then: grade doctor")
     yield from _sandboxes()
-    yield _optional("nvdisasm", _nvdisasm(), f"pip install -e . {_HERE}")
-    yield _optional("CuTe headers", _cute(), f"pip install -e '.[cutlass]' {_HERE}")
+    yield _optional("nvdisasm", _nvdisasm(), install())
+    yield _optional("CuTe headers", _cute(), install("cutlass"))
     names = ", ".join(gpu_names())
     yield _optional("NVIDIA GPU", names, "", "none: kernels are simulated")
     if names:
@@ -99,7 +99,7 @@ def _checks() -> Iterator[Check]:
 
 def _gpu_checks() -> Iterator[Check]:
     """CuPy and NVML, then a small grade of starter/ on the GPU, which uses all of it."""
-    extra = f"pip install -e '.[cuda13]' {_HERE} (cuda12 for a driver of CUDA 12)"
+    extra = f"{install('cuda13')} (cuda12 for a driver of CUDA 12)"
     yield _optional("CuPy", _version("cupy-cuda13x") or _version("cupy-cuda12x"), extra)
     yield _optional("NVML", _version("nvidia-ml-py"), extra)
     if importlib.util.find_spec("cupy") is None:
