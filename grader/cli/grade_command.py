@@ -21,7 +21,7 @@ from grader.cli.toolkit import choose_toolchain
 from grader.errors import GraderError, StoreError, SubmissionError, UsageError
 from grader.grading.pipeline import Bench, grade
 from grader.labs.hidden import with_hidden
-from grader.labs.lab import Lab, load_lab
+from grader.labs.lab import Lab, find_lab, load_lab
 from grader.model import Verdict
 from grader.report import terminal
 from grader.report.text import clean
@@ -31,9 +31,9 @@ from grader.submission.folder import student_of
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Grade CUDA SGEMM submissions: compile, run, verify, and point at bugs."
+    parser.description = "Grade CUDA submissions: compile, run, verify, and point at bugs."
     add = parser.add_argument
-    add("submissions", metavar="SUBMISSION", nargs="+", type=Path, help="folder with sgemm.cu")
+    add("submissions", metavar="SUBMISSION", nargs="+", type=Path, help="folder of a submission")
     options.lab(parser)
     add(
         "--hidden",
@@ -65,7 +65,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.format not in (None, "json") and len(chosen.submissions) > 1:
         raise UsageError(f"--format {chosen.format}: name one submission")
     lab = _lab(chosen)
-    with standby(chosen.device) as gpu:
+    with standby(chosen.device, lab.problem_ref) as gpu:
         arch = choose_device(chosen.device, console)
         bench = Bench(
             lab=lab,
@@ -80,7 +80,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def _lab(chosen: argparse.Namespace) -> Lab:
-    lab = load_lab(chosen.lab)
+    lab = load_lab(find_lab(chosen.lab))
     if chosen.hidden:
         lab = with_hidden(lab, load_lab(chosen.hidden))
     if chosen.memory_mb:

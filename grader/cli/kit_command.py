@@ -16,6 +16,7 @@ from grader.course.kits.csoj import csoj_kit
 from grader.course.kits.github import github_kit
 from grader.course.kits.gradescope import Container, gradescope_kit
 from grader.course.kits.kit import write_folder, zipped
+from grader.labs.lab import find_lab, load_lab
 from grader.report.formats.gradescope import Shown, Visibility
 from grader.results import store
 
@@ -112,7 +113,9 @@ def _gradescope(chosen: argparse.Namespace, console: Console) -> None:
     container = Container(
         minutes=chosen.minutes, memory_mb=chosen.memory_mb, sandbox=chosen.sandbox
     )
-    kit = gradescope_kit(chosen.lab, chosen.hidden, find_starter(Path.cwd()), shown, container)
+    lab = find_lab(chosen.lab)
+    starter = find_starter(Path.cwd(), load_lab(lab))
+    kit = gradescope_kit(lab, chosen.hidden, starter, shown, container)
     store.write(chosen.to, zipped(kit))
     say(console, f"autograder: {chosen.to}")
     say(
@@ -124,7 +127,7 @@ def _gradescope(chosen: argparse.Namespace, console: Console) -> None:
 
 def _github(chosen: argparse.Namespace, console: Console) -> None:
     kit = github_kit(
-        chosen.lab,
+        find_lab(chosen.lab),
         folder=chosen.folder,
         requirement=chosen.grader,
         minutes=chosen.minutes,
@@ -137,7 +140,7 @@ def _github(chosen: argparse.Namespace, console: Console) -> None:
 
 def _csoj(chosen: argparse.Namespace, console: Console) -> None:
     kit = csoj_kit(
-        chosen.lab,
+        find_lab(chosen.lab),
         chosen.hidden,
         image=chosen.image,
         minutes=chosen.minutes,

@@ -1,4 +1,4 @@
-"""``grade new NAME``: a copy of starter/ for a student to begin with."""
+"""``grade new NAME``: a copy of a lab's starter for a student to begin with."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path
 
 from grader.compile.editor_flags import FILE
 from grader.errors import UsageError
-from grader.submission.folder import MAIN
+from grader.labs.lab import Lab
 from grader.submission.provided import provided
 
-STARTER = "starter"
+STARTER, STARTERS = "starter", "starters"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def new_submission(name: str, base: Path, flags: str | None) -> Path:
-    """Copy starter/ to ``base``/submissions/``name`` and return the new folder.
+def new_submission(name: str, base: Path, lab: Lab, flags: str | None) -> Path:
+    """Copy the lab's starter to ``base``/submissions/``name`` and return the new folder.
 
     flags: for compile_flags.txt; None: without. Raises UsageError if the name is not allowed, the
-    folder exists or there is no starter/.
+    folder exists or there is no starter.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} is not allowed as a name: use letters, digits, '.', '_' and '-', "
             "starting with a letter or digit, at most 64"
         )
-    starter = find_starter(base)
+    starter = find_starter(base, lab)
     target = base / "submissions" / name
     if target.exists() or target.is_symlink():
         raise UsageError(f"{target} already exists; choose another name or remove it first")
@@ -45,11 +45,23 @@ def new_submission(name: str, base: Path, flags: str | None) -> Path:
     return target
 
 
-def find_starter(base: Path) -> Path:
-    """starter/ in ``base``, else the package's. Raises UsageError."""
-    for candidate in (base / STARTER, *provided(STARTER)):
-        if (candidate / MAIN).is_file():
-            return candidate
+def find_starter(base: Path, lab: Lab) -> Path:
+    """The folder starters/ID of the lab, else starter/ if its interface is the lab's: in ``base``,
+    beside the lab's own file, then in the grader's package. Raises UsageError."""
+    main, header = lab.problem.interface.main, lab.problem.interface.header
+    beside = [file.parent / STARTERS] if (file := lab.problem_ref.file) else []
+    for place in (base / STARTERS, *beside, *provided(STARTERS)):
+        folder = place / lab.id
+        if (folder / main).is_file():
+            return folder
+    for folder in (base / STARTER, *provided(STARTER)):
+        if (folder / main).is_file() and _same(folder / header, lab.problem.interface.text):
+            return folder
     raise UsageError(
-        f"no {STARTER}/ in {base} or in the grader's package: install the grader again"
+        f"no starter of the lab {lab.id} in {base} or in the grader's package: put {main} into "
+        f"starters/{lab.id}/"
     )
+
+
+def _same(header: Path, text: str) -> bool:
+    return header.is_file() and header.read_text(errors="replace") == text

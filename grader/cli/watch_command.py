@@ -20,7 +20,7 @@ from grader.cli.notices import say
 from grader.cli.toolkit import choose_toolchain
 from grader.errors import Rejected, SubmissionError
 from grader.grading.pipeline import Bench, grade
-from grader.labs.lab import load_lab
+from grader.labs.lab import find_lab, load_lab
 from grader.model import Result
 from grader.report import terminal
 from grader.sandbox.running import Sandbox
@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = load_lab(chosen.lab)
+    lab = load_lab(find_lab(chosen.lab))
     arch = choose_device(chosen.device, console)
     bench = Bench(
         lab=lab,
@@ -58,7 +58,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     student = student_of(folder)
     graded: tuple[str, Result] | None = None  # the sources' hash, and what came of them
     for _ in _saves(folder):
-        sources = _hash(folder)
+        sources = _hash(folder, lab.problem.interface.main)
         if graded is not None and sources and graded[0] == sources:
             say(console, f"{student}: nothing changed: {graded[1].verdict.value}")
             continue
@@ -113,9 +113,9 @@ def _look(folder: Path) -> _Seen:
     return frozenset(seen)
 
 
-def _hash(folder: Path) -> str:
+def _hash(folder: Path, main: str) -> str:
     """Of the sources; "" if they cannot be graded, which grading will explain."""
     try:
-        return load_submission(folder).sha256
+        return load_submission(folder, main).sha256
     except (Rejected, SubmissionError, OSError):
         return ""

@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import msgspec
 
+from grader.errors import LabError
 from grader.labs.lab import Case, Lab
 from grader.model import CaseResult
 
@@ -17,7 +18,10 @@ def with_hidden(lab: Lab, hidden: Lab) -> Lab:
     """The lab with the ``correctness`` and ``cpu`` sizes of another lab file, hidden.
 
     Everything else, timed sizes included, is as in ``lab``. Sizes that both have stay visible.
+    Raises LabError if the two are of different problems.
     """
+    if hidden.problem_ref != lab.problem_ref:
+        raise LabError(f"the hidden sizes are of another problem than the lab {lab.id}")
     return msgspec.structs.replace(
         lab,
         sha256=sha256(f"{lab.sha256}{hidden.sha256}".encode()).hexdigest(),
@@ -31,7 +35,7 @@ def is_hidden(case: CaseResult) -> bool:
 
 
 def _hidden(cases: Iterable[Case], seen: Iterable[Case]) -> Iterable[Case]:
-    known = {case.size for case in seen}
+    known = [case.size for case in seen]
     return (
         msgspec.structs.replace(case, id=f"{PREFIX}{case.id}")
         for case in cases

@@ -23,7 +23,7 @@ from tests.support.pages import gpu_result
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
 SCHEMA = json.loads((Path(__file__).parent / "sarif" / "sarif-schema-2.1.0.json").read_text())
-HIDDEN = msgspec.structs.replace(WRONG, id="hidden-cpu-0", m=77, n=78, k=79)
+HIDDEN = msgspec.structs.replace(WRONG, id="hidden-cpu-0", size={"m": 77, "n": 78, "k": 79})
 RACY = make_result(cases=(RIGHT, WRONG, HIDDEN), verdict=Verdict.WA, findings=(RACE,))
 RULE = make_result(cases=(RIGHT,), verdict=Verdict.RF, error="tensor cores are forbidden")
 FAULT = make_result(cases=(), verdict=Verdict.IE, error="the disk is full")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import venv
+import zipfile
 from pathlib import Path
 
 import numpy
@@ -16,7 +17,10 @@ import pytest
 from tests.support.places import ALICE, ROOT
 
 _SITE = Path(numpy.__file__).parents[1]
-_PARTS = ("grader", "ptxsim", "starter", "reference", "pyproject.toml", "README.md", "LICENSE")
+_PARTS = (
+    *("grader", "ptxsim", "starter", "starters", "reference"),
+    *("pyproject.toml", "README.md", "LICENSE"),
+)
 _ONE_RUNG = "01_naive"
 
 
@@ -29,7 +33,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if source.is_dir():
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(source, copy / name, symlinks=True, ignore=ignored)
-        else:
+        elif source.exists():
             shutil.copy(source, copy)
     out = tmp_path_factory.mktemp("dist")
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)]
@@ -99,6 +103,20 @@ def test_the_installed_package_does_what_the_readme_says(
     assert "Python" in here.grade("doctor")
     here.grade("kit", "gradescope")
     assert (here.place / "autograder.zip").stat().st_size > 100_000
+
+
+@pytest.mark.slow
+def test_the_wheel_has_every_file_of_the_packages(built: Path) -> None:
+    (package,) = built.glob("*.whl")
+    with zipfile.ZipFile(package) as wheel:
+        packed = set(wheel.namelist())
+    kept = {
+        path.relative_to(ROOT).as_posix()
+        for top in ("grader", "ptxsim")
+        for path in (ROOT / top).rglob("*")
+        if path.is_file() and path.suffix != ".pyc" and "provided" not in path.parts
+    }
+    assert kept <= packed
 
 
 @pytest.mark.slow

@@ -13,29 +13,30 @@ from pathlib import Path
 from grader.course.kits import kit
 from grader.course.kits.wheel import grader_wheel
 from grader.labs.lab import load_lab
-from grader.submission.folder import MAIN
 
 
 def csoj_kit(
-    lab: Path | None, hidden: Path | None, *, image: str, minutes: int, memory_mb: int, sandbox: str
+    lab: Path, hidden: Path | None, *, image: str, minutes: int, memory_mb: int, sandbox: str
 ) -> kit.Kit:
     """image: the name under which the cluster finds what the Dockerfile builds."""
     wheel, content = grader_wheel()
+    labs = kit.lab_files(lab, hidden)
     values = {
         "wheel": wheel,
+        "labs": " ".join(labs),
         "hidden": hidden is not None,
         "seconds": 60 * minutes - 10,
         "memory_mb": memory_mb - 512,
         "sandbox": sandbox,
     }
-    name = load_lab(lab).id
+    known = load_lab(lab)
     problem = {
-        "id": name,
-        "name": name,
+        "id": known.id,
+        "name": known.id,
         "cluster": "default-cluster",
         "cpu": 2,
         "memory": memory_mb,
-        "upload": {"editor": True, "editor_files": [MAIN], "maxsize": 1},
+        "upload": {"editor": True, "editor_files": [known.problem.interface.main], "maxsize": 1},
         "score": {"mode": "score"},
         "workflow": [
             {
@@ -55,5 +56,5 @@ def csoj_kit(
         "judge": kit.script("csoj_judge.sh", values),
         "problem.json": kit.KitFile(content=(json.dumps(problem, indent=2) + "\n").encode()),
         wheel: content,
-        **kit.lab_files(lab, hidden),
+        **labs,
     }

@@ -13,11 +13,11 @@ from pathlib import Path
 from grader.course.kits import kit
 
 WORKFLOW = ".github/workflows/classroom.yml"
-LAB = ".github/lab.yaml"
+LAB = f".github/{kit.LAB}"
 
 
 def github_kit(
-    lab: Path | None, *, folder: str, requirement: str, minutes: int, code_scanning: bool
+    lab: Path, *, folder: str, requirement: str, minutes: int, code_scanning: bool
 ) -> kit.Kit:
     """folder: of sgemm.cu in the repository. requirement: what pip installs."""
     values = {
@@ -27,8 +27,8 @@ def github_kit(
         "code_scanning": code_scanning,
         "lab": LAB,
     }
-    (found,) = kit.lab_files(lab, None).values()
+    files = kit.lab_files(lab, None)
     return {
         WORKFLOW: kit.KitFile(content=kit.text("classroom.yml", values).encode()),
-        LAB: found,
+        **{f".github/{name}": file for name, file in files.items()},
     }

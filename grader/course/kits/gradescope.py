@@ -13,6 +13,7 @@ from pathlib import Path
 from grader.course.kits import kit
 from grader.course.kits.wheel import grader_wheel
 from grader.errors import UsageError
+from grader.labs.lab import load_lab
 from grader.model import Record
 from grader.report.formats.gradescope import Shown
 from grader.submission.folder import load_listed
@@ -30,7 +31,7 @@ class Container(Record):
 
 
 def gradescope_kit(
-    lab: Path | None, hidden: Path | None, starter: Path, shown: Shown, container: Container
+    lab: Path, hidden: Path | None, starter: Path, shown: Shown, container: Container
 ) -> kit.Kit:
     """starter: a right submission, graded when the image is built to see that it can grade.
 
@@ -47,7 +48,8 @@ def gradescope_kit(
         "seconds": 60 * container.minutes - _SPARE_S,
         "memory_mb": container.memory_mb - _SPARE_MB,
     }
-    check = load_listed(starter, "check")
+    main = load_lab(lab).problem.interface.main
+    check = load_listed(starter, "check", main)
     return {
         "setup.sh": kit.script("gradescope_setup.sh", values),
         "run_autograder": kit.script("gradescope_run.sh", values),

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from grader.labs.lab import DEFAULT_LAB, load_lab
+from grader.labs.hidden import with_hidden
+from grader.labs.lab import load_lab
 from grader.model import Record
 from grader.results import store
 
@@ -29,13 +30,18 @@ class KitFile(Record):
 Kit = Mapping[str, KitFile]  # by path inside the kit
 
 
-def lab_files(lab: Path | None, hidden: Path | None) -> dict[str, KitFile]:
-    """The lab file, and that of the hidden sizes. Raises LabError if one of them is wrong."""
-    found = {LAB: DEFAULT_LAB if lab is None else lab}
+def lab_files(lab: Path, hidden: Path | None) -> dict[str, KitFile]:
+    """The lab file, that of the hidden sizes, and the problem's own file, if it has one.
+
+    Raises LabError if one of them is wrong.
+    """
+    found = {LAB: lab}
+    known = load_lab(lab)
+    if known.problem_ref.file is not None:
+        found[known.problem_ref.file.name] = known.problem_ref.file
     if hidden is not None:
         found[HIDDEN] = hidden
-    for path in found.values():
-        load_lab(path)
+        with_hidden(known, load_lab(hidden))
     return {name: KitFile(content=path.read_bytes()) for name, path in found.items()}
 
 

@@ -47,6 +47,8 @@ def _packaged() -> Iterator[tuple[str, KitFile]]:
             below[:] = [name for name in below if name != "__pycache__"]
             for name in names:
                 path = Path(folder) / name
+                if not path.is_file():  # a link that leads nowhere
+                    continue
                 inside = path.relative_to(top.parent).as_posix()
                 yield inside, KitFile(content=path.read_bytes())
 

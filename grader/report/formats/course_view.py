@@ -10,7 +10,7 @@ import math
 
 from grader.compile.diagnostics import Complaint, complaints
 from grader.labs.hidden import is_hidden
-from grader.model import CaseResult, Finding, Record, Result, Verdict
+from grader.model import CaseResult, Finding, Record, Result, Verdict, size_text
 from grader.report import text
 from grader.report.text import clean
 
@@ -75,7 +75,7 @@ def summary(result: Result) -> str:
 
 def size_name(case: CaseResult, number: int) -> str:
     """For students: a hidden size has only its number."""
-    return f"hidden size {number}" if is_hidden(case) else f"{case.m}×{case.n}×{case.k}"
+    return f"hidden size {number}" if is_hidden(case) else size_text(case.size)
 
 
 def what_happened(case: CaseResult) -> str:

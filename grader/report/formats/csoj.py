@@ -36,7 +36,9 @@ def csoj(result: Result) -> str:
                     "size": size_name(case, number),
                     "verdict": case.verdict.value if case.verdict else "not run",
                     "message": "" if is_hidden(case) else what_happened(case),
-                    "tflops": round(case.timing.scored_tflops, 3) if case.timing else None,
+                    result.problem.unit: round(case.timing.scored_speed, 3)
+                    if case.timing
+                    else None,
                 }
                 for number, case in enumerate(result.cases, 1)
             ],

@@ -24,7 +24,6 @@ from grader.report.formats.course_view import (
     what_happened,
 )
 from grader.report.text import clean
-from grader.submission.folder import MAIN
 
 _EACH = 10  # annotations of one level that GitHub shows
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
@@ -46,7 +45,7 @@ def _annotations(result: Result, folder: str) -> Iterator[str]:
         for finding in found[:_EACH]:
             yield _finding(finding, folder)
     if rest := unplaced(result):
-        yield command("error", rest, _at(folder, MAIN), 1, headline(result))
+        yield command("error", rest, _at(folder, result.problem.main), 1, headline(result))
     earned = points(result)
     assert earned is not None
     yield command("notice", f"Points {earned}", title="Autograding complete")

@@ -11,7 +11,7 @@ import json
 from typing import Literal
 
 from grader.labs.hidden import is_hidden
-from grader.model import CaseResult, Record, Result, Verdict
+from grader.model import CaseResult, Record, Result, Verdict, size_text
 from grader.report.formats.course_view import by_size, points, size_name, summary, what_happened
 
 Visibility = Literal["hidden", "after_due_date", "after_published", "visible"]
@@ -61,7 +61,7 @@ def _test(number: int, case: CaseResult, shown: Shown, result: Result) -> dict[s
     passed = case.verdict is Verdict.AC
     secret = is_hidden(case) and shown.hidden != "hidden"  # students will see it some day
     test: dict[str, object] = {
-        "name": size_name(case, number) if secret else f"{case.m}×{case.n}×{case.k}",
+        "name": size_name(case, number) if secret else size_text(case.size),
         "number": str(number),
         "status": "passed" if passed else "failed",
         "output": "" if secret else what_happened(case),
@@ -88,8 +88,8 @@ def _leaderboard(result: Result) -> list[dict[str, object]]:
     ]
     rows += [
         {
-            "name": f"TFLOPS {case.m}×{case.n}×{case.k}",
-            "value": round(case.timing.scored_tflops, 3),
+            "name": f"{result.problem.unit} {size_text(case.size)}",
+            "value": round(case.timing.scored_speed, 3),
             "order": "desc",
         }
         for case in result.cases

@@ -14,7 +14,6 @@ from grader.model import Finding, Kind, Result, Severity, Verdict
 from grader.report import text
 from grader.report.formats.course_view import compile_errors, headline, unplaced
 from grader.report.text import clean
-from grader.submission.folder import MAIN
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -61,18 +60,19 @@ def _rule(name: str) -> dict[str, object]:
 
 
 def _results(result: Result, folder: str) -> Iterator[dict[str, object]]:
+    main = result.problem.main
     for error in compile_errors(result):
         yield _result(_COMPILE_ERROR, "error", error.text, folder, error.file, error.line)
     for finding in result.findings:
-        yield _of_finding(finding, folder)
+        yield _of_finding(finding, folder, main)
     if rest := unplaced(result):
-        yield _result(f"{_VERDICT}{result.verdict.value.lower()}", "error", rest, folder, MAIN, 1)
+        yield _result(f"{_VERDICT}{result.verdict.value.lower()}", "error", rest, folder, main, 1)
 
 
-def _of_finding(finding: Finding, folder: str) -> dict[str, object]:
+def _of_finding(finding: Finding, folder: str, main: str) -> dict[str, object]:
     kind, level = Kind(finding.kind).value, _LEVELS[finding.severity]
     # Code scanning ignores what has no place.
-    found = _result(kind, level, finding.message, folder, finding.file or MAIN, finding.line or 1)
+    found = _result(kind, level, finding.message, folder, finding.file or main, finding.line or 1)
     where = {"count": finding.count, "block": finding.block, "thread": finding.thread}
     found["properties"] = {name: value for name, value in where.items() if value is not None}
     return found

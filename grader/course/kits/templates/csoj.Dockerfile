@@ -12,7 +12,7 @@ RUN python3 -m venv /opt/sgemm-grader/venv \
  && /opt/sgemm-grader/venv/bin/pip install --quiet --no-cache-dir /opt/sgemm-grader/<<wheel>> \
  && ln -s /opt/sgemm-grader/venv/bin/grade /usr/local/bin/grade
 RUN SGEMM_GRADER_CACHE=/opt/sgemm-grader/cache grade doctor
-COPY judge lab.yaml<% if hidden %> hidden.yaml<% endif %> /opt/sgemm-grader/
+COPY judge <<labs>> /opt/sgemm-grader/
 RUN chmod -R a+rX /opt/sgemm-grader
 USER 1000
 WORKDIR /mnt/work
