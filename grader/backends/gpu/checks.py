@@ -33,7 +33,7 @@ def checks_cubin(arch: str, source: Path) -> Path:
 
 
 def _compile(source: Path, arch: str, output: Path) -> None:
-    toolchain = find_toolchain()
+    toolchain = find_toolchain(arch)
     done = subprocess.run(
         [
             toolchain.nvcc,
