@@ -80,8 +80,9 @@ def worker() -> None:
     step("import numpy", lambda: __import__("numpy"))
     step("import CuPy, load cuBLAS", cupy)
     step("import the worker", modules)
-    from grader.backends.gpu import bench as shared
     from grader.backends.gpu.baseline import WORKSPACE_BYTES, Cublas
+
+    from grader.backends.gpu import bench as shared
     from grader.backends.gpu.card import describe
     from grader.backends.gpu.checks import checks_cubin
     from grader.backends.gpu.kernels import Kernels

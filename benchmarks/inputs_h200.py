@@ -30,7 +30,7 @@ from grader.grading.pipeline import Bench, grade
 from grader.grading.preparing import prepared
 from grader.judging.times import held_to_the_clock
 from grader.labs.lab import Case, Lab
-from grader.model import Build, Mnk, Plan, Result
+from grader.model import Build, Plan, Result, Size
 from grader.problems.inputs import fresh_key
 from grader.submission.folder import load_submission
 from tests.support.corpus import Cheat, cheats
@@ -51,7 +51,7 @@ SIZES = (256, 512, 1024, 2048, 3072, 4096, 8192)
 
 def quick(default: Lab, runs: int) -> Lab:
     """As tests/whole/test_gpu.py grades cheats: six sizes to verify, one to time."""
-    case = Case(id="performance-0", size=Mnk(m=1024, n=1024, k=1024))
+    case = Case(id="performance-0", size=Size.of(m=1024, n=1024, k=1024))
     return msgspec.structs.replace(
         default,
         performance=(case,),
@@ -200,7 +200,7 @@ def main() -> None:
     # Everything that starts processes comes before CUDA is touched: a context does not fork.
     kernel = Kernel(ALICE, tools, SIZES)
     # At every size that is verified, and at 8192.
-    sizes = [*(case.size for case in tools.lab.correctness), Mnk(m=8192, n=8192, k=8192)]
+    sizes = [*(case.size for case in tools.lab.correctness), Size.of(m=8192, n=8192, k=8192)]
     plans = prepared(load_submission(ALICE), sizes, tools, kernel.built.arch).plans
     print(f"\n{time.monotonic() - started:.0f} s so far", flush=True)
     bench = SharedBench()

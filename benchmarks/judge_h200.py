@@ -27,7 +27,7 @@ from grader.backends.gpu.plan_replay import load_module
 from grader.backends.protocol import PlannedCase
 from grader.grading.pipeline import Bench, grade
 from grader.judging import scoring
-from grader.model import Build, Mnk, Result, Timing
+from grader.model import Build, Result, Size, Timing
 from grader.toolchain.discovery import Toolchain
 
 ALICE = Path(__file__).parents[1] / "submissions" / "alice"
@@ -114,7 +114,7 @@ def timed_seconds(result: Result) -> float:
     for case in result.cases:
         if case.timing is None:
             continue
-        flops = Mnk(m=case.m, n=case.n, k=case.k).flops / 1e12
+        flops = Size.of(m=case.m, n=case.n, k=case.k).flops / 1e12
         for run in case.timing.runs:
             each = flops / run.bench_tflops + flops / run.cublas_tflops
             total += each * case.timing.samples / len(case.timing.runs)

@@ -18,14 +18,14 @@ from grader.grading.pipeline import Bench, grade
 from grader.grading.preparing import compiled
 from grader.labs.lab import Case, load_lab
 from grader.ladder.rungs import find_rungs
-from grader.model import LineCount, Mnk, Verdict
+from grader.model import LineCount, Size, Verdict
 from grader.performance.sass import disassemble, summarise
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 
 REFERENCE = Path(__file__).parents[1] / "reference"
-SIZE = Mnk(m=256, n=128, k=64)  # whole tiles for every rung
+SIZE = Size.of(m=256, n=128, k=64)  # whole tiles for every rung
 HEADER = (
     *("rung", "tile", "formula, KiB", "counted, KiB", "sectors per request"),
     *("shared requests per FMA", "wavefronts per request", "FFMA in main loop"),
@@ -51,7 +51,7 @@ def tile(source: Path) -> tuple[int, int] | None:
     return int(sides["bm"] or bn), bn
 
 
-def formula_bytes(size: Mnk, edges: tuple[int, int]) -> float:
+def formula_bytes(size: Size, edges: tuple[int, int]) -> float:
     """Bytes that threads ask of global memory: tiles of A and B once per block, C once."""
     loads = size.m * size.n * size.k * (1 / edges[0] + 1 / edges[1])
     return 4 * (loads + size.m * size.n)

@@ -21,7 +21,7 @@ from grader.backends.gpu.plan_replay import load_module
 from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import PlannedCase
 from grader.grading.preparing import prepared
-from grader.model import Mnk, Plan
+from grader.model import Plan, Size
 from grader.submission.folder import load_submission
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,7 +79,7 @@ def alternated(bench: SharedBench, cases: dict[str, MeasuredCase]) -> dict[str, 
 
 
 def odd_pointers(bench: SharedBench, arch: str) -> None:
-    size = Mnk(m=129, n=65, k=33)
+    size = Size.of(m=129, n=65, k=33)
     for folder in FIXTURES:
         ready = prepared(load_submission(folder), [size], tools(), arch)
         (plan,) = ready.plans

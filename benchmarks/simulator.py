@@ -11,7 +11,7 @@ from benchmarks.tools import cubes
 from grader.backends.simulator.engine_library import engine_library
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import load_lab
-from grader.model import Mnk
+from grader.model import Size
 from grader.problems import product as verify
 from grader.problems.inputs import make_inputs
 from grader.sandbox.running import Sandbox
@@ -33,7 +33,7 @@ FIXTURE_GOAL = 5.0
 
 def seconds(folder: Path, extent: int, bench: Bench) -> float:
     """The best of some runs of one plan. Raises ValueError when the product is wrong."""
-    size = Mnk(m=extent, n=extent, k=extent)
+    size = Size.of(m=extent, n=extent, k=extent)
     ready = cubes(folder, (extent,), bench, f"sm_{bench.lab.architectures[0]}")
     simulator = Simulator(
         ready.built.ptx.read_text(),

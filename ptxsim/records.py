@@ -32,20 +32,29 @@ class Severity(str, Enum):
     NOTE = "note"  # for the instructor; never changes a score
 
 
-class Mnk(Record, array_like=True):
-    """One problem size."""
+class Size(Record):
+    """One size of a problem: its dimensions by name, in the order of the host function."""
 
-    m: int
-    n: int
-    k: int
+    dims: dict[str, int]
+
+    @staticmethod
+    def of(**dims: int) -> Size:
+        return Size(dims=dims)
+
+    def __getitem__(self, name: str) -> int:
+        return self.dims[name]
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.dims.items()))
 
     def __str__(self) -> str:
-        return f"{self.m}×{self.n}×{self.k}"
+        if len(self.dims) == 1:
+            return " ".join(f"{name} = {extent}" for name, extent in self.dims.items())
+        return "×".join(map(str, self.extents))
 
     @property
-    def flops(self) -> int:
-        """Floating-point operations of one product: 2·M·N·K."""
-        return 2 * self.m * self.n * self.k
+    def extents(self) -> tuple[int, ...]:
+        return tuple(self.dims.values())
 
 
 class KernelParam(Record):
@@ -159,7 +168,7 @@ class Plan(Record):
     Order is program order, which is one of those that ``after`` allows: streams are serialised.
     """
 
-    size: Mnk
+    size: Size
     allocations: tuple[Allocation, ...]
     operations: tuple[Operation, ...]
     setup: tuple[Operation, ...] = ()  # () where a call leaves nothing behind for the next

@@ -12,7 +12,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from grader.model import Mnk, Mode, Modes, Record, Run, Timing, Watched
+from grader.model import Mode, Modes, Record, Run, Size, Timing, Watched
 
 TARGET_HALF_WIDTH = 0.0025  # stop when the ratio is known this well (relative)
 MIN_PAIRS = 5  # fewer have no useful confidence interval
@@ -86,7 +86,7 @@ def few(samples: int) -> bool:
 
 def summarise(
     runs: Sequence[Sequence[Pair]],
-    size: Mnk,
+    size: Size,
     baseline: str | None = None,
     *,
     disturbed: int = 0,
@@ -125,7 +125,7 @@ def summarise(
 # --- modes ------------------------------------------------------------------------------------
 
 
-def find_modes(runs: Sequence[Sequence[Pair]], size: Mnk) -> Modes | None:
+def find_modes(runs: Sequence[Sequence[Pair]], size: Size) -> Modes | None:
     """Two speeds of one size, or None if the repetitions agree within the noise.
 
     Repetitions are compared by their ratio to the baseline in the same pair: a clock that changes
@@ -139,7 +139,7 @@ def find_modes(runs: Sequence[Sequence[Pair]], size: Mnk) -> Modes | None:
     return Modes(fast=_mode(fast, size, share), slow=_mode(slow, size, 1 - share))
 
 
-def _mode(pairs: Sequence[Pair], size: Mnk, share: float) -> Mode:
+def _mode(pairs: Sequence[Pair], size: Size, share: float) -> Mode:
     return Mode(
         tflops=tflops(size, statistics.median(pair.bench_ms for pair in pairs)),
         ratio=statistics.median(pair.ratio for pair in pairs),
@@ -252,5 +252,5 @@ def _baseline_noise(runs: Sequence[Sequence[Pair]]) -> float:
 # --- units ------------------------------------------------------------------------------------
 
 
-def tflops(size: Mnk, milliseconds: float) -> float:
+def tflops(size: Size, milliseconds: float) -> float:
     return size.flops / (milliseconds * 1e-3) / 1e12

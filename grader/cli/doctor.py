@@ -22,7 +22,7 @@ from grader.cli.scaffold import find_starter
 from grader.errors import GraderError
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Case, load_lab
-from grader.model import Mnk, Record, Result, Verdict
+from grader.model import Record, Result, Size, Verdict
 from grader.record.recording import prepare_recorder
 from grader.report.measurement import measurements, sentence
 from grader.sandbox.running import Sandbox
@@ -115,7 +115,7 @@ def _gpu_checks() -> Iterator[Check]:
 def _self_test() -> Result:
     """Grade starter/ at a few sizes. Raises GraderError if grading cannot even start."""
     lab = load_lab()
-    case = Case(id="performance-0", size=Mnk(m=1024, n=1024, k=1024))
+    case = Case(id="performance-0", size=Size.of(m=1024, n=1024, k=1024))
     small = msgspec.structs.replace(
         lab, correctness=lab.correctness[:3], performance=(case,), cpu=lab.cpu[:1]
     )

@@ -17,7 +17,7 @@ from grader.errors import MachineError, UsageError
 from grader.grading.preparing import Bench, explained, prepared
 from grader.hardware import gpus
 from grader.labs.lab import load_lab
-from grader.model import Explanation, KernelCounts, Mnk
+from grader.model import Explanation, KernelCounts, Size
 from grader.model.names import kernel_name
 from grader.performance.compare import compare, total
 from grader.performance.profiler import Profile, find_ncu, profile
@@ -54,7 +54,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         raise MachineError("no NVIDIA GPU here to profile on; grade sass needs none")
     find_ncu()
     bench = Bench(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"))
-    size = Mnk(m=chosen.size, n=chosen.size, k=chosen.size)
+    size = Size.of(m=chosen.size, n=chosen.size, k=chosen.size)
     ready = prepared(load_submission(chosen.submission), [size], bench, arch)
     why = explained(ready, bench, gpus.find(gpu_names()[0]))
     if why.missing:

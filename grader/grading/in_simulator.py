@@ -16,8 +16,8 @@ from grader.grading.ran import Ran
 from grader.judging import rulings
 from grader.judging import verdicts as judge
 from grader.model import (
-    Mnk,
     Plan,
+    Size,
     Submission,
     Verdict,
 )
@@ -28,7 +28,7 @@ def run_in_simulator(
 ) -> Ran:
     lab, folder = bench.lab, str(submission.folder)
 
-    def again(sizes: Sequence[Mnk], arch: str) -> tuple[Plan | Rejected, ...]:
+    def again(sizes: Sequence[Size], arch: str) -> tuple[Plan | Rejected, ...]:
         return recorded(built, declared, submission, sizes, bench, arch)
 
     progress("compiling", "")

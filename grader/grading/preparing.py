@@ -12,7 +12,7 @@ from grader.hardware.gpus import Gpu
 from grader.judging.launches import too_many_kernels
 from grader.labs.lab import Lab
 from grader.ladder.document import Ladder
-from grader.model import Build, Explanation, Mnk, Plan, Record, Submission
+from grader.model import Build, Explanation, Plan, Record, Size, Submission
 from grader.performance.explanation import explain_speed
 from grader.performance.sass import disassemble
 from grader.record.recording import record_plans, target_for
@@ -55,7 +55,7 @@ def recorded(
     built: Build,
     declared: Interface,
     submission: Submission,
-    sizes: Sequence[Mnk],
+    sizes: Sequence[Size],
     bench: Bench,
     arch: str | None = None,
 ) -> tuple[Plan | Rejected, ...]:
@@ -79,7 +79,7 @@ def recorded(
     )
 
 
-def prepared(submission: Submission, sizes: Sequence[Mnk], bench: Bench, arch: str) -> Prepared:
+def prepared(submission: Submission, sizes: Sequence[Size], bench: Bench, arch: str) -> Prepared:
     """Raises Rejected if the submission does not compile, or cannot be recorded at a size."""
     built = compiled(submission, bench, arch)
     folder = str(submission.folder)

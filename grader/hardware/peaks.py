@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.hardware.gpus import MULTIPROCESSORS, fp32_tflops
-from grader.model import GpuInfo, Mnk, Record
+from grader.model import GpuInfo, Record, Size
 
 # Each level of Strassen's scheme saves 1/8 of the multiplications; no FP32 scheme saves a third.
 _FEWEST_OPERATIONS = 2 / 3
@@ -49,7 +49,7 @@ def gpu_info(cuda: Attributes, *, cores: int | None, shared_dram_gb_s: float | N
     )
 
 
-def least_ms(size: Mnk, gpu: GpuInfo) -> float:
+def least_ms(size: Size, gpu: GpuInfo) -> float:
     """A lower bound on the time of an FP32 product of this size; 0 when the GPU is not known.
 
     A and B must come from DRAM once (the L2 was flushed), and the operations take the FP32 pipes.

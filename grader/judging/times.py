@@ -18,7 +18,7 @@ import msgspec
 from grader.backends.protocol import CaseOutcome
 from grader.backends.statistics import Clocked
 from grader.hardware.peaks import least_ms
-from grader.model import Finding, GpuInfo, Kind, Mnk, Severity
+from grader.model import Finding, GpuInfo, Kind, Severity, Size
 
 UNSEEN_MS, UNSEEN_SHARE = 2.0, 0.1  # of a repetition: the two clocks may differ by their sum
 _TIMES_AS_LONG = 10
@@ -106,7 +106,7 @@ def _pace(outcome: CaseOutcome) -> float:
     return outcome.size.flops / (tflops * 1e9) / _operations(outcome.size)
 
 
-def _operations(size: Mnk) -> int:
+def _operations(size: Size) -> int:
     m, n, k = (-(-extent // _TILE) * _TILE for extent in (size.m, size.n, size.k))
     return 2 * m * n * k
 

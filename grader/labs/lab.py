@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from grader.errors import LabError
 from grader.labs.complaints import explain, show
-from grader.model import Mnk, Record
+from grader.model import Record, Size
 
 DEFAULT_LAB = Path(__file__).parent / "sgemm.yaml"
 LADDER_LAB = DEFAULT_LAB.with_name("ladder.yaml")
@@ -80,7 +80,7 @@ class Case(Record):
     """One size to run. ``weight`` is its share in the score; 1 for cases without a score."""
 
     id: str
-    size: Mnk
+    size: Size
     weight: float = 1
 
 
@@ -166,8 +166,8 @@ def _plain_cases(kind: str, sizes: tuple[Extents, ...]) -> tuple[Case, ...]:
     return tuple(Case(id=f"{kind}-{i}", size=_mnk(size)) for i, size in enumerate(sizes))
 
 
-def _mnk(size: Extents) -> Mnk:
-    return Mnk(m=size[0], n=size[1], k=size[2])
+def _mnk(size: Extents) -> Size:
+    return Size.of(m=size[0], n=size[1], k=size[2])
 
 
 # --- YAML -------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Records shared by all stages. Imports only ``ptxsim``'s records.
 
-Every record is frozen. Sizes are ``Mnk`` = (M, N, K): A is row-major M×K (``A[i*K + p]``), B is
+Every record is frozen. Sizes are ``Size`` = (M, N, K): A is row-major M×K (``A[i*K + p]``), B is
 column-major K×N (``B[p + j*K]``), C is column-major M×N (``C[i + j*M]``), all float32.
 The result document is exactly ``Result`` in JSON: every key always present, null where it does
 not apply.
@@ -61,12 +61,12 @@ from ptxsim.records import (
     Launch,
     LineCount,
     Memset,
-    Mnk,
     Operation,
     Plan,
     PointerSlot,
     Record,
     Severity,
+    Size,
     SymbolWrite,
     Synchronise,
     Thread,
@@ -102,7 +102,6 @@ __all__ = [
     "LineCount",
     "Memset",
     "Mismatch",
-    "Mnk",
     "Mode",
     "Modes",
     "Occupancy",
@@ -119,6 +118,7 @@ __all__ = [
     "Score",
     "Severity",
     "Share",
+    "Size",
     "SlurmInfo",
     "SourceFile",
     "Standing",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxsim.records import Dim3, Mnk, Record
+from ptxsim.records import Dim3, Record, Size
 
 
 class OpcodeCount(Record):
@@ -118,7 +118,7 @@ class Bound(Record):
     and an estimate that includes waiting."""
 
     gpu: str
-    size: Mnk
+    size: Size
     tflops: float  # the estimate; never more than ``most``
     resource: str  # the one that limits the estimate
     limits: tuple[Limit, ...]  # lowest first
@@ -153,7 +153,7 @@ class Explanation(Record):
     """Why the kernel is as fast as it is, at one size. See docs/explain.md."""
 
     arch: str  # of the machine code looked at: "sm_80"
-    size: Mnk
+    size: Size
     kernels: tuple[KernelSass, ...]  # all of the submission's
     counts: tuple[KernelCounts, ...]  # one for each kind of launch at ``size``
     tile: Tile | None  # of the launch that does most of the work

@@ -13,21 +13,26 @@ SCHEMA_VERSION = 5
 
 
 class Mismatch(Record):
-    row: int
-    col: int
+    index: tuple[int, ...]  # of the element, from 0: (row, column) of a matrix
+    element: str  # by name: "C[row 3, column 5]"
     got: float | None  # null stands for NaN or infinity, which JSON cannot hold; see got_text
     want: float
     got_text: str  # as printed: "nan", "inf", "1.25"
 
 
 class ErrorStats(Record):
-    max: float | None  # largest |C - Cref| / scale; null when not finite
+    max: float | None  # largest |got - want| / scale; null when not finite
     rms: float | None
     tolerance: float
     wrong: int  # elements outside the tolerance
     first_mismatch: Mismatch | None
-    tile_map: tuple[str, ...]  # rows of '.', '+', '#': right, some wrong, all wrong; () when right
-    tile_edge: int  # elements of C along each edge of one sign of tile_map
+    # Rows of '.', '+', '#': right, some wrong, all wrong; of a matrix by tiles, of a vector line by
+    # line; () when right, and for a scalar.
+    tile_map: tuple[str, ...]
+    # Elements along each edge of one sign of tile_map; of a vector, elements that a sign stands for.
+    tile_edge: int
+    operand: str  # the output: "C"
+    shape: tuple[int, ...]  # of that output
 
 
 class Run(Record):

@@ -37,7 +37,7 @@ from itertools import zip_longest
 
 from grader.hardware import gpus
 from grader.hardware.gpus import Gpu
-from grader.model import Bound, KernelCounts, KernelInfo, Limit, Mnk, Waiting
+from grader.model import Bound, KernelCounts, KernelInfo, Limit, Size, Waiting
 from grader.performance.loop_steps import MainLoop
 from grader.performance.waiting import Wave, waited
 
@@ -49,7 +49,7 @@ _L2_BYTES = 64  # to one multiprocessor in each cycle
 def bound(
     counts: Sequence[KernelCounts],
     kernels: Mapping[str, KernelInfo],
-    size: Mnk,
+    size: Size,
     gpu: Gpu,
     loops: Sequence[MainLoop | None] = (),
 ) -> Bound | None:

@@ -23,8 +23,8 @@ from grader.model import (
     Build,
     Explanation,
     KernelCounts,
-    Mnk,
     Plan,
+    Size,
     Tile,
 )
 from grader.performance.accesses import accesses
@@ -89,7 +89,7 @@ def explain_speed(
     )
 
 
-def unexplained(build: Build, size: Mnk, missing: str) -> Explanation:
+def unexplained(build: Build, size: Size, missing: str) -> Explanation:
     """missing: why."""
     return Explanation(
         arch=build.arch,
@@ -114,7 +114,7 @@ def _bounds(
     counts: Sequence[KernelCounts],
     loops: Sequence[MainLoop | None],
     build: Build,
-    size: Mnk,
+    size: Size,
     shown: Sequence[Gpu],
 ) -> list[Bound]:
     kernels = {kernel.name: kernel for kernel in build.kernels}
@@ -134,7 +134,7 @@ def _main(counts: Sequence[KernelCounts]) -> KernelCounts | None:
     return max(counts, key=lambda each: each.flops, default=None)
 
 
-def _tile(counts: Sequence[KernelCounts], size: Mnk) -> Tile | None:
+def _tile(counts: Sequence[KernelCounts], size: Size) -> Tile | None:
     most = _main(counts)
     if most is None:
         return None
@@ -154,7 +154,7 @@ def _advice(
     loops: Sequence[MainLoop | None],
     launches: Sequence[tuple[Function, LaunchSample]],
     build: Build,
-    size: Mnk,
+    size: Size,
     gpu: Gpu,
 ) -> tuple[Advice, ...]:
     most = _main(counts)

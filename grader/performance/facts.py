@@ -12,9 +12,9 @@ from grader.model import (
     KernelCounts,
     KernelInfo,
     KernelSass,
-    Mnk,
     Record,
     SassLoop,
+    Size,
     Waiting,
 )
 from grader.performance.banks import Conflict, SharedAccess
@@ -29,7 +29,7 @@ _NOTICED = 1.02  # a smaller gain is within what the model leaves out
 class Facts(Record):
     """All facts for a rule, about the launch that does most of the work."""
 
-    size: Mnk
+    size: Size
     gpu: Gpu
     kernel: KernelInfo
     sass: KernelSass

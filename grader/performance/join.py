@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from grader.model import KernelCounts, Mnk, OpcodeCount
+from grader.model import KernelCounts, OpcodeCount, Size
 from grader.performance.accesses import accesses, traffic
 from grader.performance.conservation import conserve
 from grader.performance.sass import Function, Instruction
@@ -23,7 +23,7 @@ _FLOATS = ("FFMA", "FADD", "FMUL")
 _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
 
 
-def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
+def count(function: Function, sample: LaunchSample, size: Size) -> KernelCounts:
     """The counts of all launches of this kind together, scaled up from the sampled blocks."""
     rows = {row.row: row for row in sample.rows}
     factor = scale(sample, size)
@@ -65,7 +65,7 @@ def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
     )
 
 
-def scale(sample: LaunchSample, size: Mnk) -> float:
+def scale(sample: LaunchSample, size: Size) -> float:
     """The factor from the sampled blocks to all launches of their kind.
 
     A sample that ran out of time is scaled by its share of 2·M·N·K, as if the kernel did all of it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from grader.model import Mnk, Record
+from grader.model import Record, Size
 from grader.performance.accesses import Access, accesses, traffic
 from grader.performance.join import executions, scale
 from grader.performance.route import round_trip
@@ -58,7 +58,7 @@ class MainLoop(Record):
     rounds: float  # of each warp of a launch
 
 
-def main_loop_steps(function: Function, sample: LaunchSample, size: Mnk) -> MainLoop | None:
+def main_loop_steps(function: Function, sample: LaunchSample, size: Size) -> MainLoop | None:
     """None without a loop that computes, or when control bits are not known."""
     rows = {row.row: row for row in sample.rows}
     runs = executions(function, rows)

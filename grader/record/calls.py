@@ -18,10 +18,10 @@ from grader.model import (
     Free,
     Launch,
     Memset,
-    Mnk,
     Operation,
     Plan,
     Record,
+    Size,
     SymbolWrite,
     Synchronise,
 )
@@ -33,7 +33,7 @@ Operations = tuple[Operation, ...]
 class Recorded(Record):
     """What the recorder wrote for one size: A, B, C and all other memory, and each call."""
 
-    size: Mnk
+    size: Size
     allocations: tuple[Allocation, ...]
     calls: tuple[Operations, Operations, Operations]
 

@@ -21,11 +21,11 @@ from grader.model import (
     KernelInfo,
     Launch,
     Memset,
-    Mnk,
     Operation,
     Plan,
     PointerSlot,
     Record,
+    Size,
     SymbolWrite,
     Synchronise,
 )
@@ -67,7 +67,7 @@ class Known(Record):
         return tuple(name for name, symbol in symbols if symbol.space == "global")
 
 
-def flaw(plan: Plan, size: Mnk, known: Known) -> str | None:
+def flaw(plan: Plan, size: Size, known: Known) -> str | None:
     """What no honest plan for ``size`` could contain, in a few words; None when it is sound."""
     if plan.size != size:
         return "its size is another"

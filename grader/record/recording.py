@@ -24,11 +24,11 @@ from grader.model import (
     Finding,
     KernelInfo,
     Kind,
-    Mnk,
     Operation,
     Plan,
     Record,
     Severity,
+    Size,
     Submission,
     Verdict,
 )
@@ -102,7 +102,7 @@ def prepare_recorder(toolchain: Toolchain) -> Path:
 def record_plans(
     build: Build,
     submission: Submission,
-    sizes: Sequence[Mnk],
+    sizes: Sequence[Size],
     toolchain: Toolchain,
     sandbox: Sandbox,
     *,
@@ -198,7 +198,7 @@ def _known(build: Build, declared: Interface, target: Target) -> Known:
     return Known(declared=declared, figures=figures, target=target)
 
 
-def _request(build: Build, known: Known, sizes: Sequence[Mnk], record_s: float) -> str:
+def _request(build: Build, known: Known, sizes: Sequence[Size], record_s: float) -> str:
     """The recorder's input: one item a line, in the order that main.cpp reads them."""
     numbers = msgspec.structs.astuple(known.target)[1:]
     kernels = []
@@ -254,7 +254,7 @@ def _killed(ended: _Ended) -> bool:
     return killed and not ended.timed_out and not ended.starved and not ended.reply
 
 
-def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | _Refusal:
+def _outcome(ended: _Ended, size: Size, known: Known, record_s: float) -> Plan | _Refusal:
     """The recorder's answer for one size, as far as it can be trusted."""
     if ended.timed_out:
         message = f"host code did not return within {record_s:g} s"

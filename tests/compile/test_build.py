@@ -23,7 +23,7 @@ from grader.compile.entry import ENTRY, INCLUDE
 from grader.compile.figures import kernels
 from grader.compile.steps import Workshop, link
 from grader.errors import Rejected, ToolchainError
-from grader.model import Build, KernelInfo, Mnk, Plan, Verdict
+from grader.model import Build, KernelInfo, Plan, Size, Verdict
 from grader.record.recording import record_plans
 from grader.sandbox.running import Limits, Sandbox
 from grader.submission.folder import load_submission
@@ -308,7 +308,7 @@ def test_wheels_alone_build_and_record(
     assert wheels.origin == "wheel"
     one = compiled(STARTER, wheels)
     assert str(wheels.nvcc) in one.command
-    sizes = [Mnk(m=n, n=n, k=n) for n in (1, 17, 64)]
+    sizes = [Size.of(m=n, n=n, k=n) for n in (1, 17, 64)]
     plans = record_plans(
         one,
         load_submission(tmp_path / "eve"),

@@ -15,7 +15,7 @@ from grader.backends.gpu.watch import Watch
 from grader.backends.probe import gpu_uuid
 from grader.hardware import gpus
 from grader.hardware.peaks import Attributes, gpu_info, least_ms
-from grader.model import GpuInfo, Mnk, Watched
+from grader.model import GpuInfo, Size, Watched
 from grader.report.measurement import measurements, sentence
 from tests.support.pages import gpu_result, timed
 from tests.support.places import ROOT
@@ -84,7 +84,7 @@ def test_a_slice_has_its_own_peaks(nvml: Any) -> None:
     assert card is not None and card.l2_bytes_per_clock is None
     assert (card.multiprocessors, card.dram_gb_s) == (14, info.dram_gb_s)
     assert gpus.find(info.name) is None
-    product, slab = Mnk(m=4096, n=4096, k=4096), Mnk(m=1, n=65536, k=1024)
+    product, slab = Size.of(m=4096, n=4096, k=4096), Size.of(m=1, n=65536, k=1024)
     assert least_ms(product, info) == pytest.approx(
         2 / 3 * product.flops / 2.527e12 * 1e3, rel=1e-3
     )
@@ -111,7 +111,7 @@ def test_a_slice_whose_share_nobody_tells_has_no_known_bandwidth(
     assert info.dram_gb_s is None
     assert gpus.of(info) is None
     assert info.fp32_peak_tflops is not None
-    assert least_ms(Mnk(m=1, n=65536, k=1024), info) < 0.1
+    assert least_ms(Size.of(m=1, n=65536, k=1024), info) < 0.1
 
 
 def test_a_card_newer_than_the_table_has_its_peak_by_its_cores(nvml: Any) -> None:

@@ -8,9 +8,9 @@ from grader.backends.protocol import CaseOutcome, refused
 from grader.errors import Rejected
 from grader.judging import verdicts as judge
 from grader.labs.lab import Case, Rules
-from grader.model import CaseResult, ErrorStats, Finding, Kind, LineCount, Mnk, Severity, Verdict
+from grader.model import CaseResult, ErrorStats, Finding, Kind, LineCount, Severity, Size, Verdict
 
-SIZE = Mnk(m=2, n=3, k=5)
+SIZE = Size.of(m=2, n=3, k=5)
 RULES = Rules()
 
 
@@ -244,7 +244,7 @@ def test_counts_come_from_the_largest_case_that_ran_to_its_end() -> None:
         )
         return CaseOutcome(
             id=f"cpu-{extent}",
-            size=Mnk(m=extent, n=1, k=1),
+            size=Size.of(m=extent, n=1, k=1),
             refused=None,
             message="",
             stopped=stopped,

@@ -6,7 +6,7 @@ import pytest
 
 from grader.judging.libraries import library_kernels, refusal
 from grader.labs.lab import Rules
-from grader.model import BuildInfo, Launch, Mnk, Plan, Verdict
+from grader.model import BuildInfo, Launch, Plan, Size, Verdict
 from ptxsim.frontend.interface import Interface
 
 CUTLASS = "/usr/lib/include/cutlass"
@@ -20,7 +20,7 @@ def noted(kernel: str, *origins: str) -> tuple[str, ...]:
     launch = Launch(
         kernel=kernel, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, params=b"", pointers=()
     )
-    plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=(), operations=(launch,))
+    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=(launch,))
     declared = Interface(entries={}, symbols={}, origins={kernel: origins} if origins else {})
     return tuple(note.message for note in library_kernels([plan], declared))
 
@@ -65,7 +65,7 @@ def test_the_lab_decides() -> None:
     launch = Launch(
         kernel=INSTANCE, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, params=b"", pointers=()
     )
-    plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=(), operations=(), setup=(launch,))
+    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=(), setup=(launch,))
     notes = library_kernels([plan], Interface(entries={}, symbols={}))
     refused = refusal(notes, Rules(), build)
     assert refused is not None

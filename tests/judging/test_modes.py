@@ -18,12 +18,12 @@ from rich.console import Console
 from grader.backends.statistics import Pair, find_modes, summarise
 from grader.judging import scoring
 from grader.labs.lab import Case, Checkpoint, Scoring
-from grader.model import Environment, GpuInfo, Mnk, Modes, Timing, Verdict
+from grader.model import Environment, GpuInfo, Modes, Size, Timing, Verdict
 from grader.report import html, terminal
 from grader.results import store
 from tests.support.results import RIGHT, make_result
 
-SIZE = Mnk(m=8192, n=8192, k=8192)
+SIZE = Size.of(m=8192, n=8192, k=8192)
 RUNS = (20, 20, 20)
 Times = Callable[[int, int], float]  # repetition, run → relative time
 GPU = GpuInfo(
@@ -126,7 +126,7 @@ def test_what_the_host_adds_to_a_short_launch_is_no_mode(machine: Machine) -> No
     runs = [
         [Pair(bench_ms=0.012 * late(i, r), baseline_ms=0.012) for i in range(300)] for r in range(3)
     ]
-    assert find_modes(runs, Mnk(m=256, n=256, k=256)) is None
+    assert find_modes(runs, Size.of(m=256, n=256, k=256)) is None
 
 
 def test_modes_of_the_baseline_are_not_the_submissions(machine: Machine) -> None:

@@ -11,9 +11,9 @@ from grader.errors import GraderError, MachineError, OutOfTime, Rejected, Toolch
 from grader.judging import rulings
 from grader.judging.rulings import Ruling
 from grader.labs.lab import Case, Lab, Rules, load_lab
-from grader.model import ErrorStats, Finding, GpuInfo, Kind, Mnk, Severity, Verdict
+from grader.model import ErrorStats, Finding, GpuInfo, Kind, Severity, Size, Verdict
 
-SIZE = Mnk(m=512, n=512, k=512)
+SIZE = Size.of(m=512, n=512, k=512)
 CASE = Case(id="performance-0", size=SIZE)
 GPU = GpuInfo(
     name="Some GPU",

@@ -10,9 +10,9 @@ from grader.backends.statistics import Clocked, Pair, summarise
 from grader.judging import verdicts as judge
 from grader.judging.times import held_to_the_clock
 from grader.labs.lab import Case, Rules
-from grader.model import ErrorStats, GpuInfo, Mnk, Verdict
+from grader.model import ErrorStats, GpuInfo, Size, Verdict
 
-LARGE = Mnk(m=8192, n=8192, k=8192)
+LARGE = Size.of(m=8192, n=8192, k=8192)
 GPU = GpuInfo(
     name="Some GPU",
     uuid="GPU-0",
@@ -27,7 +27,7 @@ STATS = ErrorStats(
 )
 
 
-def outcome(name: str, size: Mnk, untimed_ms: float, timed_ms: float | None = None) -> CaseOutcome:
+def outcome(name: str, size: Size, untimed_ms: float, timed_ms: float | None = None) -> CaseOutcome:
     seen = CaseOutcome(
         id=name,
         size=size,
@@ -71,22 +71,22 @@ def test_honest_launches_of_other_sizes_are_far_below(
     size: tuple[int, int, int], ms: float
 ) -> None:
     m, n, k = size
-    small = outcome("correctness-0", Mnk(m=m, n=n, k=k), ms)
+    small = outcome("correctness-0", Size.of(m=m, n=n, k=k), ms)
     assert verdicts(small, outcome("performance-0", LARGE, 30.0, 20.0)) == ["AC", "AC"]
 
 
 def test_work_in_a_verified_launch_is_found_once_the_pace_is_known() -> None:
     """The case is over its limit; those that ran after it have their own verdicts."""
-    small = outcome("correctness-0", Mnk(m=1, n=1, k=1), 105.0)
-    other = outcome("correctness-1", Mnk(m=2, n=1, k=1), 1.0)
+    small = outcome("correctness-0", Size.of(m=1, n=1, k=1), 105.0)
+    other = outcome("correctness-1", Size.of(m=2, n=1, k=1), 1.0)
     timed = outcome("performance-0", LARGE, 30.0, 20.0)
     assert verdicts(small, other, timed) == ["TLE", "AC", "AC"]
 
 
 def test_the_slowest_pace_counts_where_a_size_is_not_timed() -> None:
-    slow_small = outcome("performance-0", Mnk(m=256, n=256, k=256), 1.0, 1.0)
+    slow_small = outcome("performance-0", Size.of(m=256, n=256, k=256), 1.0, 1.0)
     timed = outcome("performance-1", LARGE, 30.0, 20.0)
-    middle = outcome("correctness-0", Mnk(m=1024, n=1024, k=1024), 400.0)
+    middle = outcome("correctness-0", Size.of(m=1024, n=1024, k=1024), 400.0)
     assert verdicts(middle, timed) == ["TLE", "AC"]
     assert verdicts(middle, slow_small, timed) == ["AC", "AC", "AC"]
 

@@ -12,11 +12,11 @@ from grader.backends.statistics import Pair
 from grader.hardware.peaks import least_ms
 from grader.judging import scoring, times
 from grader.labs.lab import Case, Checkpoint, Scoring
-from grader.model import CaseResult, GpuInfo, Mnk, Run, Timing, Verdict
+from grader.model import CaseResult, GpuInfo, Run, Size, Timing, Verdict
 from grader.report.measurement import measurements, sentence
 from tests.support.results import make_result
 
-SIZE = Mnk(m=8192, n=8192, k=8192)
+SIZE = Size.of(m=8192, n=8192, k=8192)
 
 
 def measured(*runs: tuple[float, float]) -> Timing:
@@ -152,7 +152,7 @@ def test_no_product_takes_less_than_the_gpu_can() -> None:
     )  # fmt: skip
     # The peak's time for two thirds of the operations; for a thin product that of reading A.
     assert least_ms(SIZE, gpu) == pytest.approx(2 / 3 * SIZE.flops / 66.9e9)
-    thin = Mnk(m=8192, n=1, k=8192)
+    thin = Size.of(m=8192, n=1, k=8192)
     assert least_ms(thin, gpu) == pytest.approx(4 * 8193 * 8192 / 4814e6)
     unknown = msgspec.structs.replace(gpu, fp32_peak_tflops=None, dram_gb_s=None)
     assert least_ms(SIZE, unknown) == 0

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from grader.hardware import gpus
-from grader.model import Bound, KernelCounts, KernelInfo, Mnk, Traffic
+from grader.model import Bound, KernelCounts, KernelInfo, Size, Traffic
 from grader.performance.bound import bound
 from tests.support.explained import built, counts, loops, rung
 from tests.support.places import ALICE, FIXTURES
 
 NOTHING = Traffic(requests=0, cost=0, lines=0, bytes=0)
-SIZE = Mnk(m=8192, n=8192, k=8192)
+SIZE = Size.of(m=8192, n=8192, k=8192)
 H200 = gpus.find("NVIDIA H200")
 # TFLOPS at 8192³ on an H200: docs/measurements/2026-11-21-h200-ladder.txt and -bound.txt.
 MEASURED = {

@@ -10,17 +10,17 @@ from grader.model import (
     CaseResult,
     Explanation,
     Free,
-    Mnk,
     Operation,
     Plan,
     Run,
+    Size,
     Synchronise,
     Timing,
 )
 from grader.performance.advice import with_host_calls
 from tests.support.results import RIGHT
 
-SIZE = Mnk(m=1024, n=1024, k=1024)
+SIZE = Size.of(m=1024, n=1024, k=1024)
 NOTHING_KNOWN = Explanation(
     arch="sm_90", size=SIZE, kernels=(), counts=(), tile=None, bounds=(), advice=(), missing=None
 )
@@ -28,7 +28,7 @@ WORKSPACE = (Allocate(allocation=3), Allocate(allocation=4), Free(allocation=3),
 
 
 def said(
-    operations: tuple[Operation, ...], host_ms: float | None, at: Mnk = SIZE
+    operations: tuple[Operation, ...], host_ms: float | None, at: Size = SIZE
 ) -> list[tuple[str, str]]:
     plan = Plan(size=SIZE, allocations=(), operations=operations)
     timing = Timing(
@@ -67,4 +67,4 @@ def test_nothing_is_said_of_calls_that_cost_little_or_were_not_measured(
 
 
 def test_only_the_size_that_is_explained_counts() -> None:
-    assert said(WORKSPACE, 1.0, at=Mnk(m=64, n=64, k=64)) == []
+    assert said(WORKSPACE, 1.0, at=Size.of(m=64, n=64, k=64)) == []

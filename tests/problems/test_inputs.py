@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from grader.backends import gpu
-from grader.model import Mnk
+from grader.model import Size
 from grader.problems.inputs import (
     KEY_BYTES,
     Floats,
@@ -59,7 +59,7 @@ def test_the_stream_is_the_blocks_one_after_the_other() -> None:
 
 
 def test_every_key_makes_its_own_inputs() -> None:
-    size = Mnk(m=100, n=50, k=30)
+    size = Size.of(m=100, n=50, k=30)
     keys = fresh_key(), fresh_key()
     a, b = make_inputs(size, keys)
     again, _ = make_inputs(size, keys)

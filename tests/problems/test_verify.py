@@ -6,20 +6,20 @@ import math
 
 import numpy as np
 import pytest
+from grader.problems.product import Doubles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.verification import errors, numbered_keys
-from grader.model import Mnk
+from grader.model import Size
 from grader.problems import product as verify
 from grader.problems.inputs import Floats, make_inputs
-from grader.problems.product import Doubles
 
 KS = (1, 2, 3, 17, 64, 256, 1024, 4096, 16384)
-LAB_SIZES = [Mnk(m=m, n=n, k=k) for m, n, k in [(2, 3, 5), (64, 64, 64), (17, 130, 67)]]
+LAB_SIZES = [Size.of(m=m, n=n, k=k) for m, n, k in [(2, 3, 5), (64, 64, 64), (17, 130, 67)]]
 
 
-def matrices(size: Mnk, a: Floats, b: Floats) -> tuple[Floats, Floats]:
+def matrices(size: Size, a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return a.reshape(size.m, size.k), b.reshape(size.n, size.k).T
 
 
@@ -27,7 +27,7 @@ def column_major(c: Doubles | Floats) -> Floats:
     return np.ascontiguousarray(c.T, dtype=np.float32).reshape(-1)
 
 
-def exact(size: Mnk, a: Floats, b: Floats) -> Doubles:
+def exact(size: Size, a: Floats, b: Floats) -> Doubles:
     wide_a, wide_b = matrices(size, a.astype(np.float64), b.astype(np.float64))
     return wide_a @ wide_b  # type: ignore[return-value]
 
@@ -61,7 +61,7 @@ def split(a: Floats, b: Floats, parts: int) -> Floats:
 
 @pytest.mark.parametrize("k", KS)
 def test_fp32_passes_in_any_order_with_a_margin(k: int) -> None:
-    size = Mnk(m=96, n=96, k=k)
+    size = Size.of(m=96, n=96, k=k)
     a, b = make_inputs(size, numbered_keys(k))
     left, right = matrices(size, a, b)
     for c in (
@@ -79,7 +79,7 @@ def test_fp32_passes_in_any_order_with_a_margin(k: int) -> None:
 @pytest.mark.parametrize("bits", [10, 7], ids=["tf32-fp16", "bf16"])
 @pytest.mark.parametrize("nearest", [True, False], ids=["rounded", "cut"])
 def test_rounded_inputs_fail_even_with_exact_sums(k: int, bits: int, nearest: bool) -> None:
-    size = Mnk(m=64, n=64, k=k)
+    size = Size.of(m=64, n=64, k=k)
     a, b = make_inputs(size, numbered_keys(k))
     c = exact(size, cut(a, bits, nearest=nearest), cut(b, bits, nearest=nearest))
     assert verify.check(size, a, b, column_major(c)).error.wrong > 0.85 * 64 * 64
@@ -88,7 +88,7 @@ def test_rounded_inputs_fail_even_with_exact_sums(k: int, bits: int, nearest: bo
 @given(seed=st.integers(1, 2**63), nearest=st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_tf32_fails_even_on_a_single_product(seed: int, nearest: bool) -> None:
-    size = Mnk(m=1, n=1, k=1)
+    size = Size.of(m=1, n=1, k=1)
     a, b = make_inputs(size, numbered_keys(seed))
     c = exact(size, cut(a, 10, nearest=nearest), cut(b, 10, nearest=nearest))
     assert not verify.check(size, a, b, column_major(c)).right
@@ -96,7 +96,7 @@ def test_tf32_fails_even_on_a_single_product(seed: int, nearest: bool) -> None:
 
 @pytest.mark.parametrize("k", KS[1:])
 def test_one_missing_term_fails_wherever_it_is(k: int) -> None:
-    size = Mnk(m=16, n=16, k=k)
+    size = Size.of(m=16, n=16, k=k)
     a, b = make_inputs(size, numbered_keys(k))
     left, right = matrices(size, a, b)
     for p in (0, k // 2, k - 1):
@@ -107,7 +107,7 @@ def test_one_missing_term_fails_wherever_it_is(k: int) -> None:
 @pytest.mark.parametrize("size", LAB_SIZES, ids=str)
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
-def test_one_wrong_element_is_found_and_located(size: Mnk, data: st.DataObject) -> None:
+def test_one_wrong_element_is_found_and_located(size: Size, data: st.DataObject) -> None:
     row = data.draw(st.integers(0, size.m - 1))
     col = data.draw(st.integers(0, size.n - 1))
     value = data.draw(st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1000.0]))
@@ -130,7 +130,7 @@ def test_one_wrong_element_is_found_and_located(size: Mnk, data: st.DataObject) 
 
 
 def test_unwritten_elements_are_counted_as_such() -> None:
-    size = Mnk(m=5, n=4, k=3)
+    size = Size.of(m=5, n=4, k=3)
     a, b = make_inputs(size, numbered_keys(2))
     c = verify.poisoned(size)
     assert np.isnan(c).all()
@@ -145,7 +145,7 @@ def test_unwritten_elements_are_counted_as_such() -> None:
     assert found.error.max is None and found.error.rms is None
 
 
-def wrong_layouts(size: Mnk, a: Floats, b: Floats) -> dict[str, Floats]:
+def wrong_layouts(size: Size, a: Floats, b: Floats) -> dict[str, Floats]:
     m, n, k = size.m, size.n, size.k
     left, right = matrices(size, a, b)
     other_left, other_right = a.reshape(k, m).T, b.reshape(k, n)
@@ -159,7 +159,7 @@ def wrong_layouts(size: Mnk, a: Floats, b: Floats) -> dict[str, Floats]:
 
 
 @pytest.mark.parametrize("size", LAB_SIZES, ids=str)
-def test_a_wrong_layout_is_named(size: Mnk) -> None:
+def test_a_wrong_layout_is_named(size: Size) -> None:
     a, b = make_inputs(size, numbered_keys(3))
     for words, c in wrong_layouts(size, a, b).items():
         found = verify.check(size, a, b, np.ascontiguousarray(c))
@@ -168,7 +168,7 @@ def test_a_wrong_layout_is_named(size: Mnk) -> None:
 
 
 def test_a_dropped_tail_of_k_is_named() -> None:
-    size = Mnk(m=9, n=10, k=67)
+    size = Size.of(m=9, n=10, k=67)
     a, b = make_inputs(size, numbered_keys(4))
     left, right = matrices(size, a, b)
     c = column_major(left[:, :64] @ right[:64])
@@ -177,7 +177,7 @@ def test_a_dropped_tail_of_k_is_named() -> None:
 
 
 def test_random_rubbish_gets_no_cause() -> None:
-    size = Mnk(m=9, n=10, k=67)
+    size = Size.of(m=9, n=10, k=67)
     a, b = make_inputs(size, numbered_keys(5))
     c = np.random.default_rng(0).normal(size=90).astype(np.float32)
     assert verify.check(size, a, b, c).message == "90 of 90 elements are wrong"

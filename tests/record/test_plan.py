@@ -20,9 +20,9 @@ from grader.model import (
     KernelParam,
     Launch,
     Memset,
-    Mnk,
     Plan,
     PointerSlot,
+    Size,
     SymbolWrite,
     Synchronise,
 )
@@ -30,7 +30,7 @@ from grader.record import plan_bounds as bounds
 from grader.record.plan_check import Known, flaw
 from ptxsim.frontend.interface import Entry, Interface, Symbol
 
-SIZE = Mnk(m=2, n=3, k=5)
+SIZE = Size.of(m=2, n=3, k=5)
 NAMES = ("A", "B", "C", "workspace 1", "table", "workspace 2")
 SIZES = (40, 60, 24, 1 << 33, 64, 100)
 AT = tuple(bounds.addresses(SIZES))

@@ -22,8 +22,8 @@ from grader.model import (
     Free,
     Launch,
     Memset,
-    Mnk,
     Plan,
+    Size,
     Submission,
     SymbolWrite,
     Synchronise,
@@ -66,7 +66,7 @@ def recorded(built: Build, submission: Submission) -> Recorder:
     def run(
         *scenarios: int, mode: str = "auto", record_s: float = 5
     ) -> tuple[Plan | Rejected, ...]:
-        sizes = [Mnk(m=scenario, n=N, k=K) for scenario in scenarios]
+        sizes = [Size.of(m=scenario, n=N, k=K) for scenario in scenarios]
         sandbox = Sandbox.open(mode)  # type: ignore[arg-type]
         return record_plans(
             built,
@@ -99,7 +99,7 @@ def integer(launch: Launch) -> int:
 
 def test_launches(recorded: Recorder) -> None:
     one = plan(recorded, 1)
-    assert one.size == Mnk(m=1, n=N, k=K)
+    assert one.size == Size.of(m=1, n=N, k=K)
     assert [(a.name, a.size) for a in one.allocations] == [("A", 20), ("B", 60), ("C", 12)]
     first, second, third, fourth = launches(one)
     assert first.kernel == "_Z4tellPfi"

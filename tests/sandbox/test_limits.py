@@ -23,7 +23,7 @@ from grader.compile import building
 from grader.errors import MachineError, Rejected
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Case, load_lab
-from grader.model import Mnk, Plan, Verdict
+from grader.model import Plan, Size, Verdict
 from grader.record.recording import record_plans
 from grader.sandbox.running import Completed, Limits, Sandbox
 from grader.submission.folder import load_submission
@@ -159,7 +159,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
         (outcome,) = record_plans(
             built,
             load_submission(place / "eve"),
-            [Mnk(m=kind, n=8, k=8)],
+            [Size.of(m=kind, n=8, k=8)],
             find_toolchain(),
             sandbox,
             declared=declared,
@@ -195,7 +195,7 @@ def test_a_busy_machine_costs_nobody_a_verdict(tmp_path: Path, busy_core: None) 
     limits = msgspec.structs.replace(
         lab.limits, compile_s=8, record_s=0.5, simulate_s=1, memory_mb=2048
     )
-    case = Case(id="cpu-0", size=Mnk(m=9, n=17, k=33))
+    case = Case(id="cpu-0", size=Size.of(m=9, n=17, k=33))
     bench = Bench(
         lab=msgspec.structs.replace(lab, cpu=(case,), limits=limits),
         toolchain=find_toolchain(),

@@ -24,12 +24,12 @@ from grader.grading.preparing import prepared
 from grader.judging import verdicts as judge
 from grader.judging.times import held_to_the_clock
 from grader.labs.lab import Rules
-from grader.model import Mnk, Plan
+from grader.model import Plan, Size
 from grader.problems import inputs
 from grader.submission.folder import load_submission
 from tests.support.places import ROOT
 
-SIZE = Mnk(m=300, n=700, k=501)
+SIZE = Size.of(m=300, n=700, k=501)
 KEYS = numbered_keys(7)
 
 

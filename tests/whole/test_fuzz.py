@@ -30,7 +30,7 @@ from grader.course.roster import late, read_roster
 from grader.errors import GraderError, LabError, Rejected, StoreError, UsageError
 from grader.hardware.targets import target_for
 from grader.labs.lab import DEFAULT_LAB, load_lab
-from grader.model import Finding, KernelInfo, Kind, Mnk, Severity, Verdict
+from grader.model import Finding, KernelInfo, Kind, Severity, Size, Verdict
 from grader.record.calls import Recorded, assembled
 from grader.record.plan_bounds import addresses
 from grader.record.plan_check import Known, flaw
@@ -355,7 +355,7 @@ KNOWN = Known(
 
 def test_the_plan_that_is_changed_is_sound() -> None:
     plan = assembled(msgspec.json.decode(json.dumps(RECORDED), type=Recorded), KNOWN.variables)
-    assert flaw(plan, Mnk(m=2, n=3, k=5), KNOWN) is None
+    assert flaw(plan, Size.of(m=2, n=3, k=5), KNOWN) is None
     assert (len(plan.setup), len(plan.operations)) == (5, 4)
 
 
@@ -369,7 +369,7 @@ def test_plans_from_an_untrusted_process(document: Any) -> None:
     except (msgspec.DecodeError, ValueError):
         return
     plan = assembled(recorded, KNOWN.variables)
-    if flaw(plan, Mnk(m=2, n=3, k=5), KNOWN) is not None:
+    if flaw(plan, Size.of(m=2, n=3, k=5), KNOWN) is not None:
         return
     sizes = [allocation.size for allocation in plan.allocations]
     assert sizes[:3] == [40, 60, 24]

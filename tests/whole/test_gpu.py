@@ -19,7 +19,7 @@ from grader.backends.probe import first_gpu_arch
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Case, Lab, load_lab
 from grader.ladder.document import stored_ladders
-from grader.model import Mnk, Result, Verdict
+from grader.model import Result, Size, Verdict
 from grader.record.recording import target_for
 from grader.report.text import score_block
 from grader.sandbox.running import Sandbox
@@ -37,7 +37,7 @@ pytestmark = [
 def lab(extent: int = 1024) -> Lab:
     """The default lab with one smaller size to time, and few for the simulator."""
     default = load_lab()
-    case = Case(id="performance-0", size=Mnk(m=extent, n=extent, k=extent))
+    case = Case(id="performance-0", size=Size.of(m=extent, n=extent, k=extent))
     limits = msgspec.structs.replace(default.limits, launch_s=2)
     return msgspec.structs.replace(default, performance=(case,), cpu=default.cpu[:3], limits=limits)
 

@@ -19,7 +19,7 @@ import grader
 from grader.backends.simulator.engine_library import engine_library
 from grader.compile.building import compile_submission
 from grader.errors import MachineError, Rejected
-from grader.model import Build, Launch, Mnk, Plan, Record, Submission, Verdict
+from grader.model import Build, Launch, Plan, Record, Size, Submission, Verdict
 from grader.record import recording
 from grader.submission.folder import load_submission
 from grader.toolchain.native import Native
@@ -34,7 +34,7 @@ from tests.whole.sanitised import sanitised_model
 
 pytestmark = pytest.mark.slow
 
-SIZES = (Mnk(m=9, n=17, k=33), Mnk(m=32, n=32, k=16))
+SIZES = (Size.of(m=9, n=17, k=33), Size.of(m=32, n=32, k=16))
 OPTIONS = Path(__file__).with_name("sanitisers.cpp")  # what the environment would say
 RECORDER_FLAGS = (
     *("-g", "-fno-omit-frame-pointer"),

@@ -13,7 +13,7 @@ import msgspec
 
 from grader.backends.gpu.baseline import Product
 from grader.errors import MachineError
-from grader.model import GpuInfo, Mnk, Record
+from grader.model import GpuInfo, Record, Size
 
 _REPEATS = 4
 
@@ -34,7 +34,7 @@ class Choices:
 
     def fastest(
         self,
-        size: Mnk,
+        size: Size,
         admitted: str,
         products: Mapping[str, Product],
         milliseconds: Callable[[Product], float],

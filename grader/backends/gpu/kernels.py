@@ -11,7 +11,7 @@ import numpy as np
 from grader.backends.gpu.checks import checks_cubin
 from grader.backends.probe import first_gpu_arch
 from grader.errors import MachineError
-from grader.model import ErrorStats, Mismatch, Mnk
+from grader.model import ErrorStats, Mismatch, Size
 from grader.problems import product as verify
 from grader.problems.inputs import fresh_key
 
@@ -75,7 +75,7 @@ class Kernels:
         """Keep the GPU busy for this long, so that the host gets ahead of it."""
         self._launch("head_start", (1,), 1, np.uint64(1000 * microseconds))
 
-    def freivalds(self, size: Mnk, a: Any, b: Any, c: Any) -> float:
+    def freivalds(self, size: Size, a: Any, b: Any, c: Any) -> float:
         """How far C·x is from A·(B·x) for one vector of random signs, in FP64.
 
         1 is product.py's bound for such a sum of errors. Rounding stays far below it; one wrong
@@ -107,7 +107,7 @@ class Kernels:
         self._launch("norms", (count,), _DOT_THREADS, vectors, np.int32(length), out)
         return out
 
-    def compare(self, size: Mnk, a: Any, b: Any, got: Any, want: Any) -> ErrorStats:
+    def compare(self, size: Size, a: Any, b: Any, got: Any, want: Any) -> ErrorStats:
         """Compare C with the reference, by product.py's criterion with room for both errors."""
         tolerance = REFERENCE_MARGIN * verify.tolerance(size.k)
         with self._stream:
@@ -143,7 +143,7 @@ class Kernels:
         return stats if not wrong else self._located(size, stats, first, a, b, got, want)
 
     def _located(
-        self, size: Mnk, stats: ErrorStats, first: int, a: Any, b: Any, got: Any, want: Any
+        self, size: Size, stats: ErrorStats, first: int, a: Any, b: Any, got: Any, want: Any
     ) -> ErrorStats:
         """Add the first mismatch and the map of wrong tiles; only wrong answers cost this time."""
         row, column = divmod(first, size.n)

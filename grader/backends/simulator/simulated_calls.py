@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from grader.backends.protocol import CaseOutcome, PlannedCase
 from grader.backends.simulator.simulation_messages import Room
 from grader.backends.simulator.wording import worded
-from grader.model import Finding, Kind, Mnk, Plan, Record, Severity
+from grader.model import Finding, Kind, Plan, Record, Severity, Size
 from grader.problems import product as verify
 from grader.problems.inputs import Floats, make_inputs
 from ptxsim.records import Event
@@ -32,7 +32,7 @@ _ORDINALS = ("first", "second", "third")
 class Matrices:
     """A, B and C of one size, and copies of A and B to compare with."""
 
-    def __init__(self, size: Mnk) -> None:
+    def __init__(self, size: Size) -> None:
         self.size = size
         self._a, self._b = make_inputs(size)
         self._given = {"A": self._a.copy(), "B": self._b.copy()}
@@ -154,7 +154,7 @@ def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
     return values.view(np.uint8)
 
 
-def _modified(name: str, size: Mnk, before: Floats, after: Floats) -> Finding:
+def _modified(name: str, size: Size, before: Floats, after: Floats) -> Finding:
     changed = np.flatnonzero(before.view(np.uint32) != after.view(np.uint32))
     major, minor = divmod(int(changed[0]), size.k)
     row, column = (major, minor) if name == "A" else (minor, major)

@@ -1,0 +1,163 @@
+"""The protocol that every problem keeps. All other rooms know a problem only by it.
+
+A problem is a class below ``Problem``, made from the fields that a lab file gives it. What has a
+default below is optional. ``xp`` is NumPy, or CuPy on a GPU: code that is written with it runs on
+both. Arrays that a problem gets are flat, in the order of the memory; ``Operand.logical`` gives
+them their shape. docs/new-lab.md makes a problem step by step.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from grader.model import Record, Size
+from grader.problems.on_gpu import OnGpu, Tools
+from grader.problems.operands import FLOAT, Element, Launch, Operand
+
+
+class Dim(Record):
+    """One dimension of a size: an ``int`` parameter of the host function."""
+
+    name: str  # "m"
+    most: int  # the largest that a lab file may ask for
+
+
+class Interface(Record):
+    """What the student implements. The host function takes the operands as
+    ``thrust::device_vector<T>&``, in their order, then one ``int`` for each dimension."""
+
+    main: str  # the file to hand in: "sgemm.cu"
+    header: str  # the file that it includes: "gemm.cuh"
+    text: str  # the header's contents; declares the function
+    function: str = "run_custom"  # a template of the element's type
+    element: Element = FLOAT
+
+    @property
+    def symbol(self) -> str:
+        """The specialisation that the student defines: "run_custom<float>"."""
+        return f"{self.function}<{self.element.name}>"
+
+    @property
+    def mangled(self) -> str:
+        """How that symbol begins in an object file."""
+        return f"_Z{len(self.function)}{self.function}I{self.element.mangled}E"
+
+
+class Unit(Record):
+    """In what a speed is told."""
+
+    name: str  # "TFLOPS"
+    scale: float  # so many operations or bytes a second are 1
+    of: Literal["operations", "bytes"]  # what is counted, and which peak of the GPU is asked about
+
+
+TFLOPS = Unit(name="TFLOPS", scale=1e12, of="operations")
+GB_S = Unit(name="GB/s", scale=1e9, of="bytes")
+
+
+class Expected(Record):
+    """What one output must be, as float64 arrays of the operand's shape. An element is right if
+    ``|got - want| / scale <= tolerance``."""
+
+    want: Any
+    scale: Any  # an array, or one number
+
+
+class Cause(Record):
+    """A likely mistake, and what a program that makes it computes."""
+
+    words: str  # "A was read as if column-major: …"
+    outputs: tuple[Expected, ...]
+    tolerance: float
+
+
+class Problem(ABC):
+    """One problem with the options of one lab."""
+
+    name: ClassVar[str]  # in a lab file: "gemm"
+    dims: ClassVar[tuple[Dim, ...]]
+    unit: ClassVar[Unit]
+    baseline: ClassVar[str]  # what a speed is compared with: "cuBLAS"
+    # The fields of the lab file that are this problem's own; the constructor gets them checked.
+    Options: ClassVar[type[Record]] = Record
+
+    def __init__(self, options: Record) -> None:
+        self.options = options
+
+    # --- the interface ---
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The task in a few words: "C = A·B in FP32"."""
+
+    @property
+    @abstractmethod
+    def interface(self) -> Interface: ...
+
+    @abstractmethod
+    def operands(self, size: Size) -> tuple[Operand, ...]:
+        """The vectors of the host function, in its order."""
+
+    # --- right or wrong ---
+
+    @abstractmethod
+    def reference(self, xp: Any, size: Size, inputs: Sequence[Any]) -> tuple[Expected, ...]:
+        """What each output must be, computed in float64. A GPU's result is proved by NumPy's."""
+
+    @abstractmethod
+    def tolerance(self, size: Size) -> float:
+        """The largest error that correct arithmetic may leave. Derive it where it is computed."""
+
+    def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
+        """Likely mistakes, the simplest first. A message names the first that explains every
+        element of a wrong result. NumPy only."""
+        return iter(())
+
+    # --- fast or slow ---
+
+    def work(self, size: Size) -> int:
+        """Floating-point operations that the task needs; 0 where these do not count."""
+        return 0
+
+    def traffic(self, size: Size) -> int:
+        """The fewest bytes that must come from memory or go there: each operand once."""
+        return sum(each.bytes for each in self.operands(size))
+
+    def fewest_operations(self, size: Size) -> float:
+        """Fewer cannot do it, by any algorithm: a lower bound for times that are possible."""
+        return self.work(size)
+
+    def speed(self, size: Size, milliseconds: float) -> float:
+        """In ``unit``."""
+        amount = self.work(size) if self.unit.of == "operations" else self.traffic(size)
+        return amount / (milliseconds * 1e-3) / self.unit.scale
+
+    def baselines(
+        self, xp: Any, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> Mapping[str, Launch]:
+        """What to compare with, by name: each computes ``outputs`` on CuPy's current stream.
+
+        The fastest is taken. The default copies as many bytes as the task must move.
+        """
+        half = self.traffic(size) // 2
+        source, target = xp.zeros(half, dtype=xp.uint8), xp.empty(half, dtype=xp.uint8)
+
+        def copy() -> None:
+            target[:] = source
+
+        return {"copy": copy}
+
+    def on_gpu(self, tools: Tools) -> OnGpu | None:
+        """How this problem works on a GPU; None: by the methods above. A problem with its own way
+        imports CuPy here."""
+        return None
+
+    # --- the report ---
+
+    # Names of the questions that a report answers (report/why.py) and of the pieces of advice that
+    # apply (performance/advice/).
+    questions: ClassVar[tuple[str, ...]] = ("peak", "limits", "loop", "traffic")
+    advice: ClassVar[tuple[str, ...]] = ()
