@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from ptxsim.findings.counts import Counters
+from ptxsim.findings.divergence import Branch, branches, splitting
 from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED, UnsupportedInstruction
 from ptxsim.mapping import ones
 from ptxsim.records import Copy, Dim3, Finding, Kind, Launch, Memset, Plan, Record, SymbolWrite
@@ -52,6 +53,8 @@ class RowCount(Record):
     lanes: tuple[int | None, ...] = ()  # () or 32
     array: int = 0  # which shared array of the kernel
     array_bytes: int = 0
+    active: int = 0  # lanes, summed over ``warps``
+    branch: int = 0  # line of the innermost branch that split warps on their way here; 0: none
 
 
 class LaunchSample(Record):
@@ -65,6 +68,7 @@ class LaunchSample(Record):
     blocks: int  # sampled
     complete: bool  # they ran to their ends within the time
     rows: tuple[RowCount, ...]
+    branches: tuple[Branch, ...] = ()
 
     @property
     def all_blocks(self) -> int:
@@ -193,6 +197,7 @@ class Sampler(Simulator):
             blocks=blocks,
             complete=stopped is None,
             rows=tuple(_row_counts(counters, launch.shared_bytes)),
+            branches=tuple(branches(counters, self._module.locations)),
         )
 
 
@@ -260,6 +265,7 @@ def _row_counts(counters: Counters, dynamic_bytes: int) -> Iterator[RowCount]:
     by_row: dict[int, list[int]] = {}
     for each in np.flatnonzero(own & (program.rows > 0)):
         by_row.setdefault(int(program.rows[each]), []).append(int(each))
+    split_by = splitting(counters)
     told = 0
     for row, indices in sorted(by_row.items()):
         access = next((i for i in indices if program.spaces[i] >= 0), indices[0])
@@ -286,6 +292,8 @@ def _row_counts(counters: Counters, dynamic_bytes: int) -> Iterator[RowCount]:
             lanes=touched,
             array=array,
             array_bytes=array_bytes,
+            active=int(max(lanes[i] for i in indices)),
+            branch=split_by.get(int(program.head[indices[0]]), 0),
         )
 
 
