@@ -90,7 +90,9 @@ def main() -> None:
         print("| rung | " + " | ".join(map(str, sizes)) + " |")
         print("|---" * (len(sizes) + 1) + "|")
         for rung, program in programs.items():
-            cells = [f"{gb:.4g} ({ratio:.3f})" for gb, ratio in timed(program, sizes, options.pairs)]
+            cells = [
+                f"{gb:.4g} ({ratio:.3f})" for gb, ratio in timed(program, sizes, options.pairs)
+            ]
             print(f"| {rung} | " + " | ".join(cells) + " |", flush=True)
 
 
