@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from ptxsim.findings.counts import Counters
-from ptxsim.findings.divergence import Branch, branches, splitting
+from ptxsim.findings.divergence import Branch, split_by
 from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED, UnsupportedInstruction
 from ptxsim.mapping import ones
 from ptxsim.records import Copy, Dim3, Finding, Kind, Launch, Memset, Plan, Record, SymbolWrite
@@ -188,6 +188,7 @@ class Sampler(Simulator):
             before = counters
         del run.programs[launch.kernel]
         library.sim_program_free(handle)
+        branches, inside = split_by(counters, self._module.locations)
         return LaunchSample(
             kernel=launch.kernel,
             grid=launch.grid,
@@ -196,8 +197,8 @@ class Sampler(Simulator):
             times=times,
             blocks=blocks,
             complete=stopped is None,
-            rows=tuple(_row_counts(counters, launch.shared_bytes)),
-            branches=tuple(branches(counters, self._module.locations)),
+            rows=tuple(_row_counts(counters, inside, launch.shared_bytes)),
+            branches=branches,
         )
 
 
@@ -251,8 +252,10 @@ def _what(finding: Finding) -> tuple[object, ...]:
     return finding.place, finding.block, finding.thread, access.address if access else None
 
 
-def _row_counts(counters: Counters, dynamic_bytes: int) -> Iterator[RowCount]:
-    """Sums over the operations that came from one PTX instruction."""
+def _row_counts(
+    counters: Counters, inside: Mapping[int, int], dynamic_bytes: int
+) -> Iterator[RowCount]:
+    """Sums over the operations that came from one PTX instruction. ``inside``: by block head."""
     program, memory, source = counters.program, counters.memory, counters.source
     warps = counters.blocks["warps"][program.head]
     lanes = counters.blocks["lanes"][program.head]
@@ -265,7 +268,6 @@ def _row_counts(counters: Counters, dynamic_bytes: int) -> Iterator[RowCount]:
     by_row: dict[int, list[int]] = {}
     for each in np.flatnonzero(own & (program.rows > 0)):
         by_row.setdefault(int(program.rows[each]), []).append(int(each))
-    split_by = splitting(counters)
     told = 0
     for row, indices in sorted(by_row.items()):
         access = next((i for i in indices if program.spaces[i] >= 0), indices[0])
@@ -293,7 +295,7 @@ def _row_counts(counters: Counters, dynamic_bytes: int) -> Iterator[RowCount]:
             array=array,
             array_bytes=array_bytes,
             active=int(max(lanes[i] for i in indices)),
-            branch=split_by.get(int(program.head[indices[0]]), 0),
+            branch=inside.get(int(program.head[indices[0]]), 0),
         )
 
 

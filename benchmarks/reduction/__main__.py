@@ -1,4 +1,4 @@
-"""Every rung of reference/reduction/ beside CUB's DeviceReduce::Sum: `python -m benchmarks.reduction`.
+"""Every rung of reference/reduction/ beside CUB's sum: `python -m benchmarks.reduction`.
 
 Each rung is compiled with the real CUDA runtime and program.cu, which calls run_custom and CUB in
 turn, cold: the L2 is overwritten before each call. The table gives GB/s of the median time and, in
@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
-INCLUDE = ROOT / "grader" / "compile" / "include"
+INCLUDES = (ROOT / "grader" / "compile" / "include", ROOT / "grader" / "problems" / "reduction")
 LADDER = ROOT / "reference" / "reduction"
 SIZES = (1, 1000, 2**10, 2**14, 2**18, 2**20, 2**22, 10**7 + 3, 2**24, 2**26, 2**28 - 1, 2**28)
 PAIRS = 41
@@ -39,7 +39,7 @@ def built(rungs: list[Path], arch: str, scratch: Path) -> dict[str, Path]:
 
     def one(rung: Path) -> None:
         unit = str(programs[rung.name].with_suffix(".o"))
-        options = (f"-I{INCLUDE}", f"-I{HERE}", f"-I{rung}")
+        options = (*(f"-I{each}" for each in INCLUDES), f"-I{rung}")
         nvcc(arch, *options, "-c", str(HERE / "program.cu"), "-o", unit)
 
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from grader.model import KernelCounts, OpcodeCount, Size
 from grader.performance.accesses import accesses, traffic
 from grader.performance.conservation import conserve
+from grader.performance.divergence import splits
 from grader.performance.sass import Function, Instruction
 from grader.performance.serial import warp_cycles
 from ptxsim.sampling import LaunchSample, RowCount
@@ -62,6 +63,7 @@ def count(function: Function, sample: LaunchSample, size: Size) -> KernelCounts:
         shared_loads=moved["LDS"],
         shared_stores=moved["STS"],
         shared_copies=moved["copied"],
+        splits=splits(function, sample, runs, factor),
     )
 
 

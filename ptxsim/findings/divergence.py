@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,36 +18,49 @@ class Branch(Record):
     row: int  # line of the PTX text
     place: Place | None  # in the source
     warps: int  # executions, in the sampled blocks
-    splits: int  # of them those that split the warp
+    active: int  # lanes, summed over these
+    splits: int  # executions that split the warp
+    outer: int  # row of the branch that split warps on their way here; 0: none
+    loops: bool  # lanes that it keeps in a loop come back to it
 
 
-def branches(counters: Counters, locations: Sequence[Location | None]) -> Iterator[Branch]:
-    """All that split a warp."""
+def split_by(
+    counters: Counters, locations: Sequence[Location | None]
+) -> tuple[tuple[Branch, ...], dict[int, int]]:
+    """All branches that split a warp. And for the head of every basic block between such a branch
+    and the place where all lanes meet again: the row of that branch, the innermost one."""
     program, splits = counters.program, counters.guarded["splits"]
-    for index in np.flatnonzero(splits):
-        at = program.locations[index]
-        found = locations[at] if at >= 0 else None
-        yield Branch(
-            row=int(program.rows[index]),
-            place=Place(file=found.file, line=found.line) if found and found.inside else None,
-            warps=int(counters.blocks["warps"][program.head[index]]),
-            splits=int(splits[index]),
-        )
-
-
-def splitting(counters: Counters) -> dict[int, int]:
-    """For the head of every basic block between a branch that split warps and the place where all
-    lanes meet again: the PTX line of that branch, the innermost one."""
-    program = counters.program
-    at = [int(index) for index in np.flatnonzero(counters.guarded["splits"])]
+    at = [int(index) for index in np.flatnonzero(splits)]
     if not at:
-        return {}
+        return (), {}
     meet = _post_dominators(program.after)
-    regions = {branch: _between(int(program.head[branch]), program.after, meet) for branch in at}
-    found: dict[int, int] = {}
-    for branch in sorted(at, key=lambda each: -len(regions[each])):
-        found |= dict.fromkeys(regions[branch], int(program.rows[branch]))
-    return found
+    heads = {index: int(program.head[index]) for index in at}
+    regions = {index: _between(heads[index], program.after, meet) for index in at}
+    from_outside = sorted(at, key=lambda index: -len(regions[index]))
+    inside: dict[int, int] = {}
+    for index in from_outside:
+        inside |= dict.fromkeys(regions[index], int(program.rows[index]))
+    found = []
+    for index in at:
+        around = [o for o in from_outside if o != index and heads[index] in regions[o]]
+        around = [o for o in around if len(regions[o]) > len(regions[index])]
+        found.append(
+            Branch(
+                row=int(program.rows[index]),
+                place=_place(program.locations[index], locations),
+                warps=int(counters.blocks["warps"][heads[index]]),
+                active=int(counters.blocks["lanes"][heads[index]]),
+                splits=int(splits[index]),
+                outer=int(program.rows[around[-1]]) if around else 0,
+                loops=heads[index] in regions[index],
+            )
+        )
+    return tuple(found), inside
+
+
+def _place(at: int, locations: Sequence[Location | None]) -> Place | None:
+    found = locations[at] if at >= 0 else None
+    return Place(file=found.file, line=found.line) if found and found.inside else None
 
 
 def _between(start: int, after: Mapping[int, Sequence[int]], meet: Mapping[int, int]) -> set[int]:
