@@ -21,7 +21,22 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 INCLUDES = (ROOT / "grader" / "compile" / "include", ROOT / "grader" / "problems" / "reduction")
 LADDER = ROOT / "reference" / "reduction"
-SIZES = (1, 1000, 2**10, 2**14, 2**18, 2**20, 2**22, 10**7 + 3, 2**24, 2**26, 2**28 - 1, 2**28)
+SIZES = (
+    1,
+    1000,
+    2**10,
+    2**14,
+    2**18,
+    2**20,
+    2**22,
+    10**7 + 3,
+    2**24,
+    2**25,
+    2**26,
+    2**27,
+    2**28 - 1,
+    2**28,
+)
 PAIRS = 41
 
 

@@ -55,9 +55,7 @@ struct Sum {
     check(cudaMalloc(&temporary, bytes), "cudaMalloc");
     cudaFree(total);
   }
-  ~Sum() {
-    cudaFree(in), cudaFree(out), cudaFree(temporary);
-  }
+  ~Sum() { cudaFree(in), cudaFree(out), cudaFree(temporary); }
   void call(bool theirs) {
     if (theirs) {
       check(baseline(temporary, bytes, in, out, n), "CUB");

@@ -34,8 +34,7 @@ static float* workspace(int floats) {
 }
 
 template <>
-void run_custom<float>(thrust::device_vector<float>& in, thrust::device_vector<float>& out,
-                       int n) {
+void run_custom<float>(thrust::device_vector<float>& in, thrust::device_vector<float>& out, int n) {
   const int first = (n + BLOCK_ITEMS - 1) / BLOCK_ITEMS;
   float* sums = workspace(first + (first + BLOCK_ITEMS - 1) / BLOCK_ITEMS);
   const float* from = in.data().get();

@@ -56,8 +56,7 @@ __global__ void reduce(const float* in, float* out, int n) {
 }
 
 template <>
-void run_custom<float>(thrust::device_vector<float>& in, thrust::device_vector<float>& out,
-                       int n) {
+void run_custom<float>(thrust::device_vector<float>& in, thrust::device_vector<float>& out, int n) {
   static float* sums;  // of the blocks; kept from call to call
   if (sums == nullptr) cudaMalloc(&sums, MOST_BLOCKS * sizeof(float));
   const int tiles = (n / 4 + TILE - 1) / TILE;

@@ -72,8 +72,7 @@ __global__ void reduce(const float* in, float* out, int n) {
 }
 
 template <>
-void run_custom<float>(thrust::device_vector<float>& in, thrust::device_vector<float>& out,
-                       int n) {
+void run_custom<float>(thrust::device_vector<float>& in, thrust::device_vector<float>& out, int n) {
   const int tiles = (n / 4 + TILE - 1) / TILE;
   const int blocks = tiles < 1 ? 1 : tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS;
   reduce<<<blocks, THREADS>>>(in.data().get(), out.data().get(), n);
