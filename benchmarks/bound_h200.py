@@ -74,21 +74,21 @@ def measured(sizes: Sequence[int]) -> Raw:
     bench = SharedBench()
     rows = []
     for job, each in zip(jobs, ready, strict=True):
-        if each is None or each.plan.size.flops / each.bound.tflops / 1e12 > LONGEST:
+        if each is None or each.plan.size.flops / each.bound.speed / 1e12 > LONGEST:
             print(f"left out: {job[0].name} {job[1]}", flush=True)
             continue
         most = each.bound.most
         assert most is not None
         with bench.stream:
-            tflops = timed(bench, each)
+            speed = timed(bench, each)
         rows.append(
             Measured(
                 name=each.name,
                 corpus=each.corpus,
-                n=each.plan.size.n,
-                tflops=tflops,
-                about=each.bound.tflops,
-                most=most.tflops,
+                n=each.plan.size["n"],
+                speed=speed,
+                about=each.bound.speed,
+                most=most.speed,
                 resource=each.bound.resource,
             )
         )

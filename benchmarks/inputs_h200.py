@@ -165,7 +165,7 @@ def noise(bench: SharedBench, kernel: Kernel, times: int) -> None:
                 timing = measured(bench, case, 0.25)
                 ratios.append(timing.ratio)
                 if timing.modes:
-                    found.append(timing.modes.fast.tflops / timing.modes.slow.tflops)
+                    found.append(timing.modes.fast.speed / timing.modes.slow.speed)
             spread = (
                 f"ratio {min(ratios):.4f} to {max(ratios):.4f}, noise {100 * timing.noise:.2f} %"
             )
@@ -179,7 +179,7 @@ def untimed(bench: SharedBench, built: Build, plans: Sequence[Plan]) -> None:
         module = load_module(built.cubin.read_bytes())
         with bench.arena.memory(plan) as memory:
             case = MeasuredCase(bench, module, PlannedCase(id=str(plan.size), plan=plan), memory)
-            if plan.size.m == 8192:
+            if plan.size["m"] == 8192:
                 job = GpuJob(cubin="", cases=(), runs=1, run_seconds=0.2, baseline="best")
                 outcomes.append(time_case(bench, case, job, lambda: None))
             else:

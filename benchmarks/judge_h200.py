@@ -52,7 +52,7 @@ class Kernel:
         ready = cubes(folder, sizes, tools, tools.gpu_arch)
         self.built: Build = ready.built
         self._memory = ExitStack()  # to the end of the process
-        self.plans = {plan.size.m: plan for plan in ready.plans}
+        self.plans = {plan.size["m"]: plan for plan in ready.plans}
 
     def case(self, bench: SharedBench, n: int) -> MeasuredCase:
         """The first case of the process lies at the recorder's addresses, others in the pool."""
@@ -76,7 +76,7 @@ def shown(timing: Timing) -> str:
     low, high = timing.ratio_ci
     return (
         f"{timing.ratio:.4f} ± {(high - low) / 2:.4f} ({timing.samples} samples, noise "
-        f"{100 * timing.noise:.2f} %, {timing.stopped}, {timing.scored_tflops:.2f} TFLOPS)"
+        f"{100 * timing.noise:.2f} %, {timing.stopped}, {timing.scored_speed:.2f} TFLOPS)"
     )
 
 
@@ -116,7 +116,7 @@ def timed_seconds(result: Result) -> float:
             continue
         flops = Size.of(m=case.m, n=case.n, k=case.k).flops / 1e12
         for run in case.timing.runs:
-            each = flops / run.bench_tflops + flops / run.cublas_tflops
+            each = flops / run.speed + flops / run.baseline_speed
             total += each * case.timing.samples / len(case.timing.runs)
     return total
 

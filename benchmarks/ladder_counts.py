@@ -53,8 +53,8 @@ def tile(source: Path) -> tuple[int, int] | None:
 
 def formula_bytes(size: Size, edges: tuple[int, int]) -> float:
     """Bytes that threads ask of global memory: tiles of A and B once per block, C once."""
-    loads = size.m * size.n * size.k * (1 / edges[0] + 1 / edges[1])
-    return 4 * (loads + size.m * size.n)
+    loads = size["m"] * size["n"] * size["k"] * (1 / edges[0] + 1 / edges[1])
+    return 4 * (loads + size["m"] * size["n"])
 
 
 def row(folder: Path, bench: Bench) -> list[str]:
@@ -100,7 +100,7 @@ def main() -> None:
     lab = msgspec.structs.replace(load_lab(), cpu=(Case(id="counted", size=SIZE),))
     bench = Bench(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), explain=False)
     rows = [row(REFERENCE / rung.name, bench) for rung in find_rungs(REFERENCE)]
-    print(machine(), f"M, N, K = {SIZE.m}, {SIZE.n}, {SIZE.k}; sm_{lab.architectures[0]}", sep="; ")
+    print(machine(), f"M, N, K = {SIZE["m"]}, {SIZE["n"]}, {SIZE["k"]}; sm_{lab.architectures[0]}", sep="; ")
     print()
     print(table(HEADER, rows))
 

@@ -53,7 +53,7 @@ def side_by_side(bench: SharedBench, folder: str, arch: str) -> None:
             statistics.median(values[4:]) for values in times.values()
         )
         print(
-            f"{folder:22} {plan.size.m:5}  own {own_ms:9.5f} ms  pool {pool_ms:9.5f} ms  "
+            f"{folder:22} {plan.size["m"]:5}  own {own_ms:9.5f} ms  pool {pool_ms:9.5f} ms  "
             f"own / pool {own_ms / pool_ms:.4f}, of cuBLAS {own_cublas / pool_cublas:.4f}  "
             f"map {1e3 * mapped:.1f} ms  unmap {1e3 * unmapped:.1f} ms",
             flush=True,
@@ -68,7 +68,7 @@ def alternated(bench: SharedBench, cases: dict[str, MeasuredCase]) -> dict[str, 
         case.set_up()
         case.fresh()
         products[name] = bench.cublas.sgemm(case.size, *case.addresses)
-    size = next(iter(cases.values())).size.m
+    size = next(iter(cases.values())).size["m"]
     for turn in range(ROUNDS[size]):
         order = list(cases) if turn % 2 else list(reversed(cases))
         for name in order:

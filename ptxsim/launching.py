@@ -65,7 +65,7 @@ def launch(
     name = _find(kernel, simulator.declared)
     memory = _Memory()
     plan = Plan(
-        size=Size.of(m=1, n=1, k=1),
+        size=Size.of(),
         operations=(
             Launch(
                 kernel=name,

@@ -66,7 +66,7 @@ class Allocation(Record):
     """A device allocation, at the address that the recorder gave it. A GPU maps its memory there,
     except for symbols, which lie where the driver loads them."""
 
-    name: str  # "A", "B", "C", "workspace 1", …, or the symbol
+    name: str  # of the operand, "workspace 1", …, or the symbol
     address: int
     size: int  # bytes
     symbol: str | None = None  # mangled name when this is a __device__ variable, not an allocation
@@ -164,7 +164,8 @@ class Plan(Record):
     """What calls of run_custom asked the device to do, in order.
 
     ``setup`` runs once and leaves its memory as it is. ``operations`` are one later call, which may
-    run any number of times: it is verified, counted and timed. ``allocations`` begins with A, B, C.
+    run any number of times: it is verified, counted and timed. ``allocations`` begins with the memory
+    that the caller gives: ``inputs`` that hold data, then ``outputs``.
     Order is program order, which is one of those that ``after`` allows: streams are serialised.
     """
 
@@ -174,6 +175,13 @@ class Plan(Record):
     setup: tuple[Operation, ...] = ()  # () where a call leaves nothing behind for the next
     unsettled: str = ""  # how the call differs from the one before it; "" when it does not
     variables: tuple[str, ...] = ()  # __device__ variables, whose contents live on between calls
+    inputs: int = 0  # allocations
+    outputs: int = 0
+
+    @property
+    def given(self) -> int:
+        """How many allocations are the caller's."""
+        return self.inputs + self.outputs
 
     @property
     def own(self) -> frozenset[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 import zlib
 from collections.abc import Container, Generator, Mapping, Sequence
@@ -62,8 +63,6 @@ _VARIABLE_GAP = 4096
 _WORKSPACE_AT = 0x5F00_0000_0000  # device address of what grid.sync() counts in
 _WORKSPACE_BYTES = 8  # its size, which nobody reads, and the counter
 _POISON = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # NaN: what nobody wrote
-_A_AND_B = (0, 1)  # as a plan has them
-_GIVEN = (0, 1, 2)  # and C
 # A loop that never ends should be called so within a second at the smallest size, and no kernel
 # that computes anything should come near: one thread doing everything needs M·N·K at most.
 _STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
@@ -138,7 +137,7 @@ class Simulator:
         plan: Plan,
         buffers: Mapping[int, Bytes],
         limits: SimLimits,
-        initialised: Container[int] = _A_AND_B,
+        initialised: Container[int] | None = None,
     ) -> SimOutcome:
         """Execute ``plan``, its set-up and one call of it; arrays in ``buffers`` (by allocation
         index) are read and written. The counts are the call's.
@@ -161,7 +160,7 @@ class Simulator:
         plan: Plan,
         buffers: Mapping[int, Bytes],
         limits: SimLimits,
-        initialised: Container[int] = _A_AND_B,
+        initialised: Container[int] | None = None,
     ) -> Generator[SimOutcome, None, None]:
         """Execute the set-up, if ``plan`` has one, and then its call each time one is asked for.
 
@@ -171,6 +170,7 @@ class Simulator:
         """
         check_plan(plan, self._module, self._variables, limits.bytes)
         addresses = self._addresses(plan)
+        initialised = range(plan.inputs) if initialised is None else initialised
         run = self._prepare(plan, buffers, addresses, initialised)
         # One for every launch, those of the set-up first.
         first = sum(isinstance(each, Launch) for each in plan.setup)
@@ -198,7 +198,7 @@ class Simulator:
     ) -> SimOutcome:
         """What one call does, and its findings and counts alone."""
         started, working = time.monotonic(), time.thread_time()
-        products = plan.size.m * plan.size.n * plan.size.k
+        products = math.prod(plan.size.extents)
         steps = min(limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products, _MOST_STEPS)
         library = self._engine.library
         run.findings.clear()
@@ -281,7 +281,7 @@ class Simulator:
         """What lives on from call to call: variables, and memory that no call allocates."""
         if not plan.setup:
             return []
-        own = {*_GIVEN, *plan.own}
+        own = {*range(plan.given), *plan.own}
         memory = [place for index, place in enumerate(run.allocations) if index not in own]
         return [run.regions[place] for place in dict.fromkeys([*run.symbols.values(), *memory])]
 

@@ -11,8 +11,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "grader"
 ORDER = (
-    *("ptxsim", "model", "errors", "hardware", "labs", "submission", "sandbox", "toolchain"),
-    *("problems", "compile", "record", "backends", "judging", "performance", "results"),
+    *("ptxsim", "model", "errors", "hardware", "problems", "labs", "submission", "sandbox", "toolchain"),
+    *("compile", "record", "backends", "judging", "performance", "results"),
     *("report", "ladder", "grading", "course", "cli"),
 )
 MODULES = sorted(PACKAGE.rglob("*.py"))

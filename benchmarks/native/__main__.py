@@ -102,7 +102,7 @@ def made(
         ready = cubes(folder, tuple(sizes), bench, arch)
     except Rejected as refused:
         raise SystemExit(f"{name}: {refused}") from None
-    return Made(name, program, ready.built, {plan.size.m: plan for plan in ready.plans})
+    return Made(name, program, ready.built, {plan.size["m"]: plan for plan in ready.plans})
 
 
 def compared(bench: SharedBench, each: Made, sizes: Sequence[int]) -> list[Row]:

@@ -95,10 +95,10 @@ def _words(
     words = []
     nanoseconds = measured.get("gpu__time_duration.sum")
     if nanoseconds:
-        tflops = counts.flops / nanoseconds / 1e3
+        speed = counts.flops / nanoseconds / 1e3
         bound = why.bounds[0] if why.bounds else None
-        limit = f"; the model expects about {bound.tflops:.4g} ({bound.resource})" if bound else ""
-        words.append(f"{tflops:.4g} TFLOPS under the profiler{limit}")
+        limit = f"; the model expects about {bound.speed:.4g} ({bound.resource})" if bound else ""
+        words.append(f"{speed:.4g} TFLOPS under the profiler{limit}")
     active = [each.metrics[_ISSUE] for each in own if each.metrics.get(_ISSUE) is not None]
     if active:
         words.append(f"issue slots used: {sum(active) / len(active):.1f} %")

@@ -44,7 +44,7 @@ def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress
         CpuDevice(bench.sandbox, lab.limits) as reader,
         ThreadPoolExecutor(max_workers=3) as pool,
         ExitStack() as ending,
-        GpuDevice() as gpu,
+        GpuDevice(lab.problem_ref) as gpu,
     ):
         # If this ends early, it must not wait for the simulator, nor for an explanation.
         ending.callback(device.__exit__, None, None, None)
@@ -55,7 +55,8 @@ def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress
         code = pool.submit(_machine_code, built, bench)
         declared = reader.read(built, str(submission.folder), progress)
         # In increasing order: a size that takes too long costs only the larger ones.
-        cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
+        every = (*lab.correctness, *lab.performance)
+        cases = sorted(every, key=lambda case: lab.problem.amount(case.size))
         progress("recording the launches", f"for {len(cases)} sizes")
         found = recorded(built, declared, submission, [case.size for case in cases], bench)
         outcomes, planned = told_apart(cases, found)
@@ -97,7 +98,7 @@ def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress
         lines=seen.lines,
         printed=seen.printed,
         gpu=gpu.gpu,
-        launches=launches_of(planned),
+        launches=launches_of(planned, lab.problem),
         score=ruling.score,
         explanation=explanation,
     )

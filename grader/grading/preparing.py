@@ -43,6 +43,7 @@ class Prepared(Record):
 def compiled(submission: Submission, bench: Bench, arch: str) -> Build:
     return compile_submission(
         submission,
+        bench.lab.problem.interface,
         bench.toolchain,
         bench.sandbox,
         arch=arch,
@@ -65,6 +66,7 @@ def recorded(
     plans = record_plans(
         built,
         submission,
+        bench.lab.problem,
         sizes,
         bench.toolchain,
         bench.sandbox,
@@ -100,4 +102,5 @@ def explained(ready: Prepared, bench: Bench, card: Gpu | None) -> Explanation:
     code = partial(disassemble, ready.built.cubin, bench.toolchain, bench.sandbox)
     folder = str(ready.submission.folder)
     with CpuDevice(bench.sandbox, bench.lab.limits) as simulator:
-        return explain_speed(ready.built, folder, ready.plans[-1], code, simulator, gpu=card)
+        plan, problem = ready.plans[-1], bench.lab.problem
+        return explain_speed(ready.built, folder, plan, problem, code, simulator, gpu=card)

@@ -55,7 +55,9 @@ def probe(
 ) -> Beyond:
     """The first size at which memory that the submission allocates is left."""
     for plan in plans:
-        if isinstance(plan, Rejected) or all(a.symbol is not None for a in plan.allocations[3:]):
+        if isinstance(plan, Rejected) or all(
+            a.symbol is not None for a in plan.allocations[plan.given :]
+        ):
             continue
         try:
             seen = device.probe(build, source_root, plan, progress)

@@ -65,7 +65,7 @@ def _table(ladder: Ladder) -> Table:
 
 
 def _cell(speed: Speed | None) -> str:
-    return f"{speed.tflops:.3g} {100 * speed.ratio:5.1f}%" if speed else ""
+    return f"{speed.rate:.3g} {100 * speed.ratio:5.1f}%" if speed else ""
 
 
 def gflops(loop: HostLoop) -> str:
@@ -109,8 +109,8 @@ def _summary(ladder: Ladder) -> str:
     timed = [(speed, step) for step in ladder.steps if (speed := step.at(size))]
     if not timed:
         return text
-    speed, step = max(timed, key=lambda pair: pair[0].tflops)
+    speed, step = max(timed, key=lambda pair: pair[0].rate)
     return (
         f"{text} The fastest at {size_name(size)}, {step.rung.name}, reaches "
-        f"{speed.tflops:.4g} TFLOPS, {100 * speed.ratio:.1f} % of cuBLAS."
+        f"{speed.rate:.4g} TFLOPS, {100 * speed.ratio:.1f} % of cuBLAS."
     )

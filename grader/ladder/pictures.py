@@ -60,7 +60,7 @@ def _below(x: float, words: str) -> Markup:
 def climb(ladder: Ladder) -> Markup:
     """TFLOPS, logarithmic, over the rungs: a line for each size, the CPU left, cuBLAS right."""
     cpu = max(loop.gflops for loop in ladder.host.loops) / 1000 if ladder.host else None
-    rates = [speed.tflops for step in ladder.steps for speed in step.speeds]
+    rates = [speed.rate for step in ladder.steps for speed in step.speeds]
     rates += [rate for size in ladder.sizes if (rate := ladder.cublas(size))]
     low = math.floor(math.log10(min([*rates, cpu] if cpu else rates)))
     high = math.log10(max(rates)) + 0.1
@@ -77,7 +77,7 @@ def climb(ladder: Ladder) -> Markup:
     for i, size in enumerate(ladder.sizes):
         speeds = [step.at(size) for step in ladder.steps]
         points = [
-            (columns.rung(index), y(speed.tflops)) for index, speed in enumerate(speeds) if speed
+            (columns.rung(index), y(speed.rate)) for index, speed in enumerate(speeds) if speed
         ]
         parts += _curve(points, _series(i))
         if rate := ladder.cublas(size):
@@ -149,5 +149,5 @@ def _bar(step: Step, size: tuple[int, int, int]) -> Bar:
     if speed is None:
         words = step.verdict.value if step.verdict else "not graded"
         return Bar(name=name, value=0, words=words, kind="own")
-    words = f"{speed.tflops:.4g}, {100 * speed.ratio:.1f} %"
-    return Bar(name=name, value=speed.tflops, words=words, kind="own")
+    words = f"{speed.rate:.4g}, {100 * speed.ratio:.1f} %"
+    return Bar(name=name, value=speed.rate, words=words, kind="own")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from grader.model.base import Verdict
+from typing import Literal
+
+from grader.model.base import Dims, Verdict
 from grader.model.explanation import Explanation
 from grader.model.finding import Finding
 from grader.model.work import KernelInfo, SourceFile
 from ptxsim.records import Dim3, LineCount, Record
 
 SCHEMA = "sgemm-grader/result"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 class Mismatch(Record):
@@ -29,15 +31,17 @@ class ErrorStats(Record):
     # Rows of '.', '+', '#': right, some wrong, all wrong; of a matrix by tiles, of a vector line by
     # line; () when right, and for a scalar.
     tile_map: tuple[str, ...]
-    # Elements along each edge of one sign of tile_map; of a vector, elements that a sign stands for.
+    # Elements along each edge of one sign of tile_map; of a vector, how many a sign stands for.
     tile_edge: int
     operand: str  # the output: "C"
     shape: tuple[int, ...]  # of that output
 
 
 class Run(Record):
-    bench_tflops: float
-    cublas_tflops: float
+    """The best repetition of one run, in the problem's unit."""
+
+    speed: float
+    baseline_speed: float
 
 
 class Watched(Record):
@@ -51,7 +55,7 @@ class Watched(Record):
 class Mode(Record):
     """One of two speeds that the repetitions of a size fall into; medians."""
 
-    tflops: float
+    speed: float
     ratio: float  # submission's speed / baseline's, in these repetitions
     share: float  # of the repetitions; every run has the same weight
 
@@ -89,10 +93,10 @@ class Timing(Record):
     parts: tuple[PartTime, ...] = ()  # of a call of several operations; () before version 5
 
     @property
-    def scored_tflops(self) -> float:
+    def scored_speed(self) -> float:
         """The best run's, as the published rule has it; the slower mode's where there are two."""
-        best = max(run.bench_tflops for run in self.runs)
-        return min(best, self.modes.slow.tflops) if self.modes else best
+        best = max(run.speed for run in self.runs)
+        return min(best, self.modes.slow.speed) if self.modes else best
 
     @property
     def scored_ratio(self) -> float:
@@ -102,9 +106,8 @@ class Timing(Record):
 
 class CaseResult(Record):
     id: str  # e.g. "correctness-3", "performance-0", "cpu-2"
-    m: int
-    n: int
-    k: int
+    size: Dims
+    amount: int  # operations or bytes of the problem: what its unit counts
     verdict: Verdict | None  # null: not run, message says why
     message: str
     seconds: float | None
@@ -135,6 +138,31 @@ class BuildInfo(Record):
 class LabRef(Record):
     id: str
     sha256: str
+
+
+class ProblemInfo(Record):
+    """What a report says of the problem, so that it needs nothing else."""
+
+    name: str  # "gemm"
+    title: str  # "C = A·B in FP32"
+    unit: str  # of speeds: "TFLOPS"
+    scale: float  # so many operations or bytes a second are 1 of it
+    counts: Literal["operations", "bytes"]
+    baseline: str  # what speeds are compared with: "cuBLAS"
+    dims: tuple[str, ...]  # of a size: ("m", "n", "k")
+    output: str  # the operand that a report is about: "C"
+    formula: str  # of the operations: "2·M·N·K"; "" where they do not count
+    questions: tuple[str, ...]  # that the report answers, by name
+
+    def speed(self, amount: int, milliseconds: float) -> float:
+        """In ``unit``."""
+        return amount / (milliseconds * 1e-3) / self.scale
+
+    def peak(self, gpu: GpuInfo) -> float | None:
+        """What the GPU could do at most, in ``unit``; null where it is not known."""
+        if self.counts == "bytes":
+            return gpu.dram_gb_s * 1e9 / self.scale if gpu.dram_gb_s else None
+        return gpu.fp32_peak_tflops * 1e12 / self.scale if gpu.fp32_peak_tflops else None
 
 
 class SubmissionRef(Record):
@@ -196,16 +224,14 @@ class StandingRung(Record):
     title: str
     trap: bool  # teaches what not to do
     changed: str  # against the rung before
-    tflops: float | None  # at the size compared; null where it was not timed
-    ratio: float | None  # to cuBLAS, measured when the ladder was
+    speed: float | None  # at the size compared; null where it was not timed
+    ratio: float | None  # to the baseline, measured when the ladder was
 
 
 class Standing(Record):
     """Where a submission stands on the reference ladder of the same GPU model, by its ratio."""
 
-    m: int  # the size compared: the largest that both were timed at
-    n: int
-    k: int
+    size: Dims  # the size compared: the largest that both were timed at
     ratio: float  # of the submission
     rungs: int  # on the ladder that were timed at this size
     below: StandingRung | None  # the fastest rung before ``ahead``; null: slower than the first
@@ -220,6 +246,7 @@ class Result(Record):
     version: int
     created: str  # ISO 8601, UTC
     lab: LabRef
+    problem: ProblemInfo
     submission: SubmissionRef
     environment: Environment
     build: BuildInfo | None

@@ -14,7 +14,6 @@ from grader.model import (
     KernelSass,
     Record,
     SassLoop,
-    Size,
     Waiting,
 )
 from grader.performance.banks import Conflict, SharedAccess
@@ -22,6 +21,7 @@ from grader.performance.bound import bound
 from grader.performance.loop_steps import MainLoop, Step
 from grader.performance.sass import Instruction
 from grader.performance.structure import place
+from grader.problems.problem import Work
 
 _NOTICED = 1.02  # a smaller gain is within what the model leaves out
 
@@ -29,7 +29,7 @@ _NOTICED = 1.02  # a smaller gain is within what the model leaves out
 class Facts(Record):
     """All facts for a rule, about the launch that does most of the work."""
 
-    size: Size
+    work: Work
     gpu: Gpu
     kernel: KernelInfo
     sass: KernelSass
@@ -60,12 +60,12 @@ class Facts(Record):
     def gain(self, **changes: object) -> float | None:
         """How the bound grows when the counts change so."""
         kernels = {self.kernel.name: self.kernel}
-        now = bound([self.counts], kernels, self.size, self.gpu)
+        now = bound([self.counts], kernels, self.work, self.gpu)
         changed = msgspec.structs.replace(self.counts, **changes)
-        then = bound([changed], kernels, self.size, self.gpu)
+        then = bound([changed], kernels, self.work, self.gpu)
         if now is None or then is None:
             return None
-        factor = then.tflops / now.tflops
+        factor = then.speed / now.speed
         return factor if factor >= _NOTICED else None
 
     @property
@@ -80,8 +80,8 @@ class Facts(Record):
         changed = msgspec.structs.replace(
             self.steps, steps=tuple(relieved(step) for step in self.steps.steps)
         )
-        then = bound([self.counts], {self.kernel.name: self.kernel}, self.size, self.gpu, [changed])
+        then = bound([self.counts], {self.kernel.name: self.kernel}, self.work, self.gpu, [changed])
         if then is None:
             return None
-        factor = then.tflops / self.now.tflops
+        factor = then.speed / self.now.speed
         return factor if factor >= _NOTICED else None

@@ -9,12 +9,17 @@ them their shape. docs/new-lab.md makes a problem step by step.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from grader.model import Record, Size
+import msgspec
+
+from grader.model import ProblemInfo, Record, Size
 from grader.problems.on_gpu import OnGpu, Tools
 from grader.problems.operands import FLOAT, Element, Launch, Operand
+
+FUNCTION = "run_custom"  # what every lab calls the host function, a template of the element's type
 
 
 class Dim(Record):
@@ -31,18 +36,37 @@ class Interface(Record):
     main: str  # the file to hand in: "sgemm.cu"
     header: str  # the file that it includes: "gemm.cuh"
     text: str  # the header's contents; declares the function
-    function: str = "run_custom"  # a template of the element's type
-    element: Element = FLOAT
+    vectors: tuple[Element, ...]  # the operands' types
+    dims: int  # how many dimensions
+    element: Element = FLOAT  # that the function is specialised for
 
     @property
     def symbol(self) -> str:
         """The specialisation that the student defines: "run_custom<float>"."""
-        return f"{self.function}<{self.element.name}>"
+        return f"{FUNCTION}<{self.element.name}>"
 
     @property
     def mangled(self) -> str:
         """How that symbol begins in an object file."""
-        return f"_Z{len(self.function)}{self.function}I{self.element.mangled}E"
+        return f"_Z{len(FUNCTION)}{FUNCTION}I{self.element.mangled}E"
+
+
+# NVIDIA's libraries of whole routines, by how their functions and headers begin. No host code may
+# call one: it would do the task.
+_VENDORS = {
+    "cublas": "cuBLAS",
+    "cusparse": "cuSPARSE",
+    "cusolver": "cuSOLVER",
+    "cudnn": "cuDNN",
+    "cutensor": "cuTENSOR",
+    "cufft": "cuFFT",
+    "npp": "NPP",
+}
+
+
+def vendor_library(name: str) -> str | None:
+    """The library that a function or a header belongs to, as it writes its own name."""
+    return next((own for start, own in _VENDORS.items() if name.startswith(start)), None)
 
 
 class Unit(Record):
@@ -65,6 +89,26 @@ class Expected(Record):
     scale: Any  # an array, or one number
 
 
+class Work(Record):
+    """What one size of a problem asks for, as far as a bound on the speed needs it."""
+
+    size: Size
+    operations: int  # floating-point; 0 where these do not count
+    bytes: int  # the fewest that must come from memory or go there
+    elements: int  # of the outputs
+    amount: int  # what the unit counts
+    unit: Unit
+
+    def speed(self, seconds: float) -> float:
+        """In the unit."""
+        return self.amount / seconds / self.unit.scale
+
+    def peak(self, fp32_tflops: float, dram_gb_s: float) -> float:
+        """Of a GPU, in the unit."""
+        per_second = fp32_tflops * 1e12 if self.unit.of == "operations" else dram_gb_s * 1e9
+        return per_second / self.unit.scale
+
+
 class Cause(Record):
     """A likely mistake, and what a program that makes it computes."""
 
@@ -80,6 +124,8 @@ class Problem(ABC):
     dims: ClassVar[tuple[Dim, ...]]
     unit: ClassVar[Unit]
     baseline: ClassVar[str]  # what a speed is compared with: "cuBLAS"
+    output: ClassVar[str]  # the operand that a report is about: "C"
+    formula: ClassVar[str] = ""  # of the operations, for a report: "2·M·N·K"
     # The fields of the lab file that are this problem's own; the constructor gets them checked.
     Options: ClassVar[type[Record]] = Record
 
@@ -99,7 +145,7 @@ class Problem(ABC):
 
     @abstractmethod
     def operands(self, size: Size) -> tuple[Operand, ...]:
-        """The vectors of the host function, in its order."""
+        """The vectors of the host function, in its order: the inputs, then the outputs."""
 
     # --- right or wrong ---
 
@@ -127,13 +173,40 @@ class Problem(ABC):
         return sum(each.bytes for each in self.operands(size))
 
     def fewest_operations(self, size: Size) -> float:
-        """Fewer cannot do it, by any algorithm: a lower bound for times that are possible."""
+        """Fewer FP32 operations cannot do it, by any algorithm."""
         return self.work(size)
+
+    def least(self, size: Size) -> tuple[float, float]:
+        """Operations, and bytes read from DRAM, that no algorithm can avoid: what times are
+        possible follows from them."""
+        inputs = (each for each in self.operands(size) if each.role == "in")
+        return self.fewest_operations(size), sum(each.bytes for each in inputs)
+
+    def amount(self, size: Size) -> int:
+        """What ``unit`` counts."""
+        return self.work(size) if self.unit.of == "operations" else self.traffic(size)
 
     def speed(self, size: Size, milliseconds: float) -> float:
         """In ``unit``."""
-        amount = self.work(size) if self.unit.of == "operations" else self.traffic(size)
-        return amount / (milliseconds * 1e-3) / self.unit.scale
+        return self.amount(size) / (milliseconds * 1e-3) / self.unit.scale
+
+    def at(self, size: Size) -> Work:
+        outputs = (each for each in self.operands(size) if each.role == "out")
+        return Work(
+            size=size,
+            operations=self.work(size),
+            bytes=self.traffic(size),
+            elements=sum(each.count for each in outputs),
+            amount=self.amount(size),
+            unit=self.unit,
+        )
+
+    def from_a_library(self, names: Collection[str], files: Collection[str]) -> str | None:
+        """Why a kernel counts as a library's, which a lab may forbid: "its code comes from …".
+
+        names: the identifiers in its mangled name. files: where its code comes from.
+        """
+        return None
 
     def baselines(
         self, xp: Any, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
@@ -150,12 +223,37 @@ class Problem(ABC):
 
         return {"copy": copy}
 
+    @property
+    def key(self) -> str:
+        """The problem with its options, as a key of caches."""
+        return f"{self.name} {msgspec.json.encode(self.options).decode()}"
+
+    @property
+    def gpu_sources(self) -> tuple[Path, ...]:
+        """CUDA C++ that ``on_gpu`` will ask for; it is compiled while the submission is."""
+        return ()
+
     def on_gpu(self, tools: Tools) -> OnGpu | None:
         """How this problem works on a GPU; None: by the methods above. A problem with its own way
         imports CuPy here."""
         return None
 
     # --- the report ---
+
+    def info(self) -> ProblemInfo:
+        """What a result document says of it."""
+        return ProblemInfo(
+            name=self.name,
+            title=self.title,
+            unit=self.unit.name,
+            scale=self.unit.scale,
+            counts=self.unit.of,
+            baseline=self.baseline,
+            dims=tuple(dim.name for dim in self.dims),
+            output=self.output,
+            formula=self.formula,
+            questions=self.questions,
+        )
 
     # Names of the questions that a report answers (report/why.py) and of the pieces of advice that
     # apply (performance/advice/).

@@ -32,7 +32,8 @@ from grader.model import (
     Submission,
     Verdict,
 )
-from grader.record.calls import Recorded, assembled
+from grader.problems.problem import FUNCTION, Problem, vendor_library
+from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_bounds import MAX_REPLY_BYTES, macros
 from grader.record.plan_check import Known, flaw
 from grader.record.source_lines import locate
@@ -102,6 +103,7 @@ def prepare_recorder(toolchain: Toolchain) -> Path:
 def record_plans(
     build: Build,
     submission: Submission,
+    problem: Problem,
     sizes: Sequence[Size],
     toolchain: Toolchain,
     sandbox: Sandbox,
@@ -123,10 +125,11 @@ def record_plans(
         return ()
     recorder = prepare_recorder(toolchain)
     known = _known(build, declared, target or target_for(build.arch))
+    given = [Given(size=size, operands=problem.operands(size)) for size in sizes]
     with tempfile.TemporaryDirectory(prefix="sgemm-record-") as name:
         scratch = Path(name).resolve()
         request = scratch / "request"
-        request.write_text(_request(build, known, sizes, record_s))
+        request.write_text(_request(build, known, given, record_s))
         for _ in range(_ATTEMPTS):
             done = sandbox.run(
                 [str(recorder), str(request)],
@@ -154,7 +157,7 @@ def record_plans(
         words = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
         raise MachineError(f"the recorder does not run to its end: {words[0]}")
     outcomes = [
-        _outcome(one, size, known, record_s) for one, size in zip(ended, sizes, strict=False)
+        _outcome(one, each, known, record_s) for one, each in zip(ended, given, strict=False)
     ]
     frames = {frame for one in outcomes for frame in _frames(one)}
     places = locate(frames, build, submission, sandbox)
@@ -198,7 +201,7 @@ def _known(build: Build, declared: Interface, target: Target) -> Known:
     return Known(declared=declared, figures=figures, target=target)
 
 
-def _request(build: Build, known: Known, sizes: Sequence[Size], record_s: float) -> str:
+def _request(build: Build, known: Known, given: Sequence[Given], record_s: float) -> str:
     """The recorder's input: one item a line, in the order that main.cpp reads them."""
     numbers = msgspec.structs.astuple(known.target)[1:]
     kernels = []
@@ -209,6 +212,7 @@ def _request(build: Build, known: Known, sizes: Sequence[Size], record_s: float)
             f"{name} {figures.registers} {figures.shared_bytes} {entry.max_threads} "
             f"{len(entry.params)} {params}"
         )
+    vectors = given[0].operands
     lines = [
         str(build.host_library),
         f"{record_s} {PATIENCE * record_s}",
@@ -216,10 +220,17 @@ def _request(build: Build, known: Known, sizes: Sequence[Size], record_s: float)
         " ".join(map(str, numbers)),
         str(len(kernels)),
         *kernels,
-        str(len(sizes)),
-        *(f"{size.m} {size.n} {size.k}" for size in sizes),
+        f"{len(vectors)} {len(given[0].size.dims)}",
+        *(f"{each.name} {each.element.bytes}" for each in vectors),
+        str(len(given)),
+        *(_numbers(each) for each in given),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _numbers(given: Given) -> str:
+    """The lengths of the vectors, and the other arguments."""
+    return " ".join(map(str, (*(each.count for each in given.operands), *given.size.extents)))
 
 
 def _split(data: bytes, count: int) -> list[_Ended]:
@@ -254,7 +265,7 @@ def _killed(ended: _Ended) -> bool:
     return killed and not ended.timed_out and not ended.starved and not ended.reply
 
 
-def _outcome(ended: _Ended, size: Size, known: Known, record_s: float) -> Plan | _Refusal:
+def _outcome(ended: _Ended, given: Given, known: Known, record_s: float) -> Plan | _Refusal:
     """The recorder's answer for one size, as far as it can be trusted."""
     if ended.timed_out:
         message = f"host code did not return within {record_s:g} s"
@@ -267,8 +278,8 @@ def _outcome(ended: _Ended, size: Size, known: Known, record_s: float) -> Plan |
     if refusal is not None and refusal.verdict in (Verdict.FE, Verdict.RE):
         printable = "".join(c if c.isprintable() else "?" for c in refusal.message)
         return msgspec.structs.replace(refusal, message=readable(printable)[:_MAX_MESSAGE])
-    plan = assembled(reply.recorded, known.variables) if reply.recorded else None
-    wrong = flaw(plan, size, known) if plan else "it holds no calls"
+    plan = assembled(reply.recorded, given, known.variables) if reply.recorded else None
+    wrong = flaw(plan, given, known) if plan else "it holds no calls"
     if plan is None or wrong is not None:
         message = f"host code corrupted the record of its launches: {wrong}"
         return _Refusal(verdict=Verdict.RE, message=message)
@@ -291,9 +302,9 @@ def _rejected(
     place = next((places[frame] for frame in refusal.frames if frame in places), None)
     file, line = place or (None, None)
     kind = Kind.FORBIDDEN_CALL if refusal.verdict is Verdict.FE else Kind.BAD_LAUNCH
-    if refusal.message.startswith("run_custom"):
+    if refusal.message.startswith(FUNCTION):
         kind = Kind.BAD_LAUNCH
-    if kind is Kind.FORBIDDEN_CALL and refusal.message.startswith("cublas"):
+    if kind is Kind.FORBIDDEN_CALL and vendor_library(refusal.message):
         kind = Kind.LIBRARY
     if refusal.message.startswith("host code"):
         kind = Kind.HOST_CRASH

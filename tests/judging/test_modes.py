@@ -109,7 +109,7 @@ def test_honest_speeds_further_apart_cost_no_more_than_the_difference(machine: M
     bench = both(machine.now_and_then(0.4, 1.065), machine.normal(0.004))
     modes = machine.found((60, 60, 60), bench, machine.normal(0.0015))
     assert modes
-    assert modes.slow.tflops >= modes.fast.tflops / 1.08
+    assert modes.slow.speed >= modes.fast.speed / 1.08
 
 
 def test_the_clock_explains_itself(machine: Machine) -> None:
@@ -154,7 +154,7 @@ def test_two_speeds_are_found(
     assert modes
     assert modes.fast.share == pytest.approx(share, abs=0.02)
     assert modes.fast.share + modes.slow.share == pytest.approx(1)
-    assert modes.fast.tflops / modes.slow.tflops == pytest.approx(3.7, rel=0.02)
+    assert modes.fast.speed / modes.slow.speed == pytest.approx(3.7, rel=0.02)
     assert modes.fast.ratio / modes.slow.ratio == pytest.approx(3.7, rel=0.02)
 
 
@@ -202,7 +202,7 @@ def test_one_speed_is_scored_by_the_published_rule() -> None:
     runs = [[Pair(bench_ms=ms, baseline_ms=20.0)] * 6 for ms in (20.0, 20.2, 20.4)]
     seen = summarise(runs, SIZE)
     assert seen.modes is None
-    assert seen.scored_tflops == max(run.bench_tflops for run in seen.runs)
+    assert seen.scored_speed == max(run.speed for run in seen.runs)
     assert seen.scored_ratio == seen.ratio
 
 
@@ -235,7 +235,7 @@ def test_a_document_from_before_has_one_speed(tmp_path: Path) -> None:
     path.write_text(json.dumps(document))
     (read,) = store.load(path).cases
     assert read.timing and read.timing.modes is None
-    assert read.timing.scored_tflops == pytest.approx(97)
+    assert read.timing.scored_speed == pytest.approx(97)
 
 
 TIMES = st.floats(1e-4, 1e4)
@@ -247,9 +247,9 @@ RUN = st.lists(st.tuples(TIMES, TIMES), min_size=1, max_size=20)
 def test_whatever_the_times_the_score_never_gains(times: list[list[tuple[float, float]]]) -> None:
     runs = [[Pair(bench_ms=bench, baseline_ms=base) for bench, base in run] for run in times]
     seen = summarise(runs, SIZE)
-    assert seen.scored_tflops <= max(run.bench_tflops for run in seen.runs)
+    assert seen.scored_speed <= max(run.speed for run in seen.runs)
     assert seen.scored_ratio <= seen.ratio
     if seen.modes:
-        assert seen.modes.fast.tflops > seen.modes.slow.tflops
+        assert seen.modes.fast.speed > seen.modes.slow.speed
         assert seen.modes.fast.share + seen.modes.slow.share == pytest.approx(1)
         assert 0 < seen.modes.fast.share < 1

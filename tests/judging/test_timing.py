@@ -22,7 +22,7 @@ SIZE = Size.of(m=8192, n=8192, k=8192)
 def measured(*runs: tuple[float, float]) -> Timing:
     ratio = runs[0][0] / runs[0][1]
     return Timing(
-        runs=tuple(Run(bench_tflops=b, cublas_tflops=c) for b, c in runs),
+        runs=tuple(Run(speed=b, baseline_speed=c) for b, c in runs),
         ratio=ratio,
         ratio_ci=(ratio, ratio),
         noise=0.0,
@@ -72,8 +72,8 @@ def test_a_summary_gives_the_runs_medians_and_the_ratio_of_all() -> None:
         [Pair(bench_ms=50.0, baseline_ms=20.0)] * 3,
     ]
     summary = timing.summarise(runs, SIZE)
-    assert [round(r.bench_tflops, 2) for r in summary.runs] == [27.49, 21.99]
-    assert summary.runs[0].cublas_tflops == pytest.approx(SIZE.flops / 20e-3 / 1e12)
+    assert [round(r.speed, 2) for r in summary.runs] == [27.49, 21.99]
+    assert summary.runs[0].baseline_speed == pytest.approx(SIZE.flops / 20e-3 / 1e12)
     assert summary.samples == 6
     assert summary.ratio == pytest.approx(0.45)
     assert summary.ratio_ci == (0.4, 0.5)

@@ -124,7 +124,7 @@ def test_rungs_without_a_result_are_said_to_have_none() -> None:
     results = {"01_naive": gpu_result("01_naive", 1.8)}
     lab = LabRef(id="ladder", sha256=SHA)
     ladder = make_ladder(RUNGS, results, lab, grader="0.1.0", host=None)
-    assert ladder.steps[0].speeds[-1].tflops == pytest.approx(0.018 * 50.2)
+    assert ladder.steps[0].speeds[-1].rate == pytest.approx(0.018 * 50.2)
     assert ladder.steps[1].verdict is None
     assert "not graded" in html(ladder)
     assert "–" in shown(ladder)

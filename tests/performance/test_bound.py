@@ -77,14 +77,14 @@ def limit(kernel: KernelCounts) -> tuple[float, str]:
     assert H200 is not None
     found = bound([kernel], {}, SIZE, H200)
     assert found is not None
-    return found.tflops, found.resource
+    return found.speed, found.resource
 
 
 def test_nothing_but_ffma_reaches_the_peak() -> None:
-    tflops, resource = limit(a_kernel())
+    speed, resource = limit(a_kernel())
 
     assert H200 is not None
-    assert tflops == pytest.approx(H200.fp32_tflops, rel=1e-6)
+    assert speed == pytest.approx(H200.fp32_tflops, rel=1e-6)
     assert resource in ("FP32", "issue")  # four schedulers feed 128 lanes
 
 
@@ -104,7 +104,7 @@ def test_each_resource_bounds() -> None:
     assert H200 is not None
     slow = bound([a_kernel(warp_cycles=1e9)], {"k": one}, SIZE, H200)
     assert slow is not None and slow.resource == "latency"
-    assert slow.tflops == pytest.approx(SIZE.flops / (10e9 / 1.98e9) / 1e12)
+    assert slow.speed == pytest.approx(SIZE.flops / (10e9 / 1.98e9) / 1e12)
 
 
 def test_a_kernel_that_does_not_fit_has_no_bound() -> None:
@@ -129,9 +129,9 @@ def bound_of(name: str) -> Bound:
 def test_what_was_measured_stays_under_the_bound_and_near_the_estimate(name: str) -> None:
     found = bound_of(name)
 
-    assert found.most is not None and found.tflops <= found.most.tflops
-    assert MEASURED[name] <= found.most.tflops
-    assert 0.75 <= MEASURED[name] / found.tflops <= 1.05
+    assert found.most is not None and found.speed <= found.most.speed
+    assert MEASURED[name] <= found.most.speed
+    assert 0.75 <= MEASURED[name] / found.speed <= 1.05
 
 
 def test_all_launches_count_and_a_pass_takes_the_time_of_its_memory() -> None:
@@ -142,9 +142,9 @@ def test_all_launches_count_and_a_pass_takes_the_time_of_its_memory() -> None:
     alone, both = (bound(counts, {}, SIZE, H200) for counts in ([a_kernel()], [copies, a_kernel()]))
 
     assert alone is not None and both is not None and both.most is not None
-    seconds = [SIZE.flops / tflops / 1e12 for tflops in (alone.tflops, both.tflops)]
+    seconds = [SIZE.flops / speed / 1e12 for speed in (alone.speed, both.speed)]
     assert seconds[1] - seconds[0] == pytest.approx(8 / 4800)
-    assert both.most.tflops == pytest.approx(alone.tflops, rel=1e-3)  # it may all be in the L2
+    assert both.most.speed == pytest.approx(alone.speed, rel=1e-3)  # it may all be in the L2
 
 
 def test_what_the_issue_model_waits_for() -> None:
@@ -164,7 +164,7 @@ def test_what_the_issue_model_waits_for() -> None:
 
 def test_the_bounds_rank_kernels_as_the_clock_does() -> None:
     measured = np.array(list(MEASURED.values()))
-    bounds = np.array([bound_of(name).tflops for name in MEASURED])
+    bounds = np.array([bound_of(name).speed for name in MEASURED])
     ranks = [np.argsort(np.argsort(values)) for values in (measured, bounds)]
 
     assert np.corrcoef(*ranks)[0, 1] >= 0.95

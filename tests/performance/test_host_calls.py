@@ -32,7 +32,7 @@ def said(
 ) -> list[tuple[str, str]]:
     plan = Plan(size=SIZE, allocations=(), operations=operations)
     timing = Timing(
-        runs=(Run(bench_tflops=1.0, cublas_tflops=2.0),),
+        runs=(Run(speed=1.0, baseline_speed=2.0),),
         ratio=0.5,
         ratio_ci=(0.5, 0.5),
         noise=0.0,

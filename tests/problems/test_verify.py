@@ -20,7 +20,7 @@ LAB_SIZES = [Size.of(m=m, n=n, k=k) for m, n, k in [(2, 3, 5), (64, 64, 64), (17
 
 
 def matrices(size: Size, a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    return a.reshape(size.m, size.k), b.reshape(size.n, size.k).T
+    return a.reshape(size["m"], size["k"]), b.reshape(size["n"], size["k"]).T
 
 
 def column_major(c: Doubles | Floats) -> Floats:
@@ -108,12 +108,12 @@ def test_one_missing_term_fails_wherever_it_is(k: int) -> None:
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_one_wrong_element_is_found_and_located(size: Size, data: st.DataObject) -> None:
-    row = data.draw(st.integers(0, size.m - 1))
-    col = data.draw(st.integers(0, size.n - 1))
+    row = data.draw(st.integers(0, size["m"] - 1))
+    col = data.draw(st.integers(0, size["n"] - 1))
     value = data.draw(st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1000.0]))
     a, b = make_inputs(size, numbered_keys(1))
     c = column_major(exact(size, a, b))
-    c[row + col * size.m] = value
+    c[row + col * size["m"]] = value
     found = verify.check(size, a, b, c)
     mismatch = found.error.first_mismatch
     assert found.error.wrong == 1
@@ -122,7 +122,7 @@ def test_one_wrong_element_is_found_and_located(size: Size, data: st.DataObject)
     assert mismatch.got == (value if math.isfinite(value) else None)
     assert mismatch.got_text == f"{value:.7g}"
     assert mismatch.want == pytest.approx(exact(size, a, b)[row, col])
-    edge = verify.tile_edge(size.m, size.n)
+    edge = verify.tile_edge(size["m"], size["n"])
     assert found.error.tile_map[row // edge][col // edge] in "+#"
     assert sum(line.count(".") == len(line) for line in found.error.tile_map) == (
         len(found.error.tile_map) - 1
@@ -146,7 +146,7 @@ def test_unwritten_elements_are_counted_as_such() -> None:
 
 
 def wrong_layouts(size: Size, a: Floats, b: Floats) -> dict[str, Floats]:
-    m, n, k = size.m, size.n, size.k
+    m, n, k = size["m"], size["n"], size["k"]
     left, right = matrices(size, a, b)
     other_left, other_right = a.reshape(k, m).T, b.reshape(k, n)
     return {

@@ -146,7 +146,7 @@ def test_a_very_long_log_is_cut() -> None:
 def test_a_score_is_shown_in_the_judges_form() -> None:
     benches, baselines = (16.183, 16.1785, 16.1763), (18.6725, 18.7723, 18.8029)
     runs = tuple(
-        Run(bench_tflops=bench, cublas_tflops=cublas)
+        Run(speed=bench, baseline_speed=cublas)
         for bench, cublas in zip(benches, baselines, strict=True)
     )
     timing = Timing(runs=runs, ratio=0.86, ratio_ci=(0.85, 0.87), noise=0.01, samples=30)

@@ -39,7 +39,7 @@ class Fake:
         yield SimOutcome((), (), stopped, 0.25, "hello")
 
 def right(size, a, b, c):
-    c[:] = (a.reshape(size.m, size.k) @ b.reshape(size.n, size.k).T).T.reshape(-1)
+    c[:] = (a.reshape(size["m"], size["k"]) @ b.reshape(size["n"], size["k"]).T).T.reshape(-1)
 
 def burn(seconds):
     end = time.thread_time() + seconds

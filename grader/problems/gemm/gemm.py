@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -34,12 +35,14 @@ from numpy.typing import NDArray
 
 from grader.model import Record, Size
 from grader.problems.gemm.layout import Layout, header
+from grader.problems.gemm.libraries import evidence
 from grader.problems.on_gpu import OnGpu, Tools
-from grader.problems.operands import Operand
+from grader.problems.operands import FLOAT, Operand
 from grader.problems.problem import TFLOPS, Cause, Dim, Expected, Interface, Problem
 
 Doubles = NDArray[np.float64]
 
+CHECKS = Path(__file__).with_name("checks.cu")
 UNIT_ROUNDOFF = 2.0**-24
 MAX_EXTENT = 65536  # larger sizes fit no device's memory: 65536² floats are 16 GiB
 # Each level of Strassen's scheme saves 1/8 of the multiplications; no FP32 scheme saves a third.
@@ -59,8 +62,15 @@ class Gemm(Problem):
     dims = tuple(Dim(name=name, most=MAX_EXTENT) for name in ("m", "n", "k"))
     unit = TFLOPS
     baseline = "cuBLAS"
+    output = "C"
+    formula = "2·M·N·K"
     Options = Options
-    questions = ("operations", "peak", "limits", "loop", "tile", "traffic", "tensor-cores")
+    questions = ("operations", "peak", "limits", "loop", "tile", "tile-traffic", "tensor-cores")
+    advice = (
+        *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "rolled-loop"),
+        *("more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
+        *("two-barriers", "through-registers", "long-wave", "tail", "register-banks"),
+    )
 
     def __init__(self, options: Record | None = None) -> None:
         super().__init__(options or Options())
@@ -74,7 +84,13 @@ class Gemm(Problem):
 
     @property
     def interface(self) -> Interface:
-        return Interface(main="sgemm.cu", header="gemm.cuh", text=header(self.layout))
+        return Interface(
+            main="sgemm.cu",
+            header="gemm.cuh",
+            text=header(self.layout),
+            vectors=(FLOAT, FLOAT, FLOAT),
+            dims=3,
+        )
 
     def operands(self, size: Size) -> tuple[Operand, ...]:
         m, n, k = size.extents
@@ -132,6 +148,13 @@ class Gemm(Problem):
 
     def fewest_operations(self, size: Size) -> float:
         return _FEWEST_OPERATIONS * self.work(size)
+
+    def from_a_library(self, names: Collection[str], files: Collection[str]) -> str | None:
+        return evidence(names, files)
+
+    @property
+    def gpu_sources(self) -> tuple[Path, ...]:
+        return (CHECKS,)
 
     def on_gpu(self, tools: Tools) -> OnGpu:
         from grader.problems.gemm.on_gpu import GemmOnGpu

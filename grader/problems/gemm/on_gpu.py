@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import cupy
@@ -15,7 +14,7 @@ from grader.errors import MachineError
 from grader.model import ErrorStats, Size
 from grader.problems.comparison import compare, tile_edge
 from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas
-from grader.problems.gemm.gemm import Gemm, freivalds_bounds
+from grader.problems.gemm.gemm import CHECKS, Gemm, freivalds_bounds
 from grader.problems.inputs import fresh_key
 from grader.problems.on_gpu import Tools
 from grader.problems.operands import Launch, Operand, Steps
@@ -23,7 +22,6 @@ from grader.problems.problem import Expected
 
 # The reference is cuBLAS in FP32, with rounding errors of its own: two errors, twice the tolerance.
 REFERENCE_MARGIN = 2.0
-_SOURCE = Path(__file__).with_name("checks.cu")
 _SGEMM = "cublasSgemm"
 _SIGNS = Steps(bits=0, least=1)
 _THREADS = 256
@@ -38,7 +36,7 @@ class GemmOnGpu:
     def __init__(self, problem: Gemm, tools: Tools) -> None:
         self._problem = problem
         self._tools = tools
-        self._kernels = tools.functions(_SOURCE)
+        self._kernels = tools.functions(CHECKS)
         self._workspace = cupy.empty(WORKSPACE_BYTES, dtype=cupy.uint8)
         self._cublas = Cublas(tools.stream.ptr, int(self._workspace.data.ptr))
 
