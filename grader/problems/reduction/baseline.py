@@ -1,32 +1,17 @@
-"""CUB's DeviceReduce::Sum, compiled once for each GPU architecture from the toolchain's headers.
-
-The library has the CUDA runtime linked in. Runtimes of one process share the GPU's primary context,
-so it takes CuPy's pointers and streams.
-"""
+"""CUB's DeviceReduce::Sum, from the headers that come with nvcc."""
 
 from __future__ import annotations
 
-import ctypes
-from ctypes import byref, c_int, c_size_t, c_void_p
-from pathlib import Path
+from ctypes import CDLL, byref, c_int, c_size_t, c_void_p
 
 from grader.errors import MachineError
 from grader.problems.operands import Launch
-from grader.toolchain.own_cuda import own_cuda
-
-_SOURCE = Path(__file__).with_name("cub.cu")
-_FLAGS = ("-O3", "-shared", "-Xcompiler=-fPIC", "-cudart=static")
-
-
-def library(arch: str) -> Path:
-    """The compiled library. Raises ToolchainError."""
-    return own_cuda(_SOURCE, arch, _FLAGS, ".so")
 
 
 class Cub:
-    def __init__(self, path: Path, stream: int) -> None:
-        """``stream``: a handle of the driver."""
-        self._library = ctypes.CDLL(str(path))
+    def __init__(self, library: CDLL, stream: int) -> None:
+        """``library``: cub.cu, compiled. ``stream``: a handle of the driver."""
+        self._library = library
         self._stream = stream
 
     @property

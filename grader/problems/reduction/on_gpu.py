@@ -13,8 +13,8 @@ from grader.problems.comparison import compare
 from grader.problems.on_gpu import Tools
 from grader.problems.operands import Launch
 from grader.problems.problem import Expected
-from grader.problems.reduction.baseline import Cub, library
-from grader.problems.reduction.reduction import UNIT, Reduction
+from grader.problems.reduction.baseline import Cub
+from grader.problems.reduction.reduction import CUB, UNIT, Reduction
 
 
 class ReductionOnGpu:
@@ -22,9 +22,7 @@ class ReductionOnGpu:
 
     def __init__(self, problem: Reduction, tools: Tools) -> None:
         self._problem = problem
-        self._cub = Cub(
-            library(f"sm_{cupy.cuda.Device().compute_capability}"), int(tools.stream.ptr)
-        )
+        self._cub = Cub(tools.library(CUB), int(tools.stream.ptr))
         self._workspace = cupy.empty(0, dtype=cupy.uint8)
 
     @property

@@ -25,7 +25,7 @@ partial sums of more than 2¹¹ or 2⁸ steps.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +33,14 @@ import numpy as np
 
 from grader.model import Record, Size
 from grader.problems.on_gpu import OnGpu, Tools
-from grader.problems.operands import Operand, Steps
+from grader.problems.operands import FLOAT, Operand, Steps
 from grader.problems.problem import GB_S, Cause, Dim, Expected, Interface, Problem
 
 UNIT_BITS = 23
 UNIT = 2.0**UNIT_BITS
 MOST = 1 << 28
-_HEADER = Path(__file__).with_name("reduction.cuh")
+CUB = Path(__file__).with_name("cub.cu")
+_HEADER = CUB.with_name("reduction.cuh")
 _BLOCKS = (2, 4, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)  # elements of a block's part
 
 
@@ -52,8 +53,14 @@ class Reduction(Problem):
     dims = (Dim(name="n", most=MOST),)
     unit = GB_S
     baseline = "CUB"
+    output = "out"
+    formula = "N - 1"
     Options = Options
-    questions = ("peak", "limits", "divergence", "traffic")
+    questions = ("operations", "peak", "limits", "divergence", "traffic")
+    advice = (
+        *("split-warps", "scattered-pairs", "idle-threads", "barriers-for-one-warp"),
+        *("sums-through-memory", "few-bytes-on-the-way", "several-passes"),
+    )
 
     def __init__(self, options: Record | None = None) -> None:
         super().__init__(options or Options())
@@ -65,7 +72,11 @@ class Reduction(Problem):
     @property
     def interface(self) -> Interface:
         return Interface(
-            main="reduction.cu", header="reduction.cuh", text=_HEADER.read_text(encoding="utf-8")
+            main="reduction.cu",
+            header="reduction.cuh",
+            text=_HEADER.read_text(encoding="utf-8"),
+            vectors=(FLOAT, FLOAT),
+            dims=1,
         )
 
     def operands(self, size: Size) -> tuple[Operand, ...]:
@@ -108,6 +119,16 @@ class Reduction(Problem):
     def work(self, size: Size) -> int:
         """An addition for each element but the first."""
         return size["n"] - 1
+
+    def from_a_library(self, names: Collection[str], files: Collection[str]) -> str | None:
+        """A kernel of CUB's or Thrust's own. What a kernel takes from them for itself, such as
+        cub::BlockReduce, is allowed."""
+        own = {"cub", "cuda_cub"} & set(names)
+        return f"its name is in the namespace {min(own)}" if own else None
+
+    @property
+    def gpu_libraries(self) -> tuple[Path, ...]:
+        return (CUB,)
 
     def on_gpu(self, tools: Tools) -> OnGpu:
         from grader.problems.reduction.on_gpu import ReductionOnGpu
