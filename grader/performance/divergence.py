@@ -1,4 +1,4 @@
-"""What branches cost that split warps.
+"""What branches cost that split warps, by line of the source.
 
 While the lanes of a warp go different ways, an instruction takes a whole issue slot for the lanes
 that are on. The simulator says for each instruction of the PTX how many lanes were on, and which
@@ -8,11 +8,12 @@ branch split the warp. The instructions that ptxas made of it share that.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from grader.model import Split
-from grader.performance.sass import Function
+from grader.performance.sass import Function, Instruction
 from ptxsim.findings.divergence import Branch
+from ptxsim.records import Place
 from ptxsim.sampling import LaunchSample, RowCount
 
 
@@ -29,24 +30,38 @@ def splits(
     whole = threads / (32 * sample.warps)
     lost: defaultdict[int, float] = defaultdict(float)
     for index, times in enumerate(runs):
-        for item in function.of_block(index):
-            row = rows.get(item.ptx_line or 0)
-            if row is None or not row.warps or item.base == "NOP":
-                continue
+        for row in _executed(function.of_block(index), rows):
             on = min(times, row.warps)  # where ptxas made a predicate of a branch, others issue too
-            for branch, share in _shares(row, branches, whole):
-                lost[branch] += on * share
+            for at, share in _shares(row, branches, whole):
+                lost[at] += on * share
+    copies: defaultdict[Place | None, list[Branch]] = defaultdict(list)  # of unrolled loops, say
+    for branch in sample.branches:
+        copies[branch.place].append(branch)
     found = [
         Split(
-            file=branch.place.file if branch.place else None,
-            line=branch.place.line if branch.place else None,
-            reached=round(branch.warps * factor),
-            splits=round(branch.splits * factor),
-            lost=lost[row] * factor,
+            file=place.file if place else None,
+            line=place.line if place else None,
+            reached=round(sum(each.warps for each in together) * factor),
+            splits=round(sum(each.splits for each in together) * factor),
+            lost=sum(lost[each.row] for each in together) * factor,
         )
-        for row, branch in branches.items()
+        for place, together in copies.items()
     ]
     return tuple(sorted(found, key=lambda each: (-each.lost, each.file or "", each.line or 0)))
+
+
+def _executed(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> Iterator[RowCount]:
+    """For each instruction of a block: the row that says how many of its lanes are on.
+
+    Where ptxas made predicates of branches, a block holds rows of several PTX blocks. What has no
+    guard runs with all lanes that come to the block: those of its fullest row.
+    """
+    found = [(item, rows[item.ptx_line or 0]) for item in code if item.ptx_line in rows]
+    found = [(item, row) for item, row in found if row.warps and item.base != "NOP"]
+    always = [row for item, row in found if item.guard is None]
+    fullest = max(always, key=lambda row: (row.active / row.warps, row.warps), default=None)
+    for item, row in found:
+        yield row if item.guard is not None or fullest is None else fullest
 
 
 def _shares(row: RowCount, branches: Mapping[int, Branch], whole: float) -> list[tuple[int, float]]:

@@ -24,6 +24,7 @@ from grader.performance.structure import place
 from grader.problems.problem import Work
 
 _NOTICED = 1.02  # a smaller gain is within what the model leaves out
+_NEAR = 1.25
 
 
 class KernelFacts(Record, kw_only=True):
@@ -49,6 +50,12 @@ class KernelFacts(Record, kw_only=True):
 
     def where(self, *bases: str) -> tuple[str | None, int | None]:
         return place(self.code, self.function, bases)
+
+    def near_the_limit(self, resource: str) -> bool:
+        """Whether less use of this resource could make the kernel faster, now or soon."""
+        now = bound([self.counts], {self.kernel.name: self.kernel}, self.work, self.gpu)
+        speeds = {limit.resource: limit.speed for limit in now.limits} if now else {}
+        return resource in speeds and speeds[resource] <= _NEAR * min(speeds.values())
 
     def gain(self, **changes: object) -> float | None:
         """How the bound grows when the counts change so."""

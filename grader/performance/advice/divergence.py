@@ -10,10 +10,10 @@ _NOTICED = 0.1  # of the issue slots; a tree's last steps, in one warp of eight,
 
 
 def split_warps(facts: KernelFacts) -> Advice | None:
-    """The branch that costs most, if all together cost much."""
+    """The branch that costs most, if all together cost much where issue slots are scarce."""
     counts = facts.counts
     lost = sum(each.lost for each in counts.splits)
-    if lost < _NOTICED * counts.instructions:
+    if lost < _NOTICED * counts.instructions or not facts.near_the_limit("issue"):
         return None
     worst = counts.splits[0]
     alone = worst.lost / counts.instructions
