@@ -24,7 +24,7 @@ from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 
-REFERENCE = Path(__file__).parents[1] / "reference"
+REFERENCE = Path(__file__).parents[1] / "reference" / "sgemm"
 SIZE = Size.of(m=256, n=128, k=64)  # whole tiles for every rung
 HEADER = (
     *("rung", "tile", "formula, KiB", "counted, KiB", "sectors per request"),
@@ -100,7 +100,11 @@ def main() -> None:
     lab = msgspec.structs.replace(load_lab(), cpu=(Case(id="counted", size=SIZE),))
     bench = Bench(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), explain=False)
     rows = [row(REFERENCE / rung.name, bench) for rung in find_rungs(REFERENCE)]
-    print(machine(), f"M, N, K = {SIZE["m"]}, {SIZE["n"]}, {SIZE["k"]}; sm_{lab.architectures[0]}", sep="; ")
+    print(
+        machine(),
+        f"M, N, K = {SIZE['m']}, {SIZE['n']}, {SIZE['k']}; sm_{lab.architectures[0]}",
+        sep="; ",
+    )
     print()
     print(table(HEADER, rows))
 

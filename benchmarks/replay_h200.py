@@ -26,7 +26,7 @@ from grader.submission.folder import load_submission
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTENTS = (512, 1024, 4096)
-TIMED = ("submissions/alice", "reference/25_dispatch")
+TIMED = ("submissions/alice", "reference/sgemm/32_dispatch")
 ROUNDS = {512: 400, 1024: 400, 4096: 40}
 FIXTURES = sorted((ROOT / "tests" / "fixtures" / "correct").glob("*point*"))
 
@@ -53,7 +53,7 @@ def side_by_side(bench: SharedBench, folder: str, arch: str) -> None:
             statistics.median(values[4:]) for values in times.values()
         )
         print(
-            f"{folder:22} {plan.size["m"]:5}  own {own_ms:9.5f} ms  pool {pool_ms:9.5f} ms  "
+            f"{folder:22} {plan.size['m']:5}  own {own_ms:9.5f} ms  pool {pool_ms:9.5f} ms  "
             f"own / pool {own_ms / pool_ms:.4f}, of cuBLAS {own_cublas / pool_cublas:.4f}  "
             f"map {1e3 * mapped:.1f} ms  unmap {1e3 * unmapped:.1f} ms",
             flush=True,

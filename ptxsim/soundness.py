@@ -10,16 +10,7 @@ from collections.abc import Sequence
 
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import Module, Variable
-from ptxsim.records import (
-    Allocate,
-    Copy,
-    Free,
-    Launch,
-    Memset,
-    Plan,
-    SymbolWrite,
-    Synchronise,
-)
+from ptxsim.records import Allocate, Copy, Free, Launch, Memset, Plan, SymbolWrite, Synchronise
 
 _ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
 _MOST_GRID = (2**31 - 1, 65535, 65535)

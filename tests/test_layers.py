@@ -11,7 +11,17 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "grader"
 ORDER = (
-    *("ptxsim", "model", "errors", "hardware", "problems", "labs", "submission", "sandbox", "toolchain"),
+    *(
+        "ptxsim",
+        "model",
+        "errors",
+        "hardware",
+        "problems",
+        "labs",
+        "submission",
+        "sandbox",
+        "toolchain",
+    ),
     *("compile", "record", "backends", "judging", "performance", "results"),
     *("report", "ladder", "grading", "course", "cli"),
 )

@@ -23,7 +23,7 @@ from grader.errors import GraderError
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Case, load_lab
 from grader.model import Record, Result, Size, Verdict
-from grader.record.recording import prepare_recorder
+from grader.record.recorder_process import prepare_recorder
 from grader.report.measurement import measurements, sentence
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_host_compiler, find_toolchain
@@ -103,7 +103,7 @@ def _gpu_checks() -> Iterator[Check]:
         peak = f", FP32 peak {gpu.fp32_peak_tflops:.1f} TFLOPS" if gpu.fp32_peak_tflops else ""
         found = f"driver {gpu.driver}, up to {gpu.sm_clock_mhz} MHz{peak}"
         yield Check(name="CUDA", ok=True, needed=False, found=found, remedy="")
-    timed = [sentence(measured, gpu) for measured in measurements(result)]
+    timed = [sentence(measured, result.problem, gpu) for measured in measurements(result)]
     ok = result.verdict is Verdict.AC
     found = "; ".join([result.error or result.verdict.value, *timed])
     # The message names the cause: another process, MPS, an old driver, too little memory.
@@ -115,7 +115,8 @@ def _gpu_checks() -> Iterator[Check]:
 def _self_test() -> Result:
     """Grade starter/ at a few sizes. Raises GraderError if grading cannot even start."""
     lab = load_lab()
-    case = Case(id="performance-0", size=Size.of(m=1024, n=1024, k=1024))
+    size = Size(dims={dim.name: 1024 for dim in lab.problem.dims})
+    case = Case(id="performance-0", size=size)
     small = msgspec.structs.replace(
         lab, correctness=lab.correctness[:3], performance=(case,), cpu=lab.cpu[:1]
     )

@@ -11,14 +11,15 @@ from rich.console import Console
 from rich.text import Text
 
 import grader
+from grader.backends.gpu.device import GpuDevice
 from grader.cli import exit_status, options, progress
 from grader.cli.boards import known_ladders
-from grader.cli.device import choose_device
+from grader.cli.device import choose_device, standby
 from grader.cli.notices import complain, say
 from grader.cli.report_command import write_page
 from grader.errors import StoreError, SubmissionError
 from grader.grading.pipeline import Bench, grade
-from grader.labs.lab import load_lab
+from grader.labs.lab import find_lab, load_lab
 from grader.model import Verdict
 from grader.report import terminal
 from grader.report.text import clean
@@ -29,9 +30,9 @@ from grader.toolchain.discovery import find_toolchain
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Grade CUDA SGEMM submissions: compile, run, verify, and point at bugs."
+    parser.description = "Grade CUDA submissions: compile, run, verify, and point at bugs."
     add = parser.add_argument
-    add("submissions", metavar="SUBMISSION", nargs="+", type=Path, help="folder with sgemm.cu")
+    add("submissions", metavar="SUBMISSION", nargs="+", type=Path, help="folder of a submission")
     options.lab(parser)
     options.device(parser)
     options.out(parser)
@@ -42,20 +43,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    bench = Bench(
-        lab=load_lab(chosen.lab),
-        gpu_arch=choose_device(chosen.device, console),
-        toolchain=find_toolchain(),
-        sandbox=Sandbox.open(chosen.sandbox),
-        ladders=known_ladders(chosen.out, console),
-    )
-    return max(_grade_one(path, bench, chosen, console) for path in chosen.submissions)
+    lab = load_lab(find_lab(chosen.lab))
+    with standby(chosen.device, lab.problem_ref) as gpu:
+        bench = Bench(
+            lab=lab,
+            gpu_arch=choose_device(chosen.device, console),
+            toolchain=find_toolchain(),
+            sandbox=Sandbox.open(chosen.sandbox),
+            ladders=known_ladders(chosen.out, console),
+        )
+        first, *others = chosen.submissions
+        status = _grade_one(first, bench, chosen, console, gpu)
+    return max([status, *(_grade_one(path, bench, chosen, console) for path in others)])
 
 
-def _grade_one(path: Path, bench: Bench, chosen: argparse.Namespace, console: Console) -> int:
+def _grade_one(
+    path: Path,
+    bench: Bench,
+    chosen: argparse.Namespace,
+    console: Console,
+    gpu: GpuDevice | None = None,
+) -> int:
     try:
         with progress.stages(student_of(path), console) as told:
-            graded = grade(path, bench, told)
+            graded = grade(path, bench, told, gpu=gpu)
     except SubmissionError as error:  # grade the other submissions anyway
         complain(error, console)
         return error.exit_status

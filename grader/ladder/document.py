@@ -11,11 +11,23 @@ from pathlib import Path
 
 from grader.errors import StoreError
 from grader.ladder.rungs import Rung
-from grader.model import CaseResult, GpuInfo, LabRef, Record, Result, Verdict
+from grader.model import (
+    CaseResult,
+    Dims,
+    GpuInfo,
+    LabRef,
+    ProblemInfo,
+    Record,
+    Result,
+    Size,
+    Verdict,
+    size_text,
+)
 from grader.results import store
+from grader.results.migration import upgraded_ladder
 
 SCHEMA = "sgemm-grader/ladder"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 FOLDER = "ladder"  # below the results
 
 
@@ -57,7 +69,7 @@ class HostLoop(Record):
 
 
 class HostRun(Record):
-    """The output of the program reference/00_host."""
+    """The output of the program reference/sgemm/00_host."""
 
     cpu: str
     n: int  # edge of the square product
@@ -72,6 +84,7 @@ class Ladder(Record):
     created: str  # of its newest result, ISO 8601, UTC; "" when there is none
     grader: str
     lab: LabRef
+    problem: ProblemInfo
     gpu: GpuInfo | None  # null: the simulator
     cuda: str | None
     host: HostRun | None
@@ -97,6 +110,7 @@ def make_ladder(
     rungs: Sequence[Rung],
     results: Mapping[str, Result],
     lab: LabRef,
+    problem: ProblemInfo,
     *,
     grader: str,
     host: HostRun | None,
@@ -110,6 +124,7 @@ def make_ladder(
         created=newest.created if newest else "",
         grader=grader,
         lab=lab,
+        problem=problem,
         gpu=gpus[0] if gpus else None,
         cuda=newest.environment.cuda if newest else None,
         host=host,
@@ -177,7 +192,7 @@ def document_path(out: Path, gpu: str | None) -> Path:
 
 def load_ladder(path: Path) -> Ladder:
     """Raises StoreError that names the file and what is wrong with it."""
-    return store.load_document(path, Ladder, SCHEMA, SCHEMA_VERSION)
+    return store.load_document(path, Ladder, SCHEMA, SCHEMA_VERSION, upgraded_ladder)
 
 
 def stored_ladders(out: Path) -> tuple[list[Ladder], list[str]]:

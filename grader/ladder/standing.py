@@ -13,9 +13,9 @@ def standing(
 ) -> Standing | None:
     """Use the first of ``ladders`` for this GPU model that has a size in common with the cases.
 
-    Compare ratios to the baseline, not speeds: a GPU that runs slower today slows both. The next rung is
-    the first that is faster. Traps are slower than earlier rungs, so the rung below is the fastest
-    rung before the next one, not its neighbour.
+    Compare ratios to the baseline, not speeds: a GPU that runs slower today slows both. The next
+    rung is the first that is faster. Traps are slower than earlier rungs, so the rung below is the
+    fastest rung before the next one, not its neighbour.
     """
     if gpu is None:
         return None

@@ -52,6 +52,7 @@ from grader.model.result import (
     Watched,
 )
 from grader.model.work import Build, KernelInfo, SourceFile, Submission
+from ptxsim.findings.finding import LineCount, Severity
 from ptxsim.records import (
     Allocate,
     Allocation,
@@ -60,13 +61,11 @@ from ptxsim.records import (
     Free,
     KernelParam,
     Launch,
-    LineCount,
     Memset,
     Operation,
     Plan,
     PointerSlot,
     Record,
-    Severity,
     Size,
     SymbolWrite,
     Synchronise,

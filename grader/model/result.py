@@ -8,7 +8,8 @@ from grader.model.base import Dims, Verdict
 from grader.model.explanation import Explanation
 from grader.model.finding import Finding
 from grader.model.work import KernelInfo, SourceFile
-from ptxsim.records import Dim3, LineCount, Record
+from ptxsim.findings.finding import LineCount
+from ptxsim.records import Dim3, Record
 
 SCHEMA = "sgemm-grader/result"
 SCHEMA_VERSION = 6
@@ -149,6 +150,7 @@ class ProblemInfo(Record):
     scale: float  # so many operations or bytes a second are 1 of it
     counts: Literal["operations", "bytes"]
     baseline: str  # what speeds are compared with: "cuBLAS"
+    main: str  # the file to hand in: "sgemm.cu"
     dims: tuple[str, ...]  # of a size: ("m", "n", "k")
     output: str  # the operand that a report is about: "C"
     formula: str  # of the operations: "2·M·N·K"; "" where they do not count

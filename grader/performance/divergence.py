@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from grader.model import Split
 from grader.performance.sass import Function, Instruction
 from ptxsim.findings.divergence import Branch
+from ptxsim.findings.row_counts import RowCount
 from ptxsim.records import Place
-from ptxsim.sampling import LaunchSample, RowCount
+from ptxsim.sampling import LaunchSample
 
 
 def splits(

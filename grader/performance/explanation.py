@@ -28,12 +28,13 @@ from grader.model import (
 )
 from grader.performance.accesses import accesses
 from grader.performance.advice import advise
-from grader.performance.banks import Conflict, SharedAccess, shared_accesses, worst
+from grader.performance.banks import Conflict, worst
 from grader.performance.bound import bound
 from grader.performance.facts import Facts, KernelFacts
 from grader.performance.join import count, executions
 from grader.performance.loop_steps import MainLoop, main_loop_steps
 from grader.performance.sass import Function, Instruction, main_loop_code, summarise
+from grader.performance.shared_accesses import SharedAccess, shared_accesses
 from grader.problems.operands import Operand
 from grader.problems.problem import Problem, Work
 from ptxsim.engine import load_engine
@@ -65,7 +66,6 @@ def explain_speed(
     loops: tuple[MainLoop | None, ...] = ()
     launches: list[tuple[Function, LaunchSample]] = []
     missing = None
-    advised = gpu or _like(build.arch)
     with ThreadPoolExecutor(max_workers=1) as pool:
         sampled = pool.submit(
             simulator.sample, build, source_root, plan, lambda _stage, _detail: None

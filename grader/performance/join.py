@@ -18,7 +18,8 @@ from grader.performance.divergence import splits
 from grader.performance.sass import Function, Instruction
 from grader.performance.serial import warp_cycles
 from grader.problems.problem import Work
-from ptxsim.sampling import LaunchSample, RowCount
+from ptxsim.findings.row_counts import RowCount
+from ptxsim.sampling import LaunchSample
 
 _ANCHORS = ("FFMA", "LDG", "LDS", "STG", "STS", "LDGSTS", "BAR", "LDL", "STL")
 _FLOATS = ("FFMA", "FADD", "FMUL")

@@ -254,6 +254,7 @@ class Problem(ABC):
             scale=self.unit.scale,
             counts=self.unit.of,
             baseline=self.baseline,
+            main=self.interface.main,
             dims=tuple(dim.name for dim in self.dims),
             output=self.output,
             formula=self.formula,

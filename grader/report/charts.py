@@ -19,7 +19,7 @@ _LABEL = 120  # units left of the bars
 _VALUE = 60  # units right of them
 
 
-# --- speed against the baseline --------------------------------------------------------------------
+# --- speed against the baseline ------------------------------------------------------------------
 
 
 def throughput(cases: Sequence[CaseResult], problem: ProblemInfo) -> Markup | None:
@@ -141,7 +141,7 @@ def neighbours(standing: Standing, baseline: str) -> Markup:
     return bars(rows, f"Share of {baseline}'s speed of the submission and of the rungs beside it")
 
 
-# --- which part of an output is wrong -----------------------------------------------------------------
+# --- which part of an output is wrong ------------------------------------------------------------
 
 
 def tile_picture(case: CaseResult, error: ErrorStats) -> Markup:

@@ -144,7 +144,7 @@ def fix_first(result: Result) -> str:
 
 
 def standing(standing: Standing, problem: ProblemInfo) -> str:
-    """``Between rung 8 (unrolled) and rung 9 (strided 2x2) at 8192×8192×8192: …``."""
+    """``Between rung 9 (unrolled) and rung 10 (strided 2x2) at 8192×8192×8192: …``."""
     own = f"{100 * standing.ratio:.1f} % of {problem.baseline} at {size_text(standing.size)}"
     if not standing.ahead:
         assert standing.below

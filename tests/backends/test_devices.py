@@ -26,7 +26,7 @@ from tests.support.simulating import lab, misbehaving, planned, run
 def test_outcomes_come_in_the_order_of_the_cases(build: Build) -> None:
     heard: list[str] = []
     outcomes = run(
-        misbehaving("time.sleep(0.3 if size["m"] == 5 else 0); right(size, a, b, c)"),
+        misbehaving("time.sleep(0.3 if size['m'] == 5 else 0); right(size, a, b, c)"),
         build,
         [planned(0), planned(1, m=6), planned(2, m=6)],
         lambda stage, detail: heard.append(f"{stage} {detail}"),
@@ -57,7 +57,7 @@ def test_changed_inputs_are_a_finding_with_their_place(build: Build) -> None:
 
 def test_after_one_that_is_too_slow_the_others_are_not_run(build: Build) -> None:
     cases = [planned(i, m=5 if i == 1 else 6) for i in range(6)]
-    body = "stopped = 'time' if size["m"] == 5 else time.sleep(0.2)"
+    body = "stopped = 'time' if size['m'] == 5 else time.sleep(0.2)"
     outcomes = run(misbehaving(body), build, cases)
     assert [outcome.id for outcome in outcomes][:2] == ["cpu-0", "cpu-1"]
     assert outcomes[1].stopped == "time" and outcomes[1].error is None

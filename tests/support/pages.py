@@ -67,8 +67,7 @@ LINES = tuple(
 def timed(edge: int, bench: float, cublas: float) -> CaseResult:
     """A timed, accepted case of edge³: three runs near these TFLOPS."""
     runs = tuple(
-        Run(speed=bench * share, baseline_speed=cublas * share)
-        for share in (0.997, 1.0, 0.995)
+        Run(speed=bench * share, baseline_speed=cublas * share) for share in (0.997, 1.0, 0.995)
     )
     ratio = bench / cublas
     return msgspec.structs.replace(

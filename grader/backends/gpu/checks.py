@@ -12,7 +12,6 @@ from grader.errors import ToolchainError
 from grader.toolchain.discovery import find_toolchain
 from grader.toolchain.native import cache_folder, locked
 
-
 _LIBRARY = ("-O3", "-shared", "-Xcompiler=-fPIC", "-cudart=static")
 
 

@@ -22,8 +22,8 @@ from grader.problems.comparison import Check, check, poisoned
 from grader.problems.inputs import make_inputs
 from grader.problems.operands import Operand
 from grader.problems.problem import Problem
-from ptxsim.records import Event
-from ptxsim.records import Finding as SeenEvent
+from ptxsim.findings.finding import Event
+from ptxsim.findings.finding import Finding as SeenEvent
 from ptxsim.simulator import SimOutcome
 
 _PRINTED_CHARACTERS = 2000

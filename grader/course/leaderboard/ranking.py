@@ -163,7 +163,7 @@ def _row(
 
 
 def order(row: Row) -> tuple[float, bool, str]:
-    """Best first. What was timed but never scored stands by its share of the baseline, out of 100."""
+    """Best first. What was timed but never scored stands by its ratio to the baseline."""
     points = 100 * (row.ratio or 0) if row.points is None else row.points
     return -points, row.kind != "baseline", row.student
 
