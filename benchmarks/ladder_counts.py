@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.machine import machine, table
+from benchmarks.tools import MAIN
 from grader.grading.pipeline import Bench, grade
 from grader.grading.preparing import compiled
 from grader.labs.lab import Case, load_lab
@@ -90,7 +91,7 @@ def ratio(amount: float, of: float) -> str:
 def ffma_share(folder: Path, bench: Bench) -> float:
     """Of the instructions in the main loop; the best of the rung's kernels."""
     arch = f"sm_{bench.lab.architectures[0]}"
-    built = compiled(load_submission(folder), bench, arch)
+    built = compiled(load_submission(folder, MAIN), bench, arch)
     kernels = map(summarise, disassemble(built.cubin, bench.toolchain, bench.sandbox))
     loops = [kernel.loop for kernel in kernels if kernel.loop]
     return max(loop.ffma / loop.instructions for loop in loops)

@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tools import cubes, tools
+from benchmarks.tools import MAIN, cubes, tools
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.measure import MeasuredCase, verify_case
 from grader.backends.gpu.memory import PlanMemory
@@ -22,6 +22,7 @@ from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import PlannedCase
 from grader.grading.preparing import prepared
 from grader.model import Plan, Size
+from grader.problems.gemm.gemm import Gemm
 from grader.submission.folder import load_submission
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,7 +68,7 @@ def alternated(bench: SharedBench, cases: dict[str, MeasuredCase]) -> dict[str, 
     for name, case in cases.items():
         case.set_up()
         case.fresh()
-        products[name] = bench.cublas.sgemm(case.size, *case.addresses)
+        products[name] = case.baselines(case.outputs)["cublasSgemm"]
     size = next(iter(cases.values())).size["m"]
     for turn in range(ROUNDS[size]):
         order = list(cases) if turn % 2 else list(reversed(cases))
@@ -81,7 +82,7 @@ def alternated(bench: SharedBench, cases: dict[str, MeasuredCase]) -> dict[str, 
 def odd_pointers(bench: SharedBench, arch: str) -> None:
     size = Size.of(m=129, n=65, k=33)
     for folder in FIXTURES:
-        ready = prepared(load_submission(folder), [size], tools(), arch)
+        ready = prepared(load_submission(folder, MAIN), [size], tools(), arch)
         (plan,) = ready.plans
         module = load_module(ready.built.cubin.read_bytes())
         with bench.arena.memory(plan) as own, bench.arena.memory(plan) as pool:
@@ -99,7 +100,7 @@ def main() -> None:
     arch = first_gpu_arch()
     if arch is None:
         raise SystemExit("no NVIDIA GPU here")
-    bench = SharedBench()
+    bench = SharedBench(Gemm())
     print(f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}")
     with bench.stream:
         odd_pointers(bench, arch)

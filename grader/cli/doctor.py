@@ -21,16 +21,28 @@ from grader.backends.simulator.engine_library import engine_library
 from grader.cli.scaffold import find_starter
 from grader.errors import GraderError
 from grader.grading.pipeline import Bench, grade
+from grader.hardware.gpus import PEAK_UNIT
 from grader.labs.lab import Case, load_lab
 from grader.model import Record, Result, Size, Verdict
 from grader.record.recorder_process import prepare_recorder
 from grader.report.measurement import measurements, sentence
+from grader.sandbox.causes import Cause, without_bubblewrap, without_landlock
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_host_compiler, find_toolchain
 from grader.toolchain.native import cache_folder, cache_limit
 from ptxsim.engine import load_engine
 
 _HERE = "in the grader's checkout"
+_HOLDS = {
+    "bubblewrap": "bubblewrap",
+    "landlock": "Landlock; SECURITY.md says what bubblewrap would add",
+    "rlimits": "limits only: a submission's code can read what you can read",
+}
+_BETTER: dict[str, dict[str, Callable[[], Cause]]] = {
+    "bubblewrap": {},
+    "landlock": {"bubblewrap": without_bubblewrap},
+    "rlimits": {"bubblewrap": without_bubblewrap, "Landlock": without_landlock},
+}
 
 
 class Check(Record):
@@ -76,7 +88,7 @@ def _checks() -> Iterator[Check]:
     )
     yield _attempt("recorder", _recorder, "fix what is missing above, then: grade doctor")
     yield _attempt("simulator", _simulator, "fix what is missing above, then: grade doctor")
-    yield _sandbox()
+    yield from _sandboxes()
     yield _optional("nvdisasm", _nvdisasm(), f"pip install -e . {_HERE}")
     yield _optional("CuTe headers", _cute(), f"pip install -e '.[cutlass]' {_HERE}")
     names = ", ".join(gpu_names())
@@ -100,7 +112,7 @@ def _gpu_checks() -> Iterator[Check]:
         return
     gpu = result.environment.gpu
     if gpu:
-        peak = f", FP32 peak {gpu.fp32_peak_tflops:.1f} TFLOPS" if gpu.fp32_peak_tflops else ""
+        peak = f", FP32 peak {gpu.fp32_peak_tflops:.1f} {PEAK_UNIT}" if gpu.fp32_peak_tflops else ""
         found = f"driver {gpu.driver}, up to {gpu.sm_clock_mhz} MHz{peak}"
         yield Check(name="CUDA", ok=True, needed=False, found=found, remedy="")
     timed = [sentence(measured, result.problem, gpu) for measured in measurements(result)]
@@ -127,7 +139,7 @@ def _self_test() -> Result:
         gpu_arch=first_gpu_arch(),
         explain=False,
     )
-    return grade(find_starter(Path.cwd()), bench, lambda _stage, _detail: None).result
+    return grade(find_starter(Path.cwd(), lab), bench, lambda _stage, _detail: None).result
 
 
 def _version(package: str) -> str | None:
@@ -166,16 +178,18 @@ def _simulator() -> str:
     return "compiled"
 
 
-def _sandbox() -> Check:
-    remedy = "apt-get install bubblewrap (as root); allow unprivileged user namespaces"
+def _sandboxes() -> Iterator[Check]:
+    """Why each one that would be better than the one at hand does not work, and what fixes it."""
     try:
         kind = Sandbox.open("auto").kind
     except GraderError as error:
-        return Check(name="sandbox", ok=False, needed=True, found=str(error), remedy=remedy)
-    if kind == "bubblewrap":
-        return Check(name="sandbox", ok=True, needed=False, found=kind, remedy="")
-    found = "limits only: submissions can see the file system (bubblewrap does not work here)"
-    return Check(name="sandbox", ok=False, needed=False, found=found, remedy=remedy)
+        remedy = "fix what is missing above, then: grade doctor"
+        yield Check(name="sandbox", ok=False, needed=True, found=str(error), remedy=remedy)
+        return
+    yield Check(name="sandbox", ok=kind != "rlimits", needed=False, found=_HOLDS[kind], remedy="")
+    for missing, cause in _BETTER[kind].items():
+        why = cause()
+        yield Check(name=missing, ok=False, needed=False, found=why.what, remedy=why.remedy)
 
 
 def _nvdisasm() -> str | None:

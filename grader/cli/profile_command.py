@@ -16,6 +16,7 @@ from grader.cli import exit_status, options
 from grader.errors import MachineError, UsageError
 from grader.grading.preparing import Bench, explained, prepared
 from grader.hardware import gpus
+from grader.hardware.gpus import PEAK_UNIT
 from grader.labs.lab import find_lab, load_lab
 from grader.model import Explanation, KernelCounts, Size, size_text
 from grader.model.names import kernel_name
@@ -100,7 +101,7 @@ def _words(
         speed = counts.flops / nanoseconds / 1e3
         bound = why.bounds[0] if why.bounds else None
         limit = f"; the model expects about {bound.speed:.4g} ({bound.resource})" if bound else ""
-        words.append(f"{speed:.4g} TFLOPS under the profiler{limit}")
+        words.append(f"{speed:.4g} {PEAK_UNIT} under the profiler{limit}")
     active = [each.metrics[_ISSUE] for each in own if each.metrics.get(_ISSUE) is not None]
     if active:
         words.append(f"issue slots used: {sum(active) / len(active):.1f} %")

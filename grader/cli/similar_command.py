@@ -21,7 +21,7 @@ from grader.submission.provided import REFERENCE, provided
 from grader.submission.reading import read
 
 _PRIVATE = 0o600  # it holds names and sources: only the instructor may read it
-_GIVEN = ("starter", REFERENCE)  # what every student may use
+_GIVEN = ("starter", "starters", REFERENCE)  # what every student may use
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -181,7 +181,8 @@ class Environment(Record):
     cuda: str | None  # toolkit version
     host: str
     slurm: SlurmInfo | None
-    sandbox: str  # "bubblewrap" or "rlimits"
+    sandbox: str  # "bubblewrap", "landlock" or "rlimits"
+    exposed: tuple[str, ...] = ()  # what the sandbox leaves open; before version 6 not said
 
 
 class GpuInfo(Record):

@@ -122,7 +122,7 @@ def tile_edge(shape: tuple[int, ...]) -> int:
 def tile_map(wrong: Mask) -> tuple[str, ...]:
     """Rows of '.', '+', '#' (right, some wrong, all wrong): a matrix by its tiles, a vector line
     by line. () for a scalar."""
-    if wrong.size == 1:
+    if wrong.ndim == 1 and wrong.size == 1:
         return ()
     edge = tile_edge(wrong.shape)
     if wrong.ndim == 2:

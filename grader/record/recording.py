@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -41,6 +42,8 @@ from grader.toolchain.discovery import Toolchain
 from ptxsim.findings.names import readable
 from ptxsim.frontend.interface import Interface
 from ptxsim.records import Place
+
+T = TypeVar("T")
 
 _MAX_MESSAGE = 600  # characters
 
@@ -109,7 +112,7 @@ def record_plans(
 
 def _frames(outcome: Plan | _Refusal) -> Sequence[int]:
     if isinstance(outcome, Plan):
-        return [each.frame for each in (*outcome.setup, *outcome.operations) if each.frame]
+        return [frame for each in (*outcome.setup, *outcome.operations) for frame in each.frames]
     return outcome.frames
 
 
@@ -122,13 +125,17 @@ def _placed(plan: Plan, places: Mapping[int, tuple[str, int]]) -> Plan:
 
     def placed(operations: Sequence[Operation]) -> tuple[Operation, ...]:
         return tuple(
-            msgspec.structs.replace(each, frame=0, place=lines.get(each.frame))
+            msgspec.structs.replace(each, frames=(), place=_innermost(each.frames, lines))
             for each in operations
         )
 
     return msgspec.structs.replace(
         plan, setup=placed(plan.setup), operations=placed(plan.operations)
     )
+
+
+def _innermost(frames: Sequence[int], places: Mapping[int, T]) -> T | None:
+    return next((places[frame] for frame in frames if frame in places), None)
 
 
 def _known(build: Build, declared: Interface, target: Target) -> Known:
@@ -211,19 +218,22 @@ def _rejected(
     refusal: _Refusal, places: Mapping[int, tuple[str, int]], submission: Submission
 ) -> Rejected:
     """The rejection with the student's line, from the innermost frame in the student's files."""
-    place = next((places[frame] for frame in refusal.frames if frame in places), None)
+    place = _innermost(refusal.frames, places)
     file, line = place or (None, None)
     kind = Kind.FORBIDDEN_CALL if refusal.verdict is Verdict.FE else Kind.BAD_LAUNCH
     if refusal.message.startswith(FUNCTION):
         kind = Kind.BAD_LAUNCH
-    if kind is Kind.FORBIDDEN_CALL and vendor_library(refusal.message):
+    words, library = refusal.message, vendor_library(refusal.message)
+    if kind is Kind.FORBIDDEN_CALL and library is not None:
         kind = Kind.LIBRARY
+        words = (
+            f"{words.partition(':')[0]}: {library} is a compiled library, and its launches cannot "
+            "be recorded, not even where the lab allows libraries"
+        )
     if refusal.message.startswith("host code"):
         kind = Kind.HOST_CRASH
-    finding = Finding(
-        kind=kind, severity=Severity.ERROR, message=refusal.message, file=file, line=line
-    )
+    finding = Finding(kind=kind, severity=Severity.ERROR, message=words, file=file, line=line)
     where = f"{file}:{line}: " if place else ""
     # What is defined in a file that nobody includes is called like a library that is not there.
     hint = left_out(submission) if kind is Kind.FORBIDDEN_CALL else ""
-    return Rejected(refusal.verdict, where + refusal.message + hint, (finding,))
+    return Rejected(refusal.verdict, where + words + hint, (finding,))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup, escape
 
 from grader.hardware import gpus
+from grader.hardware.gpus import PEAK_UNIT
 from grader.model import CaseResult, ErrorStats, LineCount, ProblemInfo, Standing, size_text
 from grader.report.svg import WIDTH, Bar, bars, line, rect, svg, text
 
@@ -76,7 +77,7 @@ def roofline(flops_per_byte: float, own: gpus.Gpu | None, speed: float | None) -
     ceilings = [own] if own else [each for each in gpus.known() if each.name in gpus.SHOWN]
     left, right, top, bottom = 60.0, WIDTH - 20.0, 14.0, 226.0
     x_low, x_high = -5.0, 9.0  # log2 of FLOP per byte
-    y_low, y_high = -2.0, 7.0  # log2 of TFLOPS
+    y_low, y_high = -2.0, 7.0  # log2 of the peak's unit
 
     def x(value: float) -> float:
         share = (math.log2(value) - x_low) / (x_high - x_low)
@@ -102,7 +103,7 @@ def roofline(flops_per_byte: float, own: gpus.Gpu | None, speed: float | None) -
         points = f"{x(start):.1f},{y(start * terabytes):.1f} "
         points += f"{x(ridge):.1f},{y(peak):.1f} {right:.1f},{y(peak):.1f}"
         parts.append(Markup('<polyline points="{}" class="roof"/>').format(points))
-        label = f"{ceiling.name}: {peak:.3g} TFLOPS"
+        label = f"{ceiling.name}: {peak:.3g} {PEAK_UNIT}"
         below = ceiling is ceilings[-1] and len(ceilings) > 1  # the last two lie close together
         parts.append(text(right - 4, y(peak) + (15 if below else -5), label, "small", "end"))
     at = x(flops_per_byte)
@@ -112,11 +113,11 @@ def roofline(flops_per_byte: float, own: gpus.Gpu | None, speed: float | None) -
         parts.append(
             Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="point"/>').format(at, y(speed))
         )
-        parts.append(text(at + 9, y(speed) + 4, f"{speed:.3g} TFLOPS", "strong"))
+        parts.append(text(at + 9, y(speed) + 4, f"{speed:.3g} {PEAK_UNIT}", "strong"))
     caption = "FLOP per byte of global traffic asked for (before caches)"
     parts.append(text((left + right) / 2, bottom + 34, caption, "small", "middle"))
-    parts.append(text(6, top - 3, "TFLOPS", "small"))
-    return svg(bottom + 42, parts, "Roofline: attainable TFLOPS over arithmetic intensity")
+    parts.append(text(6, top - 3, PEAK_UNIT, "small"))
+    return svg(bottom + 42, parts, f"Roofline: attainable {PEAK_UNIT} over arithmetic intensity")
 
 
 # --- the reference ladder ---------------------------------------------------------------------

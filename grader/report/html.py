@@ -109,7 +109,7 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:
         cases=result.cases[: room.cases],
         hidden_cases=max(0, len(result.cases) - room.cases),
         case_tone=lambda case: _tone(case.verdict),
-        error_ratio=_error_ratio,
+        error_ratio=text.error_ratio,
         told=text.told(result.cases[: room.cases]),
         mismatch=text.mismatch,
         wrong=text.wrong,
@@ -163,15 +163,6 @@ def _best(result: Result) -> float | None:
     largest = max(timed, key=lambda case: case.amount)
     assert largest.timing
     return largest.timing.scored_speed * result.problem.scale / 1e12
-
-
-def _error_ratio(case: CaseResult) -> str:
-    if case.error is None:
-        return ""
-    if case.error.max is None:
-        return "NaN or ∞"
-    ratio = case.error.max / case.error.tolerance
-    return f"{ratio:.2f}" if ratio < 1000 else f"{ratio:.0e}"
 
 
 def _pictures(cases: Sequence[CaseResult], room: _Room) -> list[Picture]:

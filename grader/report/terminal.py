@@ -110,7 +110,7 @@ def _cases(result: Result) -> Table:
             size_text(case.size),
             Text(verdict.value if verdict else "not run", style=style),
             *([text.wrong(case)] if wrong else []),
-            _error(case),
+            text.error_ratio(case),
             f"{case.seconds:.2f}" if case.seconds is not None else "",
         )
     return table
@@ -125,15 +125,6 @@ def _messages(cases: tuple[CaseResult, ...]) -> Iterator[RenderableType]:
         yield Text(f"{each.sizes}: {text.clean(each.message)}")
     if len(messages) > _MESSAGES:
         yield Text(f"… and {len(messages) - _MESSAGES} more messages in the result document")
-
-
-def _error(case: CaseResult) -> str:
-    if case.error is None:
-        return ""
-    if case.error.max is None:
-        return "NaN or ∞"
-    ratio = case.error.max / case.error.tolerance
-    return f"{ratio:.2f}" if ratio < 1000 else f"{ratio:.0e}"
 
 
 def _wrong_values(cases: tuple[CaseResult, ...]) -> Iterator[RenderableType]:

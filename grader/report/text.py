@@ -96,6 +96,16 @@ def wrong(case: CaseResult) -> str:
     return f"{case.error.wrong} of {math.prod(case.error.shape)}"
 
 
+def error_ratio(case: CaseResult) -> str:
+    """The largest error in units of the tolerance; of an exact problem, the error itself."""
+    if case.error is None:
+        return ""
+    if case.error.max is None:
+        return "NaN or ∞"
+    ratio = case.error.max / case.error.tolerance if case.error.tolerance else case.error.max
+    return f"{ratio:.2f}" if ratio < 1000 else f"{ratio:.0e}"
+
+
 def size_header(problem: ProblemInfo) -> str:
     """``M×N×K``."""
     return "×".join(name.upper() for name in problem.dims)

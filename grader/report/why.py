@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from grader.hardware import gpus
+from grader.hardware.gpus import PEAK_UNIT
 from grader.model import (
     Advice,
     Bound,
@@ -95,7 +96,7 @@ def _peak(result: Result, why: Explanation, _counts: KernelCounts) -> str:
     lanes = card.multiprocessor.fp32_lanes
     return (
         f"{card.multiprocessors} SMs × {lanes} lanes × 2 × {card.clock_mhz / 1000:.3g} GHz = "
-        f"{card.fp32_tflops:.3g} TFLOPS on this {card.name}. Measured: {speed:.4g}, "
+        f"{card.fp32_tflops:.3g} {PEAK_UNIT} on this {card.name}. Measured: {speed:.4g}, "
         f"{100 * speed / card.fp32_tflops:.1f} %. The counts of {_launches(why)} allow "
         f"{_shares(why.bounds, problem.unit)}."
     )

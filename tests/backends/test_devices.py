@@ -20,6 +20,7 @@ from grader.backends.simulator.device import CpuDevice
 from grader.errors import MachineError
 from grader.model import Build, Verdict
 from grader.sandbox.running import Sandbox
+from tests.support.product import GEMM_REF
 from tests.support.simulating import lab, misbehaving, planned, run
 
 
@@ -152,7 +153,7 @@ with replying() as replies:
 
 def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
     heard: list[str] = []
-    with GpuDevice(command=(sys.executable, "-c", BREAKS)) as device:
+    with GpuDevice(GEMM_REF, command=(sys.executable, "-c", BREAKS)) as device:
         (outcome,) = device.run(
             build, "", [planned(0), planned(1)], lab(), lambda *said: heard.append(" ".join(said))
         )
@@ -171,7 +172,7 @@ def test_leaving_kills_the_worker_and_its_children(tmp_path: Path) -> None:
     )
     with (
         pytest.raises(KeyboardInterrupt),
-        CpuDevice(Sandbox.open("off"), lab().limits, (sys.executable, "-c", script)),
+        CpuDevice(Sandbox.open("off"), lab().limits, command=(sys.executable, "-c", script)),
     ):
         while not (pids.exists() and pids.read_text().endswith("\n")):
             time.sleep(0.02)

@@ -21,6 +21,7 @@ from grader.labs.lab import Case, Checkpoint, Scoring
 from grader.model import Environment, GpuInfo, Modes, Size, Timing, Verdict
 from grader.report import html, terminal
 from grader.results import store
+from tests.support.product import flops, speed
 from tests.support.results import RIGHT, make_result
 
 SIZE = Size.of(m=8192, n=8192, k=8192)
@@ -52,7 +53,7 @@ class Machine:
             [Pair(bench_ms=22 * bench(i, run), baseline_ms=20 * baseline(i, run)) for i in range(n)]
             for run, n in enumerate(counts)
         ]
-        return find_modes(runs, SIZE)
+        return find_modes(runs, speed(SIZE))
 
     def rate(self, counts: Sequence[int], bench: Times, baseline: Times, times: int = 200) -> float:
         return sum(self.found(counts, bench, baseline) is not None for _ in range(times)) / times
@@ -182,10 +183,10 @@ def test_hiding_the_gap_does_not_help(machine: Machine) -> None:
 def timing() -> Timing:
     """97 TFLOPS in the first run and 26 in the others, beside 50."""
     runs = [
-        [Pair(bench_ms=SIZE.flops / speed / 1e9, baseline_ms=SIZE.flops / 50e9)] * 6
+        [Pair(bench_ms=flops(SIZE) / speed / 1e9, baseline_ms=flops(SIZE) / 50e9)] * 6
         for speed in (97.0, 26.0, 26.0)
     ]
-    return summarise(runs, SIZE)
+    return summarise(runs, speed(SIZE))
 
 
 def test_every_policy_scores_the_slower_mode() -> None:
@@ -200,14 +201,16 @@ def test_every_policy_scores_the_slower_mode() -> None:
 
 def test_one_speed_is_scored_by_the_published_rule() -> None:
     runs = [[Pair(bench_ms=ms, baseline_ms=20.0)] * 6 for ms in (20.0, 20.2, 20.4)]
-    seen = summarise(runs, SIZE)
+    seen = summarise(runs, speed(SIZE))
     assert seen.modes is None
     assert seen.scored_speed == max(run.speed for run in seen.runs)
     assert seen.scored_ratio == seen.ratio
 
 
 def test_document_page_and_terminal_say_so(tmp_path: Path) -> None:
-    case = msgspec.structs.replace(RIGHT, id="performance-0", m=8192, n=8192, k=8192)
+    case = msgspec.structs.replace(
+        RIGHT, id="performance-0", size={"m": 8192, "n": 8192, "k": 8192}
+    )
     case = msgspec.structs.replace(case, timing=timing())
     where = Environment(
         grader="0", device="gpu", gpu=GPU, cuda="13.0", host="h", slurm=None, sandbox="bubblewrap"
@@ -246,7 +249,7 @@ RUN = st.lists(st.tuples(TIMES, TIMES), min_size=1, max_size=20)
 @settings(max_examples=100, deadline=None)
 def test_whatever_the_times_the_score_never_gains(times: list[list[tuple[float, float]]]) -> None:
     runs = [[Pair(bench_ms=bench, baseline_ms=base) for bench, base in run] for run in times]
-    seen = summarise(runs, SIZE)
+    seen = summarise(runs, speed(SIZE))
     assert seen.scored_speed <= max(run.speed for run in seen.runs)
     assert seen.scored_ratio <= seen.ratio
     if seen.modes:

@@ -24,6 +24,7 @@ from grader.performance.sass import disassemble, summarise
 from grader.submission.folder import load_submission
 from tests.support import bench as benches
 from tests.support.places import REFERENCE, ROOT
+from tests.support.product import MAIN
 
 RUNGS = sorted(file.parent for file in REFERENCE.glob("*/sgemm.cu"))
 SOURCES = [REFERENCE / "00_host" / "host.cpp", *(rung / "sgemm.cu" for rung in RUNGS)]
@@ -161,7 +162,7 @@ def test_with_bulk_copies(name: str) -> None:
 def machine_code(rung: Path, arch: str) -> list[KernelSass]:
     """The kernels of a rung that multiply."""
     tools = bench()
-    built = compiled(load_submission(rung), tools, arch)
+    built = compiled(load_submission(rung, MAIN), tools, arch)
     kernels = map(summarise, disassemble(built.cubin, tools.toolchain, tools.sandbox))
     return [kernel for kernel in kernels if kernel.loop is not None]
 

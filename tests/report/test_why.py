@@ -47,7 +47,7 @@ def test_a_timed_result_is_set_against_the_peak_of_its_gpu() -> None:
     why = explained(ALICE)
     timed = gpu_result("alice", 0.63)
     case = timed.cases[-1]
-    size = msgspec.structs.replace(why.size, m=case.m, n=case.n, k=case.k)
+    size = case.size
     result = msgspec.structs.replace(timed, explanation=msgspec.structs.replace(why, size=size))
     peak = next(a.answer for a in answers(result) if a.question.startswith("What is the peak"))
     card = gpus.of(result.environment.gpu) if result.environment.gpu else None

@@ -29,6 +29,7 @@ from grader.sandbox.running import Completed, Limits, Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 from tests.support.places import HONEST
+from tests.support.product import GEMM, MAIN
 
 BUSY = 4  # processes for each core
 BURN = "import time\nwhile time.process_time() < {}: pass"
@@ -118,7 +119,8 @@ def compiled(text: str, place: Path, compile_s: float = 20) -> building.Build:
     folder.mkdir(exist_ok=True)
     (folder / "sgemm.cu").write_text(text)
     return building.compile_submission(
-        load_submission(folder),
+        load_submission(folder, MAIN),
+        GEMM.interface,
         find_toolchain(),
         Sandbox.open(),
         arch="sm_80",
@@ -158,7 +160,8 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     def recorded(kind: int, record_s: float) -> Plan | Rejected:
         (outcome,) = record_plans(
             built,
-            load_submission(place / "eve"),
+            load_submission(place / "eve", MAIN),
+            GEMM,
             [Size.of(m=kind, n=8, k=8)],
             find_toolchain(),
             sandbox,

@@ -20,6 +20,7 @@ from ptxsim.sampling import SOME, LaunchSample, Sampler
 from tests.support.bench import bench
 from tests.support.kernels import engine
 from tests.support.places import ROOT
+from tests.support.product import MAIN, work
 
 LARGE = Size.of(m=8192, n=8192, k=8192)
 
@@ -38,11 +39,11 @@ def roomy() -> Bench:
 
 @cache
 def built(folder: Path, arch: str) -> Build:
-    return preparing.compiled(load_submission(folder), roomy(), arch)
+    return preparing.compiled(load_submission(folder, MAIN), roomy(), arch)
 
 
 def at(folder: Path, arch: str, size: Size) -> preparing.Prepared:
-    return preparing.prepared(load_submission(folder), [size], roomy(), arch)
+    return preparing.prepared(load_submission(folder, MAIN), [size], roomy(), arch)
 
 
 @cache
@@ -69,7 +70,7 @@ def counts(
     by_name = {function.name: function for function in functions(folder, arch)}
     size = Size.of(m=n, n=n, k=n)
     found = samples(folder, arch, n, seconds, blocks)
-    return tuple(count(by_name[sample.kernel], sample, size) for sample in found)
+    return tuple(count(by_name[sample.kernel], sample, work(size)) for sample in found)
 
 
 def loops(
@@ -79,7 +80,7 @@ def loops(
     by_name = {function.name: function for function in functions(folder, arch)}
     size = Size.of(m=n, n=n, k=n)
     found = samples(folder, arch, n, seconds, blocks)
-    return tuple(main_loop_steps(by_name[sample.kernel], sample, size) for sample in found)
+    return tuple(main_loop_steps(by_name[sample.kernel], sample, work(size)) for sample in found)
 
 
 @cache

@@ -80,5 +80,5 @@ def run(
     **limits: float,
 ) -> tuple[CaseOutcome, ...]:
     chosen = lab(**limits)
-    with CpuDevice(Sandbox.open(mode), chosen.limits, command) as device:
+    with CpuDevice(Sandbox.open(mode), chosen.limits, chosen.problem_ref, command) as device:
         return device.run(build, str(build.ptx.parent), cases, chosen, progress)

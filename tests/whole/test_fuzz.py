@@ -30,7 +30,7 @@ from grader.course.roster import late, read_roster
 from grader.errors import GraderError, LabError, Rejected, StoreError, UsageError
 from grader.hardware.targets import target_for
 from grader.labs.lab import DEFAULT_LAB, load_lab
-from grader.model import Finding, KernelInfo, Kind, Severity, Verdict, Size
+from grader.model import Finding, KernelInfo, Kind, Severity, Size, Verdict
 from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_bounds import addresses
 from grader.record.plan_check import Known, flaw
@@ -39,6 +39,7 @@ from grader.results import store
 from grader.submission.folder import load_submission
 from ptxsim.frontend import PtxError, parse
 from ptxsim.frontend.interface import Interface, Symbol, read_interface
+from tests.support.product import MAIN
 from tests.support.results import RACE, WRONG, make_result
 
 MORE = int(os.environ.get("SGEMM_FUZZ", "0"))
@@ -234,7 +235,7 @@ def test_exports_of_gradescope(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "submission_metadata.yml"
     path.write_bytes(content)
     try:
-        call_roll(tmp_path)
+        call_roll(tmp_path, MAIN)
     except UsageError as error:
         one_line(error, path, tmp_path)
 
@@ -259,7 +260,7 @@ def test_folders(tmp_path_factory: pytest.TempPathFactory, content: bytes, name:
         return  # no name for a file here
     (folder / "sgemm.cu").write_bytes(content)
     try:
-        load_submission(folder)
+        load_submission(folder, MAIN)
     except Rejected as refusal:
         assert refusal.verdict is Verdict.FE
         one_line(refusal, "sgemm.cu", name, ascii(name)[1:-1])

@@ -30,6 +30,7 @@ from tests.fuzz.worker import SANITISED
 from tests.support.bench import bench
 from tests.support.corpus import cheats, fixtures
 from tests.support.places import ROOT
+from tests.support.product import GEMM, MAIN
 from tests.whole.sanitised import sanitised_model
 
 pytestmark = pytest.mark.slow
@@ -77,10 +78,11 @@ def folders(place: Path) -> Iterator[Path]:
 
 def made(folder: Path) -> Made | None:
     """None for what does not compile."""
-    submission, shared = load_submission(folder), bench()
+    submission, shared = load_submission(folder, MAIN), bench()
     try:
         build = compile_submission(
             submission,
+            GEMM.interface,
             shared.toolchain,
             shared.sandbox,
             arch=f"sm_{shared.lab.architectures[0]}",
@@ -105,6 +107,7 @@ def record(
         return recording.record_plans(
             build,
             submission,
+            GEMM,
             SIZES,
             shared.toolchain,
             shared.sandbox,

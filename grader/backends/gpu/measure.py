@@ -48,7 +48,7 @@ class MeasuredCase:
         self._given = memory.given(planned.plan)
         arrays = [b.array(o) for b, o in zip(self._given, self._operands, strict=True)]
         inputs = planned.plan.inputs
-        self._inputs, self._outputs = arrays[:inputs], arrays[inputs:]
+        self.inputs, self.outputs = arrays[:inputs], arrays[inputs:]
         targets = self._operands[inputs:]
         self._reference = [Buffer(each.bytes).array(each) for each in targets]
         self._replay = Replay(
@@ -65,11 +65,11 @@ class MeasuredCase:
         them.
         """
         self._bench.stream.synchronize()
-        keys = tuple(fresh_key() for _ in self._inputs)
+        keys = tuple(fresh_key() for _ in self.inputs)
         kernels = self._bench.kernels
-        for array, operand, key in zip(self._inputs, self._operands, keys, strict=False):
+        for array, operand, key in zip(self.inputs, self._operands, keys, strict=False):
             kernels.fill(array, key, operand.values)
-        for buffer in self._given[len(self._inputs) :]:
+        for buffer in self._given[len(self.inputs) :]:
             kernels.poison(buffer.words)
         self._replay.fresh()
         return keys
@@ -107,7 +107,7 @@ class MeasuredCase:
 
     def baselines(self, target: Sequence[Any]) -> Mapping[str, Launch]:
         """The lab's ways to compute the result into ``target``, by name."""
-        return self._bench.on_gpu.baselines(self.size, self._inputs, target)
+        return self._bench.on_gpu.baselines(self.size, self.inputs, target)
 
     @property
     def addresses(self) -> tuple[int, ...]:
@@ -115,7 +115,7 @@ class MeasuredCase:
         return tuple(each.address for each in self._given)
 
     def reference(self) -> None:
-        self._bench.on_gpu.refer(self.size, self._inputs, self._reference)
+        self._bench.on_gpu.refer(self.size, self.inputs, self._reference)
 
     def baseline(self) -> tuple[str, Launch]:
         """Name and launch of the fastest of the baselines that the lab admits."""
@@ -135,7 +135,7 @@ class MeasuredCase:
 
     def stand_in(self, name: str) -> None:
         """Let a baseline play the submission: the self-test of the measurement."""
-        self.launch = self.baselines(self._outputs)[name]
+        self.launch = self.baselines(self.outputs)[name]
         self._charged = False
 
     def parts(self, beat: Callable[[], None]) -> tuple[PartTime, ...]:
@@ -153,7 +153,7 @@ class MeasuredCase:
 
     def prove_reference(self) -> None:
         """Raises MachineError unless the reference is right, checked in another way."""
-        excess = self._bench.on_gpu.prove(self.size, self._inputs, self._reference)
+        excess = self._bench.on_gpu.prove(self.size, self.inputs, self._reference)
         if not (excess <= 1):
             raise MachineError(
                 f"the reference itself is wrong at {self.size} ({excess:.3g} times what rounding "
@@ -162,7 +162,7 @@ class MeasuredCase:
 
     def check(self, keys: Keys, seconds: float) -> CaseOutcome:
         """Compare the outputs with the reference; look at canaries and inputs."""
-        stats = self._bench.on_gpu.compare(self.size, self._inputs, self._outputs, self._reference)
+        stats = self._bench.on_gpu.compare(self.size, self.inputs, self.outputs, self._reference)
         message = f"{stats.wrong} of {math.prod(stats.shape)} elements are wrong"
         if self._first_is_right:
             message = f"the first call is right, a later one is not: {message}"
@@ -183,7 +183,7 @@ class MeasuredCase:
         operands = self._operands[: len(keys)]
         names = " and ".join(each.name for each in operands)
         found = []
-        seen = self._bench.kernels.changed(operands, self._inputs, keys)
+        seen = self._bench.kernels.changed(operands, self.inputs, keys)
         for operand, (count, first) in zip(operands, seen, strict=True):
             if count:
                 found.append(

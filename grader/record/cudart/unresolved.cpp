@@ -1,4 +1,4 @@
-// Functions that the host code calls and nobody defines: cuBLAS, and whatever part of the CUDA
+// Functions that the host code calls and nobody defines: other libraries', and whatever part of the CUDA
 // runtime is not supported here. Each gets a stub, so that a call ends with its name and line and
 // code that is never called does no harm.
 #include <dlfcn.h>
@@ -33,16 +33,18 @@ bool concerns_textures(const std::string& name) {
   return false;
 }
 
+const char* why_not(const std::string& function) {
+  if (concerns_textures(function))
+    return "textures, surfaces and CUDA arrays are not supported; read the matrix through a "
+           "pointer (const float* __restrict__ or __ldg takes the same cache)";
+  return "kernel launches, device memory, streams and events of the CUDA runtime are supported, "
+         "other libraries are not";
+}
+
 }  // namespace
 
 void refuse_call(const std::string& function) {
-  const char* why =
-      concerns_textures(function)
-          ? "textures, surfaces and CUDA arrays are not supported; read the matrix through a "
-            "pointer (const float* __restrict__ or __ldg takes the same cache)"
-          : "kernel launches, device memory, streams and events of the CUDA runtime are "
-            "supported, other libraries are not";
-  refuse("FE", function + " cannot be used in run_custom: " + why);
+  refuse("FE", function + " cannot be used in run_custom: " + why_not(function));
 }
 
 // Fills the slots through which the library would call what it lacks. It is linked for lazy
