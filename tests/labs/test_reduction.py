@@ -70,7 +70,7 @@ def test_anything_less_is_wrong(n: int) -> None:
     values = inputs(n)
     total = float(values.sum(dtype=np.float64))
     smallest = float(np.abs(values).min())
-    assert smallest >= UNIT / 2 > np.finfo(np.float16).max  # FP16 overflows
+    assert smallest >= UNIT / 2 > float(np.finfo(np.float16).max)  # FP16 overflows
 
     assert wrong(n, values, total - float(values[-1]))
     assert wrong(n, values, total + float(values[0]))
