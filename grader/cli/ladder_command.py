@@ -79,7 +79,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         rungs, results, this_lab, lab.problem.info(), grader=grader.__version__, host=host
     )
     console.print("", terminal(ladder), "")
-    path = document_path(chosen.out, gpu)
+    path = document_path(chosen.out, gpu, "" if lab.id == load_lab(LADDER_LAB).id else lab.id)
     store.write_document(path, ladder)
     say(console, f"result: {path}")
     if setup.report:

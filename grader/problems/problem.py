@@ -137,7 +137,7 @@ class Problem(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """The task in a few words: "C = A·B in FP32"."""
+        """The task in a few words: "C = A·B in FP32, …"."""
 
     @property
     @abstractmethod

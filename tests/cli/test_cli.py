@@ -362,3 +362,20 @@ def test_doctor_names_the_remedy_of_what_is_missing(place: Path) -> None:
     done = run("doctor", cwd=place, env={"NVCC_CCBIN": "/nowhere/g++"})
     assert done.returncode == 3
     assert "apt-get install g++" in done.stderr
+
+
+def test_labs_are_known_by_name(place: Path) -> None:
+    done = run("labs", cwd=place)
+    assert done.returncode == 0
+    rows = done.stderr.splitlines()
+    assert rows[2].startswith("sgemm (default)") and "TFLOPS, beside cuBLAS" in rows[2]
+    assert any(row.startswith("sgemm-row ") and "all row-major" in row for row in rows)
+
+    done = run("new", "grace", "--lab", "sgemm-row", cwd=place)
+    assert "then: grade submissions/grace --lab sgemm-row" in " ".join(done.stderr.split())
+    header = (place / "submissions" / "grace" / "gemm.cuh").read_text()
+    assert "B  k×n, row-major" in header
+
+    done = run("new", "henry", "--lab", "sgemv", cwd=place)
+    assert done.returncode == 2
+    assert done.stderr.startswith("grade: sgemv: no such lab; name a lab file, or one of: ")

@@ -89,7 +89,7 @@ class Gemm(Problem):
 
     @property
     def title(self) -> str:
-        return "C = A·B in FP32"
+        return f"C = A·B in FP32, {self.layout}"
 
     @property
     def interface(self) -> Interface:
