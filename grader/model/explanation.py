@@ -88,7 +88,8 @@ class KernelCounts(Record):
     shared_loads: Traffic
     shared_stores: Traffic
     shared_copies: Traffic  # cp.async, the shared side
-    splits: tuple[Split, ...] = ()  # those that cost most first
+    # Those that cost most first; null in older documents.
+    splits: tuple[Split, ...] | None = None
 
 
 class Occupancy(Record):

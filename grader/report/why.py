@@ -247,9 +247,11 @@ def _tile_traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> s
 
 def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
     """By line, over all launches."""
+    if any(each.splits is None for each in why.counts):
+        return ""
     issued = sum(each.instructions for each in why.counts)
     lines: dict[tuple[str | None, int | None], list[float]] = {}
-    for each in (split for counts in why.counts for split in counts.splits):
+    for each in (split for counts in why.counts for split in counts.splits or ()):
         sums = lines.setdefault((each.file, each.line), [0.0, 0.0, 0.0])
         for place, value in enumerate((each.lost, each.splits, each.reached)):
             sums[place] += value

@@ -155,6 +155,7 @@ def test_there_are_wrong_programs_of_every_kind() -> None:
 # --- the report ---------------------------------------------------------------------------------
 
 NEXT = {
+    "reduction": "interleaved",  # the starter, which has one block
     "interleaved": "strided_index",
     "strided_index": "sequential",
     "sequential": "first_add",
@@ -178,20 +179,23 @@ def explained(folder: Path) -> Explanation:
         rung
         if rung.name[3:] in ("interleaved", "one_pass")
         else pytest.param(rung, marks=pytest.mark.slow)
-        for rung in RUNGS
+        for rung in (*RUNGS, ROOT / "starters" / "reduction")
     ],
     ids=lambda rung: rung.name,
 )
 def test_advice_leads_from_rung_to_rung(rung: Path) -> None:
     why = explained(rung)
+    idea = rung.name[3:] if rung in RUNGS else rung.name
 
     assert why.missing is None
     first = why.advice[0] if why.advice else None
-    assert (first.idea if first else None) == NEXT.get(rung.name[3:]), why.advice
+    assert (first.idea if first else None) == NEXT.get(idea), why.advice
     if first:
         assert first.rung and first.rung.startswith("reduction/") and first.line
-    if rung.name[3:] == "interleaved":
-        (branch, *_), counts = why.counts[0].splits, why.counts[0]
+    if idea == "interleaved":
+        counts = why.counts[0]
+        assert counts.splits
+        branch = counts.splits[0]
         text = (rung / "reduction.cu").read_text().splitlines()
         assert branch.line and "% (2 * s) == 0" in text[branch.line - 1]
         # Steps 1 to 16 split all eight warps; 32, 64 and 128 leave lane 0 of four, two and one.

@@ -27,6 +27,7 @@ _WITH_LOOP: Mapping[str, Callable[[Facts], Advice | None]] = {
 }
 _ANY: Mapping[str, Callable[[KernelFacts], Advice | None]] = {
     "split-warps": divergence.split_warps,
+    "few-parts": trees.few_parts,
     "scattered-pairs": trees.scattered_pairs,
     "idle-threads": trees.idle_threads,
     "barriers-for-one-warp": trees.barriers_for_one_warp,

@@ -12,10 +12,11 @@ _NOTICED = 0.1  # of the issue slots; a tree's last steps, in one warp of eight,
 def split_warps(facts: KernelFacts) -> Advice | None:
     """The branch that costs most, if all together cost much where issue slots are scarce."""
     counts = facts.counts
-    lost = sum(each.lost for each in counts.splits)
-    if lost < _NOTICED * counts.instructions or not facts.near_the_limit("issue"):
+    splits = counts.splits or ()
+    lost = sum(each.lost for each in splits)
+    if not splits or lost < _NOTICED * counts.instructions or not facts.near_the_limit("issue"):
         return None
-    worst = counts.splits[0]
+    worst = splits[0]
     alone = worst.lost / counts.instructions
     message = (
         f"divergence: this branch splits a warp in {100 * worst.splits / worst.reached:.0f} % of "

@@ -14,6 +14,20 @@ _BARRIERS = 2  # beside those of the steps in which several warps add
 _NARROW = 0.8  # share of the loads that move 4 bytes
 
 
+def few_parts(facts: KernelFacts) -> Advice | None:
+    counts, sms = facts.counts, facts.gpu.multiprocessors
+    blocks = math.prod(counts.grid) * counts.times
+    if blocks >= sms:
+        return None
+    message = (
+        f"{blocks} block{'s' if blocks > 1 else ''} for all elements, where a GPU like the "
+        f"{facts.gpu.name} has {sms} multiprocessors and a block uses one; let many blocks add up "
+        "a part each, and a second launch the blocks' sums"
+    )
+    gain = facts.gain(grid=(100 * sms, 1, 1), warp_cycles=0.0)
+    return advice(facts, "interleaved", message, "LDG", gain=gain)
+
+
 def scattered_pairs(facts: KernelFacts) -> Advice | None:
     conflict = facts.conflict
     if conflict is None:

@@ -58,8 +58,9 @@ class Reduction(Problem):
     Options = Options
     questions = ("operations", "peak", "limits", "divergence", "traffic")
     advice = (
-        *("split-warps", "scattered-pairs", "idle-threads", "barriers-for-one-warp"),
-        *("sums-through-memory", "few-bytes-on-the-way", "several-passes"),
+        *("few-parts", "split-warps", "scattered-pairs", "idle-threads"),
+        *("barriers-for-one-warp", "sums-through-memory", "few-bytes-on-the-way"),
+        "several-passes",
     )
 
     def __init__(self, options: Record | None = None) -> None:
