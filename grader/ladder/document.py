@@ -186,7 +186,7 @@ def folder(out: Path, gpu: str | None) -> Path:
 
 def document_path(out: Path, gpu: str | None, lab: str = "") -> Path:
     """The ladder's document; its page lies beside it, ending in ``.html``. lab: its id, unless it
-    is the default one."""
+    asks for the default problem."""
     place = folder(out, gpu)
     return place.with_name(f"{place.name}{f'-{lab}' if lab else ''}.json")
 

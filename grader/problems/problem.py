@@ -129,8 +129,8 @@ class Problem(ABC):
     # The fields of the lab file that are this problem's own; the constructor gets them checked.
     Options: ClassVar[type[Record]] = Record
 
-    def __init__(self, options: Record) -> None:
-        self.options = options
+    def __init__(self, options: Record | None = None) -> None:
+        self.options = self.Options() if options is None else options
 
     # --- the interface ---
 

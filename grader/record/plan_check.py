@@ -86,7 +86,8 @@ def _memory_flaw(plan: Plan, given: Given, known: Known) -> str | None:
 
 def _names_flaw(plan: Plan, given: Given, known: Known) -> str | None:
     """Whether the allocations are the operands, numbered workspaces and variables of the build."""
-    first, others = plan.allocations[: plan.given], plan.allocations[plan.given :]
+    count = len(given.operands)
+    first, others = plan.allocations[:count], plan.allocations[count:]
     if [(a.name, a.size, a.symbol) for a in first] != [
         (each.name, each.bytes, None) for each in given.operands
     ]:

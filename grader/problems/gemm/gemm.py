@@ -82,7 +82,7 @@ class Gemm(Problem):
     )
 
     def __init__(self, options: Record | None = None) -> None:
-        super().__init__(options or Options())
+        super().__init__(options)
         assert isinstance(self.options, Options)
         self.layout = self.options.layout
         self.admitted = self.options.baseline
