@@ -47,7 +47,7 @@ INSTRUCTION = np.dtype(
 )
 PRESET = np.dtype([("slot", "u4"), ("width", "u4"), ("value", "u8")])
 ARRAY = np.dtype([("start", "u4"), ("size", "u4")])
-FLOW = np.dtype([("warps", "u8"), ("lanes", "u8")])
+FLOW = np.dtype([("warps", "u8"), ("lanes", "u8"), ("splits", "u8")])
 _COUNTS = ("requests", "cost", "bytes", "cost8", "cost16", "passes8", "passes16", "lines")
 MEMORY = np.dtype([(name, "u8") for name in _COUNTS])
 PATTERN = np.dtype([("mask", "u4"), ("extra", "u4"), ("at", "u4", 32)])

@@ -240,6 +240,11 @@ class Problem(ABC):
 
     # --- the report ---
 
+    @property
+    def gpu_libraries(self) -> tuple[Path, ...]:
+        """The same of host functions, for ``Tools.library``."""
+        return ()
+
     def info(self) -> ProblemInfo:
         """What a result document says of it."""
         return ProblemInfo(

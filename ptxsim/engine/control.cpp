@@ -9,6 +9,7 @@ namespace {
 // Lanes that do not follow a guarded jump go on behind it; the fall-through is a block head.
 void leave_behind(Warp& w) {
   if (w.exec == w.now.mask) return;
+  ++w.program->guarded[w.pc].splits;
   Group rest = w.now;
   rest.mask = w.now.mask & ~w.exec;
   rest.pc = w.pc + 1;
@@ -28,6 +29,7 @@ Flow indexed_branch(Warp& w, const Ins& i) {
   const i32 slot = i.input(0);
   check_defined(w, slot, UNDEFINED_BRANCH, false);
   leave_behind(w);
+  const size_t others = w.others.size();
   const u32* index = lanes<u32>(w, slot);
   u32 left = w.exec;
   Group side = w.now;
@@ -42,6 +44,7 @@ Flow indexed_branch(Warp& w, const Ins& i) {
     side.rank = u32(w.program->code[side.pc].rank());
     w.others.push_back(side);
   }
+  w.program->guarded[w.pc].splits += w.others.size() > others + 1;
   return Flow::yield;
 }
 

@@ -210,7 +210,8 @@ struct Hint {
 // of shared memory had it no bank conflicts; lines: of 128 bytes, in global memory. What follows
 // `bytes` only when sampling.
 struct MemoryCount { u64 requests, cost, bytes, cost8, cost16, passes8, passes16, lines; };
-struct FlowCount { u64 warps, lanes; };
+// splits: jumps that some lanes of a group followed and others did not.
+struct FlowCount { u64 warps, lanes, splits; };
 // Where the lanes of a shared access went, in the execution with the most bank conflicts.
 struct Pattern {
   u32 mask = 0, extra = 0;  // extra: wavefronts that conflicts add at 4, 8 and 16 bytes together
@@ -237,7 +238,7 @@ struct Program {
   u32 shared_bytes = 0;  // address space, red zones included, without the dynamic array
   u32 shared_shift = 0, global_shift = 0;  // log2 of the bytes per shadow cell
   std::vector<FlowCount> blocks;           // per instruction index of a block head
-  std::vector<FlowCount> guarded;   // per guarded instruction: executions with at least one lane
+  std::vector<FlowCount> guarded;   // per guarded instruction or jump: executions with a lane
   std::vector<MemoryCount> memory;  // per instruction
   std::vector<MemoryCount> source;  // per instruction: the global side of cp.async
   std::vector<Pattern> patterns;    // per instruction, when sampling; empty without shared accesses

@@ -150,6 +150,7 @@ std::string described() {
   RECORD(FlowCount);
   FIELD(FlowCount, warps);
   FIELD(FlowCount, lanes);
+  FIELD(FlowCount, splits);
 
   RECORD(MemoryCount);
   FIELD(MemoryCount, requests);

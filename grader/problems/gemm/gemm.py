@@ -65,10 +65,19 @@ class Gemm(Problem):
     output = "C"
     formula = "2·M·N·K"
     Options = Options
-    questions = ("operations", "peak", "limits", "loop", "tile", "tile-traffic", "tensor-cores")
+    questions = (
+        "operations",
+        "peak",
+        "limits",
+        "loop",
+        "tile",
+        "tile-traffic",
+        "divergence",
+        "tensor-cores",
+    )
     advice = (
-        *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "rolled-loop"),
-        *("more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
+        *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps"),
+        *("rolled-loop", "more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
         *("two-barriers", "through-registers", "long-wave", "tail", "register-banks"),
     )
 
