@@ -101,6 +101,7 @@ class Launch(Issued, tag="launch"):
     carveout: int = -1  # preferred shared-memory carve-out in percent; -1 is the driver's choice
     stack_bytes: int = 1024  # of a thread, as cudaLimitStackSize says
     cooperative: bool = False  # all blocks run at the same time, and grid.sync() works
+    cluster: Dim3 = (1, 1, 1)  # blocks that share their shared memory, where the launch says so
 
 
 class Memset(Issued, tag="memset"):
@@ -243,6 +244,18 @@ class Event(IntEnum):
     NEVER_SET = 20  # a variable without a value reaches a result, an address or a branch
     ABSENT_LANE = 21  # so does what a shuffle took from a lane that takes no part
     STACK_OVERFLOW = 22  # recursive calls take more than a thread's stack
+    PART_OF_A_WARP = 23  # not all 32 lanes execute what a warp must execute as a whole
+    MBARRIER_NEVER_COMPLETES = 24  # a phase lacks arrivals, or its transaction count is wrong
+    BULK_COPY_RACE = 25  # with a bulk copy whose mbarrier nobody waited for
+    OPERAND_OVERWRITTEN = 26  # shared memory that a wgmma or a bulk copy may still be reading
+    PROXY_FENCE_MISSING = 27  # between a plain write and an access of the async proxy
+    PROXY_FENCE_AFTER_COPY = 28  # the same, where the write is a cp.async
+    WGMMA_NOT_FENCED = 29  # a wgmma with no wgmma.fence before it
+    WGMMA_REGISTERS_SET = 30  # its registers were set after the last wgmma.fence
+    WGMMA_NOT_WAITED_FOR = 31  # its result is used before wgmma.wait_group
+    WARPS_NOT_ORDERED = 32  # of a warpgroup: wgmma reads what another of its warps wrote
+    BAD_TENSOR_MAP = 33  # no tensor map at all, or one that does not fit its use
+    PEER_EXITED = 34  # the block of the cluster whose shared memory is accessed
 
 
 class Accessed(Record):

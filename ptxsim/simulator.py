@@ -423,6 +423,8 @@ class Simulator:
         check_parameters(launch, program.param_bytes)
         params = (ctypes.c_uint8 * max(len(launch.params), 1))(*launch.params)
         run.workspace[:] = 0
+        cluster = self._module.entry(launch.kernel).cluster or launch.cluster
+        library.sim_cluster(run.machine, (ctypes.c_uint32 * 3)(*cluster))
         status = library.sim_launch(
             run.machine,
             handle,

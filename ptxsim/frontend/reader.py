@@ -179,6 +179,9 @@ class _Reader:
                 for value in values:
                     threads *= value
                 function.max_threads = threads
+            elif directive == ".reqnctapercluster":
+                x, y, z = (*values, 1, 1)[:3]
+                function.cluster = x, y, z
 
     def _knows(self, name: str) -> bool:
         """Whether ``name`` is a variable or function of the module."""

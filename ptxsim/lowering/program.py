@@ -153,7 +153,7 @@ class Builder:
             if operation.name == "brx":
                 place, imm = len(pool), len(operation.labels)
                 pool += [labels[name] for name in operation.labels]
-            elif not operation.flags & OWN_TAINT and (operation.outputs or operation.extra):
+            elif operation.extra or (operation.outputs and not operation.flags & OWN_TAINT):
                 place = len(pool)
                 pool += _taint_lists(operation, slots)
                 if operation.extra:

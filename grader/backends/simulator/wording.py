@@ -271,6 +271,14 @@ def _divergent_warp_op(s: _Scene) -> str:
     )
 
 
+def _part_of_a_warp(s: _Scene) -> str:
+    missing = s.seen.mask & ~s.seen.lanes
+    return (
+        f"only {_lanes(s.seen.lanes)} reach {s.here} ({s.who}), an instruction that all 32 threads "
+        f"of a warp must execute together; {_lanes(missing)} do not"
+    )
+
+
 def _deadlock(s: _Scene) -> str:
     return (
         f"deadlock: {s.seen.arrived} of {s.seen.expected} threads wait at the barrier at {s.here} "
@@ -386,4 +394,5 @@ _SENTENCES: dict[Event, Callable[[_Scene], str]] = {
     Event.NEVER_SET: _never_set,
     Event.ABSENT_LANE: _absent_lane,
     Event.STACK_OVERFLOW: _stack_overflow,
+    Event.PART_OF_A_WARP: _part_of_a_warp,
 }
