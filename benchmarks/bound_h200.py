@@ -61,7 +61,7 @@ def measured(sizes: Sequence[int]) -> Raw:
     assert arch and card, "no known GPU here"
     with tempfile.TemporaryDirectory(prefix="sgemm-bounds-") as scratch:
         corpus = [each.write(Path(scratch)) for each in patterns()]
-        rungs = sorted(path.parent for path in ROOT.glob("reference/*/sgemm.cu"))
+        rungs = sorted(path.parent for path in ROOT.glob("reference/sgemm/*/sgemm.cu"))
         others = [ROOT / "tests" / "fixtures" / "correct" / name for name in OTHERS]
         folders = [*rungs, ROOT / "submissions" / "alice", *others, *corpus]
         jobs = [(folder, n, arch, card, folder in corpus) for folder in folders for n in sizes]

@@ -30,7 +30,9 @@ _GRADE = (sys.executable, "-m", "grader.cli")
 
 def make_class(folder: Path, students: int) -> None:
     """Sources, all different: the faster rungs of the ladder, the rest like alice's."""
-    rungs = [rung for rung in sorted(ROOT.glob("reference/[0-9]*/sgemm.cu")) if _number(rung) >= 9]
+    rungs = [
+        rung for rung in sorted(ROOT.glob("reference/sgemm/[0-9]*/sgemm.cu")) if _number(rung) >= 10
+    ]
     for index in range(students):
         source = rungs[index] if index < min(len(rungs), students // 2) else None
         text = (source or ROOT / "submissions" / "alice" / "sgemm.cu").read_text()

@@ -80,7 +80,7 @@ def main() -> None:
     else:
         arch = first_gpu_arch()
         assert arch, "no GPU here: --from FILE"
-        rungs = sorted(path.parent for path in ROOT.glob("reference/*/sgemm.cu"))
+        rungs = sorted(path.parent for path in ROOT.glob("reference/sgemm/*/sgemm.cu"))
         folders = options.folders or [*rungs, ROOT / "submissions" / "alice", WIDE, LANES]
         here = f"{gpu_names()[0]}, {machine()}"
         print(f"{here}\n", flush=True)

@@ -24,7 +24,7 @@ from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 
-REFERENCE = Path(__file__).parents[1] / "reference"
+REFERENCE = Path(__file__).parents[1] / "reference" / "sgemm"
 SIZE = Mnk(m=256, n=128, k=64)  # whole tiles for every rung
 HEADER = (
     *("rung", "tile", "formula, KiB", "counted, KiB", "sectors per request"),

@@ -1,7 +1,7 @@
-"""Draws which thread computes what, as of rung 16: ``python -m benchmarks.ladder_picture SVG``.
+"""Draws which thread computes what, as of rung 19: ``python -m benchmarks.ladder_picture SVG``.
 
 C is divided into tiles for blocks, these into warp tiles, and these into 4×4 squares for lanes.
-The lane map is the one in ``reference/16_warp_tile``.
+The lane map is the one in ``reference/sgemm/19_warp_tile``.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from grader.submission.folder import load_submission
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTENTS = (512, 1024, 4096)
-TIMED = ("submissions/alice", "reference/25_dispatch")
+TIMED = ("submissions/alice", "reference/sgemm/32_dispatch")
 ROUNDS = {512: 400, 1024: 400, 4096: 40}
 FIXTURES = sorted((ROOT / "tests" / "fixtures" / "correct").glob("*point*"))
 

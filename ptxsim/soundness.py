@@ -6,6 +6,7 @@ every address and every length in it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ptxsim.errors import Reason, RefusedProgram
@@ -13,6 +14,7 @@ from ptxsim.frontend import Module, Variable
 from ptxsim.records import (
     Allocate,
     Copy,
+    Dim3,
     Free,
     Launch,
     Memset,
@@ -23,6 +25,7 @@ from ptxsim.records import (
 
 _ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
 _MOST_GRID = (2**31 - 1, 65535, 65535)
+_MOST_OF_A_CLUSTER = 16  # blocks
 _MOST_THREADS = 1024
 _MOST_STACK = 512 << 10  # bytes of a thread
 _MOST_SHARED = 1 << 20  # bytes, dynamic; engine.hpp has the same
@@ -78,6 +81,12 @@ def check_parameters(launch: Launch, param_bytes: int) -> None:
         )
 
 
+def cluster_of(launch: Launch, module: Module) -> Dim3:
+    """The blocks of a cluster, along each axis."""
+    x, y, z = (*(module.entry(launch.kernel).cluster or launch.cluster), 1, 1)[:3]
+    return x, y, z
+
+
 def _check_launch(launch: Launch, module: Module) -> None:
     function = module.functions.get(launch.kernel)
     if function is None or not function.entry:
@@ -90,6 +99,13 @@ def _check_launch(launch: Launch, module: Module) -> None:
         or not 0 <= launch.shared_bytes <= _MOST_SHARED
     ):
         raise _refused(f"the kernel {launch.kernel[:80]} is launched in a shape that CUDA lacks")
+    cluster = cluster_of(launch, module)
+    if min(cluster) < 1 or math.prod(cluster) > _MOST_OF_A_CLUSTER:
+        raise _refused(f"{launch.kernel[:80]} runs in clusters of {cluster} blocks; CUDA allows 16")
+    if any(n % of for n, of in zip(launch.grid, cluster, strict=True)):
+        raise _refused(
+            f"the grid {launch.grid} of {launch.kernel[:80]} is no multiple of its cluster {cluster}"
+        )
     if not 0 <= launch.stack_bytes <= _MOST_STACK:
         raise _refused(
             f"the threads of {launch.kernel[:80]} have {launch.stack_bytes} bytes of stack"

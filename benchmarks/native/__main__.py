@@ -82,7 +82,7 @@ def folders(scratch: Path) -> dict[str, Path]:
         text = f'#define VARIANT {variant.upper()}\n#include "variants.cuh"\n'
         (folder / "sgemm.cu").write_text(text)
         found[variant] = folder
-    rungs = sorted(each.parent for each in (ROOT / "reference").glob("[0-9]*/sgemm.cu"))
+    rungs = sorted(each.parent for each in (ROOT / "reference" / "sgemm").glob("[0-9]*/sgemm.cu"))
     return found | {rung.name: rung for rung in rungs}
 
 

@@ -14,7 +14,7 @@ from grader.course.leaderboard.ranking import Board, make_boards, read_entries
 from grader.course.roster import Roster, read_roster
 from grader.errors import StoreError, UsageError
 from grader.ladder.document import Ladder, shipped_ladders, stored_ladders
-from grader.submission.provided import provided
+from grader.submission.provided import REFERENCE, provided
 
 
 def select(
@@ -56,7 +56,7 @@ def known_ladders(out: Path, console: Console) -> tuple[Ladder, ...]:
 def reference_names() -> frozenset[str]:
     """Names of the reference rungs, whose results serve as a comparison."""
     return frozenset(
-        path.parent.name for place in provided("reference") for path in place.glob("*/sgemm.cu")
+        path.parent.name for place in provided(REFERENCE) for path in place.glob("*/*/sgemm.cu")
     )
 
 

@@ -23,7 +23,7 @@ from grader.errors import GraderError
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Case, load_lab
 from grader.model import Mnk, Record, Result, Verdict
-from grader.record.recording import prepare_recorder
+from grader.record.recorder_process import prepare_recorder
 from grader.report.measurement import measurements, sentence
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_host_compiler, find_toolchain

@@ -16,7 +16,7 @@ from grader.cli.notices import say
 from grader.course.class_run.class_worker import Setup, Task
 from grader.course.class_run.pool import lanes
 from grader.course.class_run.roll import Entrant
-from grader.labs.lab import LADDER_LAB
+from grader.labs.lab import LADDER_LAB, load_lab
 from grader.ladder.document import document_path, folder, make_ladder
 from grader.ladder.host import run_host
 from grader.ladder.ladder_render import html, terminal
@@ -40,13 +40,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         nargs="?",
         type=Path,
-        help="folder of rungs (default: reference/ here, else in the checkout)",
+        help="folder of rungs (default: reference/LAB here, else in the checkout)",
     )
     options.batch(parser, default_lab="the ladder's own")
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    reference = find_reference(chosen.folder)
+    reference = find_reference(chosen.folder, load_lab(chosen.lab or LADDER_LAB).id)
     rungs = find_rungs(reference)
     entrants = [Entrant(student=rung.name, source=reference / rung.name) for rung in rungs]
     wanted = {entrant.student for entrant in running.chosen(entrants, chosen.only)}

@@ -16,11 +16,11 @@ from grader.errors import Rejected, SubmissionError, UsageError, one_line
 from grader.grading.pipeline import read_sources
 from grader.results import store
 from grader.submission.folder import load_listed
-from grader.submission.provided import provided
+from grader.submission.provided import REFERENCE, provided
 from grader.submission.reading import read
 
 _PRIVATE = 0o600  # it holds names and sources: only the instructor may read it
-_GIVEN = ("starter", "reference")  # what every student may use
+_GIVEN = ("starter", REFERENCE)  # what every student may use
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

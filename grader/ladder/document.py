@@ -62,7 +62,7 @@ class HostLoop(Record):
 
 
 class HostRun(Record):
-    """The output of the program reference/00_host."""
+    """The output of the program reference/sgemm/00_host."""
 
     cpu: str
     n: int  # edge of the square product

@@ -1,7 +1,7 @@
 """The lowest rung: the three loops on the CPU, timed by the reference's own program.
 
-``reference/00_host/host.cpp`` is ours and compiled with the host compiler. ``host N`` prints one
-line for each version of the loops, such as ``plain  1.23 GFLOPS  1.75 s``.
+``reference/sgemm/00_host/host.cpp`` is ours and compiled with the host compiler. ``host N`` prints
+one line for each version of the loops, such as ``plain  1.23 GFLOPS  1.75 s``.
 """
 
 from __future__ import annotations

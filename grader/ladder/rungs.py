@@ -18,7 +18,7 @@ from pathlib import Path
 from grader.errors import UsageError
 from grader.model import Record
 from grader.submission.folder import MAIN
-from grader.submission.provided import provided
+from grader.submission.provided import REFERENCE, provided
 
 _FOLDER = re.compile(r"(\d+)_\w+")
 _TITLE = re.compile(r"Rung \d+(?P<trap> \(a trap\))?: (?P<title>.+)")
@@ -36,18 +36,25 @@ class Rung(Record):
     why: str
 
 
-def find_reference(named: Path | None) -> Path:
-    """The folder of the rungs: the one named, else ``reference/`` here or in the checkout.
+def find_reference(named: Path | None, lab: str) -> Path:
+    """The folder of a lab's rungs: the one named, else ``reference/<id of the lab>``.
 
-    Raises UsageError when there is none.
+    ``reference/`` is looked for here and in the checkout. Raises UsageError when there is none.
     """
-    for place in (named,) if named else provided("reference"):
-        if find_rungs(place):
-            return place
     if named:
-        raise UsageError(f"{named}: no rungs here; expected folders such as 01_naive/{MAIN}")
+        if not find_rungs(named):
+            raise UsageError(f"{named}: no rungs here; expected folders such as 01_naive/{MAIN}")
+        return named
+    places = provided(REFERENCE)
+    for place in places:
+        if find_rungs(place / lab):
+            return place / lab
+    if places:
+        raise UsageError(
+            f"{places[0]}/{lab}: no rungs of the lab {lab}; name their folder: grade ladder DIR"
+        )
     raise UsageError(
-        "no reference/ here: the installed package has no rungs; run this in a checkout of the "
+        f"no {REFERENCE}/ here: the installed package has no rungs; run this in a checkout of the "
         "project, or name the folder: grade ladder DIR"
     )
 

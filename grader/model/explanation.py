@@ -133,7 +133,7 @@ class Advice(Record):
     """What to try next, and the counts that support it."""
 
     idea: str  # of a rung of the reference ladder: "tile32"
-    rung: str | None  # its folder in reference/, if available
+    rung: str | None  # its folder below reference/, if available
     message: str  # evidence and remedy, as a student reads them
     file: str | None
     line: int | None

@@ -6,7 +6,8 @@ from grader.model.base import Verdict
 from grader.model.explanation import Explanation
 from grader.model.finding import Finding
 from grader.model.work import KernelInfo, SourceFile
-from ptxsim.records import Dim3, LineCount, Record
+from ptxsim.findings.finding import LineCount
+from ptxsim.records import Dim3, Record
 
 SCHEMA = "sgemm-grader/result"
 SCHEMA_VERSION = 5

@@ -128,7 +128,7 @@ def fix_first(result: Result) -> str:
 
 
 def standing(standing: Standing) -> str:
-    """``Between rung 8 (unrolled) and rung 9 (strided 2x2) at 8192×8192×8192: …``."""
+    """``Between rung 9 (unrolled) and rung 10 (strided 2x2) at 8192×8192×8192: …``."""
     size = f"{standing.m}×{standing.n}×{standing.k}"
     own = f"{100 * standing.ratio:.1f} % of cuBLAS at {size}"
     if not standing.ahead:

@@ -1,10 +1,15 @@
-"""Folders of a checkout beside the package: ``reference/``, ``starter/``."""
+"""Folders of a checkout beside the package: ``reference/``, ``starter/``.
+
+``reference/`` has a folder for each lab that has a ladder, named by the lab's id.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import grader
+
+REFERENCE = "reference"
 
 
 def provided(name: str) -> tuple[Path, ...]:

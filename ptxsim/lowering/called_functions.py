@@ -50,6 +50,10 @@ def refuse_too_many(functions: list[Function]) -> None:
 
 
 def too_much(function: Function, count: int, most: int, what: str) -> UnsupportedInstruction:
-    first = next(item for item in function.body if isinstance(item, Instruction))
     words = f"the kernel has {count} {what}, and the simulator takes at most {most}"
+    return _refusal(function, words)
+
+
+def _refusal(function: Function, words: str) -> UnsupportedInstruction:
+    first = next(item for item in function.body if isinstance(item, Instruction))
     return UnsupportedInstruction(first, words)

@@ -368,9 +368,7 @@ def _multiply_fragments(low: Lowering, item: Instruction, mods: list[str]) -> No
             low.emit_guarded("mov.b32", [register, sums[at]])
 
 
-def _converted_start(
-    low: Lowering, values: list[Operand], start: str, inner: str
-) -> list[Operand]:
+def _converted_start(low: Lowering, values: list[Operand], start: str, inner: str) -> list[Operand]:
     """C in the type that sums have."""
     if start == inner:
         return values

@@ -390,11 +390,11 @@ def test_figures_are_those_that_ptxas_prints(arch: str, tmp_path: Path) -> None:
     assert len(printed) == 3 and any(spilled.values()) and not all(spilled.values())
 
 
-@pytest.mark.parametrize("rung", ["04_coalesced", "19_multistage"])
+@pytest.mark.parametrize("rung", ["04_coalesced", "23_multistage"])
 def test_machine_code_is_that_of_one_nvcc_call(
     rung: str, compiled: Compile, tmp_path: Path
 ) -> None:
-    source = ROOT / "reference" / rung / "sgemm.cu"
+    source = ROOT / "reference" / "sgemm" / rung / "sgemm.cu"
     cubin, _ = by_nvcc_alone(Path(shutil.copy(source, tmp_path)), "sm_80")
     ours = Elf(compiled(source.read_text()).cubin.read_bytes())
     theirs = Elf(cubin)

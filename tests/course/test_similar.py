@@ -68,7 +68,7 @@ def test_kernels_of_the_same_shape_are_not_alike() -> None:
 
 
 def test_what_everybody_was_given_does_not_count() -> None:
-    rung = (ROOT / "reference" / "14_float4" / "sgemm.cu").read_text()
+    rung = (ROOT / "reference" / "sgemm" / "16_float4" / "sgemm.cu").read_text()
     both = [work("ann", rung), work("bob", rung)]
     assert len(find_pairs(both, [])) == 1
     assert find_pairs(both, KNOWN) == ()

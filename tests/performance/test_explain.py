@@ -32,7 +32,7 @@ from tests.support.bench import bench
 from tests.support.explained import LARGE, at, explained, functions, roomy, rung
 from tests.support.places import ALICE, FIXTURES, ROOT
 
-RUNGS = sorted(file.parent for file in ROOT.glob("reference/[0-9]*/sgemm.cu"))
+RUNGS = sorted(file.parent for file in ROOT.glob("reference/sgemm/[0-9]*/sgemm.cu"))
 LAST_WITH_ADVICE = "multistage"  # above it the evidence is in what the model leaves out
 
 

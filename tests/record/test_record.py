@@ -154,6 +154,18 @@ def test_calls_that_never_settle(recorded: Recorder) -> None:
     assert one.unsettled == "the second call has 2 steps and the third 3"
 
 
+def test_bytes_that_no_kernel_reads_may_differ(recorded: Recorder) -> None:
+    one = plan(recorded, 19)
+    (before,) = (each.params for each in one.setup if isinstance(each, Launch))
+    (after,) = (each.params for each in one.operations if isinstance(each, Launch))
+    assert before != after
+    assert one.unsettled == ""
+
+
+def test_what_a_call_leaves_on_the_stack_is_gone_in_the_next(recorded: Recorder) -> None:
+    assert plan(recorded, 38).unsettled == ""
+
+
 def test_freed_memory_does_not_count(recorded: Recorder) -> None:
     """Three calls of 30 GB are more than the 80 that the device has."""
     assert plan(recorded, 14).unsettled == ""
@@ -436,3 +448,27 @@ def test_layouts_from_ptx() -> None:
     ]
     assert (entries["a$b"].size, entries["a$b"].max_threads) == (48, 128)
     assert (entries["none"].params, entries["none"].max_threads) == ((), 1024)
+
+
+@pytest.mark.parametrize(
+    ("body", "unread"),
+    [
+        ("", ((0, 40),)),
+        ("ld.param.u32 %r1, [a_0]; ld.param.u8 %r1, [ a_0 + 9 ];", ((4, 9), (10, 40))),
+        ("ld.param.v4.f32 {%f1, %f1, %f1, %f1}, [a_0+16];", ((0, 16), (32, 40))),
+        ("ld.param.u64 %d1, [a_1];", ((0, 32),)),
+        ("mov.b64 %d1, a_0; ld.param.u32 %r1, [%d1+4];", ((32, 40),)),
+        ("ld.param.u32 %r1, [a_0+0x4];", ((0, 4), (8, 40))),
+        ("ld.param.u64 %d1, [a_0+28];", ((0, 28), (36, 40))),
+    ],
+)
+def test_what_a_kernel_never_reads_of_its_parameters(
+    body: str, unread: tuple[tuple[int, int], ...]
+) -> None:
+    ptx = f"""
+        .visible .entry a(.param .align 8 .b8 a_0[32], .param .u64 a_1) {{
+            .reg .b32 %r<2>; .reg .f32 %f<2>; .reg .b64 %d<2>;
+            {body}
+            ret;
+        }}"""
+    assert read_interface(ptx, Path("/nowhere")).entries["a"].unread == unread

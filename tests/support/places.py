@@ -10,5 +10,5 @@ CORRECT = FIXTURES / "correct"
 BROKEN = FIXTURES / "broken"
 CHEATS = ROOT / "tests" / "cheats"
 HONEST = CORRECT / "naive_swapped"  # a right, slow submission that attacks start from
-REFERENCE = ROOT / "reference"
+REFERENCE = ROOT / "reference" / "sgemm"
 ALICE = ROOT / "submissions" / "alice"

@@ -17,10 +17,10 @@ import pytest
 
 from grader.backends.probe import first_gpu_arch
 from grader.grading.pipeline import Bench, grade
+from grader.hardware.targets import target_for
 from grader.labs.lab import Case, Lab, load_lab
 from grader.ladder.document import stored_ladders
 from grader.model import Mnk, Result, Verdict
-from grader.record.recording import target_for
 from grader.report.text import score_block
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_toolchain
@@ -223,8 +223,8 @@ def test_the_checks_themselves() -> None:
 
 def test_the_ladder_is_measured_and_says_where_a_kernel_stands(tmp_path: Path) -> None:
     rungs = tmp_path / "rungs"
-    for name in ("01_naive", "12_register_4x4"):
-        shutil.copytree(ROOT / "reference" / name, rungs / name)
+    for name in ("01_naive", "13_register_4x4"):
+        shutil.copytree(ROOT / "reference" / "sgemm" / name, rungs / name)
     rules = tmp_path / "lab.yaml"
     rules.write_text(
         "id: quick\ncorrectness: [[33, 65, 17]]\n"

@@ -1,0 +1,141 @@
+// Rung 30: the last wave divided along K.
+//
+// Changed:  where the number of tiles leaves multiprocessors idle in the last wave, its tiles do
+//           not get a block each: their K blocks, in one row, are cut into equal runs, one for each
+//           block that the device holds at a time. A run may end within a tile; such parts go to
+//           the workspace, which is kept between calls as in rung 28, and a third kernel adds them,
+//           always in the same order.
+// Why:      8192 x 8192 is 4096 tiles, 15.5 waves of 264: half of the device waits in the last.
+//           Rung 25 splits every tile and pays for all of them; here only one wave does.
+// Tile:     BM = BN = 128, BK = 24, TM = 16, TN = 8, 4 stages, 96 KiB, 128 threads; before sm_90
+//           BK = 16, 2 stages.
+// Bound:    instruction issue, 0.93 of it FFMA.
+// Command:  grade reference/sgemm/30_shared_tail
+#include "gemm.cuh"
+#include "pack.cuh"
+#include "pipeline.cuh"
+#include "reuse_order.cuh"
+#include "workspace.cuh"
+
+struct Work {
+  int m, n, k_blocks, tiles_m, tiles_n;
+  int whole;    // the first `whole` tiles are a block each; the others are shared out
+  int sharers;  // among so many blocks, in equal runs of K blocks
+};
+
+// The first K block, counted through all shared tiles, of one sharer.
+__device__ __forceinline__ int share_begin(int sharer, const Work& w) {
+  const long long all = (long long)(w.tiles_m * w.tiles_n - w.whole) * w.k_blocks;
+  return int(all * sharer / w.sharers);
+}
+
+template <class S>
+__global__ __launch_bounds__(S::THREADS, S::BLOCKS) void sgemm(const float* A, const float* B,
+                                                               float* C, float* partial, Work w) {
+  extern __shared__ __align__(128) float smem[];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  uint32_t base = shared_address(smem);
+  uint32_t a_base = base + 4 * (warp % WARPS_M * WM + Lanes::row(lane) * 4);
+  uint32_t b_base = base + 4 * (S::A_STAGE + warp / WARPS_M * WN + Lanes::col(lane) * 4);
+  asm volatile("" : "+r"(base), "+r"(a_base), "+r"(b_base));
+
+  // The K blocks of this block of threads, counted through its tiles.
+  const bool shares = int(blockIdx.x) >= w.whole;
+  const int sharer = blockIdx.x - w.whole;
+  int at = shares ? share_begin(sharer, w) : 0;
+  const int begin = at, end = shares ? share_begin(sharer + 1, w) : w.k_blocks;
+
+  PipelineState state;
+  Pipeline<S> pipeline(smem, base, a_base, b_base);
+  pipeline.init();
+  float acc[TM][TN];
+  // Vector stores want aligned quads of registers; an addition keeps that out of the loop.
+  auto sum = [&](int i, int j) { return acc[i][j] + 0.0f; };
+  while (at < end) {
+    const int index = shares ? w.whole + at / w.k_blocks : int(blockIdx.x);
+    const int k0 = at % w.k_blocks, count = min(end - at, w.k_blocks - k0);
+    const Tile tile = tile_at(index, w.tiles_m, w.tiles_n);
+    pipeline.multiply(A + (size_t(tile.i) * w.k_blocks + k0) * S::A_STAGE,
+                      B + (size_t(tile.j) * w.k_blocks + k0) * S::B_STAGE, count, acc, state,
+                      ReuseOrder());
+    if (count == w.k_blocks) {
+#pragma unroll
+      for (int j = 0; j < TN; ++j) {
+        float column[TM];
+#pragma unroll
+        for (int i = 0; i < TM; ++i) column[i] = sum(i, j);
+        store_column<S, Lanes>(C, column, tile, warp, lane, j, w.m, w.n);
+      }
+    } else {
+      // A sharer leaves at most two parts of tiles: of its first and of its last one.
+      float* to = partial + size_t(2 * sharer + (at != begin)) * (BM * S::BN);
+#pragma unroll
+      for (int j = 0; j < TN; ++j)
+#pragma unroll
+        for (int i = 0; i < TM; i += 4)
+          *reinterpret_cast<float4*>(to + (j * TM + i) * S::THREADS + threadIdx.x * 4) =
+              make_float4(sum(i, j), sum(i + 1, j), sum(i + 2, j), sum(i + 3, j));
+    }
+    at += count;
+  }
+}
+
+// Adds the parts of the shared tiles, always in the order of K. Block (tile, j).
+template <class S>
+__global__ __launch_bounds__(S::THREADS) void add_parts(const float* partial, float* C, Work w) {
+  const int from = blockIdx.x * w.k_blocks, to = from + w.k_blocks, j = blockIdx.y;
+  const long long all = (long long)(w.tiles_m * w.tiles_n - w.whole) * w.k_blocks;
+  int sharer = int((long long)from * w.sharers / all);
+  while (share_begin(sharer + 1, w) <= from) ++sharer;
+  float column[TM] = {};
+  for (; sharer < w.sharers && share_begin(sharer, w) < to; ++sharer) {
+    const int begin = share_begin(sharer, w), end = share_begin(sharer + 1, w);
+    if (begin == end) continue;
+    if (begin <= from && end >= to) return;  // one sharer had the whole tile
+    const float* part = partial + size_t(2 * sharer + (begin < from)) * (BM * S::BN);
+#pragma unroll
+    for (int i = 0; i < TM; i += 4) {
+      const float4 v =
+          *reinterpret_cast<const float4*>(part + (j * TM + i) * S::THREADS + threadIdx.x * 4);
+      column[i] += v.x, column[i + 1] += v.y, column[i + 2] += v.z, column[i + 3] += v.w;
+    }
+  }
+  const Tile tile = tile_at(w.whole + blockIdx.x, w.tiles_m, w.tiles_n);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  store_column<S, Lanes>(C, column, tile, warp, lane, j, w.m, w.n);
+}
+
+template <class S>
+void launch(const float* A, const float* B, float* C, int m, int n, int k) {
+  const int slots = S::BLOCKS * attribute(cudaDevAttrMultiProcessorCount);
+  const int padded = ceil_div(k, S::BK) * S::BK;
+  Work w = {m, n, padded / S::BK, ceil_div(m, BM), ceil_div(n, S::BN), 0, 0};
+  const int tiles = w.tiles_m * w.tiles_n, left = tiles % slots;
+  // The last, partial wave is shared out where that saves more than the parts cost.
+  const bool share = left > 0 && (long long)(slots - left) * k > 256LL * slots;
+  w.whole = share ? tiles - left : tiles;
+  w.sharers = share ? min(slots, left * w.k_blocks) : 0;
+
+  const size_t a_floats = size_t(w.tiles_m) * BM * padded;
+  const size_t b_floats = size_t(w.tiles_n) * S::BN * padded;
+  const size_t part_floats = size_t(2 * w.sharers) * BM * S::BN;
+  float* packed_a = workspace(a_floats + b_floats + part_floats);
+  float *packed_b = packed_a + a_floats, *partial = packed_b + b_floats;
+
+  const dim3 panels(ceil_div(padded, PACK_K), w.tiles_m + w.tiles_n);
+  pack<BM, S::BN><<<panels, PACK_THREADS>>>(A, B, packed_a, packed_b, w.tiles_m, m, n, k, padded);
+  cudaFuncSetAttribute(sgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
+  sgemm<S><<<w.whole + w.sharers, S::THREADS, S::SHARED>>>(packed_a, packed_b, C, partial, w);
+  if (share) add_parts<S><<<dim3(left, TN), S::THREADS>>>(partial, C, w);
+}
+
+template <>
+void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
+                       thrust::device_vector<float>& d_C, const int m, const int n,
+                       const int k) {
+  const float *A = d_A.data().get(), *B = d_B.data().get();
+  float* C = d_C.data().get();
+  if (attribute(cudaDevAttrComputeCapabilityMajor) >= 9)
+    launch<Shape<128, 24, 12, 4>>(A, B, C, m, n, k);
+  else launch<Shape<128, 16, 8, 2>>(A, B, C, m, n, k);
+}
