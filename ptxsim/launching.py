@@ -166,11 +166,10 @@ def _value(place: int, argument: Argument, size: int, memory: _Memory) -> bytes:
             return struct.pack("<Q", memory.address(place, array, written=False))
         case np.ndarray():
             return struct.pack("<Q", memory.address(place, argument, written=True))
-        case TensorMap(array=Output(array=array)):
-            return encode(memory.engine, argument, memory.address(place, array, written=False))
-        case TensorMap(array=np.ndarray()):
-            address = memory.address(place, argument.array, written=True)
-            return encode(memory.engine, argument, address)
+        case TensorMap(array=tensor):
+            written = not isinstance(tensor, Output)
+            array = tensor.array if isinstance(tensor, Output) else tensor
+            return encode(memory.engine, argument, memory.address(place, array, written=written))
         case bytes():
             return argument
         case np.generic():

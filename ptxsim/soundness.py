@@ -104,7 +104,8 @@ def _check_launch(launch: Launch, module: Module) -> None:
         raise _refused(f"{launch.kernel[:80]} runs in clusters of {cluster} blocks; CUDA allows 16")
     if any(n % of for n, of in zip(launch.grid, cluster, strict=True)):
         raise _refused(
-            f"the grid {launch.grid} of {launch.kernel[:80]} is no multiple of its cluster {cluster}"
+            f"the grid {launch.grid} of {launch.kernel[:80]} is no multiple of its clusters "
+            f"{cluster}"
         )
     if not 0 <= launch.stack_bytes <= _MOST_STACK:
         raise _refused(

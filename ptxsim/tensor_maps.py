@@ -1,4 +1,4 @@
-"""Tensor maps for TMA, as cuTensorMapEncodeTiled makes them, but in the simulator's own encoding."""
+"""Tensor maps for TMA, as cuTensorMapEncodeTiled makes them, in an encoding of our own."""
 
 from __future__ import annotations
 

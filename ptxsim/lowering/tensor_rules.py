@@ -85,7 +85,7 @@ def multiply_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
         name,
         [],
         extra=[operand for part in parts for operand in part],
-        flags=CROSS_LANE,
+        flags=CROSS_LANE if shape == "m8n8k4" else OWN_TAINT,
         flops=flops,
     )
 
@@ -101,7 +101,7 @@ def _flops(k: int) -> int:
 @dataclass(frozen=True)
 class _Piece:
     """One register of a fragment: the row and column of its first element, where ``lane // 4`` adds
-    to the one and ``lane % 4 * count`` to the other, and its further elements lie along ``along``."""
+    to the one and ``lane % 4 * count`` to the other. Its other elements lie along ``along``."""
 
     row: int
     column: int
@@ -358,7 +358,7 @@ def _multiply_fragments(low: Lowering, item: Instruction, mods: list[str]) -> No
                 *b[per_right * left : per_right * (left + 1)],
                 *begin,
             ],
-            flags=CROSS_LANE,
+            flags=OWN_TAINT,
             flops=_flops(k),
         )
     for at, register in enumerate(d if apart else []):
