@@ -75,12 +75,12 @@ class Issued(Record, kw_only=True):
     """after: which operations of its call it must follow, by how many places they lie before it. It
     also follows what those follow, and what the host has waited for. None: all before it.
 
-    Where there are several streams, the recorder gives ``frame``, the host code's return address;
-    ``place`` is its line in the source.
+    Where there are several streams, and for work of the host, the recorder gives ``frames``, the
+    host code's return addresses, innermost first; ``place`` is the line in the source.
     """
 
     after: tuple[int, ...] | None = None
-    frame: int = 0
+    frames: tuple[int, ...] = ()
     place: Place | None = None
 
 

@@ -27,6 +27,7 @@ _ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
 _MOST_GRID = (2**31 - 1, 65535, 65535)
 _MOST_OF_A_CLUSTER = 16  # blocks
 _MOST_THREADS = 1024
+_MOST_TOGETHER = 1 << 16  # blocks that run at the same time; no GPU holds as many
 _MOST_STACK = 512 << 10  # bytes of a thread
 _MOST_SHARED = 1 << 20  # bytes, dynamic; engine.hpp has the same
 
@@ -107,6 +108,8 @@ def _check_launch(launch: Launch, module: Module) -> None:
             f"the grid {launch.grid} of {launch.kernel[:80]} is no multiple of its clusters "
             f"{cluster}"
         )
+    if launch.cooperative and math.prod(launch.grid) > _MOST_TOGETHER:
+        raise _refused(f"the cooperative launch of {launch.kernel[:80]} has more blocks than fit")
     if not 0 <= launch.stack_bytes <= _MOST_STACK:
         raise _refused(
             f"the threads of {launch.kernel[:80]} have {launch.stack_bytes} bytes of stack"

@@ -116,6 +116,7 @@ def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo |
             host=one_line(platform.node()),
             slurm=slurm,
             sandbox=bench.sandbox.kind,
+            exposed=bench.sandbox.exposed,
         ),
         build=ran.build,
         cases=ran.cases,

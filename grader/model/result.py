@@ -10,7 +10,7 @@ from ptxsim.findings.finding import LineCount
 from ptxsim.records import Dim3, Record
 
 SCHEMA = "sgemm-grader/result"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 class Mismatch(Record):
@@ -147,7 +147,8 @@ class Environment(Record):
     cuda: str | None  # toolkit version
     host: str
     slurm: SlurmInfo | None
-    sandbox: str  # "bubblewrap" or "rlimits"
+    sandbox: str  # "bubblewrap", "landlock" or "rlimits"
+    exposed: tuple[str, ...] = ()  # what the sandbox leaves open; before version 6 not said
 
 
 class GpuInfo(Record):

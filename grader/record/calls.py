@@ -114,8 +114,8 @@ class _Comparison:
         return ""
 
     def _same(self, one: Operation, other: Operation, call: int) -> bool:
-        if one.frame != other.frame:
-            other = msgspec.structs.replace(other, frame=one.frame)
+        if one.frames != other.frames:
+            other = msgspec.structs.replace(other, frames=one.frames)
         match one, other:
             case (Launch(), Launch()):
                 one, other = self._as_read(one), self._as_read(other)

@@ -79,6 +79,7 @@ def run_recorder(
                     result_bytes=(MAX_REPLY_BYTES + _HEAD_BYTES) * count,
                 ),
                 readable=[recorder, host_library, scratch],
+                watches=True,
             )
             ended = _split(done.result, count)
             cut_short = _cut_short(ended, count, done)

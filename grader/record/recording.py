@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -40,6 +41,8 @@ from grader.toolchain.discovery import Toolchain
 from ptxsim.findings.names import readable
 from ptxsim.frontend.interface import Interface
 from ptxsim.records import Place
+
+T = TypeVar("T")
 
 _MAX_MESSAGE = 600  # characters
 
@@ -106,7 +109,7 @@ def record_plans(
 
 def _frames(outcome: Plan | _Refusal) -> Sequence[int]:
     if isinstance(outcome, Plan):
-        return [each.frame for each in (*outcome.setup, *outcome.operations) if each.frame]
+        return [frame for each in (*outcome.setup, *outcome.operations) for frame in each.frames]
     return outcome.frames
 
 
@@ -119,13 +122,17 @@ def _placed(plan: Plan, places: Mapping[int, tuple[str, int]]) -> Plan:
 
     def placed(operations: Sequence[Operation]) -> tuple[Operation, ...]:
         return tuple(
-            msgspec.structs.replace(each, frame=0, place=lines.get(each.frame))
+            msgspec.structs.replace(each, frames=(), place=_innermost(each.frames, lines))
             for each in operations
         )
 
     return msgspec.structs.replace(
         plan, setup=placed(plan.setup), operations=placed(plan.operations)
     )
+
+
+def _innermost(frames: Sequence[int], places: Mapping[int, T]) -> T | None:
+    return next((places[frame] for frame in frames if frame in places), None)
 
 
 def _known(build: Build, declared: Interface, target: Target) -> Known:
@@ -200,7 +207,7 @@ def _rejected(
     refusal: _Refusal, places: Mapping[int, tuple[str, int]], submission: Submission
 ) -> Rejected:
     """The rejection with the student's line, from the innermost frame in the student's files."""
-    place = next((places[frame] for frame in refusal.frames if frame in places), None)
+    place = _innermost(refusal.frames, places)
     file, line = place or (None, None)
     kind = Kind.FORBIDDEN_CALL if refusal.verdict is Verdict.FE else Kind.BAD_LAUNCH
     if refusal.message.startswith("run_custom"):

@@ -198,6 +198,12 @@ Region* settle_global(Warp& w, Access& a, u8 space, bool write) {
   return r;
 }
 
+// Whether `address` lies closer to the start of `next` than behind the end of the array before it.
+static bool closer(u64 address, const SharedArray& next, const SharedArray& before) {
+  const u64 end = u64(before.start) + before.size;
+  return address >= end && next.start - address < address - end;
+}
+
 void settle_shared(Warp& w, Access& a, bool write) {
   Hint& hint = hint_of(w, SHARED);
   Range span = range_of(a);
@@ -220,8 +226,7 @@ void settle_shared(Warp& w, Access& a, bool write) {
     // Below the first array, or within the red zone ahead of the next one: say "before" that one.
     for (size_t k = 0; k < arrays.size(); ++k)
       if (a.at[l] < arrays[k].start &&
-          (nearest < 0 ||
-           arrays[k].start - a.at[l] < a.at[l] - (arrays[nearest].start + arrays[nearest].size))) {
+          (nearest < 0 || closer(a.at[l], arrays[k], arrays[nearest]))) {
         nearest = k;
         break;
       }

@@ -45,6 +45,7 @@ def _multiply(low: Lowering, item: Instruction, mods: list[str]) -> None:
         form |= _TRANSPOSE_B * transposed[0]
     if not from_registers and len(numbers) > 2:
         form |= _TRANSPOSE_A * numbers[2]
+    b, adds = low.source(item.operands[2], "b64"), low.source(item.operands[3], "pred")
     low.emit("wgmma.operands", [], width=16, space=SHARED, flags=OWN_TAINT)
     low.emit_guarded(
         f"wgmma.n{n}.{result}.{left}.{'rs' if from_registers else 'ss'}",
@@ -53,8 +54,8 @@ def _multiply(low: Lowering, item: Instruction, mods: list[str]) -> None:
             *d,
             *d,
             *a,
-            low.source(item.operands[2], "b64"),
-            low.source(item.operands[3], "pred"),
+            b,
+            adds,
             form,
         ],
         vec=int(n) // 8,
