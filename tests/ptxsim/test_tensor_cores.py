@@ -1,4 +1,4 @@
-"""Kernels on tensor cores, with TMA, mbarriers and clusters: right ones, and what is wrong in others.
+"""Kernels on tensor cores, with TMA, mbarriers and clusters: right ones, and wrong ones.
 
 The kernels are in kernels/tensor_cores.cu; a wrong one is wrong where a line says BAD.
 """
