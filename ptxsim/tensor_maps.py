@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from ptxsim.engine import Engine
 
 MAP_BYTES = 128
+ENGINE_HEADERS = Path(__file__).parent / "engine"  # tensor_map.hpp, which says how they are encoded
+MAGIC = b"tnsormap"  # what a map begins with
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ struct TensorMap {
   uint64_t extents[MOST_DIMENSIONS] = {};  // elements; what is not there is 1
   uint16_t box[MOST_DIMENSIONS] = {};      // elements, before the element strides
   uint8_t steps[MOST_DIMENSIONS] = {};     // element strides
-  uint8_t rank = 0, type = 0, swizzle = 0, fills_nan = 0;
+  uint8_t rank = 0, type = 0, swizzle = 0, fills_nan = 0, promotion = 0;
 
   uint32_t element() const { return ELEMENT_BYTES[type]; }
   // Elements of a box along a dimension, as they lie in shared memory.
@@ -78,6 +78,7 @@ inline const char* encode(const TensorMapRequest& from, TensorMap& to) {
   map.type = uint8_t(from.type);
   map.swizzle = uint8_t(from.swizzle);
   map.fills_nan = uint8_t(from.fill);
+  map.promotion = uint8_t(from.promotion);
   for (uint32_t d = 0; d < MOST_DIMENSIONS; ++d) {
     const bool there = d < from.rank;
     if (there && (!from.extents[d] || from.extents[d] > uint64_t{1} << 32))
