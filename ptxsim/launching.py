@@ -18,7 +18,7 @@ from ptxsim.engine import FLAGS, Engine, build_engine, engine_sources, load_engi
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
-from ptxsim.records import Allocation, Dim3, Launch, Mnk, Plan
+from ptxsim.records import Allocation, Dim3, Launch, Plan, Size
 from ptxsim.simulator import SimLimits, SimOutcome, Simulator
 from ptxsim.tensor_maps import Output, TensorMap, encode
 
@@ -61,7 +61,7 @@ def launch(
     name = _find(kernel, simulator.declared)
     memory = _Memory(engine)
     plan = Plan(
-        size=Mnk(m=1, n=1, k=1),
+        size=Size.of(),
         operations=(
             Launch(
                 kernel=name,

@@ -26,7 +26,6 @@ _VARIABLE_GAP = 4096
 WORKSPACE_AT = 0x5F00_0000_0000  # device address of what grid.sync() counts in
 _WORKSPACE_BYTES = 8  # its size, which nobody reads, and the counter
 _POISON = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # NaN: what nobody wrote
-_GIVEN = (0, 1, 2)  # A, B and C, as a plan has them
 
 
 @dataclass
@@ -95,7 +94,7 @@ class Machine:
         call allocates."""
         if not plan.setup:
             return {}
-        own = {*_GIVEN, *plan.own}
+        own = {*range(plan.given), *plan.own}
         memory = [place for index, place in enumerate(self._allocations) if index not in own]
         places = dict.fromkeys([*self._symbols.values(), *memory])
         return {place: zlib.crc32(self._regions[place].data.data) for place in places}

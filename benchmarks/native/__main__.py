@@ -102,7 +102,7 @@ def made(
         ready = cubes(folder, tuple(sizes), bench, arch)
     except Rejected as refused:
         raise SystemExit(f"{name}: {refused}") from None
-    return Made(name, program, ready.built, {plan.size.m: plan for plan in ready.plans})
+    return Made(name, program, ready.built, {plan.size["m"]: plan for plan in ready.plans})
 
 
 def compared(bench: SharedBench, each: Made, sizes: Sequence[int]) -> list[Row]:
@@ -192,8 +192,9 @@ def main() -> None:
         if options.build_only:
             return
         from grader.backends.gpu.bench import SharedBench
+        from grader.problems.gemm.gemm import Gemm
 
-        bench = SharedBench()
+        bench = SharedBench(Gemm())
         print(f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}")
         print(f"{'submission':24} {'N':>6} {'native ms':>12} {'judge ms':>12} {'off':>10}")
         with bench.stream:

@@ -21,8 +21,9 @@ from grader.backends.simulator.engine_library import engine_library
 from grader.cli.scaffold import find_starter
 from grader.errors import GraderError
 from grader.grading.pipeline import Bench, grade
+from grader.hardware.gpus import PEAK_UNIT
 from grader.labs.lab import Case, load_lab
-from grader.model import Mnk, Record, Result, Verdict
+from grader.model import Record, Result, Size, Verdict
 from grader.record.recorder_process import prepare_recorder
 from grader.report.measurement import measurements, sentence
 from grader.sandbox.causes import Cause, without_bubblewrap, without_landlock
@@ -111,10 +112,10 @@ def _gpu_checks() -> Iterator[Check]:
         return
     gpu = result.environment.gpu
     if gpu:
-        peak = f", FP32 peak {gpu.fp32_peak_tflops:.1f} TFLOPS" if gpu.fp32_peak_tflops else ""
+        peak = f", FP32 peak {gpu.fp32_peak_tflops:.1f} {PEAK_UNIT}" if gpu.fp32_peak_tflops else ""
         found = f"driver {gpu.driver}, up to {gpu.sm_clock_mhz} MHz{peak}"
         yield Check(name="CUDA", ok=True, needed=False, found=found, remedy="")
-    timed = [sentence(measured, gpu) for measured in measurements(result)]
+    timed = [sentence(measured, result.problem, gpu) for measured in measurements(result)]
     ok = result.verdict is Verdict.AC
     found = "; ".join([result.error or result.verdict.value, *timed])
     # The message names the cause: another process, MPS, an old driver, too little memory.
@@ -126,7 +127,8 @@ def _gpu_checks() -> Iterator[Check]:
 def _self_test() -> Result:
     """Grade starter/ at a few sizes. Raises GraderError if grading cannot even start."""
     lab = load_lab()
-    case = Case(id="performance-0", size=Mnk(m=1024, n=1024, k=1024))
+    size = Size(dims={dim.name: 1024 for dim in lab.problem.dims})
+    case = Case(id="performance-0", size=size)
     small = msgspec.structs.replace(
         lab, correctness=lab.correctness[:3], performance=(case,), cpu=lab.cpu[:1]
     )
@@ -137,7 +139,7 @@ def _self_test() -> Result:
         gpu_arch=first_gpu_arch(),
         explain=False,
     )
-    return grade(find_starter(Path.cwd()), bench, lambda _stage, _detail: None).result
+    return grade(find_starter(Path.cwd(), lab), bench, lambda _stage, _detail: None).result
 
 
 def _version(package: str) -> str | None:

@@ -23,9 +23,10 @@ from grader.errors import GraderError, MachineError, OutOfTime
 
 _COMMANDS = {
     "class": "grade every submission in DIR; resumes where it stopped",
-    "ladder": "grade the reference rungs; table and picture beside cuBLAS",
+    "ladder": "grade the reference rungs; table and picture beside the baseline",
     "doctor": "what works on this machine, and how to fix what does not",
-    "new": "copy starter/ to submissions/NAME",
+    "labs": "the labs that ship with the grader",
+    "new": "copy a lab's starter to submissions/NAME",
     "report": "show a stored result, FILE, again",
     "result": "the stored result of a submission, with its exit status",
     "sass": "what the compiler made of a kernel's main loop",

@@ -19,7 +19,7 @@ from grader.cli.notices import complain, say
 from grader.cli.report_command import write_page
 from grader.errors import StoreError, SubmissionError
 from grader.grading.pipeline import Bench, grade
-from grader.labs.lab import load_lab
+from grader.labs.lab import find_lab, load_lab
 from grader.model import Verdict
 from grader.report import terminal
 from grader.report.text import clean
@@ -30,9 +30,9 @@ from grader.toolchain.discovery import find_toolchain
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Grade CUDA SGEMM submissions: compile, run, verify, and point at bugs."
+    parser.description = "Grade CUDA submissions: compile, run, verify, and point at bugs."
     add = parser.add_argument
-    add("submissions", metavar="SUBMISSION", nargs="+", type=Path, help="folder with sgemm.cu")
+    add("submissions", metavar="SUBMISSION", nargs="+", type=Path, help="folder of a submission")
     options.lab(parser)
     options.device(parser)
     options.out(parser)
@@ -43,8 +43,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = load_lab(chosen.lab)
-    with standby(chosen.device) as gpu:
+    lab = load_lab(find_lab(chosen.lab))
+    with standby(chosen.device, lab.problem_ref) as gpu:
         bench = Bench(
             lab=lab,
             gpu_arch=choose_device(chosen.device, console),

@@ -16,7 +16,7 @@ from grader.cli.notices import say
 from grader.course.class_run.class_worker import Setup, Task
 from grader.course.class_run.pool import lanes
 from grader.course.class_run.roll import Entrant
-from grader.labs.lab import LADDER_LAB, load_lab
+from grader.labs.lab import LADDER_LAB, Lab, find_lab, load_lab
 from grader.ladder.document import document_path, folder, make_ladder
 from grader.ladder.host import run_host
 from grader.ladder.ladder_render import html, terminal
@@ -46,14 +46,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    reference = find_reference(chosen.folder, load_lab(chosen.lab or LADDER_LAB).id)
+    lab_file = find_lab(chosen.lab) if chosen.lab else LADDER_LAB
+    reference = find_reference(chosen.folder, load_lab(lab_file).id)
     rungs = find_rungs(reference)
     entrants = [Entrant(student=rung.name, source=reference / rung.name) for rung in rungs]
     wanted = {entrant.student for entrant in running.chosen(entrants, chosen.only)}
     arch = choose_device(chosen.device, console)
     gpu = gpu_names()[0] if arch else None
     setup = Setup(
-        lab=chosen.lab or LADDER_LAB,
+        lab=lab_file,
         sandbox=chosen.sandbox,
         gpu_arch=arch,
         out=folder(chosen.out, gpu),
@@ -73,8 +74,10 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     )
     reports = running.grade_tasks(waiting, lanes(setup.device, chosen.jobs), setup, console)
     this_lab = LabRef(id=lab.id, sha256=lab.sha256)
-    results = {result.submission.student: result for result in _stored(tasks, this_lab, setup)}
-    ladder = make_ladder(rungs, results, this_lab, grader=grader.__version__, host=host)
+    results = {result.submission.student: result for result in _stored(tasks, lab, setup)}
+    ladder = make_ladder(
+        rungs, results, this_lab, lab.problem.info(), grader=grader.__version__, host=host
+    )
     console.print("", terminal(ladder), "")
     path = document_path(chosen.out, gpu)
     store.write_document(path, ladder)
@@ -87,13 +90,13 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     return exit_status.FAULT if failed else exit_status.DONE
 
 
-def _stored(tasks: list[Task], lab: LabRef, setup: Setup) -> Iterator[Result]:
+def _stored(tasks: list[Task], lab: Lab, setup: Setup) -> Iterator[Result]:
     """The results of exactly these sources by exactly this lab file, from any run."""
     for task in tasks:
-        sha256 = load_listed(task.source, task.student).sha256
+        sha256 = load_listed(task.source, task.student, lab.problem.interface.main).sha256
         path = store.document_path(setup.out, lab.id, task.student, sha256, setup.device)
         if not path.exists():
             continue
         result = store.load(path)
-        if result.lab == lab:
+        if result.lab == LabRef(id=lab.id, sha256=lab.sha256):
             yield result

@@ -14,11 +14,17 @@ from grader.sandbox.running import Mode
 
 def submission(parser: argparse.ArgumentParser) -> None:
     """The folder, for a command that takes one submission."""
-    parser.add_argument("submission", metavar="SUBMISSION", type=Path, help="folder with sgemm.cu")
+    parser.add_argument(
+        "submission", metavar="SUBMISSION", type=Path, help="folder of a submission"
+    )
 
 
-def lab(parser: argparse.ArgumentParser, default: str = "the SGEMM lab") -> None:
-    parser.add_argument("--lab", metavar="FILE", type=Path, help=f"lab file (default: {default})")
+def lab(parser: argparse.ArgumentParser, default: str = "the first that grade labs lists") -> None:
+    parser.add_argument(
+        "--lab",
+        metavar="LAB",
+        help=f"a lab file, or one of the labs that grade labs lists (default: {default})",
+    )
 
 
 def device(
@@ -64,9 +70,9 @@ def json(parser: argparse.ArgumentParser, meaning: str) -> None:
 # --- of commands that grade many submissions --------------------------------------------------
 
 
-def batch(parser: argparse.ArgumentParser, *, default_lab: str = "the SGEMM lab") -> None:
+def batch(parser: argparse.ArgumentParser, *, default_lab: str | None = None) -> None:
     """Options of the commands that grade many submissions."""
-    lab(parser, default_lab)
+    lab(parser, *([default_lab] if default_lab else []))
     device(
         parser,
         "where kernels run; cpu is the simulator; on a GPU one submission is timed at a time",

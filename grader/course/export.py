@@ -13,7 +13,7 @@ import msgspec
 from grader.course.leaderboard.ranking import Board
 from grader.course.roster import CANVAS_COLUMNS, Roster
 from grader.errors import UsageError
-from grader.model import CaseResult, Result, Verdict
+from grader.model import CaseResult, Result, Verdict, size_text
 from grader.report import text
 from grader.report.text import clean
 
@@ -63,7 +63,7 @@ def _test(
     passed = case.verdict is Verdict.AC
     words = [clean(case.message), text.mismatch(case)]
     test: dict[str, object] = {
-        "name": f"{case.m}×{case.n}×{case.k}",
+        "name": size_text(case.size),
         "number": str(number),
         "status": "passed" if passed else "failed",
         "output": "\n".join(word for word in words if word),
@@ -101,8 +101,8 @@ def _leaderboard(result: Result) -> list[dict[str, object]]:
     ]
     rows += [
         {
-            "name": f"TFLOPS {case.m}×{case.n}×{case.k}",
-            "value": round(case.timing.scored_tflops, 3),
+            "name": f"{result.problem.unit} {size_text(case.size)}",
+            "value": round(case.timing.scored_speed, 3),
             "order": "desc",
         }
         for case in result.cases

@@ -1,4 +1,4 @@
-"""The rungs on disk: folders ``NN_name``, whose sgemm.cu begins with a header that explains it.
+"""The rungs on disk: folders ``NN_name``, whose .cu file begins with a header that explains it.
 
 ::
 
@@ -17,7 +17,6 @@ from pathlib import Path
 
 from grader.errors import UsageError
 from grader.model import Record
-from grader.submission.folder import MAIN
 from grader.submission.provided import REFERENCE, provided
 
 _FOLDER = re.compile(r"(\d+)_\w+")
@@ -43,7 +42,9 @@ def find_reference(named: Path | None, lab: str) -> Path:
     """
     if named:
         if not find_rungs(named):
-            raise UsageError(f"{named}: no rungs here; expected folders such as 01_naive/{MAIN}")
+            raise UsageError(
+                f"{named}: no rungs here; expected folders such as 01_naive, with a .cu file"
+            )
         return named
     places = provided(REFERENCE)
     for place in places:
@@ -63,7 +64,7 @@ def find_rungs(reference: Path) -> tuple[Rung, ...]:
     """By number; () when there is none."""
     found = [
         _rung(int(match[1]), file)
-        for file in reference.glob(f"*/{MAIN}")
+        for file in reference.glob("*/*.cu")
         if (match := _FOLDER.fullmatch(file.parent.name))
     ]
     return tuple(sorted(found, key=lambda rung: (rung.number, rung.name)))

@@ -1,14 +1,13 @@
 """Records shared by all stages. Imports only ``ptxsim``'s records.
 
-Every record is frozen. Sizes are ``Mnk`` = (M, N, K): A is row-major M×K (``A[i*K + p]``), B is
-column-major K×N (``B[p + j*K]``), C is column-major M×N (``C[i + j*M]``), all float32.
-The result document is exactly ``Result`` in JSON: every key always present, null where it does
-not apply.
+Every record is frozen. A ``Size`` gives the dimensions of one run by name; what they mean is the
+problem's affair. The result document is exactly ``Result`` in JSON: every key always present, null
+where it does not apply.
 """
 
 from __future__ import annotations
 
-from grader.model.base import Verdict
+from grader.model.base import Dims, Verdict, size_text
 from grader.model.explanation import (
     Advice,
     Bound,
@@ -39,6 +38,7 @@ from grader.model.result import (
     Mode,
     Modes,
     PartTime,
+    ProblemInfo,
     Result,
     Run,
     Score,
@@ -61,11 +61,11 @@ from ptxsim.records import (
     KernelParam,
     Launch,
     Memset,
-    Mnk,
     Operation,
     Plan,
     PointerSlot,
     Record,
+    Size,
     SymbolWrite,
     Synchronise,
     Thread,
@@ -83,6 +83,7 @@ __all__ = [
     "CaseResult",
     "Copy",
     "Dim3",
+    "Dims",
     "Environment",
     "ErrorStats",
     "Explanation",
@@ -101,7 +102,6 @@ __all__ = [
     "LineCount",
     "Memset",
     "Mismatch",
-    "Mnk",
     "Mode",
     "Modes",
     "Occupancy",
@@ -110,6 +110,7 @@ __all__ = [
     "PartTime",
     "Plan",
     "PointerSlot",
+    "ProblemInfo",
     "Record",
     "Result",
     "Run",
@@ -118,6 +119,7 @@ __all__ = [
     "Score",
     "Severity",
     "Share",
+    "Size",
     "SlurmInfo",
     "SourceFile",
     "Standing",
@@ -133,4 +135,5 @@ __all__ = [
     "Verdict",
     "Waiting",
     "Watched",
+    "size_text",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxsim.records import Dim3, Mnk, Record
+from grader.model.base import Dims
+from ptxsim.records import Dim3, Record
 
 
 class OpcodeCount(Record):
@@ -90,7 +91,7 @@ class Occupancy(Record):
 
 class Limit(Record):
     resource: str  # "issue", "FP32", "shared memory", "L1", "L2", "DRAM", "latency" or "waiting"
-    tflops: float  # what this resource alone would allow
+    speed: float  # what this resource alone would allow
 
 
 class Waiting(Record):
@@ -118,11 +119,11 @@ class Bound(Record):
     and an estimate that includes waiting."""
 
     gpu: str
-    size: Mnk
-    tflops: float  # the estimate; never more than ``most``
+    size: Dims
+    speed: float  # the estimate; never more than ``most``
     resource: str  # the one that limits the estimate
     limits: tuple[Limit, ...]  # lowest first
-    peak_tflops: float
+    peak: float
     waiting: Waiting | None = None  # of the launch that takes longest; null: it has no main loop
     # What no kernel with these counts can exceed: the time of each launch's busiest resource,
     # without the issue model. Null in older documents.
@@ -153,7 +154,9 @@ class Explanation(Record):
     """Why the kernel is as fast as it is, at one size. See docs/explain.md."""
 
     arch: str  # of the machine code looked at: "sm_80"
-    size: Mnk
+    size: Dims
+    operations: int  # that the task needs at this size
+    bytes: int  # the fewest that must come from memory or go there
     kernels: tuple[KernelSass, ...]  # all of the submission's
     counts: tuple[KernelCounts, ...]  # one for each kind of launch at ``size``
     tile: Tile | None  # of the launch that does most of the work

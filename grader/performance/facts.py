@@ -12,7 +12,6 @@ from grader.model import (
     KernelCounts,
     KernelInfo,
     KernelSass,
-    Mnk,
     Record,
     SassLoop,
     Waiting,
@@ -23,6 +22,7 @@ from grader.performance.loop_steps import MainLoop, Step
 from grader.performance.sass import Instruction
 from grader.performance.shared_accesses import SharedAccess
 from grader.performance.structure import place
+from grader.problems.problem import Work
 
 _NOTICED = 1.02  # a smaller gain is within what the model leaves out
 
@@ -30,7 +30,7 @@ _NOTICED = 1.02  # a smaller gain is within what the model leaves out
 class Facts(Record):
     """All facts for a rule, about the launch that does most of the work."""
 
-    size: Mnk
+    work: Work
     gpu: Gpu
     kernel: KernelInfo
     sass: KernelSass
@@ -61,12 +61,12 @@ class Facts(Record):
     def gain(self, **changes: object) -> float | None:
         """How the bound grows when the counts change so."""
         kernels = {self.kernel.name: self.kernel}
-        now = bound([self.counts], kernels, self.size, self.gpu)
+        now = bound([self.counts], kernels, self.work, self.gpu)
         changed = msgspec.structs.replace(self.counts, **changes)
-        then = bound([changed], kernels, self.size, self.gpu)
+        then = bound([changed], kernels, self.work, self.gpu)
         if now is None or then is None:
             return None
-        factor = then.tflops / now.tflops
+        factor = then.speed / now.speed
         return factor if factor >= _NOTICED else None
 
     @property
@@ -81,8 +81,8 @@ class Facts(Record):
         changed = msgspec.structs.replace(
             self.steps, steps=tuple(relieved(step) for step in self.steps.steps)
         )
-        then = bound([self.counts], {self.kernel.name: self.kernel}, self.size, self.gpu, [changed])
+        then = bound([self.counts], {self.kernel.name: self.kernel}, self.work, self.gpu, [changed])
         if then is None:
             return None
-        factor = then.tflops / self.now.tflops
+        factor = then.speed / self.now.speed
         return factor if factor >= _NOTICED else None

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from grader.model import KernelCounts, Mnk, OpcodeCount
+from grader.model import KernelCounts, OpcodeCount
 from grader.performance.accesses import accesses, traffic
 from grader.performance.conservation import conserve
 from grader.performance.sass import Function, Instruction
 from grader.performance.serial import warp_cycles
+from grader.problems.problem import Work
 from ptxsim.findings.row_counts import RowCount
 from ptxsim.sampling import LaunchSample
 
@@ -24,10 +25,10 @@ _FLOATS = ("FFMA", "FADD", "FMUL")
 _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
 
 
-def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
+def count(function: Function, sample: LaunchSample, work: Work) -> KernelCounts:
     """The counts of all launches of this kind together, scaled up from the sampled blocks."""
     rows = {row.row: row for row in sample.rows}
-    factor = scale(sample, size)
+    factor = scale(sample, work)
     runs = executions(function, rows)
     moving = {each.item.address: each for each in accesses(function, rows, runs)}
     mix: Counter[str] = Counter()
@@ -66,13 +67,14 @@ def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
     )
 
 
-def scale(sample: LaunchSample, size: Mnk) -> float:
+def scale(sample: LaunchSample, work: Work) -> float:
     """The factor from the sampled blocks to all launches of their kind.
 
-    A sample that ran out of time is scaled by its share of 2·M·N·K, as if the kernel did all of it.
+    A sample that ran out of time is scaled by its share of the operations that the task needs, as
+    if the kernel did all of it.
     """
-    if not sample.complete and sample.flops:
-        return size.flops / sample.flops
+    if not sample.complete and sample.flops and work.operations:
+        return work.operations / sample.flops
     return sample.all_blocks * sample.times / sample.blocks
 
 

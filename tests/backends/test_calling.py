@@ -23,9 +23,9 @@ from grader.model import (
     Free,
     Launch,
     Memset,
-    Mnk,
     Plan,
     PointerSlot,
+    Size,
     SymbolWrite,
     Synchronise,
 )
@@ -231,7 +231,7 @@ def test_failures(driver: Path, log: Path) -> None:
 # A, B, C, what an earlier call made, what this one makes.
 MEMORY = [0xA000, 0xB000, 0xC000, 0xD000, 0xE000]
 PLAN = Plan(
-    size=Mnk(m=1, n=1, k=1),
+    size=Size.of(m=1, n=1, k=1),
     allocations=tuple(Allocation(name=str(i), address=at, size=64) for i, at in enumerate(MEMORY)),
     setup=(Allocate(allocation=3),),
     operations=(

@@ -14,6 +14,7 @@ from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 from tests.support.places import ROOT
+from tests.support.product import GEMM, MAIN
 
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 
@@ -76,7 +77,7 @@ def uses(names: str) -> str:
 def brought(tmp_path: Path, source: str) -> list[str]:
     """The headers that ``source`` gets."""
     (tmp_path / "sgemm.cu").write_text(source)
-    text = with_brought_headers("", load_submission(tmp_path), find_toolchain())
+    text = with_brought_headers("", load_submission(tmp_path, MAIN), find_toolchain())
     return [line.split("<")[1].rstrip(">") for line in text.splitlines()]
 
 
@@ -115,7 +116,8 @@ def compile_here(folder: Path, source: str) -> None:
     folder.mkdir()
     (folder / "sgemm.cu").write_text(source)
     compile_submission(
-        load_submission(folder),
+        load_submission(folder, MAIN),
+        GEMM.interface,
         find_toolchain(),
         Sandbox.open(),
         arch="sm_80",

@@ -52,7 +52,7 @@ def test_ties_share_a_rank_and_cublas_has_none(tmp_path: Path) -> None:
         keep(tmp_path, student, total)
     (board,) = boards(tmp_path)
     assert ranks(board) == [(None, "cuBLAS"), (1, "b"), (2, "a"), (2, "c"), (4, "d"), (5, "e")]
-    assert board.rows[0].tflops == 50.2
+    assert board.rows[0].speed == 50.2
     assert board.rows[-1].points == 0
     assert board.rows[1].ratio == pytest.approx(0.9)
 

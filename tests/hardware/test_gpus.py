@@ -10,7 +10,7 @@ from grader.model import GpuInfo
 
 
 @pytest.mark.parametrize(
-    ("device", "model", "tflops"),
+    ("device", "model", "speed"),
     [
         ("NVIDIA H200", "H200", 67),
         ("NVIDIA H100 PCIe", "H100 PCIe", 51),
@@ -38,12 +38,12 @@ from grader.model import GpuInfo
     ],
 )
 def test_models_are_found_by_the_drivers_name_and_peak_as_published(
-    device: str, model: str, tflops: float
+    device: str, model: str, speed: float
 ) -> None:
     found = gpus.find(device)
 
     assert found is not None and found.name == model
-    assert found.fp32_tflops == pytest.approx(tflops, rel=0.01)
+    assert found.fp32_tflops == pytest.approx(speed, rel=0.01)
     assert found.source
 
 

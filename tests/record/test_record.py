@@ -23,9 +23,9 @@ from grader.model import (
     Free,
     Launch,
     Memset,
-    Mnk,
     Operation,
     Plan,
+    Size,
     Submission,
     SymbolWrite,
     Synchronise,
@@ -36,6 +36,7 @@ from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.frontend.interface import read_interface
+from tests.support.product import GEMM, MAIN
 
 FOLDER = Path(__file__).parent / "host"
 SOURCE = (FOLDER / "sgemm.cu").read_text().splitlines()
@@ -46,13 +47,14 @@ Recorder = Callable[..., "tuple[Plan | Rejected, ...]"]
 
 @pytest.fixture(scope="session")
 def submission() -> Submission:
-    return load_submission(FOLDER)
+    return load_submission(FOLDER, MAIN)
 
 
 @pytest.fixture(scope="session")
 def built(submission: Submission) -> Build:
     return building.compile_submission(
         submission,
+        GEMM.interface,
         find_toolchain(),
         Sandbox.open(),
         arch="sm_80",
@@ -68,11 +70,12 @@ def recorded(built: Build, submission: Submission) -> Recorder:
     def run(
         *scenarios: int, mode: str = "auto", record_s: float = 5
     ) -> tuple[Plan | Rejected, ...]:
-        sizes = [Mnk(m=scenario, n=N, k=K) for scenario in scenarios]
+        sizes = [Size.of(m=scenario, n=N, k=K) for scenario in scenarios]
         sandbox = Sandbox.open(mode)  # type: ignore[arg-type]
         return record_plans(
             built,
             submission,
+            GEMM,
             sizes,
             find_toolchain(),
             sandbox,
@@ -105,7 +108,7 @@ def integer(launch: Launch) -> int:
 
 def test_launches(recorded: Recorder) -> None:
     one = plan(recorded, 1)
-    assert one.size == Mnk(m=1, n=N, k=K)
+    assert one.size == Size.of(m=1, n=N, k=K)
     assert [(a.name, a.size) for a in one.allocations] == [("A", 20), ("B", 60), ("C", 12)]
     first, second, third, fourth = launches(one)
     assert first.kernel == "_Z4tellPfi"

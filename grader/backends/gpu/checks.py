@@ -1,4 +1,4 @@
-"""``checks.cu`` as machine code, compiled once for each architecture and kept in the cache."""
+"""CUDA sources of ours as machine code: compiled once for each architecture, kept in the cache."""
 
 from __future__ import annotations
 
@@ -11,30 +11,28 @@ from grader.errors import ToolchainError
 from grader.toolchain.discovery import find_toolchain
 from grader.toolchain.native import cache_folder, locked
 
-_SOURCE = Path(__file__).with_name("checks.cu")
 
-
-def checks_cubin(arch: str) -> Path:
+def checks_cubin(arch: str, source: Path) -> Path:
     """The cubin for ``arch`` ("sm_90"). Raises ToolchainError with the compiler's first error.
 
     A cubin does not depend on the driver, so only the source and the architecture name it. It
     appears by rename.
     """
-    key = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
+    key = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
     folder = cache_folder() / "native"
-    target = folder / f"checks-{arch}-{key}.cubin"
+    target = folder / f"{source.stem}-{arch}-{key}.cubin"
     if target.exists():
         return target
     folder.mkdir(exist_ok=True)
     with locked(folder / "checks.lock"), tempfile.TemporaryDirectory(dir=folder) as scratch:
         if not target.exists():
             output = Path(scratch) / target.name
-            _compile(arch, output)
+            _compile(source, arch, output)
             output.replace(target)
     return target
 
 
-def _compile(arch: str, output: Path) -> None:
+def _compile(source: Path, arch: str, output: Path) -> None:
     toolchain = find_toolchain()
     done = subprocess.run(
         [
@@ -43,7 +41,7 @@ def _compile(arch: str, output: Path) -> None:
             f"-arch={arch}",
             "-std=c++17",
             "-cubin",
-            _SOURCE,
+            source,
             "-o",
             output,
         ],

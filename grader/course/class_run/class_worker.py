@@ -145,6 +145,6 @@ def _compile(task: Task, bench: Bench) -> None:
     """Build for the GPU and for the simulator that looks on."""
     simulated = f"sm_{bench.lab.architectures[0]}"
     with contextlib.suppress(Rejected):  # the grading will report it
-        submission = load_listed(task.source, task.student)
+        submission = load_listed(task.source, task.student, bench.lab.problem.interface.main)
         for arch in dict.fromkeys((bench.gpu_arch or simulated, simulated)):
             compiled(submission, bench, arch)

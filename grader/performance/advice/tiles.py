@@ -31,13 +31,14 @@ def no_tile(facts: Facts) -> Advice | None:
     lines = loads.lines / loads.requests
     spread = (
         f", and a warp's load touches {lines:.3g} lines of 128 bytes one after the other, where 1 "
-        "would do"
+        "would do for lanes that read neighbours in memory"
         if lines > 1.5
         else ""
     )
     message = (
         f"{each:.2g} loads from global memory for each FFMA{spread}; load a tile of A and of B "
-        "into shared memory, neighbouring threads along K, so that every element serves 32 threads"
+        "into shared memory, neighbouring threads at neighbours in memory, so that every element "
+        "serves 32 threads"
     )
     ffma = facts.executed("FFMA")
     tiled = Traffic(requests=ffma // 16, cost=ffma // 4, lines=ffma // 16, bytes=8 * ffma)

@@ -21,7 +21,7 @@ namespace {
 int reply = -1;
 size_t call = 1;  // of run_custom, the one that is recorded
 
-using Entry = void (*)(float*, float*, float*, int, int, int);
+using Entry = void (*)(void* const*, const size_t*, const int*);
 
 void write_all(const std::string& text) {
   for (size_t done = 0; done < text.size();) {
@@ -211,12 +211,12 @@ void run_child(const Size& size, int reply_fd) {
   call_stack();  // the first use loads a library and allocates, which a signal handler should not
   catch_signals();
   std::atexit(on_exit);
-  const Buffers buffers = plan_begin(size);
+  const std::vector<void*> vectors = plan_begin(size);
   try {
     const Entry entry = load();
     for (; call <= CALLS; ++call) {
       overwrite_stack();
-      entry(buffers.a, buffers.b, buffers.c, size.m, size.n, size.k);
+      entry(vectors.data(), size.counts.data(), size.dims.data());
       if (plan_launches() == 0)
         refuse(after_last_error().empty() ? "FE" : "RE",
                "run_custom launched no kernel" + after_last_error(), {});

@@ -33,7 +33,7 @@ bool read_request(const char* path) {
       t.blocks_per_multiprocessor >> t.registers_per_multiprocessor >> t.l2_bytes >> t.clock_khz >>
       t.memory_clock_khz >> t.bus_bits >> t.shared_per_multiprocessor >> t.shared_optin >>
       t.shared_reserved >> t.memory_bytes;
-  size_t kernels = 0, sizes = 0;
+  size_t kernels = 0, vectors = 0, dims = 0, sizes = 0;
   for (in >> kernels; kernels > 0 && in; --kernels) {
     Kernel k;
     size_t params = 0;
@@ -43,8 +43,15 @@ bool read_request(const char* path) {
     if (k.shared_static < DEFAULT_SHARED) k.shared_dynamic = DEFAULT_SHARED - k.shared_static;
     request.kernels[k.name] = k;
   }
-  in >> sizes;
-  for (Size s; sizes > 0 && in >> s.m >> s.n >> s.k; --sizes) request.sizes.push_back(s);
+  in >> vectors >> dims;
+  request.vectors.resize(vectors);
+  for (auto& [name, bytes] : request.vectors) in >> name >> bytes;
+  for (in >> sizes; sizes > 0 && in; --sizes) {
+    Size s = {std::vector<size_t>(vectors), std::vector<int>(dims)};
+    for (size_t& count : s.counts) in >> count;
+    for (int& dim : s.dims) in >> dim;
+    request.sizes.push_back(s);
+  }
   return bool(in);
 }
 

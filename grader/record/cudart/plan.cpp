@@ -11,7 +11,6 @@ struct Allocation {
   bool live;
 };
 
-Size size;
 std::vector<Allocation> allocations;
 size_t workspace_bytes = 0;  // of those that live
 uint64_t next_address = FIRST_ADDRESS;
@@ -107,16 +106,13 @@ std::string pointers_in(const unsigned char* data, size_t bytes) {
 
 }  // namespace
 
-Buffers plan_begin(const Size& problem) {
-  size = problem;
-  const auto buffer = [](const char* name, size_t rows, size_t columns) {
-    return static_cast<float*>(plan_allocate(name, sizeof(float) * rows * columns));
-  };
-  Buffers buffers;
-  buffers.a = buffer("A", size.m, size.k);
-  buffers.b = buffer("B", size.k, size.n);
-  buffers.c = buffer("C", size.m, size.n);
-  return buffers;
+std::vector<void*> plan_begin(const Size& size) {
+  std::vector<void*> vectors;
+  for (size_t i = 0; i < request.vectors.size(); ++i) {
+    const auto& [name, bytes] = request.vectors[i];
+    vectors.push_back(plan_allocate(name, bytes * size.counts[i]));
+  }
+  return vectors;
 }
 
 void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol) {
@@ -228,8 +224,7 @@ void plan_end_call() {
 }
 
 std::string plan_json() {
-  return "{\"recorded\":{\"size\":[" + std::to_string(size.m) + "," + std::to_string(size.n) + "," +
-         std::to_string(size.k) + "],\"allocations\":[" + memory + "],\"calls\":[" + calls + "]}}";
+  return "{\"recorded\":{\"allocations\":[" + memory + "],\"calls\":[" + calls + "]}}";
 }
 
 std::string json_text(const std::string& text) {

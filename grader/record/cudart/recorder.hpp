@@ -47,7 +47,11 @@ struct Kernel {
   }
 };
 
-struct Size { int m, n, k; };
+// One size of the problem: the vectors that run_custom is given, and its other arguments.
+struct Size {
+  std::vector<size_t> counts;  // elements of each vector
+  std::vector<int> dims;
+};
 
 struct Request {
   std::string library;
@@ -55,6 +59,7 @@ struct Request {
   double wall_seconds;
   Target target;
   std::map<std::string, Kernel> kernels;
+  std::vector<std::pair<std::string, size_t>> vectors;  // name, and bytes of an element
   std::vector<Size> sizes;
 };
 
@@ -79,8 +84,7 @@ void stub_unresolved(void* library);
 
 // --- plan.cpp
 struct Place { size_t allocation, delta; };
-struct Buffers { float *a, *b, *c; };
-Buffers plan_begin(const Size& size);
+std::vector<void*> plan_begin(const Size& size);  // the addresses of its vectors
 void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol = "");
 // Operations take the stream that they are issued to. `ordered` ones wait for their turn in it.
 void* plan_allocate_workspace(size_t bytes, bool ordered, cudaStream_t stream);
