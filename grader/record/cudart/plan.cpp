@@ -177,14 +177,15 @@ bool plan_freed(const void* pointer) {
 }
 
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
-                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative) {
+                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
+                 dim3 cluster) {
   bounded(++launch_count, MAX_LAUNCHES, "launches more than", "kernels in one call");
   add("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
           ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) + ",\"params\":\"" +
           base64(params.data(), params.size()) + "\",\"pointers\":[" +
           pointers_in(params.data(), params.size()) + "],\"carveout\":" +
           std::to_string(kernel.carveout) + ",\"stack_bytes\":" + number(device_stack_bytes()) +
-          ",\"cooperative\":" + truth(cooperative) + "}",
+          ",\"cooperative\":" + truth(cooperative) + ",\"cluster\":" + triple(cluster) + "}",
       order_on(stream));
 }
 

@@ -10,6 +10,7 @@
 // - launch.cpp: kernels and their launches
 // - device.cpp: answers about the device and its occupancy
 // - order.cpp: streams, events, synchronisation
+// - tensor_map.cpp: the driver's calls that host code asks the runtime for
 // - errors.cpp: errors
 //
 // Everything below is one process per problem size, with one thread: plain globals will do.
@@ -94,7 +95,8 @@ void plan_synchronise(const std::string& order);  // as order_on gives it
 bool plan_find(const void* address, size_t bytes, Place& place);
 bool plan_freed(const void* address);  // inside an allocation that was freed
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
-                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative);
+                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
+                 dim3 cluster);
 void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream);
 void plan_copy(Place source, Place target, size_t bytes, cudaStream_t stream);
 void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
