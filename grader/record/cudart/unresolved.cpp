@@ -1,6 +1,6 @@
-// Functions that the host code calls and nobody defines: other libraries', and whatever part of the CUDA
-// runtime is not supported here. Each gets a stub, so that a call ends with its name and line and
-// code that is never called does no harm.
+// Functions that the host code calls and nobody defines: other libraries', and whatever part of the
+// CUDA runtime is not supported here. Each gets a stub, so that a call ends with its name and line
+// and code that is never called does no harm.
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
