@@ -89,7 +89,7 @@ def test_every_event_has_a_sentence(event: Event) -> None:
     found = Finding(
         kind=events._KINDS[event],
         severity=Severity.ERROR,
-        place=None,
+        place=Place(file="sgemm.cu", line=12),
         event=event,
         here=Place(file="sgemm.cu", line=12),
         there=Place(file="tile.cuh", line=3),
