@@ -118,6 +118,21 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "sim_define": (c_int, [c_void_p, c_uint64, c_uint64, c_uint64, c_uint32]),
     "sim_undefine": (c_int, [c_void_p, c_uint64]),
     "sim_resize": (c_int, [c_void_p, c_uint64, c_uint64]),
+    "sim_cluster": (None, [c_void_p, POINTER(c_uint32)]),
+    "sim_tensor_map": (
+        c_char_p,
+        [
+            c_void_p,
+            c_uint32,
+            c_uint32,
+            c_uint64,
+            POINTER(c_uint64),
+            POINTER(c_uint64),
+            POINTER(c_uint32),
+            POINTER(c_uint32),
+            POINTER(c_uint32),
+        ],
+    ),
     "sim_trace": (None, [c_void_p, c_int]),
     "sim_uses": (c_uint64, [c_void_p, c_uint64, POINTER(c_void_p)]),
     "sim_launch": (

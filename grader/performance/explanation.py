@@ -42,6 +42,7 @@ from ptxsim.sampling import LaunchSample
 
 __all__ = ["explain_speed", "unexplained"]
 
+_OLDEST = 70  # before Volta, machine code had another form
 _CONFLICTS_NOTICED = 0.2  # extra wavefronts for each that is needed
 
 
@@ -71,6 +72,8 @@ def explain_speed(
             simulator.sample, build, source_root, plan, lambda _stage, _detail: None
         )
         try:
+            if _number(build.arch) < _OLDEST:
+                raise ToolchainError(f"the model of machine code begins with sm_{_OLDEST}")
             functions = code()
             if not functions:
                 raise ToolchainError("there is no nvdisasm; grade doctor says how to get it")
@@ -95,6 +98,11 @@ def explain_speed(
         ),
         missing=missing,
     )
+
+
+def _number(arch: str) -> int:
+    """80 of "sm_80", 90 of "sm_90a"."""
+    return int("".join(filter(str.isdigit, arch)))
 
 
 def unexplained(build: Build, work: Work, missing: str) -> Explanation:

@@ -220,7 +220,8 @@ void release_if_complete(Block& b, u32 id) {
       if (g.wait == Group::in_barrier && g.barrier_id == id) {
         g.wait = Group::ready;
         deliver(w, g, barrier);
-        w.learn(barrier.arrivals);
+        if (id < BARRIERS) w.learn(barrier.arrivals);
+        else w.warpgroup = barrier.arrivals;
       }
   barrier = {};
 }
@@ -282,6 +283,18 @@ bool falls_into_block(const Program& p, const Ins& i) {
 Flow assertion(Warp& w, const Ins&) { return stop(w, ASSERTION); }
 
 }  // namespace
+
+Flow meet(Warp& w, u32 id, u32 threads) {
+  Barrier& barrier = w.block->barriers[id];
+  barrier.expected = threads;
+  barrier.arrived += __builtin_popcount(w.exec);
+  barrier.arrivals.join(w.now_for_others());
+  w.tick();
+  w.now.barrier_id = id;
+  const Flow flow = park(w, Group::in_barrier, w.pc + 1);
+  release_if_complete(*w.block, id);
+  return flow;
+}
 
 Flow leave(Warp& w, u32 lanes_leaving) {
   w.live &= ~lanes_leaving;

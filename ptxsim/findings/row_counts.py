@@ -94,8 +94,8 @@ def row_counts(
 def _pattern(
     counters: Counters, index: int, dynamic_bytes: int, wanted: bool
 ) -> tuple[int, int, tuple[int | None, ...]]:
-    """The array that an instruction's lanes touch, its size, and where in it. Nothing when they
-    touch several, or it is not ``wanted``."""
+    """The array that an instruction's lanes access, its size, and where in it. Nothing if they
+    access several arrays, or if the pattern is not ``wanted``."""
     if not wanted or not len(counters.patterns):
         return 0, 0, ()
     pattern, arrays = counters.patterns[index], counters.program.arrays

@@ -13,7 +13,6 @@ from ptxsim.lowering.basic_blocks import basic_blocks
 from ptxsim.lowering.called_functions import (
     reachable_functions,
     recursive,
-    refuse_clusters,
     refuse_too_many,
     too_much,
 )
@@ -88,7 +87,6 @@ class Builder:
         """Raises UnsupportedInstruction."""
         functions = reachable_functions(self.module, kernel)
         refuse_too_many(functions)
-        refuse_clusters(functions[0])
         layout = Layout(self.module, functions, self.globals)
         calling_themselves = recursive(functions)
         code: list[Operation] = []
@@ -158,7 +156,7 @@ class Builder:
             if operation.name == "brx":
                 place, imm = len(pool), len(operation.labels)
                 pool += [labels[name] for name in operation.labels]
-            elif not operation.flags & OWN_TAINT and (operation.outputs or operation.extra):
+            elif operation.extra or (operation.outputs and not operation.flags & OWN_TAINT):
                 place = len(pool)
                 pool += _taint_lists(operation, slots)
                 if operation.extra:

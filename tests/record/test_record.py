@@ -381,7 +381,7 @@ REFUSED = {
     65: (Verdict.FE, "cudaStreamBeginCapture cannot be used"),
     66: (Verdict.FE, "cudaMemcpy2D cannot be used for rows with gaps"),
     67: (Verdict.FE, "cudaDeviceSetLimit is supported for cudaLimitStackSize only"),
-    68: (Verdict.FE, "attribute cudaLaunchAttributeClusterDimension .* no clusters of blocks"),
+    68: (Verdict.RE, "cudaErrorInvalidConfiguration: .* a cluster of (2, 0, 0) blocks"),
     80: (Verdict.RE, "cudaMemset returned cudaErrorInvalidValue"),
     81: (Verdict.RE, "A belongs to the grader"),
     82: (Verdict.RE, "cudaErrorInvalidValue: the source is no device address"),

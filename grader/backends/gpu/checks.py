@@ -29,7 +29,7 @@ def host_library(arch: str, source: Path) -> Path:
     It has the CUDA runtime linked in. Runtimes in one process share the GPU's primary context, so
     it takes CuPy's pointers and streams.
     """
-    return _kept(arch, source, _LIBRARY, f"-cuda-{find_toolchain().cuda_version}.so")
+    return _kept(arch, source, _LIBRARY, f"-cuda-{find_toolchain(arch).cuda_version}.so")
 
 
 def _kept(arch: str, source: Path, flags: Sequence[str], suffix: str) -> Path:
@@ -49,7 +49,7 @@ def _kept(arch: str, source: Path, flags: Sequence[str], suffix: str) -> Path:
 
 
 def _compile(source: Path, arch: str, flags: Sequence[str], output: Path) -> None:
-    toolchain = find_toolchain()
+    toolchain = find_toolchain(arch)
     done = subprocess.run(
         [
             toolchain.nvcc,
