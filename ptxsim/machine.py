@@ -1,4 +1,4 @@
-"""The memory of one plan on the engine: what every operation but a launch does to it, and uses."""
+"""The memory of one plan on the engine, and what operations other than launches do to it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Machine:
 
     @property
     def names(self) -> list[str]:
-        """Of all memory, by region."""
+        """The name of every region."""
         return [region.name for region in self._regions]
 
     def kept(self, plan: Plan) -> dict[int, int]:
@@ -100,7 +100,7 @@ class Machine:
         return {place: zlib.crc32(self._regions[place].data.data) for place in places}
 
     def forget(self, allocations: Sequence[int]) -> None:
-        """Nobody has written to these allocations."""
+        """Make these allocations uninitialised again."""
         for index in allocations:
             status = self._library.sim_undefine(self.handle, self._allocations[index])
             ensure(status, EngineError("the simulator has lost an allocation"))

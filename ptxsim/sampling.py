@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from ptxsim.findings.counts import Counters
+from ptxsim.findings.divergence import Branch, split_by
 from ptxsim.findings.finding import Finding, Kind
 from ptxsim.findings.row_counts import RowCount, row_counts
 from ptxsim.lowering.operation import UnsupportedInstruction
@@ -36,6 +37,7 @@ class LaunchSample(Record):
     blocks: int  # sampled
     complete: bool  # they ran to their ends within the time
     rows: tuple[RowCount, ...]
+    branches: tuple[Branch, ...] = ()
 
     @property
     def all_blocks(self) -> int:
@@ -152,6 +154,7 @@ class Sampler(Simulator):
             before = counters
         del run.programs[launch.kernel]
         library.sim_program_free(handle)
+        branches, inside = split_by(counters, self._module.locations)
         return LaunchSample(
             kernel=launch.kernel,
             grid=launch.grid,
@@ -160,7 +163,8 @@ class Sampler(Simulator):
             times=times,
             blocks=blocks,
             complete=stopped is None,
-            rows=tuple(row_counts(counters, launch.shared_bytes)),
+            rows=tuple(row_counts(counters, inside, launch.shared_bytes)),
+            branches=branches,
         )
 
 

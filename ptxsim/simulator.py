@@ -37,7 +37,7 @@ from ptxsim.lowering.tensor_cores import tensor_core_notes
 from ptxsim.lowering.variables import cells
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure
 from ptxsim.records import Launch, Operation, Plan
-from ptxsim.soundness import check_parameters, check_plan
+from ptxsim.soundness import check_parameters, check_plan, cluster_of
 from ptxsim.streams import Watch
 
 # A loop that never ends should be called so within a second at the smallest size, and no kernel
@@ -234,6 +234,8 @@ class Simulator:
         check_parameters(launch, program.param_bytes)
         params = (ctypes.c_uint8 * max(len(launch.params), 1))(*launch.params)
         machine.workspace[:] = 0
+        cluster = cluster_of(launch, self._module)
+        library.sim_cluster(machine.handle, (ctypes.c_uint32 * 3)(*cluster))
         status = library.sim_launch(
             machine.handle,
             handle,

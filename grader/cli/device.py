@@ -17,10 +17,11 @@ from grader.backends.probe import (
     gpus_of_host,
     has_driver,
 )
+from grader.cli.installing import install
 from grader.errors import MachineError, UsageError
 from grader.problems.catalogue import ProblemRef
 
-_NO_CUPY = "CuPy is missing: pip install -e '.[cuda13]' (or cuda12)"
+_NO_CUPY = f"CuPy is missing: {install('cuda13')} (or cuda12)"
 
 
 def _has_cupy() -> bool:

@@ -79,7 +79,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         rungs, results, this_lab, lab.problem.info(), grader=grader.__version__, host=host
     )
     console.print("", terminal(ladder), "")
-    path = document_path(chosen.out, gpu)
+    path = document_path(chosen.out, gpu, "" if _is_of_the_default_problem(lab) else lab.id)
     store.write_document(path, ladder)
     say(console, f"result: {path}")
     if setup.report:
@@ -88,6 +88,10 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         say(console, f"page: {page}")
     failed = any(report.verdict is Verdict.IE for report in reports)
     return exit_status.FAULT if failed else exit_status.DONE
+
+
+def _is_of_the_default_problem(lab: Lab) -> bool:
+    return lab.problem.info().like(load_lab(LADDER_LAB).problem.info())
 
 
 def _stored(tasks: list[Task], lab: Lab, setup: Setup) -> Iterator[Result]:

@@ -49,13 +49,13 @@ def out(parser: argparse.ArgumentParser, meaning: str = "where results are writt
     )
 
 
-def sandbox(parser: argparse.ArgumentParser) -> None:
+def sandbox(parser: argparse.ArgumentParser, default: str = "auto") -> None:
     parser.add_argument(
         "--sandbox",
         choices=typing.get_args(Mode),
-        default="auto",
+        default=default,
         help="auto: bubblewrap if it works, else Landlock, else limits only; require: not limits "
-        "only; bubblewrap, landlock: this one; off: limits only (default: auto)",
+        f"only; bubblewrap, landlock: this one; off: limits only (default: {default})",
     )
 
 
@@ -89,7 +89,7 @@ def batch(parser: argparse.ArgumentParser, *, default_lab: str | None = None) ->
     add(
         "--jobs",
         metavar="N",
-        type=_positive,
+        type=positive,
         default=len(os.sched_getaffinity(0)),
         help="submissions graded at a time, or compiled ahead of the GPU (default: one per core)",
     )
@@ -97,7 +97,7 @@ def batch(parser: argparse.ArgumentParser, *, default_lab: str | None = None) ->
     sandbox(parser)
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number ≥ 1, got {text!r}")
     return int(text)

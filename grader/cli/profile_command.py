@@ -54,7 +54,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if arch is None:
         raise MachineError("no NVIDIA GPU here to profile on; grade sass needs none")
     find_ncu()
-    bench = Bench(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"))
+    bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
     size = Size(dims={dim.name: chosen.size for dim in lab.problem.dims})
     ready = prepared(
         load_submission(chosen.submission, lab.problem.interface.main), [size], bench, arch

@@ -43,9 +43,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
-    bench = Bench(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"))
-    submission = load_submission(chosen.submission, lab.problem.interface.main)
     arch = chosen.arch or _at_hand() or f"sm_{lab.architectures[0]}"
+    bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
+    submission = load_submission(chosen.submission, lab.problem.interface.main)
     cubin = compiled(submission, bench, arch).cubin
     functions = disassemble(cubin, bench.toolchain, bench.sandbox)
     kernels = [summarise(function) for function in functions]

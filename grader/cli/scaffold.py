@@ -7,17 +7,21 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import grader
+from grader.compile.editor_flags import FILE
 from grader.errors import UsageError
 from grader.labs.lab import Lab
+from grader.submission.provided import provided
+
+STARTER, STARTERS = "starter", "starters"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def new_submission(name: str, base: Path, lab: Lab) -> Path:
+def new_submission(name: str, base: Path, lab: Lab, flags: str | None) -> Path:
     """Copy the lab's starter to ``base``/submissions/``name`` and return the new folder.
 
-    Raises UsageError if the name is not allowed, the folder exists or there is no starter.
+    flags: for compile_flags.txt; None: without. Raises UsageError if the name is not allowed, the
+    folder exists or there is no starter.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -33,6 +37,8 @@ def new_submission(name: str, base: Path, lab: Lab) -> Path:
         with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as scratch:
             copy = Path(scratch) / name
             shutil.copytree(starter, copy)
+            if flags is not None:
+                (copy / FILE).write_text(flags, encoding="utf-8")
             copy.rename(target)  # all or nothing, and never over an existing folder
     except OSError as error:
         raise UsageError(f"{target}: cannot be created: {error.strerror}") from None
@@ -41,21 +47,19 @@ def new_submission(name: str, base: Path, lab: Lab) -> Path:
 
 def find_starter(base: Path, lab: Lab) -> Path:
     """The folder starters/ID of the lab, else starter/ if its interface is the lab's: in ``base``,
-    beside the lab's own file, then beside the grader's package. Raises UsageError."""
+    beside the lab's own file, then in the grader's package. Raises UsageError."""
     main, header = lab.problem.interface.main, lab.problem.interface.header
-    checkout = Path(grader.__file__).parents[1]
-    beside = [file.parent] if (file := lab.problem_ref.file) else []
-    for place in (base, *beside, checkout):
-        folder = place / "starters" / lab.id
+    beside = [file.parent / STARTERS] if (file := lab.problem_ref.file) else []
+    for place in (base / STARTERS, *beside, *provided(STARTERS)):
+        folder = place / lab.id
         if (folder / main).is_file():
             return folder
-    for place in (base, checkout):
-        folder = place / "starter"
+    for folder in (base / STARTER, *provided(STARTER)):
         if (folder / main).is_file() and _same(folder / header, lab.problem.interface.text):
             return folder
     raise UsageError(
-        f"no starter of the lab {lab.id} in {base}: run this in a checkout of the grader "
-        f"(git clone), or put {main} into starters/{lab.id}/"
+        f"no starter of the lab {lab.id} in {base} or in the grader's package: put {main} into "
+        f"starters/{lab.id}/"
     )
 
 

@@ -106,12 +106,14 @@ def read_sources(submission: Submission) -> dict[str, str]:
 
 
 def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo | None) -> Result:
+    problem = bench.lab.problem.info()
+    ladders = [ladder for ladder in bench.ladders if ladder.problem.like(problem)]
     return Result(
         schema=SCHEMA,
         version=SCHEMA_VERSION,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         lab=LabRef(id=bench.lab.id, sha256=bench.lab.sha256),
-        problem=bench.lab.problem.info(),
+        problem=problem,
         submission=reference,
         environment=Environment(
             grader=grader.__version__,
@@ -131,6 +133,6 @@ def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo |
         score=ran.score,
         error=ran.error,
         explanation=ran.explanation,
-        standing=standing(ran.cases, ran.gpu, bench.ladders),
+        standing=standing(ran.cases, ran.gpu, ladders),
         launches=ran.launches,
     )

@@ -28,7 +28,7 @@ LADDER_LAB = DEFAULT_LAB.with_name("ladder.yaml")
 
 Positive = Annotated[float, Meta(gt=0, le=1e9)]  # the bound keeps infinity out
 Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
-Architecture = Annotated[int, Meta(ge=70, le=129)]
+Architecture = Annotated[int, Meta(ge=60, le=129)]
 
 
 class Checkpoint(Record):

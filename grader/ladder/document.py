@@ -184,10 +184,11 @@ def folder(out: Path, gpu: str | None) -> Path:
     return out / FOLDER / store.folder_name(gpu or "simulator")
 
 
-def document_path(out: Path, gpu: str | None) -> Path:
-    """The ladder's document; its page lies beside it, ending in ``.html``."""
+def document_path(out: Path, gpu: str | None, lab: str = "") -> Path:
+    """The ladder's document; its page lies beside it, ending in ``.html``. lab: its id, unless it
+    asks for the default problem."""
     place = folder(out, gpu)
-    return place.with_name(f"{place.name}.json")
+    return place.with_name(f"{place.name}{f'-{lab}' if lab else ''}.json")
 
 
 def load_ladder(path: Path) -> Ladder:

@@ -38,7 +38,7 @@ class Rung(Record):
 def find_reference(named: Path | None, lab: str) -> Path:
     """The folder of a lab's rungs: the one named, else ``reference/<id of the lab>``.
 
-    ``reference/`` is looked for here and in the checkout. Raises UsageError when there is none.
+    ``reference/`` is looked for here and in the package. Raises UsageError when there is none.
     """
     if named:
         if not find_rungs(named):
@@ -55,8 +55,8 @@ def find_reference(named: Path | None, lab: str) -> Path:
             f"{places[0]}/{lab}: no rungs of the lab {lab}; name their folder: grade ladder DIR"
         )
     raise UsageError(
-        f"no {REFERENCE}/ here: the installed package has no rungs; run this in a checkout of the "
-        "project, or name the folder: grade ladder DIR"
+        f"no {REFERENCE}/ here or in the grader's package: install the grader again, or name the "
+        "folder: grade ladder DIR"
     )
 
 

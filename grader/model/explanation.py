@@ -58,6 +58,16 @@ class Traffic(Record):
     passes: int = 0
 
 
+class Split(Record):
+    """A branch that some lanes of a warp follow while the others wait."""
+
+    file: str | None
+    line: int | None
+    reached: int  # executions by a warp
+    splits: int  # of them those after which a part of the lanes was off
+    lost: float  # issue slots: an instruction with a quarter of the lanes off loses a quarter
+
+
 class KernelCounts(Record):
     """The machine code that one kind of launch executes at one size, with counts."""
 
@@ -78,6 +88,8 @@ class KernelCounts(Record):
     shared_loads: Traffic
     shared_stores: Traffic
     shared_copies: Traffic  # cp.async, the shared side
+    # Those that cost most first; null in older documents.
+    splits: tuple[Split, ...] | None = None
 
 
 class Occupancy(Record):

@@ -145,7 +145,7 @@ class ProblemInfo(Record):
     """What a report says of the problem, so that it needs nothing else."""
 
     name: str  # "gemm"
-    title: str  # "C = A·B in FP32"
+    title: str  # "C = A·B in FP32, …"
     unit: str  # of speeds: "TFLOPS"
     scale: float  # so many operations or bytes a second are 1 of it
     counts: Literal["operations", "bytes"]
@@ -155,6 +155,10 @@ class ProblemInfo(Record):
     output: str  # the operand that a report is about: "C"
     formula: str  # of the operations: "2·M·N·K"; "" where they do not count
     questions: tuple[str, ...]  # that the report answers, by name
+
+    def like(self, other: ProblemInfo) -> bool:
+        """Whether speeds compare: the same task, in the same layout, beside the same baseline."""
+        return (self.name, self.title, self.baseline) == (other.name, other.title, other.baseline)
 
     def speed(self, amount: int, milliseconds: float) -> float:
         """In ``unit``."""

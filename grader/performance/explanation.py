@@ -30,7 +30,7 @@ from grader.performance.accesses import accesses
 from grader.performance.advice import advise
 from grader.performance.banks import Conflict, worst
 from grader.performance.bound import bound
-from grader.performance.facts import Facts
+from grader.performance.facts import Facts, KernelFacts
 from grader.performance.join import count, executions
 from grader.performance.loop_steps import MainLoop, main_loop_steps
 from grader.performance.sass import Function, Instruction, main_loop_code, summarise
@@ -42,6 +42,7 @@ from ptxsim.sampling import LaunchSample
 
 __all__ = ["explain_speed", "unexplained"]
 
+_OLDEST = 70  # before Volta, machine code had another form
 _CONFLICTS_NOTICED = 0.2  # extra wavefronts for each that is needed
 
 
@@ -71,6 +72,8 @@ def explain_speed(
             simulator.sample, build, source_root, plan, lambda _stage, _detail: None
         )
         try:
+            if _number(build.arch) < _OLDEST:
+                raise ToolchainError(f"the model of machine code begins with sm_{_OLDEST}")
             functions = code()
             if not functions:
                 raise ToolchainError("there is no nvdisasm; grade doctor says how to get it")
@@ -95,6 +98,11 @@ def explain_speed(
         ),
         missing=missing,
     )
+
+
+def _number(arch: str) -> int:
+    """80 of "sm_80", 90 of "sm_90a"."""
+    return int("".join(filter(str.isdigit, arch)))
 
 
 def unexplained(build: Build, work: Work, missing: str) -> Explanation:
@@ -184,27 +192,28 @@ def _advice(
     index = counts.index(most)
     steps, (function, sample) = loops[index], launches[index]
     sass = summarise(function)
-    if sass.loop is None:
-        return ()
     code = main_loop_code(function)
     shared = _shared(function, sample, code)
-    return advise(
-        Facts(
-            work=work,
-            gpu=gpu,
-            kernel=kernel,
+    facts = KernelFacts(
+        work=work,
+        gpu=gpu,
+        kernel=kernel,
+        function=function.instructions,
+        code=code,
+        counts=most,
+        launches=sum(each.times for each in counts),
+        shared=shared,
+        conflict=_conflict(shared, sass.loop.unroll if sass.loop else 1),
+    )
+    if sass.loop is not None:
+        facts = Facts(
+            **{name: getattr(facts, name) for name in facts.__struct_fields__},
             sass=sass,
             loop=sass.loop,
-            code=code,
-            function=function.instructions,
-            counts=most,
             steps=steps,
             now=bound([most], {kernel.name: kernel}, work, gpu, [steps]),
-            shared=shared,
-            conflict=_conflict(shared, sass.loop.unroll),
-        ),
-        names,
-    )
+        )
+    return advise(facts, names)
 
 
 def _shared(

@@ -25,21 +25,19 @@ from grader.performance.structure import place
 from grader.problems.problem import Work
 
 _NOTICED = 1.02  # a smaller gain is within what the model leaves out
+_NEAR = 1.25
 
 
-class Facts(Record):
-    """All facts for a rule, about the launch that does most of the work."""
+class KernelFacts(Record, kw_only=True):
+    """Facts for a rule, about the launch that does most of the work."""
 
     work: Work
     gpu: Gpu
     kernel: KernelInfo
-    sass: KernelSass
-    loop: SassLoop
-    code: tuple[Instruction, ...]  # of the main loop
     function: tuple[Instruction, ...]  # all of the kernel
+    code: tuple[Instruction, ...] = ()  # of the main loop
     counts: KernelCounts
-    steps: MainLoop | None  # of the main loop and its surroundings
-    now: Bound | None  # with the issue model of ``steps``
+    launches: int  # of a call, of every kind
     shared: tuple[SharedAccess, ...] = ()  # those whose addresses are known
     conflict: Conflict | None = None  # the worst of them
 
@@ -51,12 +49,14 @@ class Facts(Record):
             if entry.kind in kinds or entry.kind.split(".")[0] in kinds
         )
 
-    def each(self, *kinds: str) -> float:
-        """The same per FFMA."""
-        return self.executed(*kinds) / max(self.executed("FFMA"), 1)
-
     def where(self, *bases: str) -> tuple[str | None, int | None]:
         return place(self.code, self.function, bases)
+
+    def near_the_limit(self, resource: str) -> bool:
+        """Whether less use of this resource could make the kernel faster, now or soon."""
+        now = bound([self.counts], {self.kernel.name: self.kernel}, self.work, self.gpu)
+        speeds = {limit.resource: limit.speed for limit in now.limits} if now else {}
+        return resource in speeds and speeds[resource] <= _NEAR * min(speeds.values())
 
     def gain(self, **changes: object) -> float | None:
         """How the bound grows when the counts change so."""
@@ -68,6 +68,19 @@ class Facts(Record):
             return None
         factor = then.speed / now.speed
         return factor if factor >= _NOTICED else None
+
+
+class Facts(KernelFacts, kw_only=True):
+    """All facts, if the kernel has a main loop: one with FFMA."""
+
+    sass: KernelSass
+    loop: SassLoop
+    steps: MainLoop | None  # of the main loop and its surroundings
+    now: Bound | None  # with the issue model of ``steps``
+
+    def each(self, *kinds: str) -> float:
+        """What is executed of these kinds, per FFMA."""
+        return self.executed(*kinds) / max(self.executed("FFMA"), 1)
 
     @property
     def waiting(self) -> Waiting | None:

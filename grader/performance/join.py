@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from grader.model import KernelCounts, OpcodeCount
 from grader.performance.accesses import accesses, traffic
 from grader.performance.conservation import conserve
+from grader.performance.divergence import splits
 from grader.performance.sass import Function, Instruction
 from grader.performance.serial import warp_cycles
 from grader.problems.problem import Work
@@ -64,6 +65,7 @@ def count(function: Function, sample: LaunchSample, work: Work) -> KernelCounts:
         shared_loads=moved["LDS"],
         shared_stores=moved["STS"],
         shared_copies=moved["copied"],
+        splits=splits(function, sample, runs, factor),
     )
 
 
@@ -108,15 +110,16 @@ def executions(function: Function, rows: Mapping[int, RowCount]) -> list[float]:
 
 
 def _anchors(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> Counter[int]:
-    """PTX lines of instructions that ptxas neither duplicates nor merges, with their copies."""
-    return Counter(
-        item.ptx_line
-        for item in code
-        if item.base in _ANCHORS
-        and not item.never
-        and item.ptx_line is not None
-        and item.ptx_line in rows
-    )
+    """PTX lines of instructions that ptxas neither duplicates nor merges, with their copies.
+
+    Where ptxas made predicates of branches, the PTX blocks behind these run less often than the
+    machine's block: what has a guard counts only if nothing else does.
+    """
+    anchors = [
+        item for item in code if item.base in _ANCHORS and not item.never and item.ptx_line in rows
+    ]
+    always = [item for item in anchors if item.guard is None]
+    return Counter(item.ptx_line for item in always or anchors if item.ptx_line is not None)
 
 
 def _head(anchors: Counter[int], rows: Mapping[int, RowCount]) -> int:

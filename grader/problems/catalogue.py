@@ -22,7 +22,10 @@ from grader.model import Record
 from grader.problems.problem import Problem
 
 DEFAULT = "gemm"
-_SHIPPED = {"gemm": "grader.problems.gemm.gemm"}  # by name: the module
+_SHIPPED = {  # by name: the module
+    "gemm": "grader.problems.gemm.gemm",
+    "reduction": "grader.problems.reduction.reduction",
+}
 
 
 class ProblemRef(Record):

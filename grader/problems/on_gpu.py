@@ -6,6 +6,7 @@ All arrays are CuPy's, flat, in the order of the memory. Everything runs on ``To
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from ctypes import CDLL
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +22,9 @@ class Tools(Protocol):
 
     def functions(self, source: Path) -> Any:
         """A CuPy module: CUDA C++ compiled for this GPU by nvcc, once, and kept in the cache."""
+
+    def library(self, source: Path) -> CDLL:
+        """The same for host functions behind a C interface; they bring the CUDA runtime along."""
 
     def fill(self, out: Any, key: bytes, values: Values) -> None:
         """The elements that ``inputs.values`` gives for this key."""

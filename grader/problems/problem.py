@@ -129,15 +129,15 @@ class Problem(ABC):
     # The fields of the lab file that are this problem's own; the constructor gets them checked.
     Options: ClassVar[type[Record]] = Record
 
-    def __init__(self, options: Record) -> None:
-        self.options = options
+    def __init__(self, options: Record | None = None) -> None:
+        self.options = self.Options() if options is None else options
 
     # --- the interface ---
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """The task in a few words: "C = A·B in FP32"."""
+        """The task in a few words: "C = A·B in FP32, …"."""
 
     @property
     @abstractmethod
@@ -239,6 +239,11 @@ class Problem(ABC):
         return None
 
     # --- the report ---
+
+    @property
+    def gpu_libraries(self) -> tuple[Path, ...]:
+        """The same of host functions, for ``Tools.library``."""
+        return ()
 
     def info(self) -> ProblemInfo:
         """What a result document says of it."""

@@ -9,6 +9,7 @@ later.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -47,6 +48,7 @@ _MAX_BLOCK = (1024, 1024, 64)
 _TRANSFERS = (Memset, Copy, SymbolWrite, Synchronise)
 _POINTER = 8
 _WARP = 32
+_MAX_CLUSTER = 16  # blocks
 _MAX_STACK = 512 << 10  # bytes of local memory that a thread can have
 _REGISTER_UNIT = 256  # a warp gets registers in multiples of this
 
@@ -86,7 +88,8 @@ def _memory_flaw(plan: Plan, given: Given, known: Known) -> str | None:
 
 def _names_flaw(plan: Plan, given: Given, known: Known) -> str | None:
     """Whether the allocations are the operands, numbered workspaces and variables of the build."""
-    first, others = plan.allocations[: plan.given], plan.allocations[plan.given :]
+    count = len(given.operands)
+    first, others = plan.allocations[:count], plan.allocations[count:]
     if [(a.name, a.size, a.symbol) for a in first] != [
         (each.name, each.bytes, None) for each in given.operands
     ]:
@@ -196,6 +199,8 @@ def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -
         return "a launch's carve-out is impossible"
     if not 0 <= launch.stack_bytes <= _MAX_STACK:
         return "a launch's stack is impossible"
+    if min(launch.cluster) < 1 or math.prod(launch.cluster) > _MAX_CLUSTER:
+        return "a launch's clusters are impossible"
     if launch.cooperative and not _all_fit(launch, warps, warps * registers, figures, known.target):
         return "a cooperative launch has too many blocks"
     return _pointers_flaw(launch.pointers, launch.params, memory)

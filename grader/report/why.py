@@ -20,6 +20,7 @@ from grader.model.names import kernel_name
 from grader.report.loop import loop_sentence
 
 _SECTOR = 32  # bytes
+_LINES = 4  # of branches that are listed
 _PIPE = "the FP32 pipe"
 _RESULTS = "results of arithmetic and integer pipes"
 
@@ -244,6 +245,33 @@ def _tile_traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> s
     )
 
 
+def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
+    """By line, over all launches."""
+    if any(each.splits is None for each in why.counts):
+        return ""
+    issued = sum(each.instructions for each in why.counts)
+    lines: dict[tuple[str | None, int | None], list[float]] = {}
+    for each in (split for counts in why.counts for split in counts.splits or ()):
+        sums = lines.setdefault((each.file, each.line), [0.0, 0.0, 0.0])
+        for place, value in enumerate((each.lost, each.splits, each.reached)):
+            sums[place] += value
+    lost = sum(sums[0] for sums in lines.values())
+    if not lines:
+        return "None: at every branch, all lanes of a warp go the same way."
+    several = sorted(lines.items(), key=lambda item: -item[1][0])[:_LINES]
+    words = "; ".join(
+        f"{f'{file}:{line}' if line else 'a branch outside the submission'} splits a warp in "
+        f"{100 * splits / reached:.2g} % of its executions and costs "
+        f"{100 * slots / max(issued, 1):.2g} %"
+        for (file, line), (slots, splits, reached) in several
+    )
+    more = f"; {len(lines) - _LINES} more" if len(lines) > _LINES else ""
+    return (
+        f"{100 * lost / max(issued, 1):.2g} % of the issue slots go to lanes that a branch "
+        f"switched off. {words}{more}."
+    )
+
+
 def _tensor_cores(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
     used = sorted({opcode for kernel in why.kernels for opcode in kernel.tensor})
     if used:
@@ -264,6 +292,7 @@ _QUESTIONS: Mapping[str, tuple[str, _Answer]] = {
     "tile": ("Which part of {output} does a block compute?", _tile),
     "traffic": ("How much does it read from global memory?", _traffic),
     "tile-traffic": ("How much does it read from global memory?", _tile_traffic),
+    "divergence": ("Which branches split warps?", _divergence),
     "tensor-cores": ("Why no tensor cores?", _tensor_cores),
 }
 

@@ -9,7 +9,6 @@ import pytest
 
 from grader.compile.brought_headers import with_brought_headers
 from grader.compile.building import compile_submission
-from grader.compile.entry import INCLUDE
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
@@ -139,7 +138,7 @@ def test_all_names_compile_with_the_light_headers(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_all_names_compile_with_the_real_headers(tmp_path: Path) -> None:
     toolchain = find_toolchain()
-    (tmp_path / "gemm.cuh").write_text((INCLUDE / "gemm.cuh").read_text())
+    (tmp_path / "gemm.cuh").write_text(GEMM.interface.text)
     (tmp_path / "sgemm.cu").write_text(STARTER + uses(" ".join(NAMES.values())))
     done = subprocess.run(
         [

@@ -99,3 +99,14 @@ def test_a_block_that_does_not_fit_has_no_occupancy() -> None:
 
     assert occupancy(sm, block=(32, 1, 1), registers=32, shared_bytes=65 * 1024) is None
     assert occupancy(sm, block=(1024, 1, 1), registers=128, shared_bytes=0) is None
+
+
+@pytest.mark.parametrize(
+    ("arch", "capability"), [("sm_60", 61), ("sm_61", 61), ("sm_70", 70), ("sm_90a", 90)]
+)
+def test_host_code_sees_a_gpu_of_its_own_generation(arch: str, capability: int) -> None:
+    gpu = gpus.standing_for(arch)
+    assert gpu.capability == capability
+    assert gpu.memory is not None
+    doubled = 2 * gpu.memory.clock_mhz * gpu.memory.bus_bits / 8 / 1000
+    assert doubled == pytest.approx(gpu.dram_gb_s, rel=0.1)

@@ -24,7 +24,7 @@ from grader.errors import MachineError
 from grader.grading.preparing import prepared
 from grader.judging import verdicts as judge
 from grader.judging.times import held_to_the_clock
-from grader.labs.lab import Rules
+from grader.labs.lab import Rules, load_lab
 from grader.model import Plan, Size
 from grader.problems import inputs
 from grader.problems.gemm.gemm import Gemm, Options
@@ -42,7 +42,7 @@ LAYOUTS = [Layout(A=a, B=b, C=c) for a, b, c in itertools.product(get_args(Order
 def main() -> None:
     arch = first_gpu_arch()
     assert arch
-    ready = prepared(load_submission(find_starter(ROOT), MAIN), [SIZE], tools(), arch)
+    ready = prepared(load_submission(find_starter(ROOT, load_lab()), MAIN), [SIZE], tools(), arch)
     built, (plan,) = ready.built, ready.plans
     bench = SharedBench(GEMM)
     said: dict[str, object] = {}

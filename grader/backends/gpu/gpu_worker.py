@@ -17,7 +17,7 @@ from cupy.cuda import runtime
 from cupy_backends.cuda.api import driver
 
 from grader.backends.gpu.bench import SharedBench
-from grader.backends.gpu.checks import checks_cubin
+from grader.backends.gpu.checks import checks_cubin, host_library
 from grader.backends.gpu.gpu_messages import (
     Beat,
     Broken,
@@ -48,6 +48,8 @@ def _serve(replies: Replies) -> None:
     if arch is not None:  # compiled, if need be, while the submission is
         for source in (CHECKS, *problem.gpu_sources):
             checks_cubin(arch, source)
+        for source in problem.gpu_libraries:
+            host_library(arch, source)
     bench = SharedBench(problem)
     replies.send(Ready(gpu=bench.gpu))
     job = next(asked) if isinstance(request, Warm) else request

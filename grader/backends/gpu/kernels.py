@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import CDLL
 from pathlib import Path
 from typing import Any
 
 import cupy
 import numpy as np
 
-from grader.backends.gpu.checks import checks_cubin
+from grader.backends.gpu.checks import checks_cubin, host_library
 from grader.backends.probe import first_gpu_arch
 from grader.errors import MachineError
 from grader.problems.comparison import POISON
@@ -37,6 +38,9 @@ class Kernels:
     def functions(self, source: Path) -> Any:
         """A module: CUDA C++ of ours, compiled for this GPU."""
         return cupy.RawModule(path=str(checks_cubin(self._arch, source)))
+
+    def library(self, source: Path) -> CDLL:
+        return CDLL(str(host_library(self._arch, source)))
 
     def _launch(self, name: str, grid: tuple[int, ...], threads: int, *arguments: Any) -> None:
         self._functions[name](grid, (threads,), arguments, stream=self.stream)

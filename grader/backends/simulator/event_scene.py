@@ -22,6 +22,7 @@ class EventScene:
         self.that_thread = f"thread {_short(seen.other_thread)}"
         self.who = f"block {_short(seen.block)} {self.this_thread}"
         self.that_one = f"block {_short(seen.other_block)} {self.that_thread}"
+        self.that_block = f"block {_short(seen.other_block)}"
         self.in_block = f"(block {_short(seen.block)})"
         self.does = "writes" if self.access.write else "reads"
         self.did = "wrote" if seen.other_write else "read"

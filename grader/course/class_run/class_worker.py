@@ -47,9 +47,10 @@ class Setup(Record):
 
     def bench(self) -> Bench:
         """Raises LabError, ToolchainError, SandboxError."""
+        lab = load_lab(self.lab)
         return Bench(
-            lab=load_lab(self.lab),
-            toolchain=find_toolchain(),
+            lab=lab,
+            toolchain=find_toolchain(self.gpu_arch or f"sm_{lab.architectures[0]}"),
             sandbox=Sandbox.open(self.sandbox),
             gpu_arch=self.gpu_arch,
             ladders=self.ladders,

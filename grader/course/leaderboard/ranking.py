@@ -87,11 +87,18 @@ def make_boards(
                 roster,
                 due,
                 references,
-                next((x for x in ladders if gpu and x.gpu and x.gpu.name == gpu), None),
+                _ladder(ladders, groups[(lab, device, gpu)], gpu),
             ),
         )
         for lab, device, gpu in keys
     )
+
+
+def _ladder(ladders: Sequence[Ladder], entries: Sequence[Entry], gpu: str | None) -> Ladder | None:
+    """The first that was measured for the same problem on this GPU model."""
+    problem = entries[-1].problem
+    found = (each for each in ladders if gpu and each.gpu and each.gpu.name == gpu)
+    return next((each for each in found if each.problem.like(problem)), None)
 
 
 def _share_out(groups: dict[tuple[str, str, str | None], list[Entry]]) -> None:

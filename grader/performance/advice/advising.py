@@ -3,12 +3,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from grader.model import Advice
-from grader.performance.advice import grid, inner_loop, tiles, waits
-from grader.performance.facts import Facts
+from grader.performance.advice import divergence, grid, inner_loop, tiles, trees, waits
+from grader.performance.facts import Facts, KernelFacts
 
 MOST = 3  # pieces of advice; a student does one thing at a time
 
-RULES: Mapping[str, Callable[[Facts], Advice | None]] = {
+# By the names that problems use: rules for kernels with a main loop, and rules for any.
+_WITH_LOOP: Mapping[str, Callable[[Facts], Advice | None]] = {
     "few-blocks": grid.few_blocks,
     "global-sum": tiles.global_sum,
     "no-tile": tiles.no_tile,
@@ -24,12 +25,28 @@ RULES: Mapping[str, Callable[[Facts], Advice | None]] = {
     "tail": grid.tail,
     "register-banks": waits.banks,
 }
+_ANY: Mapping[str, Callable[[KernelFacts], Advice | None]] = {
+    "split-warps": divergence.split_warps,
+    "few-parts": trees.few_parts,
+    "scattered-pairs": trees.scattered_pairs,
+    "idle-threads": trees.idle_threads,
+    "barriers-for-one-warp": trees.barriers_for_one_warp,
+    "sums-through-memory": trees.sums_through_memory,
+    "few-bytes-on-the-way": trees.few_bytes_on_the_way,
+    "several-passes": trees.several_passes,
+}
 
 
-def advise(facts: Facts, names: Sequence[str]) -> tuple[Advice, ...]:
+def advise(facts: KernelFacts, names: Sequence[str]) -> tuple[Advice, ...]:
     """What applies of the rules that a problem names, in its order."""
-    found = (RULES[name](facts) for name in names)
+    found = (_said(facts, name) for name in names)
     return tuple(_distinct(each for each in found if each is not None))[:MOST]
+
+
+def _said(facts: KernelFacts, name: str) -> Advice | None:
+    if name in _ANY:
+        return _ANY[name](facts)
+    return _WITH_LOOP[name](facts) if isinstance(facts, Facts) else None
 
 
 def _distinct(found: Iterator[Advice]) -> Iterator[Advice]:

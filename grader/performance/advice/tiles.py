@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from grader.model import Advice, Traffic
-from grader.performance.advice.piece import advice
+from grader.performance.advice.piece import advice, placed
 from grader.performance.banks import Conflict
 from grader.performance.facts import Facts
 
@@ -70,10 +70,7 @@ def conflicts(facts: Facts) -> Advice | None:
             f"{conflict.remedy.words} (in the model {left} of this array's extra wavefronts remain)"
         )
     idea = "tile32" if facts.loop.accumulators == 1 else "warp_tile"
-    said = advice(facts, idea, message, at.opcode, gain=_without(facts, conflict))
-    if at.line is None:
-        return said
-    return msgspec.structs.replace(said, file=at.file, line=at.line)
+    return placed(advice(facts, idea, message, at.opcode, gain=_without(facts, conflict)), at)
 
 
 def _without(facts: Facts, conflict: Conflict) -> float | None:

@@ -65,22 +65,31 @@ class Gemm(Problem):
     output = "C"
     formula = "2·M·N·K"
     Options = Options
-    questions = ("operations", "peak", "limits", "loop", "tile", "tile-traffic", "tensor-cores")
+    questions = (
+        "operations",
+        "peak",
+        "limits",
+        "loop",
+        "tile",
+        "tile-traffic",
+        "divergence",
+        "tensor-cores",
+    )
     advice = (
-        *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "rolled-loop"),
-        *("more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
+        *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps"),
+        *("rolled-loop", "more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
         *("two-barriers", "through-registers", "long-wave", "tail", "register-banks"),
     )
 
     def __init__(self, options: Record | None = None) -> None:
-        super().__init__(options or Options())
+        super().__init__(options)
         assert isinstance(self.options, Options)
         self.layout = self.options.layout
         self.admitted = self.options.baseline
 
     @property
     def title(self) -> str:
-        return "C = A·B in FP32"
+        return f"C = A·B in FP32, {self.layout}"
 
     @property
     def interface(self) -> Interface:

@@ -17,6 +17,12 @@ class Layout(Record):
     B: Order = "col"
     C: Order = "col"
 
+    def __str__(self) -> str:
+        orders = {name: _LONG[self.of(name)] for name in _MATRICES}
+        if len(set(orders.values())) == 1:
+            return f"all {orders['A']}"
+        return ", ".join(f"{name} {order}" for name, order in orders.items())
+
     def of(self, name: str) -> Order:
         order: Order = getattr(self, name)
         return order

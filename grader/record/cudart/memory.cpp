@@ -7,7 +7,7 @@ namespace {
 struct Symbol {
   std::string name;  // mangled
   size_t bytes;
-  void* address;  // null until somebody asks for it
+  void* address;  // null until host code asks for it
 };
 
 std::map<const void*, Symbol> symbols;

@@ -12,7 +12,7 @@ struct Allocation {
 };
 
 std::vector<Allocation> allocations;
-size_t workspace_bytes = 0;  // of those that live
+size_t workspace_bytes = 0;  // of live workspaces
 uint64_t next_address = FIRST_ADDRESS;
 std::string memory, operations;  // the JSON so far; operations are those of this call
 std::string calls;               // the JSON of the calls before
@@ -76,7 +76,7 @@ void add_transfer(const std::string& operation, const std::string& order,
   add(operation, order, worker);
 }
 
-// Pointers may stand at any offset, and a little outside the allocation they are meant for.
+// A pointer may lie at any offset, and point a little outside its allocation.
 bool near_allocation(uint64_t address, size_t& index, int64_t& delta) {
   if (address < FIRST_ADDRESS - REACH || address >= next_address) return false;
   auto after = std::upper_bound(allocations.begin(), allocations.end(), address,
@@ -177,14 +177,15 @@ bool plan_freed(const void* pointer) {
 }
 
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
-                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative) {
+                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
+                 dim3 cluster) {
   bounded(++launch_count, MAX_LAUNCHES, "launches more than", "kernels in one call");
   add("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
           ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) + ",\"params\":\"" +
           base64(params.data(), params.size()) + "\",\"pointers\":[" +
           pointers_in(params.data(), params.size()) + "],\"carveout\":" +
           std::to_string(kernel.carveout) + ",\"stack_bytes\":" + number(device_stack_bytes()) +
-          ",\"cooperative\":" + truth(cooperative) + "}",
+          ",\"cooperative\":" + truth(cooperative) + ",\"cluster\":" + triple(cluster) + "}",
       order_on(stream));
 }
 

@@ -67,8 +67,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <>
 void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
-                       thrust::device_vector<float>& d_C, const int m, const int n,
-                       const int k) {
+                       thrust::device_vector<float>& d_C, const int m, const int n, const int k) {
   const dim3 grid((n + BN - 1) / BN, (m + BM - 1) / BM);
   sgemm<<<grid, THREADS>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);
 }
