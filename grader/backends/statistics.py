@@ -103,6 +103,7 @@ def summarise(
             Run(
                 bench_tflops=tflops(size, statistics.median(p.bench_ms for p in run)),
                 cublas_tflops=tflops(size, statistics.median(p.baseline_ms for p in run)),
+                repetitions=tuple((p.bench_ms, p.baseline_ms) for p in run),
             )
             for run in runs
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -16,14 +16,15 @@ from grader.cli.notices import say
 from grader.course.class_run.class_worker import Setup, Task
 from grader.course.class_run.pool import lanes
 from grader.course.class_run.roll import Entrant
+from grader.grading.ceilings import ceilings
 from grader.labs.lab import LADDER_LAB, load_lab
-from grader.ladder.document import document_path, folder, make_ladder
+from grader.ladder.document import Ceiling, document_path, folder, load_ladder, make_ladder
 from grader.ladder.host import run_host
 from grader.ladder.ladder_render import html, terminal
 from grader.ladder.rungs import find_reference, find_rungs
 from grader.model import LabRef, Result, Verdict
 from grader.results import store
-from grader.submission.folder import load_listed
+from grader.submission.folder import load_listed, load_submission
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +42,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         help="folder of rungs (default: reference/LAB here, else in the checkout)",
+    )
+    parser.add_argument(
+        "--bounds",
+        action="store_true",
+        help="say too what each rung can reach at most on an A100 and an RTX 2080 Ti; takes some "
+        "seconds for each rung, once for each source",
     )
     options.batch(parser, default_lab="the ladder's own")
 
@@ -74,9 +81,12 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     reports = running.grade_tasks(waiting, lanes(setup.device, chosen.jobs), setup, console)
     this_lab = LabRef(id=lab.id, sha256=lab.sha256)
     results = {result.submission.student: result for result in _stored(tasks, this_lab, setup)}
-    ladder = make_ladder(rungs, results, this_lab, grader=grader.__version__, host=host)
-    console.print("", terminal(ladder), "")
     path = document_path(chosen.out, gpu)
+    known = _bounds(entrants, wanted, path, setup, console, anew=chosen.bounds)
+    ladder = make_ladder(
+        rungs, results, this_lab, grader=grader.__version__, host=host, ceilings=known
+    )
+    console.print("", terminal(ladder), "")
     store.write_document(path, ladder)
     say(console, f"result: {path}")
     if setup.report:
@@ -85,6 +95,28 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         say(console, f"page: {page}")
     failed = any(report.verdict is Verdict.IE for report in reports)
     return exit_status.FAULT if failed else exit_status.DONE
+
+
+def _bounds(
+    entrants: Sequence[Entrant],
+    wanted: Collection[str],
+    path: Path,
+    setup: Setup,
+    console: Console,
+    *,
+    anew: bool,
+) -> dict[str, tuple[Ceiling, ...]]:
+    """By rung: those of the last document that are of the same source; others only if wanted."""
+    last = {step.sha256: step.ceilings for step in load_ladder(path).steps} if path.exists() else {}
+    found = {}
+    for entrant in entrants:
+        submission = load_submission(entrant.source)
+        kept = last.get(submission.sha256, ())
+        if anew and not kept and entrant.student in wanted:
+            say(console, f"{entrant.student}: bounds")
+            kept = ceilings(submission, setup.bench())
+        found[entrant.student] = kept
+    return found
 
 
 def _stored(tasks: list[Task], lab: LabRef, setup: Setup) -> Iterator[Result]:

@@ -26,6 +26,7 @@ from grader.ladder.standing import standing
 from grader.model import (
     SCHEMA,
     SCHEMA_VERSION,
+    CaseResult,
     Environment,
     LabRef,
     Record,
@@ -97,6 +98,14 @@ def read_sources(submission: Submission) -> dict[str, str]:
     }
 
 
+def _summarised(case: CaseResult) -> CaseResult:
+    """Without the times of single repetitions."""
+    if case.timing is None:
+        return case
+    runs = tuple(msgspec.structs.replace(run, repetitions=()) for run in case.timing.runs)
+    return msgspec.structs.replace(case, timing=msgspec.structs.replace(case.timing, runs=runs))
+
+
 def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo | None) -> Result:
     return Result(
         schema=SCHEMA,
@@ -114,7 +123,7 @@ def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo |
             sandbox=bench.sandbox.kind,
         ),
         build=ran.build,
-        cases=ran.cases,
+        cases=ran.cases if bench.raw else tuple(map(_summarised, ran.cases)),
         findings=ran.findings,
         lines=ran.lines,
         verdict=ran.verdict,

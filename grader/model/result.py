@@ -33,6 +33,8 @@ class ErrorStats(Record):
 class Run(Record):
     bench_tflops: float
     cublas_tflops: float
+    # Milliseconds of submission and baseline, in the order measured; kept only where asked for.
+    repetitions: tuple[tuple[float, float], ...] = ()
 
 
 class Watched(Record):
