@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from ptxsim.errors import EngineError
+from ptxsim.findings.finding import Event
 from ptxsim.lowering.operation import FLAG_BITS, SPACES, SPECIAL_REGISTERS
-from ptxsim.records import Event
 
 FLAGS = (
     "-std=c++20",

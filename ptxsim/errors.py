@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from ptxsim.records import Finding, Place
+from ptxsim.findings.finding import Finding
+from ptxsim.records import Place
 
 
 class Reason(Enum):

@@ -1,11 +1,10 @@
-"""What goes into the simulator and what comes out: launch plans, findings, counts.
+"""What goes into the simulator: launch plans. What comes out is in findings/finding.py.
 
 Every record is immutable, keyword-only and strict about unknown fields.
 """
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,12 +23,6 @@ Dim3 = tuple[int, int, int]
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of every record: immutable, keyword-only, strict about unknown fields."""
-
-
-class Severity(str, Enum):
-    ERROR = "error"  # the program is wrong, whatever the values came out as
-    WARNING = "warning"  # legal, but likely not meant
-    NOTE = "note"  # for the instructor; never changes a score
 
 
 class Mnk(Record, array_like=True):
@@ -82,12 +75,12 @@ class Issued(Record, kw_only=True):
     """after: which operations of its call it must follow, by how many places they lie before it. It
     also follows what those follow, and what the host has waited for. None: all before it.
 
-    Where there are several streams, the recorder gives ``frame``, the host code's return address;
-    ``place`` is its line in the source.
+    Where there are several streams, and for work of the host, the recorder gives ``frames``, the
+    host code's return addresses, innermost first; ``place`` is the line in the source.
     """
 
     after: tuple[int, ...] | None = None
-    frame: int = 0
+    frames: tuple[int, ...] = ()
     place: Place | None = None
 
 
@@ -201,114 +194,3 @@ class Thread(Record):
 
     block: Dim3
     thread: Dim3
-
-
-class Kind(str, Enum):
-    """What a finding is about."""
-
-    OUT_OF_BOUNDS = "out-of-bounds"
-    MISALIGNED = "misaligned"
-    RACE = "race"
-    UNINITIALIZED_READ = "uninitialized-read"
-    BARRIER_DIVERGENCE = "barrier-divergence"
-    ENDLESS_LOOP = "endless-loop"
-    TRAP = "trap"
-    TENSOR_CORE = "tensor-core"
-    UNSUPPORTED = "unsupported"
-
-
-class Event(IntEnum):
-    """What the engine saw, numbered as engine.hpp's EventKind."""
-
-    OUT_OF_BOUNDS = 0
-    MISALIGNED = 1
-    RACE = 2
-    ASYNC_RACE = 3  # with a cp.async that nobody waited for
-    UNDEFINED_STORE = 4
-    UNDEFINED_ADDRESS = 5
-    UNDEFINED_BRANCH = 6
-    DIVERGENT_BARRIER = 7
-    DIVERGENT_WARP_OP = 8
-    DEADLOCK = 9
-    ENDLESS = 10
-    TRAP = 11
-    ASSERTION = 12
-    BARRIER_UNINITIALISED = 13
-    BARRIERS_MIXED = 14  # whole warps at different barriers; every GPU lets them go on
-    COPY_NOT_COMMITTED = 15  # a race with a cp.async that no wait covers: it is in no group
-    MASK_WITHOUT_CALLER = 16  # a lane gives a warp operation a mask that lacks itself
-    MASK_BEYOND_BLOCK = 17  # a shuffle's mask names lanes that the warp never had
-    WAITS_FOR_EVER = 18  # for a flag, a counter or an mbarrier that nothing changes any more
-    NOT_ALL_RESIDENT = 19  # the same, since not all blocks can run at the same time
-    NEVER_SET = 20  # a variable without a value reaches a result, an address or a branch
-    ABSENT_LANE = 21  # so does what a shuffle took from a lane that takes no part
-    STACK_OVERFLOW = 22  # recursive calls take more than a thread's stack
-
-
-class Accessed(Record):
-    """The allocation, array or variable that an address belongs to, or lies next to."""
-
-    name: str  # "" when there is none
-    start: int  # address
-    size: int  # bytes
-
-
-class Access(Record):
-    """One memory access."""
-
-    space: str  # "global", "shared", "local", "parameter", "constant", or "" for none of them
-    address: int
-    size: int  # bytes
-    write: bool
-    accessed: Accessed
-
-
-class Crossing(Record):
-    """Two operations that use the same memory, and that nothing orders."""
-
-    first: Operation
-    second: Operation
-    name: str  # of an allocation or a variable
-
-
-class Finding(Record):
-    """One thing that is wrong with a program, or worth a note, as data."""
-
-    kind: Kind
-    severity: Severity
-    place: Place | None  # the line to change; None where the PTX does not say
-    event: Event | None = None  # None: it stands in the text, whether or not it runs
-    text: str = ""  # of a finding in the text: the instruction, or why it cannot be simulated
-    ptx_line: int | None = None  # where it was seen, in the PTX
-    here: Place | None = None  # the same in the source
-    there: Place | None = None  # the other access, or where the value was read
-    block: Dim3 | None = None
-    thread: Dim3 | None = None
-    other_block: Dim3 | None = None
-    other_thread: Dim3 | None = None
-    access: Access | None = None
-    other_write: bool = False  # whether the access raced with is a write
-    same_value: bool = False  # both accesses write the same
-    # Threads at a barrier or a warp operation; blocks that fit the GPU, and of the grid; calls that
-    # have not returned, and bytes of the stack.
-    arrived: int = 0
-    expected: int = 0
-    count: int = 1  # how many times it happened
-    mask: int = 0  # of a warp operation: the lanes that it names, as bits
-    lanes: int = 0  # the lanes that execute it
-    streams: Crossing | None = None  # of a race between operations on two streams
-
-
-class LineCount(Record):
-    """What one source line did in one run of the simulator, summed over all threads."""
-
-    file: str
-    line: int
-    instructions: int  # warp instructions issued
-    flops: int  # thread-level floating-point operations, FMA = 2
-    global_requests: int  # warp-level global loads and stores
-    global_sectors: int  # 32-byte sectors those requests touched
-    global_bytes: int  # bytes the active threads asked for
-    shared_requests: int
-    shared_wavefronts: int  # PTX level: ptxas may merge requests
-    shared_bytes: int

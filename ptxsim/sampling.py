@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from ptxsim.findings.counts import Counters
-from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED, UnsupportedInstruction
+from ptxsim.findings.finding import Finding, Kind
+from ptxsim.findings.row_counts import RowCount, row_counts
+from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.mapping import ones
-from ptxsim.records import Copy, Dim3, Finding, Kind, Launch, Memset, Plan, Record, SymbolWrite
+from ptxsim.records import Copy, Dim3, Launch, Memset, Plan, Record, SymbolWrite
 from ptxsim.simulator import Running, Simulator
 from ptxsim.soundness import check_plan
 
 _DISTINCT = 32  # most launches of a plan that are sampled; a product needs fewer
-_PATTERNS = 1024  # instructions of a kernel whose addresses are told
 _STEPS = 1 << 40  # time is the limit
 _MOST_BYTES = 1 << 40  # of the plan; hardly any of it is touched
 _PROBED = 3  # blocks of each kind of launch, besides the first and the last
@@ -24,34 +24,6 @@ _C = 2  # the index of its allocation
 SOME = 4  # blocks sampled of each kind of launch, if time allows
 _LONG = 4096  # basic blocks that a block's warps enter
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples never coincide and form no pattern
-
-
-class RowCount(Record):
-    """One PTX instruction in the sampled blocks. ``cost`` counts 32-byte sectors of global memory
-    or wavefronts of shared memory; cost8 and cost16 what it would be at 8 and 16 bytes a lane;
-    passes8 and passes16 how many of these wavefronts would be left without bank conflicts."""
-
-    row: int  # line of the PTX text
-    head: int  # line at which its basic block begins
-    warps: int  # executions by a warp with at least one lane, its guard aside
-    flops: int
-    space: str  # "global", "shared" or ""
-    width: int  # bytes that a lane moves; 0: no access
-    requests: int  # executions with at least one lane that its guard lets through
-    cost: int
-    cost8: int
-    cost16: int
-    passes8: int
-    passes16: int
-    lines: int  # of 128 bytes, in global memory
-    source_requests: int  # the global side of cp.async
-    source_sectors: int
-    source_lines: int
-    # Of an access to shared memory: where its lanes went, in the execution with the most bank
-    # conflicts. Bytes from the start of the array; None for a lane that took no part.
-    lanes: tuple[int | None, ...] = ()  # () or 32
-    array: int = 0  # which shared array of the kernel
-    array_bytes: int = 0
 
 
 class LaunchSample(Record):
@@ -93,11 +65,10 @@ class Sampler(Simulator):
         if not kinds:
             return ()
         check_plan(plan, self._module, self._variables, _MOST_BYTES)
-        addresses = self._addresses(plan)
-        run = self._prepare(plan, _inputs(plan), addresses, range(len(plan.allocations)))
+        run = self._prepare(plan, _inputs(plan), range(len(plan.allocations)))
         try:
             return tuple(
-                self._sample(run, launch, times, addresses, seconds / len(kinds), blocks)
+                self._sample(run, launch, times, seconds / len(kinds), blocks)
                 for launch, times in kinds
             )
         except UnsupportedInstruction as error:
@@ -128,13 +99,12 @@ class Sampler(Simulator):
     def _probe(self, plan: Plan, seconds: float, filler: int) -> tuple[Finding, ...]:
         looked_at = [id(launch) for launch, _ in _distinct_launches(plan)]
         check_plan(plan, self._module, self._variables, _MOST_BYTES)
-        addresses = self._addresses(plan)
-        run = self._prepare(plan, _inputs(plan, filler), addresses, range(len(plan.allocations)))
+        run = self._prepare(plan, _inputs(plan, filler), range(len(plan.allocations)))
         started = time.thread_time()
         try:
             for operation in (*plan.setup, *plan.operations):
                 if isinstance(operation, Memset | Copy | SymbolWrite):
-                    self._copy(run, operation)
+                    run.machine.carry_out(operation)
                 if not isinstance(operation, Launch) or id(operation) not in looked_at:
                     continue
                 count = operation.grid[0] * operation.grid[1] * operation.grid[2]
@@ -142,8 +112,8 @@ class Sampler(Simulator):
                     left = seconds - (time.thread_time() - started)
                     if left <= 0:
                         break
-                    self._engine.library.sim_sample(run.machine, block, block + 1)
-                    self._launch(run, operation, addresses, _STEPS, left)
+                    self._engine.library.sim_sample(run.machine.handle, block, block + 1)
+                    self._launch(run, operation, _STEPS, left)
         except UnsupportedInstruction as error:
             raise self._refusal(error, plan) from None
         finally:
@@ -159,7 +129,6 @@ class Sampler(Simulator):
         run: Running,
         launch: Launch,
         times: int,
-        addresses: Mapping[str, int],
         seconds: float,
         most: int,
     ) -> LaunchSample:
@@ -174,8 +143,8 @@ class Sampler(Simulator):
         for block in _spread(launch.grid[0] * launch.grid[1] * launch.grid[2], most):
             if stopped or alike or (blocks and spent * (blocks + 1) / blocks > seconds):
                 break
-            library.sim_sample(run.machine, block, block + 1)
-            stopped = self._launch(run, launch, addresses, _STEPS, seconds - spent)
+            library.sim_sample(run.machine.handle, block, block + 1)
+            stopped = self._launch(run, launch, _STEPS, seconds - spent)
             spent = time.thread_time() - started
             blocks += 1
             program, handle = run.programs[launch.kernel]
@@ -192,7 +161,7 @@ class Sampler(Simulator):
             times=times,
             blocks=blocks,
             complete=stopped is None,
-            rows=tuple(_row_counts(counters, launch.shared_bytes)),
+            rows=tuple(row_counts(counters, launch.shared_bytes)),
         )
 
 
@@ -244,65 +213,3 @@ def _what(finding: Finding) -> tuple[object, ...]:
     """What is the same if a finding does not depend on data."""
     access = finding.access
     return finding.place, finding.block, finding.thread, access.address if access else None
-
-
-def _row_counts(counters: Counters, dynamic_bytes: int) -> Iterator[RowCount]:
-    """Sums over the operations that came from one PTX instruction."""
-    program, memory, source = counters.program, counters.memory, counters.source
-    warps = counters.blocks["warps"][program.head]
-    lanes = counters.blocks["lanes"][program.head]
-    lanes = np.where(program.guarded, counters.guarded["lanes"], lanes).astype(np.int64)
-    first = np.zeros(program.length, np.int64)  # PTX line of each basic block's first instruction
-    for index, head in enumerate(program.head):
-        if program.rows[index] and not first[head]:
-            first[head] = program.rows[index]
-    own = program.head != np.arange(program.length)  # block heads are ours, not the program's
-    by_row: dict[int, list[int]] = {}
-    for each in np.flatnonzero(own & (program.rows > 0)):
-        by_row.setdefault(int(program.rows[each]), []).append(int(each))
-    told = 0
-    for row, indices in sorted(by_row.items()):
-        access = next((i for i in indices if program.spaces[i] >= 0), indices[0])
-        array, array_bytes, touched = _pattern(counters, access, dynamic_bytes, told < _PATTERNS)
-        told += bool(touched)
-        space = {SHARED: "shared", GLOBAL: "global", GENERIC: "global"}
-        yield RowCount(
-            row=row,
-            head=int(first[program.head[indices[0]]]),
-            warps=int(max(warps[i] for i in indices)),
-            flops=int(sum(lanes[i] * program.flops[i] for i in indices)),
-            space=space.get(int(program.spaces[access]), ""),
-            width=int(program.widths[access]),
-            requests=int(memory["requests"][access]),
-            cost=int(memory["cost"][access]),
-            cost8=int(memory["cost8"][access]),
-            cost16=int(memory["cost16"][access]),
-            passes8=int(memory["passes8"][access]),
-            passes16=int(memory["passes16"][access]),
-            lines=int(memory["lines"][access]),
-            source_requests=int(source["requests"][access]),
-            source_sectors=int(source["cost"][access]),
-            source_lines=int(source["lines"][access]),
-            lanes=touched,
-            array=array,
-            array_bytes=array_bytes,
-        )
-
-
-def _pattern(
-    counters: Counters, index: int, dynamic_bytes: int, wanted: bool
-) -> tuple[int, int, tuple[int | None, ...]]:
-    """The array that an instruction's lanes touch, its size, and where in it. Nothing when they
-    touch several, or it is not ``wanted``."""
-    if not wanted or not len(counters.patterns):
-        return 0, 0, ()
-    pattern, arrays = counters.patterns[index], counters.program.arrays
-    active = [lane for lane in range(32) if int(pattern["mask"]) >> lane & 1]
-    for number, array in enumerate(arrays):
-        size = array.size if number + 1 < len(arrays) else dynamic_bytes
-        lanes: list[int | None] = [None] * 32
-        for lane in active:
-            lanes[lane] = int(pattern["at"][lane]) - array.start
-        if active and all(0 <= lane < size for lane in lanes if lane is not None):
-            return number, size, tuple(lanes)
-    return 0, 0, ()

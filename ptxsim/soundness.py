@@ -6,24 +6,17 @@ every address and every length in it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import Module, Variable
-from ptxsim.records import (
-    Allocate,
-    Copy,
-    Free,
-    Launch,
-    Memset,
-    Plan,
-    SymbolWrite,
-    Synchronise,
-)
+from ptxsim.records import Allocate, Copy, Free, Launch, Memset, Plan, SymbolWrite, Synchronise
 
 _ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
 _MOST_GRID = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = 1024
+_MOST_TOGETHER = 1 << 16  # blocks that run at the same time; no GPU holds as many
 _MOST_STACK = 512 << 10  # bytes of a thread
 _MOST_SHARED = 1 << 20  # bytes, dynamic; engine.hpp has the same
 
@@ -90,6 +83,8 @@ def _check_launch(launch: Launch, module: Module) -> None:
         or not 0 <= launch.shared_bytes <= _MOST_SHARED
     ):
         raise _refused(f"the kernel {launch.kernel[:80]} is launched in a shape that CUDA lacks")
+    if launch.cooperative and math.prod(launch.grid) > _MOST_TOGETHER:
+        raise _refused(f"the cooperative launch of {launch.kernel[:80]} has more blocks than fit")
     if not 0 <= launch.stack_bytes <= _MOST_STACK:
         raise _refused(
             f"the threads of {launch.kernel[:80]} have {launch.stack_bytes} bytes of stack"

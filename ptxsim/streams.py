@@ -2,8 +2,8 @@
 
 On a GPU streams run side by side. Two operations of a call race where neither comes after the
 other, both use the same bytes and one of them writes there. What atomic, volatile and other
-synchronising accesses of two kernels do to the same word is no race, and such kernels may order
-themselves by it, so nothing is said about them.
+synchronising accesses of two kernels do to the same word is no race. If one of them also looks at
+what the other writes that way, they may order themselves by it, so nothing is said about them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ptxsim.records import Free, Operation, SymbolWrite, Synchronise
 
 # How a launch has used a cell: shadow.hpp has the same.
 READ, WRITTEN, READ_STRONGLY, WRITTEN_STRONGLY = 1, 2, 4, 8
-_PLAIN, _STRONG = READ | WRITTEN, READ_STRONGLY | WRITTEN_STRONGLY
+_PLAIN = READ | WRITTEN
 _WRITES = WRITTEN | WRITTEN_STRONGLY
 _MOST_BYTES = 1 << 28  # that are kept of what launches have used
 _MOST_PAIRS = 100_000  # that are compared
@@ -131,8 +131,7 @@ class Watch:
                 continue
             x, y = self._flags(mine, start, end), self._flags(theirs, start, end)
             either = x | y
-            strong = (x & _STRONG != 0) & (y & _STRONG != 0) & (either & WRITTEN_STRONGLY != 0)
-            if strong.any():
+            if _signals(x, y) or _signals(y, x):
                 return None
             races = (x != 0) & (y != 0) & (either & _WRITES != 0) & (either & _PLAIN != 0)
             if found is None and races.any():
@@ -145,6 +144,11 @@ class Watch:
             return np.array([WRITTEN if use.writes else READ], np.uint8)
         first = use.start // self._cell
         return use.cells[start // self._cell - first : -(-end // self._cell) - first]
+
+
+def _signals(one: Cells, other: Cells) -> bool:
+    """Whether one may learn how far the other is."""
+    return bool(((one & READ_STRONGLY != 0) & (other & WRITTEN_STRONGLY != 0)).any())
 
 
 def _size(uses: Uses) -> int:

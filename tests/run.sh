@@ -15,7 +15,7 @@ export PATH="$PWD/.venv/bin:$PATH"
 
 ruff check .
 ruff format --check .
-clang-format --dry-run --Werror grader/record/cudart/*pp grader/performance/*.cpp ptxsim/engine/*pp
+clang-format --dry-run --Werror grader/record/cudart/*pp grader/performance/*.cpp grader/sandbox/*.cpp ptxsim/engine/*pp
 mypy
 which=(-m "not slow")
 if [[ ${1:-} == --all ]]; then

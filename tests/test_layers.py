@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "grader"
 ORDER = (
-    *("ptxsim", "model", "errors", "hardware", "labs", "submission", "sandbox", "toolchain"),
+    *("ptxsim", "model", "errors", "hardware", "labs", "submission", "toolchain", "sandbox"),
     *("problems", "compile", "record", "backends", "judging", "performance", "results"),
     *("report", "ladder", "grading", "course", "cli"),
 )

@@ -25,6 +25,15 @@ class VisibleGpu(Record):
     arch: str  # "sm_90"
 
 
+def has_driver() -> bool:
+    """Whether the driver's library is here; it may still show no GPU."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
 def gpu_names() -> tuple[str, ...]:
     """The GPUs that the driver shows this process; () without a driver or without a GPU."""
     try:

@@ -84,16 +84,17 @@ class WorkerProcess:
         self._log = self._ending.enter_context(tempfile.TemporaryFile())
         # The folder matters: -m looks for modules in the working directory first, which must
         # never be a student's.
-        folder, pipe = _PACKAGES[0].parent, subprocess.PIPE
+        pipe = subprocess.PIPE
         if self._cage is None:
-            environment = for_a_gpu(os.environ)
+            environment, folder = for_a_gpu(os.environ), _PACKAGES[0].parent
             running = started(self._command, folder, environment, (), pipe, self._log)
         else:
+            folder = self._ending.enter_context(_packages_alone())
             running = self._cage.sandbox.started(
                 self._command,
                 cwd=folder,
                 limits=self._cage.limits,
-                readable=[*_python(), *_PACKAGES, *self._cage.readable],
+                readable=[*_python(), *_PACKAGES, folder, *self._cage.readable],
                 # OpenBLAS would start a thread per core and reserve memory for each.
                 env={"OPENBLAS_NUM_THREADS": "1", **_search_path()},
                 stdin=pipe,
@@ -226,6 +227,16 @@ def _is_bounded(value: Any) -> bool:
 def for_a_gpu(environment: Mapping[str, str]) -> dict[str, str]:
     """The part of an environment that a process on a GPU needs."""
     return {name: value for name, value in environment.items() if _FOR_A_GPU.fullmatch(name)}
+
+
+@contextlib.contextmanager
+def _packages_alone() -> Iterator[Path]:
+    """A folder that leads to the grader's packages: Python lists the folder that it imports from,
+    and a cage does not show what lies beside them in a checkout."""
+    with tempfile.TemporaryDirectory(prefix="sgemm-packages-") as name:
+        for package in _PACKAGES:
+            Path(name, package.name).symlink_to(package)
+        yield Path(name)
 
 
 def _python() -> list[Path]:

@@ -79,6 +79,13 @@ def certain(pairs: Sequence[Pair]) -> bool:
     return (high - low) / 2 <= TARGET_HALF_WIDTH * statistics.median(ratios)
 
 
+def settled(runs: Sequence[Sequence[Pair]]) -> bool:
+    """Whether more repetitions of the last run would add nothing: it is known well enough by
+    itself, or all runs together are."""
+    pairs = [pair for run in runs for pair in run]
+    return not few(len(runs[-1])) and (certain(runs[-1]) or certain(pairs))
+
+
 def few(samples: int) -> bool:
     """Whether an interval of the median from so many repetitions covers less than 95 %."""
     return samples <= MIN_PAIRS
@@ -112,7 +119,7 @@ def summarise(
         noise=_SIGMA * deviation / ratio,
         samples=len(pairs),
         baseline=baseline,
-        stopped="certain" if all(certain(run) for run in runs) else "budget",
+        stopped="certain" if all(settled(runs[:i]) for i in range(1, len(runs) + 1)) else "budget",
         disturbed=disturbed,
         watched=watched,
         modes=find_modes(runs, size),

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.text import Text
 
-from grader.backends.probe import VisibleGpu, first_gpu_arch, gpu_names, gpus_of_host
+from grader.backends.gpu.device import GpuDevice
+from grader.backends.probe import (
+    VisibleGpu,
+    first_gpu_arch,
+    gpu_names,
+    gpus_of_host,
+    has_driver,
+)
 from grader.errors import MachineError, UsageError
 
 _NO_CUPY = "CuPy is missing: pip install -e '.[cuda13]' (or cuda12)"
@@ -15,6 +24,20 @@ _NO_CUPY = "CuPy is missing: pip install -e '.[cuda13]' (or cuda12)"
 
 def _has_cupy() -> bool:
     return importlib.util.find_spec("cupy") is not None
+
+
+@contextmanager
+def standby(wanted: str) -> Iterator[GpuDevice | None]:
+    """A GPU whose worker loads its libraries while the command gets ready; None without one."""
+    if wanted == "cpu" or not has_driver() or not _has_cupy():
+        yield None
+        return
+    gpu = GpuDevice()
+    try:
+        gpu.stand_by()
+        yield gpu
+    finally:
+        gpu.__exit__()
 
 
 def choose_device(wanted: str, console: Console) -> str | None:

@@ -23,14 +23,25 @@ from grader.errors import GraderError
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Case, load_lab
 from grader.model import Mnk, Record, Result, Verdict
-from grader.record.recording import prepare_recorder
+from grader.record.recorder_process import prepare_recorder
 from grader.report.measurement import measurements, sentence
+from grader.sandbox.causes import Cause, without_bubblewrap, without_landlock
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_host_compiler, find_toolchain
 from grader.toolchain.native import cache_folder, cache_limit
 from ptxsim.engine import load_engine
 
 _HERE = "in the grader's checkout"
+_HOLDS = {
+    "bubblewrap": "bubblewrap",
+    "landlock": "Landlock; SECURITY.md says what bubblewrap would add",
+    "rlimits": "limits only: a submission's code can read what you can read",
+}
+_BETTER: dict[str, dict[str, Callable[[], Cause]]] = {
+    "bubblewrap": {},
+    "landlock": {"bubblewrap": without_bubblewrap},
+    "rlimits": {"bubblewrap": without_bubblewrap, "Landlock": without_landlock},
+}
 
 
 class Check(Record):
@@ -76,7 +87,7 @@ def _checks() -> Iterator[Check]:
     )
     yield _attempt("recorder", _recorder, "fix what is missing above, then: grade doctor")
     yield _attempt("simulator", _simulator, "fix what is missing above, then: grade doctor")
-    yield _sandbox()
+    yield from _sandboxes()
     yield _optional("nvdisasm", _nvdisasm(), f"pip install -e . {_HERE}")
     yield _optional("CuTe headers", _cute(), f"pip install -e '.[cutlass]' {_HERE}")
     names = ", ".join(gpu_names())
@@ -165,16 +176,18 @@ def _simulator() -> str:
     return "compiled"
 
 
-def _sandbox() -> Check:
-    remedy = "apt-get install bubblewrap (as root); allow unprivileged user namespaces"
+def _sandboxes() -> Iterator[Check]:
+    """Why each one that would be better than the one at hand does not work, and what fixes it."""
     try:
         kind = Sandbox.open("auto").kind
     except GraderError as error:
-        return Check(name="sandbox", ok=False, needed=True, found=str(error), remedy=remedy)
-    if kind == "bubblewrap":
-        return Check(name="sandbox", ok=True, needed=False, found=kind, remedy="")
-    found = "limits only: submissions can see the file system (bubblewrap does not work here)"
-    return Check(name="sandbox", ok=False, needed=False, found=found, remedy=remedy)
+        remedy = "fix what is missing above, then: grade doctor"
+        yield Check(name="sandbox", ok=False, needed=True, found=str(error), remedy=remedy)
+        return
+    yield Check(name="sandbox", ok=kind != "rlimits", needed=False, found=_HOLDS[kind], remedy="")
+    for missing, cause in _BETTER[kind].items():
+        why = cause()
+        yield Check(name=missing, ok=False, needed=False, found=why.what, remedy=why.remedy)
 
 
 def _nvdisasm() -> str | None:

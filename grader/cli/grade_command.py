@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 import grader
+from grader.backends.gpu.device import GpuDevice
 from grader.cli import exit_status, options, progress
 from grader.cli.boards import known_ladders
-from grader.cli.device import choose_device
+from grader.cli.device import choose_device, standby
 from grader.cli.notices import complain, say
 from grader.cli.report_command import write_page
 from grader.errors import StoreError, SubmissionError
@@ -42,20 +43,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    bench = Bench(
-        lab=load_lab(chosen.lab),
-        gpu_arch=choose_device(chosen.device, console),
-        toolchain=find_toolchain(),
-        sandbox=Sandbox.open(chosen.sandbox),
-        ladders=known_ladders(chosen.out, console),
-    )
-    return max(_grade_one(path, bench, chosen, console) for path in chosen.submissions)
+    lab = load_lab(chosen.lab)
+    with standby(chosen.device) as gpu:
+        bench = Bench(
+            lab=lab,
+            gpu_arch=choose_device(chosen.device, console),
+            toolchain=find_toolchain(),
+            sandbox=Sandbox.open(chosen.sandbox),
+            ladders=known_ladders(chosen.out, console),
+        )
+        first, *others = chosen.submissions
+        status = _grade_one(first, bench, chosen, console, gpu)
+    return max([status, *(_grade_one(path, bench, chosen, console) for path in others)])
 
 
-def _grade_one(path: Path, bench: Bench, chosen: argparse.Namespace, console: Console) -> int:
+def _grade_one(
+    path: Path,
+    bench: Bench,
+    chosen: argparse.Namespace,
+    console: Console,
+    gpu: GpuDevice | None = None,
+) -> int:
     try:
         with progress.stages(student_of(path), console) as told:
-            graded = grade(path, bench, told)
+            graded = grade(path, bench, told, gpu=gpu)
     except SubmissionError as error:  # grade the other submissions anyway
         complain(error, console)
         return error.exit_status

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import typing
 from datetime import datetime
 from pathlib import Path
 
 from grader.course.roster import moment
+from grader.sandbox.running import Mode
 
 
 def submission(parser: argparse.ArgumentParser) -> None:
@@ -44,9 +46,10 @@ def out(parser: argparse.ArgumentParser, meaning: str = "where results are writt
 def sandbox(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sandbox",
-        choices=("require", "auto", "off"),
+        choices=typing.get_args(Mode),
         default="auto",
-        help="bubblewrap: required, used if it works, or off (default: auto)",
+        help="auto: bubblewrap if it works, else Landlock, else limits only; require: not limits "
+        "only; bubblewrap, landlock: this one; off: limits only (default: auto)",
     )
 
 

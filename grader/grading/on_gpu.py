@@ -35,7 +35,9 @@ from grader.performance import sass
 from grader.performance.advice import with_host_calls
 
 
-def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress: Progress) -> Ran:
+def run_on_gpu(
+    submission: Submission, bench: Bench, device: CpuDevice, gpu: GpuDevice, progress: Progress
+) -> Ran:
     """The real grade; ``device`` is the simulator, which runs beside the GPU."""
     assert bench.gpu_arch is not None
     lab = bench.lab
@@ -44,7 +46,7 @@ def run_on_gpu(submission: Submission, bench: Bench, device: CpuDevice, progress
         CpuDevice(bench.sandbox, lab.limits) as reader,
         ThreadPoolExecutor(max_workers=3) as pool,
         ExitStack() as ending,
-        GpuDevice() as gpu,
+        gpu,
     ):
         # If this ends early, it must not wait for the simulator, nor for an explanation.
         ending.callback(device.__exit__, None, None, None)

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 import grader
+from grader.backends.gpu.device import GpuDevice
 from grader.backends.protocol import Progress
 from grader.backends.simulator.device import CpuDevice
 from grader.errors import one_line
@@ -55,12 +56,13 @@ def grade(
     *,
     student: str | None = None,
     submitted: str | None = None,
+    gpu: GpuDevice | None = None,
 ) -> Graded:
     """Grade the submission ``path``; calls ``progress`` for each stage.
 
     student: whose it is, if a list says so; ``path`` is then a folder or a single file. Without it,
     ``path`` is a folder named like the student. submitted: when it was handed in (ISO 8601), if
-    known; it goes into the result.
+    known; it goes into the result. gpu: one that stands by already.
 
     On a GPU the simulator runs beside it at the lab's cpu sizes: the result includes its findings,
     and ``rules.findings`` says whether they decide.
@@ -79,8 +81,10 @@ def grade(
                 student=name, sha256=submission.sha256, files=submission.files
             )
             sources = read_sources(submission)
-            stages = run_in_simulator if bench.gpu_arch is None else run_on_gpu
-            ran = stages(submission, bench, device, progress)
+            if bench.gpu_arch is None:
+                ran = run_in_simulator(submission, bench, device, progress)
+            else:
+                ran = run_on_gpu(submission, bench, device, gpu or GpuDevice(), progress)
         except ENDINGS as failure:
             ran = ended(failure)
     reference = msgspec.structs.replace(reference, submitted=submitted)
@@ -121,6 +125,7 @@ def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo |
             host=one_line(platform.node()),
             slurm=slurm,
             sandbox=bench.sandbox.kind,
+            exposed=bench.sandbox.exposed,
         ),
         build=ran.build,
         cases=ran.cases if bench.raw else tuple(map(_summarised, ran.cases)),

@@ -9,13 +9,14 @@ from grader.backends.simulator.device import CpuDevice, read_declarations
 from grader.compile.building import compile_submission
 from grader.errors import Rejected
 from grader.hardware.gpus import Gpu
+from grader.hardware.targets import target_for
 from grader.judging.launches import too_many_kernels
 from grader.labs.lab import Lab
 from grader.ladder.document import Ladder
 from grader.model import Build, Explanation, Mnk, Plan, Record, Submission
 from grader.performance.explanation import explain_speed
 from grader.performance.sass import disassemble
-from grader.record.recording import record_plans, target_for
+from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import Toolchain
 from ptxsim.frontend.interface import Interface

@@ -51,6 +51,7 @@ from grader.model.result import (
     Watched,
 )
 from grader.model.work import Build, KernelInfo, SourceFile, Submission
+from ptxsim.findings.finding import LineCount, Severity
 from ptxsim.records import (
     Allocate,
     Allocation,
@@ -59,14 +60,12 @@ from ptxsim.records import (
     Free,
     KernelParam,
     Launch,
-    LineCount,
     Memset,
     Mnk,
     Operation,
     Plan,
     PointerSlot,
     Record,
-    Severity,
     SymbolWrite,
     Synchronise,
     Thread,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-from ptxsim import records as simulator
-from ptxsim.records import Dim3, Record, Severity
+from ptxsim.findings import finding as simulator
+from ptxsim.findings.finding import Severity
+from ptxsim.records import Dim3, Record
 
 
 class Kind(str, Enum):

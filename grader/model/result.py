@@ -6,10 +6,11 @@ from grader.model.base import Verdict
 from grader.model.explanation import Explanation
 from grader.model.finding import Finding
 from grader.model.work import KernelInfo, SourceFile
-from ptxsim.records import Dim3, LineCount, Record
+from ptxsim.findings.finding import LineCount
+from ptxsim.records import Dim3, Record
 
 SCHEMA = "sgemm-grader/result"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 class Mismatch(Record):
@@ -148,7 +149,8 @@ class Environment(Record):
     cuda: str | None  # toolkit version
     host: str
     slurm: SlurmInfo | None
-    sandbox: str  # "bubblewrap" or "rlimits"
+    sandbox: str  # "bubblewrap", "landlock" or "rlimits"
+    exposed: tuple[str, ...] = ()  # what the sandbox leaves open; before version 6 not said
 
 
 class GpuInfo(Record):

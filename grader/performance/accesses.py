@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from grader.model import Record, Traffic
 from grader.performance.sass import Function, Instruction
-from ptxsim.sampling import RowCount
+from ptxsim.findings.row_counts import RowCount
 
 _MOVING = ("LDG", "STG", "LDS", "STS", "LDGSTS")
 _LANES = 32

@@ -11,45 +11,20 @@ so on; a remedy that helps for long rows only says so.
 from __future__ import annotations
 
 import ctypes
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise, takewhile
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 
 import msgspec
 
 from grader.model import Record
-from grader.performance.accesses import Access
-from grader.performance.sass import Instruction
+from grader.performance.shared_accesses import WORD, SharedAccess, distance
 from ptxsim.engine import Engine
 
-_WORD = 4  # bytes
 _BANKS = 32
-_OF_SHARED = ("LDS", "STS", "LDGSTS")
 _SHORTEST_ROW = 4  # words
 _ENOUGH = 0.5  # share of the extra wavefronts that may be left
 
-Lanes = tuple[int | None, ...]
 Mover = Callable[[int], int]  # word of an array → its word after the remedy
-
-
-class SharedAccess(Record):
-    """A machine instruction that accesses shared memory, in the sampled blocks."""
-
-    opcode: str
-    file: str | None
-    line: int | None
-    row: int  # line of the PTX
-    in_loop: bool  # in the main loop
-    requests: float
-    wavefronts: float  # for each request
-    ideal: float  # without bank conflicts
-    width: int  # bytes that a lane moves
-    array: int
-    lanes: Lanes  # words from the start of the array
-
-    @property
-    def extra(self) -> float:
-        return self.requests * max(self.wavefronts - self.ideal, 0.0)
 
 
 class Remedy(Record):
@@ -68,43 +43,6 @@ class Conflict(Record):
     lanes: tuple[int, int]  # two lanes that read different words of one bank
     apart: int  # words between them
     remedy: Remedy | None
-
-
-def shared_accesses(of: Iterable[Access], loop: Sequence[Instruction]) -> tuple[SharedAccess, ...]:
-    """Accesses whose addresses are known, in the order of the PTX. loop: the main loop's code."""
-    inside = {item.address for item in loop}
-    found = (
-        _shared(each, each.item.address in inside)
-        for each in of
-        if each.item.base in _OF_SHARED and each.row.lanes and each.row.requests
-    )
-    return tuple(sorted(found, key=lambda access: access.row))
-
-
-def _shared(access: Access, in_loop: bool) -> SharedAccess:
-    item, row = access.item, access.row
-    width = max(item.bits // 8, row.width)
-    wavefronts, ideal = _wavefronts(access, width)
-    return SharedAccess(
-        opcode=item.base,
-        file=item.file,
-        line=item.line,
-        row=row.row,
-        in_loop=in_loop,
-        requests=access.requests,
-        wavefronts=wavefronts / row.requests,
-        ideal=ideal / row.requests,
-        width=width,
-        array=row.array,
-        lanes=tuple(None if at is None else at // width * width // _WORD for at in row.lanes),
-    )
-
-
-def _wavefronts(access: Access, width: int) -> tuple[int, int]:
-    """Of all requests of the PTX instruction: all, and without conflicts."""
-    row = access.row
-    own = row.cost if width == row.width else row.cost8 if width == 8 else row.cost16
-    return own, {8: row.passes8, 16: row.passes16}.get(width, row.requests)
 
 
 def worst(accesses: Sequence[SharedAccess], unroll: int, engine: Engine) -> Conflict | None:
@@ -128,32 +66,8 @@ def worst(accesses: Sequence[SharedAccess], unroll: int, engine: Engine) -> Conf
         / sum(each.extra for each in accesses if each.opcode == at.opcode),
         lanes=pair,
         apart=abs(second - first),
-        remedy=_best(list(_remedies(at, together, unroll, engine))),
+        remedy=_best(at, together, unroll, engine),
     )
-
-
-def _best(found: Sequence[Remedy]) -> Remedy | None:
-    return next((each for each in found if each.always), next(iter(found), None))
-
-
-def side_by_side(accesses: Sequence[SharedAccess]) -> bool:
-    """Whether what the threads of a warp read in one step along K lies side by side: their lanes
-    read neighbouring words, or one thread's loads do, one after the other. ``accesses``: loads of
-    one array."""
-    steps: list[int] = []
-    for one, other in pairwise(accesses):
-        lane = next(n for n, word in enumerate(one.lanes) if word is not None)
-        before, after = one.lanes[lane], other.lanes[lane]
-        if before is not None and after is not None:
-            steps.append(abs(after - before) * _WORD // one.width)
-    common = Counter(steps).most_common(1)
-    return distance(accesses[0].lanes) == 1 or bool(common and common[0][0] == 1)
-
-
-def distance(lanes: Lanes) -> int:
-    """The least distance between words that different lanes access; 0 if all access one word."""
-    words = sorted({word for word in lanes if word is not None})
-    return min((b - a for a, b in pairwise(words)), default=0)
 
 
 def _clash(access: SharedAccess) -> tuple[int, int] | None:
@@ -168,7 +82,16 @@ def _clash(access: SharedAccess) -> tuple[int, int] | None:
     return None
 
 
-# --- remedies ---------------------------------------------------------------------------------
+# --- remedies
+
+
+def _best(
+    at: SharedAccess, together: Sequence[SharedAccess], unroll: int, engine: Engine
+) -> Remedy | None:
+    """The simplest that helps, one that always does if there is any. ``together``: all accesses to
+    the array that ``at`` accesses. ``unroll``: steps along K in one iteration."""
+    found = list(_remedies(at, together, unroll, engine))
+    return next((each for each in found if each.always), next(iter(found), None))
 
 
 def _remedies(
@@ -179,9 +102,9 @@ def _remedies(
     Lanes that are no further apart than the words that a thread reads in one step along K lie in
     one row of the tile.
     """
-    apart, vector = distance(at.lanes), max(each.width for each in together) // _WORD
+    apart, vector = distance(at.lanes), max(each.width for each in together) // WORD
     loads = [each for each in together if each.in_loop and each.opcode == "LDS"]
-    each_step = round(sum(each.width // _WORD for each in loads) / max(unroll, 1))
+    each_step = round(sum(each.width // WORD for each in loads) / max(unroll, 1))
     if apart > max(each_step, vector):
         rows = _rows(apart, loads)
         unit = "column" if vector == 1 else f"column's group of {vector} values"
@@ -207,7 +130,7 @@ def _rows(apart: int, loads: Sequence[SharedAccess]) -> list[int]:
         max(word for word in each.lanes if word is not None)
         - min(word for word in each.lanes if word is not None)
         for each in loads
-        if distance(each.lanes) <= each.width // _WORD
+        if distance(each.lanes) <= each.width // WORD
     ]
     shortest = max([_SHORTEST_ROW, *spans])
     found = [apart >> halved for halved in range(8) if apart % (1 << halved) == 0]
@@ -272,7 +195,7 @@ def _swizzled(row: int, vector: int) -> Mover:
 def _neighbours(access: SharedAccess, apart: int) -> SharedAccess:
     """The same access if the lanes' words lay ``apart``, in the same order."""
     words = sorted({word for word in access.lanes if word is not None})
-    vector = access.width // _WORD
+    vector = access.width // WORD
     place = {word: words[0] // vector * vector + n * apart for n, word in enumerate(words)}
     lanes = tuple(None if word is None else place[word] for word in access.lanes)
     return msgspec.structs.replace(access, lanes=lanes)
@@ -293,7 +216,7 @@ def _share(
     before: Sequence[SharedAccess], after: Sequence[SharedAccess], engine: Engine
 ) -> float | None:
     for each in after:
-        if any(word is not None and word * _WORD % each.width for word in each.lanes):
+        if any(word is not None and word * WORD % each.width for word in each.lanes):
             return None
     extra = sum(each.requests * (_counted(each, engine) - each.ideal) for each in before)
     left = sum(each.requests * (_counted(each, engine) - each.ideal) for each in after)
@@ -302,6 +225,6 @@ def _share(
 
 def _counted(access: SharedAccess, engine: Engine) -> int:
     """Wavefronts of one request."""
-    at = (ctypes.c_uint32 * 32)(*((word or 0) * _WORD for word in access.lanes))
+    at = (ctypes.c_uint32 * 32)(*((word or 0) * WORD for word in access.lanes))
     mask = sum(1 << lane for lane, word in enumerate(access.lanes) if word is not None)
     return int(engine.library.sim_shared_wavefronts(at, mask, access.width))

@@ -29,12 +29,13 @@ from grader.model import (
 )
 from grader.performance.accesses import accesses
 from grader.performance.advice import advise
-from grader.performance.banks import Conflict, SharedAccess, shared_accesses, worst
+from grader.performance.banks import Conflict, worst
 from grader.performance.bound import bound
 from grader.performance.facts import Facts
 from grader.performance.join import count, executions
 from grader.performance.loop_steps import MainLoop, main_loop_steps
 from grader.performance.sass import Function, Instruction, main_loop_code, summarise
+from grader.performance.shared_accesses import SharedAccess, shared_accesses
 from ptxsim.engine import load_engine
 from ptxsim.sampling import LaunchSample
 

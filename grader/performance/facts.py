@@ -17,10 +17,11 @@ from grader.model import (
     SassLoop,
     Waiting,
 )
-from grader.performance.banks import Conflict, SharedAccess
+from grader.performance.banks import Conflict
 from grader.performance.bound import bound
 from grader.performance.loop_steps import MainLoop, Step
 from grader.performance.sass import Instruction
+from grader.performance.shared_accesses import SharedAccess
 from grader.performance.structure import place
 
 _NOTICED = 1.02  # a smaller gain is within what the model leaves out

@@ -16,7 +16,8 @@ from grader.performance.accesses import accesses, traffic
 from grader.performance.conservation import conserve
 from grader.performance.sass import Function, Instruction
 from grader.performance.serial import warp_cycles
-from ptxsim.sampling import LaunchSample, RowCount
+from ptxsim.findings.row_counts import RowCount
+from ptxsim.sampling import LaunchSample
 
 _ANCHORS = ("FFMA", "LDG", "LDS", "STG", "STS", "LDGSTS", "BAR", "LDL", "STL")
 _FLOATS = ("FFMA", "FADD", "FMUL")

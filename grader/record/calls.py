@@ -26,6 +26,7 @@ from grader.model import (
     Synchronise,
 )
 from ptxsim.findings.names import plain_name
+from ptxsim.frontend.interface import Entry
 
 Operations = tuple[Operation, ...]
 
@@ -38,8 +39,9 @@ class Recorded(Record):
     calls: tuple[Operations, Operations, Operations]
 
 
-def assembled(recorded: Recorded, variables: Sequence[str]) -> Plan:
-    """The plan of three calls; ``variables`` are the build's __device__ variables.
+def assembled(recorded: Recorded, variables: Sequence[str], entries: Mapping[str, Entry]) -> Plan:
+    """The plan of three calls; ``variables`` are the build's __device__ variables, ``entries`` its
+    kernels.
 
     The recorder may have been deceived: nothing here relies on an index.
     """
@@ -49,7 +51,7 @@ def assembled(recorded: Recorded, variables: Sequence[str]) -> Plan:
         for call, operations in enumerate(recorded.calls)
         for place, operation in enumerate(o for o in operations if isinstance(o, Allocate))
     }
-    same = _Comparison(recorded.allocations, made)
+    same = _Comparison(recorded.allocations, made, entries)
     unsettled = same.difference(second, third, 1)
     if unsettled:
         setup = (*first, *_wait_before(second), *second)
@@ -88,10 +90,16 @@ def _left(operations: Operations) -> set[int]:
 class _Comparison:
     """made: of each allocation the call that made it, and which of that call's it is."""
 
-    def __init__(self, memory: Sequence[Allocation], made: Mapping[int, tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        memory: Sequence[Allocation],
+        made: Mapping[int, tuple[int, int]],
+        entries: Mapping[str, Entry],
+    ) -> None:
         self._memory = memory
         self._addresses = [each.address for each in memory]
         self._made = made
+        self._entries = entries
 
     def difference(self, one: Operations, other: Operations, call: int) -> str:
         """How call ``call`` and the next one differ, in a few words; "" when they do not."""
@@ -106,10 +114,11 @@ class _Comparison:
         return ""
 
     def _same(self, one: Operation, other: Operation, call: int) -> bool:
-        if one.frame != other.frame:
-            other = msgspec.structs.replace(other, frame=one.frame)
+        if one.frames != other.frames:
+            other = msgspec.structs.replace(other, frames=one.frames)
         match one, other:
             case (Launch(), Launch()):
+                one, other = self._as_read(one), self._as_read(other)
                 return self._same_bytes(one, other, one.params, other.params, call) and all(
                     getattr(one, name) == getattr(other, name)
                     for name in one.__struct_fields__
@@ -131,6 +140,18 @@ class _Comparison:
                 )
             case _:
                 return one == other
+
+    def _as_read(self, launch: Launch) -> Launch:
+        """The launch without what its kernel never reads of its parameters. That may be anything:
+        host code leaves the padding of a struct as it finds it."""
+        entry = self._entries.get(launch.kernel)
+        params, pointers = bytearray(launch.params), launch.pointers
+        for first, end in entry.unread if entry else ():
+            params[first:end] = bytes(len(params[first:end]))
+            pointers = tuple(
+                slot for slot in pointers if not first <= slot.offset <= end - _POINTER
+            )
+        return msgspec.structs.replace(launch, params=bytes(params), pointers=pointers)
 
     def _same_bytes(
         self,

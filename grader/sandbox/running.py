@@ -1,10 +1,11 @@
-"""One way to run an untrusted program: in bubblewrap where it works, with limits everywhere.
+"""One way to run an untrusted program: in the best sandbox that works, with limits everywhere.
 
 Inside bubblewrap the program sees the system's /usr read-only, the folders named by the caller,
 a private /tmp, no network, no GPU and no other process, and a filter (seccomp.py) refuses the
-system calls that no compiler needs. Without it the same limits apply (CPU, memory, file size,
-processes, wall time, output) and the process group is killed at the end, but the file system is
-visible. SECURITY.md compares both in a table.
+system calls that no compiler needs. Where no namespace can be made, as in most containers, Landlock
+shows the same files, and a stricter filter keeps the program from others (landlock.py). Without
+either, the filter and the limits remain (CPU, memory, file size, processes, wall time, output),
+but the file system is visible. SECURITY.md compares them in a table.
 
 ``Sandbox.run`` runs a program to its end; ``Sandbox.started`` is for exchanging messages with one.
 """
@@ -25,11 +26,14 @@ from typing import IO, Literal
 
 from grader.errors import SandboxError
 from grader.model import Record
-from grader.sandbox import bubblewrap
-from grader.sandbox.children import kill_group, started
+from grader.sandbox import bubblewrap, landlock
+from grader.sandbox.causes import without_bubblewrap, without_landlock
+from grader.sandbox.children import end, hide_memory, started
+from grader.sandbox.exposure import SandboxKind, exposed
 from grader.sandbox.meter import Meter, Starved, TookTooLong
 
-Mode = Literal["require", "auto", "off"]
+Mode = Literal["require", "auto", "bubblewrap", "landlock", "off"]
+_CAUSES = {"bubblewrap": without_bubblewrap, "landlock": without_landlock}
 RESULT_FD_VARIABLE = "SGEMM_GRADER_RESULT_FD"
 _CHUNK = 1 << 16
 _OPEN_FILES = 256
@@ -72,27 +76,38 @@ class Completed(Record):
 class Sandbox(Record):
     """Runs untrusted programs; ``kind`` goes into the result document."""
 
-    kind: Literal["bubblewrap", "rlimits"]
+    kind: SandboxKind
     prlimit: Path
     bwrap: Path | None = None
+    abi: int = 0  # the version of Landlock's interface that is used
     filtered: bool = False  # by seccomp, which some kernels lack
 
     @staticmethod
     def open(mode: Mode = "auto") -> Sandbox:
-        """The best sandbox that works here; raises SandboxError when ``mode`` cannot be had."""
-        prlimit = shutil.which("prlimit")
-        if prlimit is None:
+        """The best sandbox that works here; raises SandboxError when ``mode`` cannot be had.
+
+        Raises ToolchainError where our launcher is needed and cannot be compiled.
+        """
+        found = shutil.which("prlimit")
+        if found is None:
             raise SandboxError("no prlimit on PATH: install util-linux")
-        found = bubblewrap.working() if mode != "off" else None
-        if found is not None:
-            bwrap, filtered = found
-            return Sandbox(kind="bubblewrap", prlimit=Path(prlimit), bwrap=bwrap, filtered=filtered)
-        if mode == "require":
-            raise SandboxError(
-                "--sandbox require: bubblewrap does not work here; install it "
-                "(apt-get install bubblewrap) and allow unprivileged user namespaces"
-            )
-        return Sandbox(kind="rlimits", prlimit=Path(prlimit))
+        prlimit = Path(found)
+        if mode in ("auto", "require", "bubblewrap") and (namespaces := bubblewrap.working()):
+            bwrap, filtered = namespaces
+            return Sandbox(kind="bubblewrap", prlimit=prlimit, bwrap=bwrap, filtered=filtered)
+        hide_memory()
+        if mode in ("auto", "require", "landlock") and (abi := landlock.working()):
+            return Sandbox(kind="landlock", prlimit=prlimit, abi=abi, filtered=True)
+        if mode not in ("auto", "off"):
+            asked = [cause() for kind, cause in _CAUSES.items() if mode in ("require", kind)]
+            why = "; ".join(f"{cause.what}: {cause.remedy}" for cause in asked)
+            raise SandboxError(f"--sandbox {mode}: {why}")
+        return Sandbox(kind="rlimits", prlimit=prlimit, filtered=landlock.filtering())
+
+    @property
+    def exposed(self) -> tuple[str, ...]:
+        """What it leaves open."""
+        return exposed(self.kind, filtered=self.filtered)
 
     def run(
         self,
@@ -103,12 +118,14 @@ class Sandbox(Record):
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
         env: Mapping[str, str] | None = None,
+        watches: bool = False,
     ) -> Completed:
         """Run ``argv`` in ``cwd`` to its end or its limits, with no standard input.
 
-        ``readable`` and ``writable`` are folders or files shown inside bubblewrap under their
-        own paths; ``env`` is the whole environment. Any exception, Ctrl-C included, kills the
-        process group before it passes on.
+        ``readable`` and ``writable`` are folders or files shown in the sandbox under their
+        own paths; ``env`` is the whole environment. A program that ``watches`` its own children
+        may read files of /proc and send signals in every sandbox. Any exception, Ctrl-C included,
+        kills the process group before it passes on.
         """
         more = dict(env or {})
         with ExitStack() as stack:
@@ -127,6 +144,7 @@ class Sandbox(Record):
                     writable=writable,
                     env=more,
                     handed=() if write_fd < 0 else (write_fd,),
+                    watches=watches,
                 )
             )
             assert process.stdout is not None
@@ -146,7 +164,7 @@ class Sandbox(Record):
             except Starved:
                 starved = True
             if timed_out or starved:
-                kill_group(process)
+                end(process, supervised=self.bwrap is None)
             status = self.status(process.wait())
             stdout, stderr, *rest = [bytes(sink.data) for sink in sinks.values()]
         return Completed(
@@ -174,6 +192,7 @@ class Sandbox(Record):
         handed: tuple[int, ...] = (),
         stdin: int = subprocess.DEVNULL,
         stderr: int | IO[bytes] = subprocess.PIPE,
+        watches: bool = False,
     ) -> Iterator[subprocess.Popen[bytes]]:
         """``argv`` in the sandbox, killed with all that it started when the context ends.
 
@@ -181,13 +200,24 @@ class Sandbox(Record):
         left to the kernel. ``handed`` are descriptors that it inherits and that are closed here.
         """
         command = [str(self.prlimit), *_rlimits(limits)]
+        filter_fd = self._open_filter(watches) if self.filtered else None
         if self.bwrap is not None:
-            filter_fd = bubblewrap.open_filter() if self.filtered else None
-            handed = handed if filter_fd is None else (*handed, filter_fd)
             command += bubblewrap.command(self.bwrap, readable, writable, cwd, filter_fd)
+        else:
+            shown = (readable, writable, filter_fd)
+            command += landlock.command(self.abi, *shown, processes=watches)
+        handed = handed if filter_fd is None else (*handed, filter_fd)
         environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **(env or {})}
-        with started([*command, *argv], cwd, environment, handed, stdin, stderr) as process:
+        supervised = self.bwrap is None
+        with started(
+            [*command, *argv], cwd, environment, handed, stdin, stderr, supervised=supervised
+        ) as process:
             yield process
+
+    def _open_filter(self, watches: bool) -> int | None:
+        if self.bwrap is not None:
+            return bubblewrap.open_filter()
+        return landlock.open_filter(self.abi, processes=watches)
 
     def status(self, status: int) -> int:
         """A program's return code, negative after a signal, of that of the sandbox."""

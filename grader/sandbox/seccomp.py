@@ -16,100 +16,14 @@ import platform
 import signal
 import struct
 
-# Of x86-64 and of aarch64; -1 where the machine has no such call.
-_DENIED = {
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "kcmp": (312, 272),
-    "pidfd_getfd": (438, 438),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "mount_setattr": (442, 442),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "delete_module": (176, 106),
-    "kexec_load": (246, 104),
-    "kexec_file_load": (320, 294),
-    "reboot": (169, 142),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
-    "acct": (163, 89),
-    "quotactl": (179, 60),
-    "syslog": (103, 116),
-    "settimeofday": (164, 170),
-    "clock_settime": (227, 112),
-    "adjtimex": (159, 171),
-    "clock_adjtime": (305, 266),
-    "iopl": (172, -1),
-    "ioperm": (173, -1),
-    "fanotify_init": (300, 262),
-    "vhangup": (153, 58),
-}
-# The calls that computation needs once everything is loaded and every file open.
-_ALLOWED = {
-    "read": (0, 63),
-    "write": (1, 64),
-    "readv": (19, 65),
-    "writev": (20, 66),
-    "close": (3, 57),
-    "fstat": (5, 80),
-    "lseek": (8, 62),
-    "poll": (7, -1),
-    "ppoll": (271, 73),
-    "select": (23, -1),
-    "pselect6": (270, 72),
-    "munmap": (11, 215),
-    "mremap": (25, 216),
-    "madvise": (28, 233),
-    "brk": (12, 214),
-    "memfd_create": (319, 279),
-    "membarrier": (324, 283),
-    "rt_sigaction": (13, 134),
-    "rt_sigprocmask": (14, 135),
-    "rt_sigreturn": (15, 139),
-    "sigaltstack": (131, 132),
-    "restart_syscall": (219, 128),
-    "getpid": (39, 172),
-    "gettid": (186, 178),
-    "getuid": (102, 174),
-    "geteuid": (107, 175),
-    "futex": (202, 98),
-    "set_robust_list": (273, 99),
-    "rseq": (334, 293),
-    "sched_yield": (24, 124),
-    "sched_getaffinity": (204, 123),
-    "getcpu": (309, 168),
-    "nanosleep": (35, 101),
-    "clock_nanosleep": (230, 115),
-    "clock_gettime": (228, 113),
-    "clock_getres": (229, 114),
-    "gettimeofday": (96, 169),
-    "getrusage": (98, 165),
-    "times": (100, 153),
-    "getrandom": (318, 278),
-    "exit": (60, 93),
-    "exit_group": (231, 94),
-}
+from grader.sandbox.system_calls import ALLOWED, DENIED, DENIED_AMONG_OTHERS, SIGNALLING
+
 _MMAP, _MPROTECT, _TGKILL, _SECCOMP = (9, 222), (10, 226), (234, 131), (317, 277)
+_PRLIMIT, _FCNTL = (302, 261), (72, 25)
+_FCNTL_DENIED = (8, 10, 15, 1024, 1026)  # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY
+_TRUNCATE, _OPEN, _OPENAT, _OPENAT2 = (76, 45), (2, -1), (257, 56), 437
+_O_TRUNC = 0x200
+_UNKNOWN = 470  # and later: calls that are newer than the tables
 _MACHINES = {  # audit number, column above, socket(), clone(), clone3()
     "x86_64": (0xC000003E, 0, 41, 56, 435),
     "aarch64": (0xC00000B7, 1, 198, 220, 435),
@@ -123,8 +37,8 @@ _SET_FILTER, _ALL_THREADS = 1, 1
 _X32 = 0x40000000
 
 # Classic BPF: what is done, and with what.
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _MACHINE, _ARGUMENT, _THIRD = 0, 4, 16, 32  # offsets in struct seccomp_data
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+_NUMBER, _MACHINE, _ARGUMENT, _SECOND, _THIRD = 0, 4, 16, 24, 32  # offsets in struct seccomp_data
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _REFUSE = 0x00050000
 
@@ -135,16 +49,30 @@ _ALLOWED_HERE = (_RETURN, 0, 0, _ALLOW)
 _Line = tuple[int, int, int, int]
 
 
-def program() -> bytes | None:
-    """The filter as an array of struct sock_filter; None for a machine that is not known here."""
+def program(
+    *, namespaces: bool = True, signals: bool = True, truncates: bool = True
+) -> bytes | None:
+    """The filter as an array of struct sock_filter; None for a machine that is not known here.
+
+    ``namespaces`` separate the program from its user's other processes and files. Where there are
+    none, more calls are refused: every one that signals, unless something else confines
+    ``signals``, and those that shorten a file which is open for reading only, unless something
+    else confines ``truncates``.
+    """
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         return None
     audit, column, socket, clone, clone3 = machine
     lines = _right_machine(audit, column)
-    for numbers in _DENIED.values():
+    denied = {**DENIED, **({} if namespaces else DENIED_AMONG_OTHERS)}
+    denied |= {} if signals else SIGNALLING
+    for numbers in denied.values():
         if numbers[column] >= 0:
             lines += [(_EQUAL, 0, 1, numbers[column]), _REFUSED]
+    if not namespaces:
+        lines += _reaching_others(column)
+    if not truncates:
+        lines += _shortening(column)
     # Its flags lie in memory, where a filter cannot look: the C library falls back to clone().
     lines += [(_EQUAL, 0, 1, clone3), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
     lines += [
@@ -156,6 +84,46 @@ def program() -> bytes | None:
     return _packed(lines)
 
 
+def _reaching_others(column: int) -> list[_Line]:
+    """Refuses the ways to others that lie in an argument, and calls that nobody knows yet."""
+    lines = [(_AT_LEAST, 0, 1, _UNKNOWN), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
+    # Its own limits only.
+    lines += [
+        *((_EQUAL, 0, 4, _PRLIMIT[column]), (_LOAD, 0, 0, _ARGUMENT), (_EQUAL, 1, 0, 0)),
+        *(_REFUSED, _ALLOWED_HERE),
+    ]
+    # A descriptor can signal its owner, hold up others who open the file, and watch a folder.
+    lines += [(_EQUAL, 0, len(_FCNTL_DENIED) + 3, _FCNTL[column]), (_LOAD, 0, 0, _SECOND)]
+    for left, what in zip(range(len(_FCNTL_DENIED), 0, -1), _FCNTL_DENIED, strict=True):
+        lines.append((_EQUAL, left, 0, what))
+    return [*lines, _ALLOWED_HERE, _REFUSED]
+
+
+def _shortening(column: int) -> list[_Line]:
+    """Refuses truncate(), and O_TRUNC without the right to write."""
+    lines = [(_EQUAL, 0, 1, _TRUNCATE[column]), _REFUSED]
+    # Its flags lie in memory.
+    lines += [(_EQUAL, 0, 1, _OPENAT2), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
+    for number, flags in ((_OPEN[column], _SECOND), (_OPENAT[column], _THIRD)):
+        if number >= 0:
+            lines += [
+                *((_EQUAL, 0, 6, number), (_LOAD, 0, 0, flags), (_AND, 0, 0, _O_TRUNC | 3)),
+                *((_EQUAL, 1, 0, _O_TRUNC), (_EQUAL, 0, 1, _O_TRUNC | 3), _REFUSED),
+                _ALLOWED_HERE,
+            ]
+    return lines
+
+
+def opened(program: bytes | None) -> int | None:
+    """A descriptor to read ``program`` from."""
+    if program is None:
+        return None
+    descriptor = os.memfd_create("filter")
+    os.write(descriptor, program)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
 def _computing_only() -> bytes | None:
     """For this process, whose threads may also abort it."""
     machine = _MACHINES.get(platform.machine())
@@ -163,7 +131,7 @@ def _computing_only() -> bytes | None:
         return None
     audit, column, _, clone, clone3 = machine
     lines = _right_machine(audit, column)
-    for numbers in _ALLOWED.values():
+    for numbers in ALLOWED.values():
         if numbers[column] >= 0:
             lines += [(_EQUAL, 0, 1, numbers[column]), _ALLOWED_HERE]
     lines += [(_EQUAL, 0, 1, clone3), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]

@@ -382,7 +382,7 @@ template <class T, class F> void atomic_on(Warp& w, const Ins& i, Access& a, u8 
     count_global(w, a);
     check_defined(w, o.value, UNDEFINED_STORE, false);
     if (i.flags & SYNCHRONISES) w.block->fenced = true;
-    trace(w, a, WRITTEN_STRONGLY);
+    trace(w, a, o.old < 0 ? WRITTEN_STRONGLY : Use(WRITTEN_STRONGLY | READ_STRONGLY));
   }
   Source<T> b(w, o.value), c(w, o.swapped < 0 ? o.value : o.swapped);
   auto* old = o.old < 0 ? nullptr : lanes<typename Lane<T>::Cell>(w, o.old);

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxsim.findings.finding import LineCount
 from ptxsim.frontend import Location
 from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED
 from ptxsim.lowering.program import Program
-from ptxsim.records import LineCount
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,12 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from ptxsim.findings.finding import Access, Accessed, Crossing, Event, Finding, Kind, Severity
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend import Instruction, Location, Module
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
 from ptxsim.lowering.program import Program
-from ptxsim.records import (
-    Access,
-    Accessed,
-    Crossing,
-    Dim3,
-    Event,
-    Finding,
-    Kind,
-    Operation,
-    Place,
-    Severity,
-)
+from ptxsim.records import Dim3, Operation, Place
 
 _SPACES = {
     GLOBAL: "global",
@@ -61,6 +51,7 @@ _KINDS = {
 _WARNINGS = {Event.BARRIERS_MIXED, Event.MASK_BEYOND_BLOCK}
 
 
+_GRID_BARRIER = "/cooperative_groups"  # in the path of the headers that define it
 _NOTHING = Accessed(name="", start=0, size=0)
 
 
@@ -72,11 +63,18 @@ class Scene:
     locations: Sequence[Location | None]
     regions: Sequence[str]  # name of each region, in the engine's order
     dynamic_bytes: int
+    cooperative: bool
 
     def place(self, pc: int) -> Place | None:
         first_use = self.program.first_uses.get(pc)
         place = self.program.locations[pc] if first_use is None else first_use.loc
         return _place(self.locations, place)
+
+    def in_grid_barrier(self, pc: int) -> bool:
+        """Whether the instruction is part of cooperative_groups, where only grid.sync() traps."""
+        place = self.program.locations[pc]
+        location = self.locations[place] if place >= 0 else None
+        return location is not None and any(_GRID_BARRIER in file for file in location.outside)
 
     def access(self, event: np.void) -> Access:
         space = _SPACES.get(int(event["space"]), "")
@@ -151,6 +149,9 @@ def finding(seen: np.void, scene: Scene) -> Finding | None:
         count=int(seen["count"]),
         mask=int(seen["mask"]),
         lanes=int(seen["lanes"]),
+        plain_launch=event is Event.TRAP
+        and not scene.cooperative
+        and scene.in_grid_barrier(int(seen["pc"])),
     )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from ptxsim.frontend import Function, Module, read_module
+from ptxsim.frontend import SIZES, Function, Instruction, Module, read_module
 from ptxsim.records import KernelParam, Record
 
 _MAX_THREADS = 1024
+_VECTOR = {"v2": 2, "v4": 4, "v8": 8}
 
 
 class Entry(Record):
@@ -17,6 +20,8 @@ class Entry(Record):
 
     params: tuple[KernelParam, ...]
     max_threads: int  # per block: 1024, or less by __launch_bounds__
+    # (first, end) of bytes of the parameter block that its code never reads, such as padding.
+    unread: tuple[tuple[int, int], ...] = ()
 
     @property
     def size(self) -> int:
@@ -65,4 +70,34 @@ def _entry(function: Function) -> Entry:
         params.append(KernelParam(offset=offset, size=param.size))
         end = offset + param.size
     threads = _MAX_THREADS if function.max_threads is None else function.max_threads
-    return Entry(params=tuple(params), max_threads=min(threads, _MAX_THREADS))
+    return Entry(
+        params=tuple(params),
+        max_threads=min(threads, _MAX_THREADS),
+        unread=tuple(_unread(function, params)),
+    )
+
+
+def _unread(function: Function, params: list[KernelParam]) -> Iterator[tuple[int, int]]:
+    """A parameter is read as a whole where its address is used in any other way than to load from a
+    fixed place in it."""
+    places = {each.name: param for each, param in zip(function.params, params, strict=True)}
+    read = bytearray(max((param.offset + param.size for param in params), default=0))
+    for item in function.body:
+        if not isinstance(item, Instruction):
+            continue
+        for operand in item.operands:
+            for name in places.keys() & set(re.findall(r"[\w$%]+", operand)):
+                first, size = _loaded(item, operand, name) or (0, places[name].size)
+                first += places[name].offset
+                read[first : first + size] = bytes([1]) * len(read[first : first + size])
+    for gap in re.finditer(b"\0+", read):
+        yield gap.span()
+
+
+def _loaded(item: Instruction, operand: str, name: str) -> tuple[int, int] | None:
+    """The place in the parameter ``name``, and how many bytes, that a load from there takes."""
+    words = item.opcode.split(".")
+    address = re.fullmatch(rf"\[\s*{re.escape(name)}\s*(?:\+\s*(\d+)\s*)?\]", operand)
+    if words[0] != "ld" or words[-1] not in SIZES or address is None:
+        return None
+    return int(address[1] or 0), SIZES[words[-1]] * _VECTOR.get(words[-2], 1)

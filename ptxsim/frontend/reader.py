@@ -7,6 +7,7 @@ the lowering decides what the instruction means.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from ptxsim.frontend.body import Body, pragma
@@ -175,10 +176,9 @@ class _Reader:
             while len(values) < _COUNTS[directive] and tokens.accept(","):
                 values.append(tokens.count("a number"))
             if directive in (".maxntid", ".reqntid"):
-                threads = 1
-                for value in values:
-                    threads *= value
-                function.max_threads = threads
+                function.max_threads = math.prod(values)
+            if directive == ".reqnctapercluster":
+                function.cluster = tuple(values)
 
     def _knows(self, name: str) -> bool:
         """Whether ``name`` is a variable or function of the module."""

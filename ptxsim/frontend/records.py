@@ -74,6 +74,7 @@ class Function:
     variables: list[Variable] = field(default_factory=list)
     targets: dict[str, list[str]] = field(default_factory=dict)  # .branchtargets
     max_threads: int | None = None  # per block, as .maxntid or .reqntid says
+    cluster: tuple[int, ...] = ()  # blocks along each axis, as __cluster_dims__ says
 
     def register_type(self, name: str) -> str | None:
         """The declared type of a register; None when ``name`` is no register."""

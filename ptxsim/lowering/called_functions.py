@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from ptxsim.findings.names import plain_name
 from ptxsim.frontend import LIBRARY_CALLS, Function, Instruction, Module
 from ptxsim.lowering.memory_layout import callees
 from ptxsim.lowering.operation import UnsupportedInstruction
@@ -49,7 +52,18 @@ def refuse_too_many(functions: list[Function]) -> None:
             raise too_much(kernel, count, most, what)
 
 
+def refuse_clusters(kernel: Function) -> None:
+    if math.prod(kernel.cluster) > 1:
+        extents = "×".join(map(str, kernel.cluster))
+        words = f"{plain_name(kernel.name)[:80]} runs in clusters of {extents} blocks"
+        raise _refusal(kernel, f"{words} (__cluster_dims__), which the simulator does not know")
+
+
 def too_much(function: Function, count: int, most: int, what: str) -> UnsupportedInstruction:
-    first = next(item for item in function.body if isinstance(item, Instruction))
     words = f"the kernel has {count} {what}, and the simulator takes at most {most}"
+    return _refusal(function, words)
+
+
+def _refusal(function: Function, words: str) -> UnsupportedInstruction:
+    first = next(item for item in function.body if isinstance(item, Instruction))
     return UnsupportedInstruction(first, words)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 
 from ptxsim.frontend import SIZES, Function, Instruction, Label, number
 from ptxsim.lowering.operand_kinds import Rule
@@ -21,6 +23,7 @@ from ptxsim.lowering.operation import (
     output_count,
 )
 
+_WORD = re.compile(r"[\w$%.@]+")
 _SYMBOL = re.compile(r"([\w$.@]+)(?:\s*\+\s*(-?\w+))?$")
 
 
@@ -87,6 +90,18 @@ class Lowering:
                 return Special(SPECIAL_REGISTERS.index(text))
             return self.symbol(text, 8 if SIZES.get(kind, 4) == 8 else 4)
         return Constant(number(text, kind), 8 if SIZES.get(kind, 4) == 8 else 4)
+
+    def is_never_read(self, text: str) -> bool:
+        """Whether the register ``text``, which an instruction sets, stands nowhere else."""
+        return self._mentions[text] == 1
+
+    @cached_property
+    def _mentions(self) -> Counter[str]:
+        """How often each word stands among the operands of the function."""
+        instructions = (item for item in self.function.body if isinstance(item, Instruction))
+        return Counter(
+            word for item in instructions for text in item.operands for word in _WORD.findall(text)
+        )
 
     def clock(self, text: str) -> Register:
         """What a clock shows at this instruction."""

@@ -109,7 +109,7 @@ def store(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 
 def atomic(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    reduction = item.opcode.startswith("red.")
+    plain = item.opcode.startswith("red.")
     kind = mods[-1]
     if kind not in SIZES or SIZES[kind] > 8:
         raise low.unsupported()
@@ -121,7 +121,8 @@ def atomic(low: Lowering, item: Instruction, mods: list[str]) -> None:
         shape = "u"
     bits = kind[1:] if kind[0] in "sub" and not kind.startswith("bf") else ""
     engine = f"atom.{name}.{shape}{bits}" if bits else f"atom.{name}.{kind}"
-    operands = list(item.operands) if not reduction else ["", *item.operands]
+    operands = ["", *item.operands] if plain else list(item.operands)
+    reduction = plain or low.is_never_read(operands[0])
     if "L2::cache_hint" in mods:
         operands.pop()
     base, width, offset = low.address(operands[1])

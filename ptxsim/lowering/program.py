@@ -9,13 +9,15 @@ import numpy as np
 
 from ptxsim.engine import ARRAY, INSTRUCTION, PRESET, Engine, PackedProgram
 from ptxsim.frontend import Instruction, Module
+from ptxsim.lowering.basic_blocks import basic_blocks
 from ptxsim.lowering.called_functions import (
     reachable_functions,
     recursive,
+    refuse_clusters,
     refuse_too_many,
     too_much,
 )
-from ptxsim.lowering.control_flow import Block, TooDeep, bits, liveness, ranks, reachable
+from ptxsim.lowering.control_flow import TooDeep, ranks, reachable
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.memory_layout import (
     Layout,
@@ -30,19 +32,14 @@ from ptxsim.lowering.operation import (
     Operation,
     Predicate,
     Register,
-    UnsupportedInstruction,
     inputs,
     outputs,
-    registers,
 )
 from ptxsim.lowering.rules import RULES
 from ptxsim.lowering.slots import Slots
 
-_NEVER_FALLS_THROUGH = {"bra", "brx", "ret", "exit", "trap"}
 _MAX_BLOCKS = 4096
-_ENDS_BLOCK = {*_NEVER_FALLS_THROUGH, "call"}
 _MOST_PREDICATES = (1 << 15) - 1  # what an instruction's guard can name
-_LONG_BLOCK = 64  # operations; a longer basic block counts as several in a warp's turn
 
 
 @dataclass(frozen=True)
@@ -87,6 +84,7 @@ class Builder:
         """Raises UnsupportedInstruction."""
         functions = reachable_functions(self.module, kernel)
         refuse_too_many(functions)
+        refuse_clusters(functions[0])
         layout = Layout(self.module, functions, self.globals)
         calling_themselves = recursive(functions)
         code: list[Operation] = []
@@ -105,10 +103,7 @@ class Builder:
                 predicates,
             )
             first_predicate = predicates
-            lowered = low.run()
-            part, part_labels, blocks = _blocks(lowered, function.name)
-            if unset := _never_set(part, blocks):
-                part, part_labels, blocks = _blocks([*unset, *lowered], function.name)
+            part, part_labels, blocks = basic_blocks(low.run(), function.name)
             part[0].operands[1] = layout.stack_bytes(function)
             slots.registers, predicates = low.registers, low.predicates
             if predicates > _MOST_PREDICATES:
@@ -220,27 +215,6 @@ def _by_rank(blocks: int, rank: list[int]) -> int:
     return int.from_bytes(np.packbits(by_rank, bitorder="little").tobytes(), "little")
 
 
-def _never_set(code: list[Operation], blocks: list[Block]) -> list[Operation]:
-    """An operation for every register that may be read before it is written: it has no value yet.
-
-    Whether that does harm shows when the code runs.
-    """
-    found = []
-    certain = [o.guard is None for o in code]
-    for width, name in ((4, "never_set.narrow"), (8, "never_set.wide")):
-        reads = [registers(inputs(o), width) for o in code]
-        writes = [registers(outputs(o), width) for o in code]
-        live_in, _ = liveness(blocks, reads, writes, certain)
-        for number in bits(live_in[0]):
-            use = next((at for at, read in enumerate(reads) if number in read), None)
-            if use is None:  # nothing reads it: a write with a guard alone keeps it alive
-                continue
-            marker = Operation(name, [Register(number, width)], 1, flags=OWN_TAINT)
-            marker.first_use = code[use].source
-            found.append(marker)
-    return found
-
-
 def _mark_recursion(code: list[Operation], function: str, recursive: set[str]) -> None:
     """Functions that can call themselves save their frame when called, restore it on return."""
     for operation in code:
@@ -248,55 +222,6 @@ def _mark_recursion(code: list[Operation], function: str, recursive: set[str]) -
             operation.name = "call.recursive"
         elif operation.name == "ret" and function in recursive:
             operation.name, operation.label = "ret.recursive", function
-
-
-def _blocks(
-    lowered: list[Operation | str], function: str
-) -> tuple[list[Operation], dict[str, int], list[Block]]:
-    """Insert block heads; return operations, label positions and blocks of one function."""
-    code: list[Operation] = [Operation("block", [])]
-    labels = {f"{function}/": 0}
-    blocks = [Block(0, 0)]
-    fresh = True  # the last operation is a block head
-
-    def head() -> None:
-        nonlocal fresh
-        if not fresh:
-            blocks[-1].end = len(code)
-            blocks.append(Block(len(code), 0))
-            code.append(Operation("block", []))
-            fresh = True
-
-    for item in lowered:
-        if isinstance(item, str):
-            head()
-            labels[item] = len(code) - 1
-            continue
-        if fresh and code[-1].source is None:
-            code[-1].source = item.source
-        code.append(item)
-        fresh = False
-        if item.name in _ENDS_BLOCK:
-            head()
-    code.append(Operation("exit", []))  # an entry may end without one
-    blocks[-1].end = len(code)
-    for block in blocks:
-        code[block.start].vec = int(code[block.start + 1].name not in {"exit", "ret"})
-        code[block.start].operands = [1 + (block.end - block.start) // _LONG_BLOCK, 0]
-    at = {block.start: index for index, block in enumerate(blocks)}
-    for index, block in enumerate(blocks):
-        last = code[block.end - 1]
-        targets = [] if last.label is None or last.name.startswith("call") else [last.label]
-        targets += last.labels
-        for name in targets:
-            if name not in labels or name == f"{function}/":
-                assert last.source is not None
-                raise UnsupportedInstruction.form(last.source)  # a branch to no label
-        block.successors = [at[labels[name]] for name in targets]
-        falls = last.name not in _NEVER_FALLS_THROUGH or last.guard is not None
-        if falls and index + 1 < len(blocks):
-            block.successors.append(index + 1)
-    return code, labels, blocks
 
 
 def _taint_lists(operation: Operation, slots: Slots) -> list[int]:

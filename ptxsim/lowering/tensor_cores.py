@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ptxsim.findings.events import instruction_note
+from ptxsim.findings.finding import Finding, Kind
 from ptxsim.frontend import Instruction, Module
 from ptxsim.lowering.called_functions import reachable_functions
-from ptxsim.records import Finding, Kind, Launch, Plan
+from ptxsim.records import Launch, Plan
 
 _TENSOR_CORE = ("mma.", "wmma.", "wgmma.", "tcgen05.")
 

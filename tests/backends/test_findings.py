@@ -13,10 +13,11 @@ from grader.backends.simulator.refusals import rejected
 from grader.backends.simulator.wording import sentence
 from grader.model import Kind, Verdict
 from grader.results import store
-from ptxsim import records as simulator
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.findings import events
-from ptxsim.records import Access, Accessed, Event, Finding, Place, Severity
+from ptxsim.findings import finding as simulator
+from ptxsim.findings.finding import Access, Accessed, Event, Finding, Severity
+from ptxsim.records import Place
 from tests.support.results import RACE, make_result
 
 ROOT = Path(__file__).parents[2]

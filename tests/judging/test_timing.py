@@ -66,6 +66,15 @@ def test_measuring_stops_when_the_ratio_is_known() -> None:
     assert not timing.certain(steady[:3])
 
 
+def test_a_later_run_may_rest_on_the_runs_before_it() -> None:
+    steady = [Pair(bench_ms=2.0, baseline_ms=1.0 + 0.0001 * i) for i in range(20)]
+    noisy = [Pair(bench_ms=2.0, baseline_ms=1.0 + 0.02 * (i % 3)) for i in range(6)]
+    assert not timing.settled([noisy])
+    assert timing.settled([steady, noisy])
+    assert not timing.settled([steady, noisy[:5]])
+    assert not timing.settled([noisy, noisy])
+
+
 def test_a_summary_gives_the_runs_medians_and_the_ratio_of_all() -> None:
     runs = [
         [Pair(bench_ms=40.0, baseline_ms=20.0)] * 3,

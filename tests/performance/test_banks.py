@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader.performance.banks import Conflict, SharedAccess, side_by_side, worst
+from grader.performance.banks import Conflict, worst
+from grader.performance.shared_accesses import SharedAccess, side_by_side
 from tests.support.kernels import engine
 
 

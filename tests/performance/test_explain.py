@@ -147,6 +147,12 @@ def test_other_kernels_are_explained_too(name: str, elements: float | None) -> N
     assert elements is None or found.tile.elements == elements
 
 
+def test_a_kernel_that_writes_its_inputs_is_counted() -> None:
+    found = explained(FIXTURES / "broken" / "writes_input", "sm_80")
+
+    assert found.missing is None and len(found.counts) == 2
+
+
 def test_the_structure_of_a_loop() -> None:
     def loop(idea: str) -> tuple[object, ...]:
         every = [main_loop_code(function) for function in functions(rung(idea), "sm_90")]

@@ -18,13 +18,20 @@ from grader.model import (
     Timing,
 )
 from grader.performance.advice import with_host_calls
+from ptxsim.records import Place
 from tests.support.results import RIGHT
 
 SIZE = Mnk(m=1024, n=1024, k=1024)
 NOTHING_KNOWN = Explanation(
     arch="sm_90", size=SIZE, kernels=(), counts=(), tile=None, bounds=(), advice=(), missing=None
 )
-WORKSPACE = (Allocate(allocation=3), Allocate(allocation=4), Free(allocation=3), Free(allocation=4))
+AT = Place(file="sgemm.cu", line=12)
+WORKSPACE = (
+    Allocate(allocation=3, place=AT),
+    Allocate(allocation=4),
+    Free(allocation=3),
+    Free(allocation=4),
+)
 
 
 def said(
@@ -42,6 +49,7 @@ def said(
     )
     case: CaseResult = msgspec.structs.replace(RIGHT, m=at.m, n=at.n, k=at.k, timing=timing)
     found = with_host_calls(NOTHING_KNOWN, [plan], [RIGHT, case]).advice
+    assert all((each.file, each.line) == (AT.file, AT.line) for each in found)
     return [(each.idea, each.message) for each in found]
 
 
@@ -54,7 +62,7 @@ def test_advice_says_what_keeping_the_workspace_brings() -> None:
 
 
 def test_who_only_waits_is_not_told_to_keep_memory() -> None:
-    ((_, words),) = said((Synchronise(),), host_ms=1.0)
+    ((_, words),) = said((Synchronise(place=AT),), host_ms=1.0)
     assert words.startswith("every call waits for the device 1×, which takes 1 ms")
     assert "leave the waiting to the caller" in words and "memory" not in words
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.ptxsim.operand_forms import LANES, bits_of, integer
 from tests.ptxsim.operand_lines import Line, alternatives, targets
+from tests.ptxsim.ptx_form import LANES, bits_of, integer
 
 MEMORY = bytes((17 * k + 3) & 255 for k in range(64))  # what every variable begins with
 VARIABLES = {"global": "glob", "const": "con", "shared": "sh", "local": "loc"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from tests.ptxsim.operand_forms import (
+from tests.ptxsim.ptx_form import (
     HALVES,
     LANES,
     Form,

@@ -360,6 +360,7 @@ FORGED = {
     "endless threads": {"launch": {"block": (1 << 31, 1 << 31, 4)}},
     "no blocks": {"launch": {"grid": (1, 0, 1)}},
     "too many blocks": {"launch": {"grid": (1, 1 << 20, 1)}},
+    "too many blocks together": {"launch": {"grid": ((1 << 16) + 1, 1, 1), "cooperative": True}},
     "shared below zero": {"launch": {"shared_bytes": -1}},
     "gigantic shared": {"launch": {"shared_bytes": 1 << 32}},
     "address below zero": {

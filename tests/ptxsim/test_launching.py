@@ -15,8 +15,8 @@ import ptxsim
 from grader.backends.simulator.engine_library import engine_library
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.errors import RefusedProgram
+from ptxsim.findings.finding import Kind
 from ptxsim.launching import Output, engine_path, launch
-from ptxsim.records import Kind
 from tests.support.kernels import engine
 
 README = (Path(ptxsim.__file__).parent / "README.md").read_text()

@@ -15,9 +15,11 @@ from grader.model import Allocation, Launch, Mnk, Plan
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.errors import RefusedProgram
 from ptxsim.simulator import SimLimits, Simulator
+from tests.ptxsim.float_forms import FLOAT_FORMS
+from tests.ptxsim.integer_forms import INTEGER_FORMS
 from tests.ptxsim.memory_lines import MEMORY, VARIABLES, memory_lines
-from tests.ptxsim.operand_forms import FORMS, LANES
 from tests.ptxsim.operand_lines import COUNT, GLOBAL_AT, OLD, REGISTERS, Line, lines, predicate
+from tests.ptxsim.ptx_form import LANES
 from tests.ptxsim.warp_lines import warp_lines
 from tests.support.kernels import engine
 
@@ -169,7 +171,7 @@ ODD = re.compile(r"(setp?\.\w+\S*bf16x2|mov\.b64) .*\(predicate at [0-3]\)")
 
 
 def every_line() -> Iterator[Line]:
-    for form in FORMS:
+    for form in (*INTEGER_FORMS, *FLOAT_FORMS):
         yield from lines(form)
     yield from memory_lines()
     yield from warp_lines()

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from grader.backends.simulator.wording import sentence
-from ptxsim.records import Allocation, Event, Launch, Mnk, Plan, Severity
+from ptxsim.findings.finding import Event, Severity
+from ptxsim.records import Allocation, Launch, Mnk, Plan
 from ptxsim.sampling import Sampler
 from ptxsim.simulator import SimOutcome
 from tests.support.kernels import compiled, engine, run

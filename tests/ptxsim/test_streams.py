@@ -54,6 +54,18 @@ RACES = [
     ("neighbours", launch(WRITTEN, 0, WRITTEN), launch(0, WRITTEN), False),
     ("the last of several", launch(0, READ, 0, READ), launch(0, 0, 0, WRITTEN), True),
     ("atomics", launch(WRITTEN_STRONGLY), launch(WRITTEN_STRONGLY), False),
+    (
+        "atomics whose results nobody reads, and a race",
+        launch(WRITTEN_STRONGLY, WRITTEN),
+        launch(WRITTEN_STRONGLY, READ),
+        True,
+    ),
+    (
+        "atomics that may order the rest",
+        launch(WRITTEN_STRONGLY, WRITTEN),
+        launch(WRITTEN_STRONGLY | READ_STRONGLY, READ),
+        False,
+    ),
     ("an atomic and a read", launch(WRITTEN_STRONGLY), launch(READ), True),
     (
         "a flag that may order the rest",

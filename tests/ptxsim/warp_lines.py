@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import reduce
 
-from tests.ptxsim.operand_forms import LANES, integer
 from tests.ptxsim.operand_lines import Line, Operand, alternatives
+from tests.ptxsim.ptx_form import LANES, integer
 
 _MASKS = ("0xFFFFFFFF", "-1", "%all")  # every lane; %all is a register that holds it
 _FROM: dict[str, Callable[[int, int], int]] = {

@@ -6,9 +6,10 @@ All host code is in host/sgemm.cu, compiled once; the size's M chooses what it d
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from grader.backends.simulator.device import read_declarations
@@ -23,6 +24,7 @@ from grader.model import (
     Launch,
     Memset,
     Mnk,
+    Operation,
     Plan,
     Submission,
     SymbolWrite,
@@ -92,6 +94,10 @@ def launches(one: Plan) -> list[Launch]:
     return [operation for operation in one.operations if isinstance(operation, Launch)]
 
 
+def without_places(operations: Sequence[Operation]) -> list[Operation]:
+    return [msgspec.structs.replace(each, place=None) for each in operations]
+
+
 def integer(launch: Launch) -> int:
     """The second parameter of ``tell``."""
     return int(struct.unpack_from("<i", launch.params, 8)[0])
@@ -130,14 +136,18 @@ def test_what_is_kept_is_set_up_once(recorded: Recorder) -> None:
         ("workspace 2", 40),
         ("workspace 3", 40),
     ]
-    make, call, wait, free = one.operations
+    lines = [each.place.line for each in one.operations if each.place]
+    assert [SOURCE[line - 1].split("(")[0].strip() for line in lines] == [
+        *("cudaMallocAsync", "cudaDeviceSynchronize", "cudaFreeAsync")
+    ]
+    make, call, wait, free = without_places(one.operations)
     assert make == Allocate(allocation=5, ordered=True)
     assert isinstance(call, Launch)
     assert [(p.allocation, p.delta) for p in call.pointers] == [(3, 0), (5, 4)]
     assert wait == Synchronise()
     assert free == Free(allocation=5, ordered=True)
     assert one.own == {5}
-    assert one.setup[0] == Allocate(allocation=3)
+    assert without_places(one.setup)[0] == Allocate(allocation=3)
     assert len(one.setup) == 5
     assert set(one.variables) == {"variable", "large_table"}
 
@@ -145,13 +155,25 @@ def test_what_is_kept_is_set_up_once(recorded: Recorder) -> None:
 def test_each_call_may_free_what_the_one_before_it_made(recorded: Recorder) -> None:
     one = plan(recorded, 12)
     assert one.unsettled == ""
-    assert one.operations[:2] == (Free(allocation=3), Allocate(allocation=4))
+    assert without_places(one.operations[:2]) == [Free(allocation=3), Allocate(allocation=4)]
 
 
 def test_calls_that_never_settle(recorded: Recorder) -> None:
     one = plan(recorded, 13)
     assert [len(one.setup), len(one.operations)] == [3, 3]
     assert one.unsettled == "the second call has 2 steps and the third 3"
+
+
+def test_bytes_that_no_kernel_reads_may_differ(recorded: Recorder) -> None:
+    one = plan(recorded, 19)
+    (before,) = (each.params for each in one.setup if isinstance(each, Launch))
+    (after,) = (each.params for each in one.operations if isinstance(each, Launch))
+    assert before != after
+    assert one.unsettled == ""
+
+
+def test_what_a_call_leaves_on_the_stack_is_gone_in_the_next(recorded: Recorder) -> None:
+    assert plan(recorded, 38).unsettled == ""
 
 
 def test_freed_memory_does_not_count(recorded: Recorder) -> None:
@@ -175,11 +197,9 @@ def test_the_order_of_streams(
 ) -> None:
     operations = plan(recorded, scenario).operations
     assert tuple(each.after for each in operations) == after
-    assert not any(each.frame for each in operations)
-    # cudaMemcpyToSymbol is a function of CUDA's header, which has no line of the student's.
-    calls = [each for each in operations if not isinstance(each, SymbolWrite)]
-    lines = [each.place.line for each in calls if each.place]
-    assert sorted(set(lines)) == lines and len(lines) == len(calls)
+    assert not any(each.frames for each in operations)
+    lines = [each.place.line for each in operations if each.place]
+    assert sorted(set(lines)) == lines and len(lines) == len(operations)
 
 
 def test_a_call_comes_after_the_one_before_it(recorded: Recorder) -> None:
@@ -229,7 +249,7 @@ def test_memory(recorded: Recorder) -> None:
     one = plan(recorded, 5)
     work = one.allocations[3]
     assert (work.name, work.size, work.address % 256) == ("workspace 1", 1000, 0)
-    make, fill, to_work, to_c, live, free, freed = one.operations
+    make, fill, to_work, to_c, live, free, freed = without_places(one.operations)
     assert isinstance(make, Allocate)
     own = make.allocation  # of the third call: a pointer to freed memory differs in each
     assert free == Free(allocation=own)
@@ -257,7 +277,7 @@ def test_pitched_and_managed_memory_is_device_memory(recorded: Recorder) -> None
 
 def test_symbols(recorded: Recorder) -> None:
     one = plan(recorded, 6)
-    write, copy, launch, _ = one.operations
+    write, copy, launch, _ = without_places(one.operations)
     assert write == SymbolWrite(
         symbol="constant_table", delta=4, data=struct.pack("<2i", 1, 2), blocking=True
     )
@@ -348,7 +368,7 @@ REFUSED = {
     47: (Verdict.RE, "exit() after cudaMalloc returned cudaErrorMemoryAllocation"),
     49: (Verdict.RE, "ended its process"),
     60: (Verdict.FE, "cudaMallocArray cannot be used"),
-    61: (Verdict.FE, "cublasSgemm_v2 cannot be used"),
+    61: (Verdict.FE, "cublasSgemm_v2 cannot be used .* not even where the lab allows"),
     62: (Verdict.FE, "cudaMemcpy between host and device"),
     63: (Verdict.FE, "cudaMemcpy between host and device"),
     64: (
@@ -436,3 +456,27 @@ def test_layouts_from_ptx() -> None:
     ]
     assert (entries["a$b"].size, entries["a$b"].max_threads) == (48, 128)
     assert (entries["none"].params, entries["none"].max_threads) == ((), 1024)
+
+
+@pytest.mark.parametrize(
+    ("body", "unread"),
+    [
+        ("", ((0, 40),)),
+        ("ld.param.u32 %r1, [a_0]; ld.param.u8 %r1, [ a_0 + 9 ];", ((4, 9), (10, 40))),
+        ("ld.param.v4.f32 {%f1, %f1, %f1, %f1}, [a_0+16];", ((0, 16), (32, 40))),
+        ("ld.param.u64 %d1, [a_1];", ((0, 32),)),
+        ("mov.b64 %d1, a_0; ld.param.u32 %r1, [%d1+4];", ((32, 40),)),
+        ("ld.param.u32 %r1, [a_0+0x4];", ((0, 4), (8, 40))),
+        ("ld.param.u64 %d1, [a_0+28];", ((0, 28), (36, 40))),
+    ],
+)
+def test_what_a_kernel_never_reads_of_its_parameters(
+    body: str, unread: tuple[tuple[int, int], ...]
+) -> None:
+    ptx = f"""
+        .visible .entry a(.param .align 8 .b8 a_0[32], .param .u64 a_1) {{
+            .reg .b32 %r<2>; .reg .f32 %f<2>; .reg .b64 %d<2>;
+            {body}
+            ret;
+        }}"""
+    assert read_interface(ptx, Path("/nowhere")).entries["a"].unread == unread

@@ -1,4 +1,4 @@
-"""Limits and isolation, in bubblewrap (where it works) and without it."""
+"""Limits and isolation in every sandbox that works here."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from grader.errors import SandboxError
-from grader.sandbox import bubblewrap
-from grader.sandbox.running import RESULT_FD_VARIABLE, Completed, Limits, Sandbox
+from grader.sandbox import landlock
+from grader.sandbox.running import RESULT_FD_VARIABLE, Completed, Limits, Mode, Sandbox
+from tests.support.processes import living
+from tests.support.sandboxes import CLOSED, MODES, needs_bubblewrap
 
 QUICK = Limits(cpu_s=5)
-needs_bubblewrap = pytest.mark.skipif(
-    bubblewrap.working() is None, reason="bubblewrap does not work here"
-)
 
 
-@pytest.fixture(params=[pytest.param("require", marks=needs_bubblewrap), "off"])
+@pytest.fixture(params=MODES)
 def sandbox(request: pytest.FixtureRequest) -> Sandbox:
     return Sandbox.open(request.param)
 
 
-def shell(sandbox: Sandbox, script: str, cwd: Path, limits: Limits = QUICK) -> Completed:
-    return sandbox.run(["/bin/sh", "-c", script], cwd=cwd, limits=limits, writable=[cwd])
+def shell(
+    sandbox: Sandbox, script: str, cwd: Path, limits: Limits = QUICK, *, watches: bool = False
+) -> Completed:
+    command = ["/bin/sh", "-c", script]
+    return sandbox.run(command, cwd=cwd, limits=limits, writable=[cwd], watches=watches)
 
 
 def test_output_and_status(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -41,7 +42,7 @@ def test_output_and_status(sandbox: Sandbox, tmp_path: Path) -> None:
 
 
 def test_signal_is_told(sandbox: Sandbox, tmp_path: Path) -> None:
-    done = shell(sandbox, "kill -SEGV $$", tmp_path)
+    done = shell(sandbox, "kill -SEGV $$", tmp_path, watches=True)
     assert (done.returncode, done.signal) == (None, signal.SIGSEGV)
 
 
@@ -94,32 +95,32 @@ def test_open_pipe_in_a_grandchild_is_not_waited_for(sandbox: Sandbox, tmp_path:
     assert shell(sandbox, "sleep 30 & echo done", tmp_path).seconds < 2
 
 
-@needs_bubblewrap
-def test_only_what_is_named_can_be_seen(tmp_path: Path) -> None:
-    sandbox = Sandbox.open("require")
+@pytest.mark.parametrize("mode", CLOSED)
+def test_only_what_is_named_can_be_seen(mode: Mode, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "other").mkdir()
-    script = f"cat /etc/passwd; ls {tmp_path}; ls /dev; touch /usr/x"
-    done = shell(sandbox, script, tmp_path / "mine")
+    script = f"cat /etc/passwd; ls {tmp_path}; ls /dev /dev/; touch /usr/x"
+    done = shell(Sandbox.open(mode), script, tmp_path / "mine")
     assert "root:" not in done.stdout
     assert "other" not in done.stdout
     assert "nvidia" not in done.stdout
-    assert "Read-only file system" in done.stderr
+    refusal = "Read-only file system" if mode == "bubblewrap" else "Permission denied"
+    assert f"/usr/x': {refusal}" in done.stderr
 
 
 @needs_bubblewrap
 def test_no_network(tmp_path: Path) -> None:
-    done = shell(Sandbox.open("require"), "cat /proc/net/dev", tmp_path)
+    done = shell(Sandbox.open("bubblewrap"), "cat /proc/net/dev", tmp_path)
     assert [line.split(":")[0].strip() for line in done.stdout.splitlines()[2:]] in ([], ["lo"])
 
 
 @needs_bubblewrap
 def test_what_can_be_written_is_small_and_private(tmp_path: Path) -> None:
     script = "for f in /x /dev/x /dev/shm/x /tmp/x /usr/x /etc/x; do touch $f && echo $f; done"
-    done = shell(Sandbox.open("require"), script, tmp_path)
+    done = shell(Sandbox.open("bubblewrap"), script, tmp_path)
     assert done.stdout.split() == ["/dev/shm/x", "/tmp/x"]
     script = "for i in 1 2 3 4; do head -c 200000000 /dev/zero > /tmp/$i; done; du -sm /tmp"
-    done = shell(Sandbox.open("require"), script, tmp_path, Limits(cpu_s=30))
+    done = shell(Sandbox.open("bubblewrap"), script, tmp_path, Limits(cpu_s=30))
     assert int(done.stdout.split()[0]) <= 520
     assert "No space left on device" in done.stderr
 
@@ -152,7 +153,7 @@ print("forked", os.wait()[1])
 @needs_bubblewrap
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of x86-64")
 def test_doors_into_the_kernel_are_shut(tmp_path: Path) -> None:
-    sandbox = Sandbox.open("require")
+    sandbox = Sandbox.open("bubblewrap")
     if not sandbox.filtered:
         pytest.skip("no seccomp here")
     python = Path(sys.executable).resolve()
@@ -168,13 +169,18 @@ def test_doors_into_the_kernel_are_shut(tmp_path: Path) -> None:
     assert lines[-1] == "forked 0"
 
 
-@needs_bubblewrap
-def test_no_capabilities(tmp_path: Path) -> None:
-    done = shell(Sandbox.open("require"), "grep CapEff /proc/self/status", tmp_path)
-    assert int(done.stdout.split()[1], 16) == 0
+def test_no_capabilities(sandbox: Sandbox, tmp_path: Path) -> None:
+    done = shell(sandbox, "grep -E 'Cap|NoNew' /proc/self/status", tmp_path, watches=True)
+    seen = dict(line.split(":\t") for line in done.stdout.splitlines())
+    kept = {name for name, value in seen.items() if int(value, 16)}
+    # Only root may empty the bounding set; without new privileges nothing can come of it.
+    assert kept <= {"NoNewPrivs", "CapBnd"}
+    assert "NoNewPrivs" in kept
+    if os.getuid() == 0:
+        assert "CapBnd" not in kept
 
 
-@pytest.mark.parametrize("mode", [pytest.param("require", marks=needs_bubblewrap), "off"])
+@pytest.mark.parametrize("mode", MODES)
 def test_ctrl_c_leaves_no_process(mode: str, tmp_path: Path) -> None:
     mark = f"61.{os.getpid()}"
     program = (
@@ -188,11 +194,11 @@ def test_ctrl_c_leaves_no_process(mode: str, tmp_path: Path) -> None:
     )
     assert grader.stdout is not None
     grader.stdout.readline()
-    until(lambda: running(mark))
+    until(lambda: living("/bin/sleep", mark))
     grader.send_signal(signal.SIGINT)
     grader.wait(5)
     grader.stdout.close()
-    until(lambda: not running(mark))
+    until(lambda: not living("/bin/sleep", mark))
 
 
 def test_ctrl_c_while_a_process_is_started_leaves_none() -> None:
@@ -211,16 +217,7 @@ def test_ctrl_c_while_a_process_is_started_leaves_none() -> None:
     done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False)
 
     assert done.stderr.rstrip().endswith(b"KeyboardInterrupt")
-    assert not running(mark)
-
-
-def running(mark: str) -> bool:
-    command = b"/bin/sleep\0" + mark.encode()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # ended meanwhile
-            if path.read_bytes().startswith(command):
-                return True
-    return False
+    assert not living("/bin/sleep", mark)
 
 
 def until(condition: Callable[[], bool], seconds: float = 5) -> None:
@@ -231,7 +228,12 @@ def until(condition: Callable[[], bool], seconds: float = 5) -> None:
 
 
 def test_require_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grader.sandbox.bubblewrap.programs", lambda: iter(()))
     monkeypatch.setattr("grader.sandbox.bubblewrap.working", lambda: None)
+    if landlock.working() is not None:
+        assert Sandbox.open("auto").kind == Sandbox.open("require").kind == "landlock"
+    monkeypatch.setattr("grader.sandbox.landlock.working", lambda: None)
+    monkeypatch.setattr("grader.sandbox.landlock.version", lambda: 0)
     assert Sandbox.open("auto").kind == "rlimits"
-    with pytest.raises(SandboxError, match="apt-get install bubblewrap"):
+    with pytest.raises(SandboxError, match=r"apt-get install bubblewrap.*Linux 5\.13 or newer"):
         Sandbox.open("require")

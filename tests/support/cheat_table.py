@@ -153,9 +153,10 @@ FAMILIES = (
     ),
     Family(
         title="Processes, signals, other people's files",
-        names="aborts catches_signals connects edits_the_grader exits fork_bomb jumps_out "
-        "kills_its_parent leaves_a_thread never_ends opens_devices ptraces_the_recorder "
-        "reads_classmate signals_every_way traps writes_its_parents_memory",
+        names="aborts asks_whether_files_exist catches_signals connects edits_the_grader exits "
+        "fork_bomb jumps_out kills_its_parent leaves_a_thread never_ends opens_devices "
+        "ptraces_the_recorder reads_classmate reads_command_lines signals_every_way traps "
+        "writes_its_parents_memory",
         kernelbot=U,
         kernelbench=F,
         tensara=P,
@@ -336,7 +337,10 @@ def page() -> str:
 
 def _row(cheat: Cheat) -> str:
     name = cheat.folder.name
-    needs = " (needs bubblewrap)" if cheat.needs_bubblewrap else ""
+    needs = " (needs bubblewrap or Landlock)" if cheat.needs_sandbox else ""
+    if cheat.in_landlock:
+        verdict = cheat.in_landlock.verdict.value
+        needs = f" (needs bubblewrap; in Landlock's sandbox it comes to {verdict})"
     gpu = cheat.gpu.verdict.value + (", no gain" if cheat.gpu.no_gain else "")
     link = f"[{name}](../tests/cheats/{name}/sgemm.cu)"
     stopped = cheat.stopped_by.rstrip(".").replace("|", "\\|")

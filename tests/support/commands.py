@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from grader.backends.simulator.engine_library import engine_library
-from grader.record.recording import prepare_recorder
+from grader.record.recorder_process import prepare_recorder
 from grader.results import store
 from grader.toolchain.discovery import find_toolchain
 from grader.toolchain.native import cache_folder

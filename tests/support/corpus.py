@@ -4,7 +4,8 @@ The first comment of its sgemm.cu says what it is or tries, then, each starting 
 
     // Tell the student: what a good message says
     // Stopped by: what stands in a cheat's way
-    // Needs: bubblewrap (a cheat that nothing else stops), or cutlass
+    // Needs: a sandbox (a cheat that limits alone do not stop), or cutlass
+    // Landlock: the verdict there, where it is not that of CPU and GPU
     // CPU: the verdict in the simulator, and words that the result must hold
     // GPU: the same on a GPU; "no gain": its score is at most that of honest work
     // Finding: KIND in FILE at BUG or BUG2: part of its message
@@ -29,7 +30,10 @@ import grader
 from grader.model import Record, Result, Verdict
 from tests.support.places import CHEATS, FIXTURES
 
-_FIELDS = ("Tell the student", "Stopped by", "Needs", "CPU", "GPU", "Finding", "Also", "Got", "Log")
+_FIELDS = (
+    *("Tell the student", "Stopped by", "Needs", "Landlock", "CPU", "GPU"),
+    *("Finding", "Also", "Got", "Log"),
+)
 _FIELD = re.compile(rf"({'|'.join(_FIELDS)}): (.+)")
 _EXPECTED = re.compile(r"(?P<verdict>[A-Z]{2,3})(?P<no_gain> no gain)?(?: (?P<words>.+))?")
 _FINDING = re.compile(
@@ -54,7 +58,8 @@ class Cheat(Record):
     folder: Path
     tries: str
     stopped_by: str
-    needs_bubblewrap: bool
+    needs_sandbox: bool
+    in_landlock: Expected | None  # null: what it comes to elsewhere
     needs_cutlass: bool
     cpu: Expected
     gpu: Expected
@@ -124,7 +129,8 @@ def _read_cheat(folder: Path) -> Cheat:
         folder=folder,
         tries=declared["about"],
         stopped_by=declared["Stopped by"],
-        needs_bubblewrap=_needs(folder, declared, "bubblewrap"),
+        needs_sandbox=_needs(folder, declared, "a sandbox"),
+        in_landlock=_expected(folder, declared["Landlock"]) if "Landlock" in declared else None,
         needs_cutlass=_needs(folder, declared, "cutlass"),
         cpu=_expected(folder, declared["CPU"]),
         gpu=_expected(folder, declared["GPU"]),
@@ -159,8 +165,8 @@ def _read_fixture(folder: Path) -> Fixture:
 
 def _needs(folder: Path, declared: dict[str, str], what: str) -> bool:
     needed = declared.get("Needs")
-    if needed not in (None, "bubblewrap", "cutlass"):
-        raise ValueError(f"{folder}/sgemm.cu: Needs: {needed}, expected bubblewrap or cutlass")
+    if needed not in (None, "a sandbox", "cutlass"):
+        raise ValueError(f"{folder}/sgemm.cu: Needs: {needed}, expected a sandbox or cutlass")
     return needed == what
 
 

@@ -12,12 +12,13 @@ import re
 import shutil
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
 
 import msgspec
 import pytest
+from _pytest.mark import ParameterSet
 from rich.console import Console
 
 from grader.grading.pipeline import Bench, Graded, grade
@@ -25,6 +26,7 @@ from grader.labs.lab import Case, load_lab
 from grader.model import Mnk, Verdict
 from grader.report import html, terminal
 from grader.results import store
+from grader.sandbox import bubblewrap, landlock
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_toolchain
 from tests.support import cheat_table
@@ -39,7 +41,8 @@ LIVE_TAG = re.compile(r"<script>alert|<img src=x")  # what the cheats would put 
 
 
 @pytest.fixture(scope="module")
-def bench() -> Bench:
+def bench(request: pytest.FixtureRequest) -> Bench:
+    """Of the sandbox that the test names as its parameter; by default the best that works here."""
     lab = load_lab()
     limits = msgspec.structs.replace(
         lab.limits, compile_s=10, record_s=2, simulate_s=2, memory_mb=2048
@@ -48,7 +51,7 @@ def bench() -> Bench:
     return Bench(
         lab=msgspec.structs.replace(lab, cpu=cases, limits=limits),
         toolchain=find_toolchain(),
-        sandbox=Sandbox.open("auto"),
+        sandbox=Sandbox.open(getattr(request, "param", "auto")),
         explain=False,
     )
 
@@ -83,20 +86,33 @@ LONG = (
 )
 
 
+# Each in a different way depends on the sandbox alone; in every run they are graded in both.
+TRY_THE_SANDBOX = (
+    *("includes_a_secret", "reads_classmate", "writes_into_the_results", "opens_devices"),
+    *("fills_every_folder", "signals_every_way", "reads_command_lines", "asks_whether_files_exist"),
+)
+NEEDS_LANDLOCK = pytest.mark.skipif(
+    landlock.working() is None or bubblewrap.working() is None,
+    reason="bubblewrap and Landlock do not both work here",
+)
+
+
+def in_both_sandboxes(name: str, *given: object) -> Iterator[ParameterSet]:
+    """In the best one, and in Landlock's; in every run if it is quick or tries the sandbox."""
+    long = [pytest.mark.slow] if name in LONG else []
+    again = long if name in TRY_THE_SANDBOX else [pytest.mark.slow]
+    yield pytest.param(*given, "auto", id=name, marks=long)
+    yield pytest.param(*given, "landlock", id=f"{name}-landlock", marks=[*again, NEEDS_LANDLOCK])
+
+
 @pytest.mark.parametrize(
-    "cheat",
-    [
-        pytest.param(
-            cheat,
-            id=cheat.folder.name,
-            marks=[pytest.mark.slow] if cheat.folder.name in LONG else [],
-        )
-        for cheat in cheats()
-    ],
+    ("cheat", "bench"),
+    [each for cheat in cheats() for each in in_both_sandboxes(cheat.folder.name, cheat)],
+    indirect=["bench"],
 )
 def test_it_comes_to_what_it_declares(cheat: Cheat, bench: Bench, place: Path) -> None:
-    if cheat.needs_bubblewrap and bench.sandbox.kind != "bubblewrap":
-        pytest.skip("stopped by bubblewrap, which does not work here")
+    if cheat.needs_sandbox and bench.sandbox.kind == "rlimits":
+        pytest.skip("stopped by a sandbox, and none works here")
     if cheat.needs_cutlass and bench.toolchain.cutlass_include is None:
         pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
     if cheat.needs_cutlass:  # a compiler reads for half a minute
@@ -105,7 +121,10 @@ def test_it_comes_to_what_it_declares(cheat: Cheat, bench: Bench, place: Path) -
             bench, lab=msgspec.structs.replace(bench.lab, limits=limits)
         )
     result = graded_without_harm(lay_out(cheat, place), bench, place).result
-    assert cheat.cpu.met_by(result), (result.verdict, result.error, result.cases, result.findings)
+    expected = cheat.cpu
+    if bench.sandbox.kind == "landlock" and cheat.in_landlock is not None:
+        expected = cheat.in_landlock
+    assert expected.met_by(result), (result.verdict, result.error, result.cases, result.findings)
     assert result.score is None
 
 
@@ -271,7 +290,11 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], Verdict]] = {
 }
 
 
-@pytest.mark.parametrize(("make", "verdict"), FOLDERS.values(), ids=FOLDERS.keys())
+@pytest.mark.parametrize(
+    ("make", "verdict", "bench"),
+    [each for name, given in FOLDERS.items() for each in in_both_sandboxes(name, *given)],
+    indirect=["bench"],
+)
 def test_folders(
     make: Callable[[Path], object], verdict: Verdict, bench: Bench, place: Path
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from grader.backends.gpu.calling import CALLING
 from grader.backends.simulator.engine_library import engine_library
 from grader.performance.issue_model import model_library
-from grader.record.recording import recorder_program
+from grader.record.recorder_process import recorder_program
 from grader.toolchain.discovery import find_host_compiler, find_toolchain
 
 ROOT = Path(__file__).parents[2]

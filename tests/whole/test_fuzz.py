@@ -354,7 +354,11 @@ KNOWN = Known(
 
 
 def test_the_plan_that_is_changed_is_sound() -> None:
-    plan = assembled(msgspec.json.decode(json.dumps(RECORDED), type=Recorded), KNOWN.variables)
+    plan = assembled(
+        msgspec.json.decode(json.dumps(RECORDED), type=Recorded),
+        KNOWN.variables,
+        KNOWN.declared.entries,
+    )
     assert flaw(plan, Mnk(m=2, n=3, k=5), KNOWN) is None
     assert (len(plan.setup), len(plan.operations)) == (5, 4)
 
@@ -368,7 +372,7 @@ def test_plans_from_an_untrusted_process(document: Any) -> None:
         recorded = msgspec.json.decode(json.dumps(document), type=Recorded)
     except (msgspec.DecodeError, ValueError):
         return
-    plan = assembled(recorded, KNOWN.variables)
+    plan = assembled(recorded, KNOWN.variables, KNOWN.declared.entries)
     if flaw(plan, Mnk(m=2, n=3, k=5), KNOWN) is not None:
         return
     sizes = [allocation.size for allocation in plan.allocations]

@@ -20,7 +20,7 @@ from grader.backends.simulator.engine_library import engine_library
 from grader.compile.building import compile_submission
 from grader.errors import MachineError, Rejected
 from grader.model import Build, Launch, Mnk, Plan, Record, Submission, Verdict
-from grader.record import recording
+from grader.record import recorder_process, recording
 from grader.submission.folder import load_submission
 from grader.toolchain.native import Native
 from ptxsim.errors import RefusedProgram
@@ -163,7 +163,7 @@ def test_the_engine_and_the_issue_model(corpus: list[Made], tmp_path: Path) -> N
 
 def test_the_recorder(corpus: list[Made], monkeypatch: pytest.MonkeyPatch) -> None:
     """It records what the plain one does: a sanitiser's report would end the process first."""
-    plain = recording.recorder_program(bench().toolchain)
+    plain = recorder_process.recorder_program(bench().toolchain)
     sanitised = Native(
         name="recorder",
         sources=(*plain.sources, OPTIONS),

@@ -45,7 +45,8 @@ class GpuDevice:
 
     Only one grader may use a GPU at a time: two would slow and disturb each other. If the GPU is
     free on ``__enter__``, it is taken at once, and the worker makes its context while the
-    submission is compiled.
+    submission is compiled. ``stand_by`` starts the worker before that: it loads its libraries, and
+    takes nothing yet.
     """
 
     name = "gpu"
@@ -55,13 +56,19 @@ class GpuDevice:
         self._worker = WorkerProcess(command)
         self._holding = ExitStack()  # of the GPU's lock
         self._held = False
+        self._stands_by = False
         self.gpu: GpuInfo | None = None  # known once the worker is ready
+
+    def stand_by(self) -> None:
+        if not self._stands_by:
+            self._worker.__enter__()
+            self._stands_by = True
 
     def __enter__(self) -> GpuDevice:
         shared = [name for name in os.environ if name.startswith("CUDA_MPS_")]
         if shared:
             raise MachineError(f"{shared[0]} is set: MPS would time other processes too; unset it")
-        self._worker.__enter__()
+        self.stand_by()
         try:
             self._held = self._holding.enter_context(locked(_lock_of_the_gpu(), wait=False))
             if self._held:

@@ -21,7 +21,7 @@ from grader.backends.gpu.memory import Buffer, PlanMemory
 from grader.backends.gpu.parts import MOST_STEPS, part_of, time_parts
 from grader.backends.gpu.plan_replay import Replay
 from grader.backends.protocol import CaseOutcome, PlannedCase
-from grader.backends.statistics import Clocked, Pair, certain, summarise
+from grader.backends.statistics import Clocked, Pair, settled, summarise
 from grader.errors import MachineError
 from grader.hardware.peaks import least_ms
 from grader.model import Finding, Kind, PartTime, Severity
@@ -245,8 +245,9 @@ def time_case(
     turn = 0
     for _ in range(job.runs):
         run: list[Pair] = []
+        runs.append(run)
         deadline = time.monotonic() + job.run_seconds
-        while not run or (time.monotonic() < deadline and not certain(run)):
+        while not run or (time.monotonic() < deadline and not settled(runs)):
             keys = case.fresh()
             if turn % 2:
                 theirs = bench.clocked(baseline)
@@ -272,7 +273,6 @@ def time_case(
                 return msgspec.structs.replace(outcome, clocks=tuple(clocks))
             if diary.accepts(sight):
                 run.append(Pair(bench_ms=mine.gpu_ms, baseline_ms=theirs.gpu_ms))
-        runs.append(run)
     timing = summarise(
         runs,
         case.size,

@@ -22,13 +22,14 @@ from grader.backends.process import Cage, WorkerProcess, decoded
 from grader.backends.protocol import (
     CaseOutcome,
     Done,
-    Failed,
     Finished,
     PlannedCase,
     Progress,
     refused,
 )
+from grader.backends.simulator.answers import is_of, plausible, unexpected
 from grader.backends.simulator.engine_library import engine_library
+from grader.backends.simulator.room import rooms
 from grader.backends.simulator.simulation_messages import (
     Declared,
     Inspect,
@@ -36,18 +37,15 @@ from grader.backends.simulator.simulation_messages import (
     Notes,
     Probe,
     Read,
-    Refused,
     Reply,
     Request,
-    Room,
     Sample,
     Sampled,
 )
 from grader.errors import MachineError, Rejected
-from grader.hardware import gpus
 from grader.labs.lab import Lab
 from grader.labs.lab import Limits as LabLimits
-from grader.model import Build, Finding, KernelInfo, Launch, Plan, Verdict
+from grader.model import Build, Finding, Plan, Verdict
 from grader.sandbox.children import started
 from grader.sandbox.meter import FellAsleep, Starved, TookTooLong
 from grader.sandbox.running import Limits, Sandbox
@@ -64,11 +62,7 @@ _SAMPLE_GRACE_SECONDS = 30.0  # CPU, including the preparation
 _PROBE_SECONDS = 30.0  # the same
 _THREADS = 32  # the worker's own, and those that a library starts
 _FILE_MB = 8  # its log, and a piece of memory that it maps many times
-_ABSURD = 1 << 53
 _DEFAULT = LabLimits()
-_UNKNOWN = Room(gpu="", blocks=0)
-_VERDICTS = (Verdict.CE, Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.RF)
-_STOPS = (None, "time", "deadlock")
 _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 
 
@@ -141,7 +135,7 @@ class CpuDevice:
                 if isinstance(reply, Declared):
                     self._read = (build.ptx, reply.interface)
                     return reply.interface
-                raise _unexpected(reply)
+                raise unexpected(reply)
         except TookTooLong:
             words = f"reading its PTX took more than {_READ_SECONDS:g} s of CPU time"
             raise Rejected(Verdict.TLE, words) from None
@@ -153,7 +147,7 @@ class CpuDevice:
             for reply in self._ask(Inspect(plans=tuple(plans)), _READ_SECONDS):
                 if isinstance(reply, Notes):
                     return reply.findings
-                raise _unexpected(reply)
+                raise unexpected(reply)
         except TookTooLong:
             words = f"looking through its PTX took more than {_READ_SECONDS:g} s of CPU time"
             raise Rejected(Verdict.TLE, words) from None
@@ -171,8 +165,8 @@ class CpuDevice:
         try:
             for reply in self._ask(request, _SAMPLE_GRACE_SECONDS):
                 if not isinstance(reply, Sampled):
-                    raise _unexpected(reply)
-                if not all(map(_plausible, reply.samples)):
+                    raise unexpected(reply)
+                if not all(map(plausible, reply.samples)):
                     raise MachineError("the simulator's counts are impossible")
                 return reply.samples
         except TookTooLong:
@@ -191,7 +185,7 @@ class CpuDevice:
             for reply in self._ask(Probe(plan=plan, seconds=_SAMPLE_SECONDS), _PROBE_SECONDS):
                 if isinstance(reply, Notes):
                     return reply.findings
-                raise _unexpected(reply)
+                raise unexpected(reply)
         except TookTooLong:
             raise MachineError("looking at its memory took too long") from None
         raise self._ended(" while it looked at its memory")
@@ -226,14 +220,14 @@ class CpuDevice:
         try:
             for reply in self._ask(job, seconds):
                 match reply:
-                    case Finished(outcome=outcome) if _is_of(outcome, left.get(outcome.id)):
+                    case Finished(outcome=outcome) if is_of(outcome, left.get(outcome.id)):
                         outcomes[outcome.id] = outcome
                         del left[outcome.id]
                         progress("simulating", f"{len(outcomes)} of {len(cases)} sizes done")
                     case Done():
                         return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
                     case _:
-                        raise _unexpected(reply)
+                        raise unexpected(reply)
         except TookTooLong:
             late = next(iter(left.values()), cases[-1])
             words = f"the simulator worked for more than {seconds:g} s of CPU time"
@@ -278,65 +272,3 @@ def read_declarations(
     """``CpuDevice.read`` in a worker of its own."""
     with CpuDevice(sandbox, limits) as device:
         return device.read(build, source_root, lambda _stage, _detail: None)
-
-
-def rooms(
-    plan: Plan, kernels: Sequence[KernelInfo], architectures: Sequence[int]
-) -> tuple[Room, ...]:
-    """For every launch of ``plan`` the room that the lab's GPUs have for its blocks."""
-    figures = {kernel.name: kernel for kernel in kernels}
-    cards = [gpu for gpu in gpus.known() if gpu.capability in architectures]
-    launches = [each for each in (*plan.setup, *plan.operations) if isinstance(each, Launch)]
-    return tuple(
-        max(
-            (_room(launch, figures[launch.kernel], gpu) for gpu in cards),
-            key=lambda room: room.blocks,
-            default=_UNKNOWN,
-        )
-        if launch.kernel in figures
-        else _UNKNOWN
-        for launch in launches
-    )
-
-
-def _room(launch: Launch, kernel: KernelInfo, gpu: gpus.Gpu) -> Room:
-    fits = gpus.occupancy(
-        gpu.multiprocessor,
-        block=launch.block,
-        registers=kernel.registers,
-        shared_bytes=kernel.shared_bytes + launch.shared_bytes,
-    )
-    return Room(gpu=gpu.name, blocks=fits.blocks * gpu.multiprocessors) if fits else _UNKNOWN
-
-
-def _plausible(sample: LaunchSample) -> bool:
-    """Whether the counts of an untrusted process are possible: not negative, not huge."""
-    numbers = [*sample.grid, *sample.block, sample.times, sample.blocks, sample.shared_bytes]
-    for row in sample.rows:
-        numbers += [each for each in msgspec.structs.astuple(row) if isinstance(each, int)]
-        touched = [lane for lane in row.lanes if lane is not None]
-        if len(row.lanes) not in (0, 32) or not all(0 <= at < row.array_bytes for at in touched):
-            return False
-    return all(0 <= number < _ABSURD for number in numbers)
-
-
-def _is_of(outcome: CaseOutcome, case: PlannedCase | None) -> bool:
-    """Whether this is a possible answer for ``case``, which has none yet."""
-    return (
-        case is not None
-        and outcome.size == case.plan.size
-        and outcome.refused in (None, *_VERDICTS)
-        and outcome.stopped in _STOPS
-        and outcome.timing is None
-    )
-
-
-def _unexpected(reply: Reply) -> Exception:
-    """The error to raise for a reply that ends the work."""
-    match reply:
-        case Refused(verdict=verdict, message=message, findings=findings) if verdict in _VERDICTS:
-            return Rejected(verdict, message, findings)
-        case Failed(message=message):
-            return MachineError(message)
-        case _:
-            return MachineError("the simulator's answer cannot be read: it does not fit")

@@ -20,8 +20,8 @@ from grader.backends.simulator.wording import worded
 from grader.model import Finding, Kind, Mnk, Plan, Record, Severity
 from grader.problems import product as verify
 from grader.problems.inputs import Floats, make_inputs
-from ptxsim.records import Event
-from ptxsim.records import Finding as SeenEvent
+from ptxsim.findings.finding import Event
+from ptxsim.findings.finding import Finding as SeenEvent
 from ptxsim.simulator import SimOutcome
 
 _PRINTED_CHARACTERS = 2000

@@ -44,8 +44,8 @@ from grader.model import Plan, Verdict
 from grader.sandbox import seccomp
 from ptxsim.engine import Engine, load_engine
 from ptxsim.errors import EngineError, RefusedProgram
+from ptxsim.findings.finding import Finding as Seen
 from ptxsim.frontend.interface import Interface
-from ptxsim.records import Finding as Seen
 from ptxsim.sampling import LaunchSample, Sampler
 from ptxsim.simulator import SimLimits, SimOutcome
 

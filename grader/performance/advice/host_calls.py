@@ -12,6 +12,7 @@ from grader.model import (
     CaseResult,
     Explanation,
     Free,
+    Operation,
     Plan,
     SymbolWrite,
     Synchronise,
@@ -42,8 +43,15 @@ def _advice(plan: Plan, timing: Timing) -> Advice | None:
         f"kernels and copies; {_remedy(plan)}: the ratio would be about {without:.2f} instead of "
         f"{timing.ratio:.2f}"
     )
-    # A plan does not know the lines of host code.
-    return Advice(idea="host_calls", rung=None, message=message, file=None, line=None, gain=None)
+    at = next((each.place for each in plan.operations if each.place and _of_host(each)), None)
+    return Advice(
+        idea="host_calls",
+        rung=None,
+        message=message,
+        file=at.file if at else None,
+        line=at.line if at else None,
+        gain=None,
+    )
 
 
 def _listed(plan: Plan) -> str:
@@ -66,6 +74,10 @@ def _remedy(plan: Plan) -> str:
     return "leave the waiting to the caller"
 
 
-def _only_waits(operation: object) -> bool:
+def _of_host(operation: Operation) -> bool:
+    return isinstance(operation, Allocate | Free) or _only_waits(operation)
+
+
+def _only_waits(operation: Operation) -> bool:
     blocks = isinstance(operation, SymbolWrite) and operation.blocking
     return blocks or isinstance(operation, Synchronise)

@@ -6,8 +6,8 @@ from collections import Counter
 
 from grader.model import Advice, Traffic
 from grader.performance.advice.piece import BLOCKED, advice
-from grader.performance.banks import side_by_side
 from grader.performance.facts import Facts
+from grader.performance.shared_accesses import side_by_side
 
 _WORTH = 0.9  # advise more elements per thread if at most this share of the loads is left
 

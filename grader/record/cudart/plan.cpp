@@ -56,20 +56,25 @@ void bounded_text(size_t more) {
                      " MiB of kernel names, parameters and symbol data");
 }
 
+// Work of the host costs time in every call, and operations of several streams may race: for these
+// a message names the line.
+enum class Worker { device, host };
+
 // `order` is a field, or empty.
-void add(const std::string& operation, const std::string& order) {
-  const std::string fields =
-      order_has_streams() ? order + ",\"frame\":" + number(call_site()) : order;
+void add(const std::string& operation, const std::string& order, Worker worker = Worker::device) {
+  const bool traced = worker == Worker::host || order_has_streams();
+  const std::string fields = traced ? order + ",\"frames\":[" + call_site() + "]" : order;
   bounded_text(operation.size() + fields.size());
   operations += (operations.empty() ? "" : ",") + operation;
   operations.insert(operations.size() - 1, fields);
   ++operation_count;
 }
 
-void add_transfer(const std::string& operation, const std::string& order) {
+void add_transfer(const std::string& operation, const std::string& order,
+                  Worker worker = Worker::device) {
   bounded(++transfer_count, MAX_TRANSFERS, "makes more than",
           "memsets, copies, symbol writes and synchronisations in one call");
-  add(operation, order);
+  add(operation, order, worker);
 }
 
 // Pointers may stand at any offset, and a little outside the allocation they are meant for.
@@ -136,7 +141,7 @@ void* plan_allocate_workspace(size_t bytes, bool ordered, cudaStream_t stream) {
   void* address = plan_allocate("workspace " + number(++workspaces), bytes);
   add("{\"type\":\"allocate\",\"allocation\":" + number(allocations.size() - 1) +
           ",\"ordered\":" + truth(ordered) + "}",
-      ordered ? order_on(stream) : "");
+      ordered ? order_on(stream) : "", Worker::host);
   return address;
 }
 
@@ -148,11 +153,11 @@ void plan_free(size_t allocation, bool ordered, cudaStream_t stream) {
   workspace_bytes -= allocations[allocation].bytes;
   add("{\"type\":\"free\",\"allocation\":" + number(allocation) + ",\"ordered\":" + truth(ordered) +
           "}",
-      ordered ? order_on(stream) : "");
+      ordered ? order_on(stream) : "", Worker::host);
 }
 
 void plan_synchronise(const std::string& order) {
-  add_transfer("{\"type\":\"synchronise\"}", order);
+  add_transfer("{\"type\":\"synchronise\"}", order, Worker::host);
 }
 
 bool plan_find(const void* pointer, size_t bytes, Place& place) {
@@ -208,7 +213,7 @@ void plan_symbol(const std::string& symbol, size_t delta, const void* source, si
   add_transfer("{\"type\":\"symbol\",\"symbol\":" + json_text(symbol) + ",\"delta\":" +
                    number(delta) + ",\"data\":\"" + base64(data, bytes) + "\",\"pointers\":[" +
                    pointers_in(data, bytes) + "],\"blocking\":" + truth(blocking) + "}",
-               order_on(stream, blocking));
+               order_on(stream, blocking), blocking ? Worker::host : Worker::device);
 }
 
 size_t plan_launches() { return launch_count; }

@@ -68,7 +68,8 @@ using Frames = std::vector<void*>;
 [[noreturn]] void refuse(const char* verdict, const std::string& message);
 [[noreturn]] void refuse(const char* verdict, const std::string& message, const Frames& frames);
 Frames call_stack();
-size_t call_site();  // of the student's own code, as an offset into the host library; 0: none
+// The innermost frames in the host library, as its offsets, with commas between them.
+std::string call_site();
 bool in_device_range(const void* address);
 
 // --- unresolved.cpp

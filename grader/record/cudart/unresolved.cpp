@@ -33,16 +33,21 @@ bool concerns_textures(const std::string& name) {
   return false;
 }
 
+const char* why_not(const std::string& function) {
+  if (concerns_textures(function))
+    return "textures, surfaces and CUDA arrays are not supported; read the matrix through a "
+           "pointer (const float* __restrict__ or __ldg takes the same cache)";
+  if (function.rfind("cublas", 0) == 0)
+    return "cuBLAS is a compiled library, and its launches cannot be recorded, not even where the "
+           "lab allows libraries";
+  return "kernel launches, device memory, streams and events of the CUDA runtime are supported, "
+         "other libraries are not";
+}
+
 }  // namespace
 
 void refuse_call(const std::string& function) {
-  const char* why =
-      concerns_textures(function)
-          ? "textures, surfaces and CUDA arrays are not supported; read the matrix through a "
-            "pointer (const float* __restrict__ or __ldg takes the same cache)"
-          : "kernel launches, device memory, streams and events of the CUDA runtime are "
-            "supported, other libraries are not";
-  refuse("FE", function + " cannot be used in run_custom: " + why);
+  refuse("FE", function + " cannot be used in run_custom: " + why_not(function));
 }
 
 // Fills the slots through which the library would call what it lacks. It is linked for lazy

@@ -1,6 +1,6 @@
 // Looks for the grader's own files and its cache and overwrites them.
 // Stopped by: the sandbox shows the recorder and the libraries read-only, the rest not at all
-// Needs: bubblewrap
+// Needs: a sandbox
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

@@ -1,6 +1,6 @@
 // Embeds a system file in the program with .incbin.
 // Stopped by: in bubblewrap the assembler sees only the toolchain and the submission
-// Needs: bubblewrap
+// Needs: a sandbox
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,7 +1,7 @@
 // Fills every folder it can write to.
 // Stopped by: writable folders of the sandbox lie in memory of limited size; all others are read-
 // only
-// Needs: bubblewrap
+// Needs: a sandbox
 // CPU: AC
 // GPU: AC no gain
 #include <csignal>

@@ -1,6 +1,6 @@
 // Writes files until the disk is full.
 // Stopped by: a limit on file size, in a scratch folder that is removed
-// Needs: bubblewrap
+// Needs: a sandbox
 // CPU: AC
 // GPU: AC no gain
 #include <csignal>

@@ -1,6 +1,6 @@
 // Includes a system file, to read it in the compiler's messages.
 // Stopped by: the compiler sees only the toolchain and the submission
-// Needs: bubblewrap
+// Needs: a sandbox
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

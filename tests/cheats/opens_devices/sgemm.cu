@@ -1,6 +1,6 @@
 // Opens the GPU's device files and the disks.
 // Stopped by: the sandbox has a /dev of its own
-// Needs: bubblewrap
+// Needs: a sandbox
 // CPU: AC
 // GPU: AC no gain
 #include <dirent.h>

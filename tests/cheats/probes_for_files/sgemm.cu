@@ -1,6 +1,6 @@
 // Asks the preprocessor which of the instructor's files exist, and reports them by its verdict.
 // Stopped by: the compiler sees only the toolchain and the submission, so the answer is always no
-// Needs: bubblewrap
+// Needs: a sandbox
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,6 +1,6 @@
 // Reads a classmate's work and the instructor's notes, and prints them.
 // Stopped by: the sandbox shows no other submission, and what host code prints goes nowhere
-// Needs: bubblewrap
+// Needs: a sandbox
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

@@ -1,6 +1,6 @@
 // Sends SIGKILL to its parent and to every process that it may signal.
 // Stopped by: seccomp denies kill and similar calls; the sandbox has its own process numbers
-// Needs: bubblewrap
+// Needs: a sandbox
 // CPU: AC
 // GPU: AC no gain
 #include <csignal>

@@ -1,6 +1,6 @@
 // Writes result documents where the grader keeps them, its own and a classmate's.
 // Stopped by: the sandbox shows neither the results nor any other submission
-// Needs: bubblewrap
+// Needs: a sandbox
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

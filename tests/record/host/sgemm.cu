@@ -63,6 +63,13 @@ static inline void launch_with(cudaLaunchAttributeID id, int value, float* C) {
   cudaLaunchKernelEx(&config, tell, C, value);
 }
 
+static int left_on_the_stack(int value) {
+  volatile int below[1 << 12];  // deeper than what is called later
+  const int found = below[16];
+  below[16] = value;
+  return found;
+}
+
 static int overflow(int n) {
   volatile char buffer[4096];
   buffer[n % 4096] = 1;
@@ -250,6 +257,14 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
       launch_with(cudaLaunchAttributeIgnore, 1, C);
       break;
     }
+    case 19: {  // bytes between the members of a struct may be anything
+      Argument argument;
+      for (size_t at = 0; at < sizeof argument; ++at) ((volatile char*)&argument)[at] = char(seen);
+      argument.first = 1, argument.pointer = C, argument.last = 3;
+      take<<<1, 32>>>('x', argument, 2.5, make_float3(1, 2, 3), A);
+      break;
+    }
+    case 38: tell<<<1, 1>>>(C, left_on_the_stack(seen)); break;
     // --- launches that CUDA refuses
     case 20: tell<<<0, 1>>>(C, 0); break;
     case 21: tell<<<1, 2048>>>(C, 0); break;

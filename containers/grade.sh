@@ -1,0 +1,11 @@
+#!/bin/sh
+# grade as the images start it: a cache must belong to the user who grades, and the user of a container
+# can be anyone. So the first command copies what was compiled when the image was made.
+set -eu
+if [ -z "${SGEMM_GRADER_CACHE:-}" ]; then
+  export SGEMM_GRADER_CACHE="/tmp/sgemm-grader-$(id -u)"
+  if mkdir -m 700 "$SGEMM_GRADER_CACHE" 2>/dev/null; then
+    cp -R /opt/grader/cache/native "$SGEMM_GRADER_CACHE/native"
+  fi
+fi
+exec /opt/grader/bin/grade "$@"

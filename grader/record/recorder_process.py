@@ -1,0 +1,129 @@
+"""The recorder's process: how it is compiled, run in the sandbox, and what it answers."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import tempfile
+from pathlib import Path
+
+from grader.errors import MachineError
+from grader.model import Record
+from grader.record.plan_bounds import MAX_REPLY_BYTES, macros
+from grader.sandbox.running import Completed, Limits, Sandbox
+from grader.toolchain.discovery import Toolchain
+from grader.toolchain.native import Native
+
+_SOURCES = Path(__file__).parent / "cudart"
+_HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
+_HEAD_BYTES = 64  # of a frame, at most
+_ATTEMPTS = 2  # one more if another process kills the recorder, or host code recorded nothing
+_START_S = 5.0  # allowed on top of the sizes' own time
+
+
+class Ended(Record):
+    """How the process of one size ended."""
+
+    timed_out: bool  # it used its time
+    starved: bool  # the machine was too busy to give it its time
+    status: int  # as from waitpid
+    reply: bytes
+
+
+def recorder_program(toolchain: Toolchain) -> Native:
+    """The recorder, to be compiled with this toolkit's headers."""
+    version = toolchain.cuda_version.replace(".", "_")
+    flags = (
+        "-O1",
+        "-rdynamic",
+        f"-I{toolchain.include}",
+        f"-DTOOLKIT_{version}",
+        *macros(),
+        "-ldl",
+    )
+    sources = tuple(sorted(_SOURCES.glob("*.cpp")))
+    return Native(name="recorder", sources=sources, shared=False, flags=flags)
+
+
+def prepare_recorder(toolchain: Toolchain) -> Path:
+    """The recorder, compiled unless it is in the cache."""
+    return recorder_program(toolchain).compiled()
+
+
+def run_recorder(
+    recorder: Path,
+    request: str,
+    count: int,
+    sandbox: Sandbox,
+    *,
+    host_library: Path,
+    record_s: float,
+    memory_mb: int,
+) -> list[Ended]:
+    """How the process of each of ``count`` sizes ended, up to one that never ended by itself.
+
+    Raises MachineError when the recorder itself fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="sgemm-record-") as name:
+        scratch = Path(name).resolve()
+        file = scratch / "request"
+        file.write_text(request)
+        for _ in range(_ATTEMPTS):
+            done = sandbox.run(
+                [str(recorder), str(file)],
+                cwd=scratch,
+                limits=Limits(
+                    cpu_s=record_s * count + _START_S,
+                    memory_mb=memory_mb,
+                    result_bytes=(MAX_REPLY_BYTES + _HEAD_BYTES) * count,
+                ),
+                readable=[recorder, host_library, scratch],
+                watches=True,
+            )
+            ended = _split(done.result, count)
+            cut_short = _cut_short(ended, count, done)
+            killed = any(map(_killed, ended))
+            starved = done.starved or any(each.starved for each in ended)
+            if not cut_short and not killed and not starved:
+                return ended
+    if starved:
+        raise MachineError(
+            f"the machine was too busy to give host code its {record_s:g} s of CPU time"
+        )
+    if killed:
+        raise MachineError("host code was killed twice from outside; is there enough memory?")
+    words = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
+    raise MachineError(f"the recorder does not run to its end: {words[0]}")
+
+
+def _split(data: bytes, count: int) -> list[Ended]:
+    """The recorder's frames; fewer than ``count`` when it stopped early."""
+    frames: list[Ended] = []
+    at = 0
+    while len(frames) < count:
+        head = _HEAD.match(data, at)
+        if head is None:
+            break
+        at = head.end() + int(head[3])
+        frames.append(
+            Ended(
+                timed_out=head[1] == b"1",
+                starved=head[1] == b"2",
+                status=int(head[2]),
+                reply=data[head.end() : at],
+            )
+        )
+    return frames
+
+
+def _cut_short(ended: list[Ended], count: int, done: Completed) -> bool:
+    """Whether the recorder ended before its work was done, other than by a time limit."""
+    late = done.timed_out or done.starved or (ended and (ended[-1].timed_out or ended[-1].starved))
+    return len(ended) < count and not late
+
+
+def _killed(ended: Ended) -> bool:
+    """Killed from outside: the recorder reports its own kills, and host code cannot fake one."""
+    killed = os.WIFSIGNALED(ended.status) and os.WTERMSIG(ended.status) == signal.SIGKILL
+    return killed and not ended.timed_out and not ended.starved and not ended.reply

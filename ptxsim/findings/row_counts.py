@@ -1,0 +1,103 @@
+"""Counts of a launch by PTX instruction, from those of the engine's operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ptxsim.findings.counts import Counters
+from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED
+from ptxsim.records import Record
+
+_PATTERNS = 1024  # instructions of a kernel whose addresses are told
+
+
+class RowCount(Record):
+    """One PTX instruction in the sampled blocks. ``cost`` counts 32-byte sectors of global memory
+    or wavefronts of shared memory; cost8 and cost16 what it would be at 8 and 16 bytes a lane;
+    passes8 and passes16 how many of these wavefronts would be left without bank conflicts."""
+
+    row: int  # line of the PTX text
+    head: int  # line at which its basic block begins
+    warps: int  # executions by a warp with at least one lane, its guard aside
+    flops: int
+    space: str  # "global", "shared" or ""
+    width: int  # bytes that a lane moves; 0: no access
+    requests: int  # executions with at least one lane that its guard lets through
+    cost: int
+    cost8: int
+    cost16: int
+    passes8: int
+    passes16: int
+    lines: int  # of 128 bytes, in global memory
+    source_requests: int  # the global side of cp.async
+    source_sectors: int
+    source_lines: int
+    # Of an access to shared memory: where its lanes went, in the execution with the most bank
+    # conflicts. Bytes from the start of the array; None for a lane that took no part.
+    lanes: tuple[int | None, ...] = ()  # () or 32
+    array: int = 0  # which shared array of the kernel
+    array_bytes: int = 0
+
+
+def row_counts(counters: Counters, dynamic_bytes: int) -> Iterator[RowCount]:
+    """Sums over the operations that came from one PTX instruction."""
+    program, memory, source = counters.program, counters.memory, counters.source
+    warps = counters.blocks["warps"][program.head]
+    lanes = counters.blocks["lanes"][program.head]
+    lanes = np.where(program.guarded, counters.guarded["lanes"], lanes).astype(np.int64)
+    first = np.zeros(program.length, np.int64)  # PTX line of each basic block's first instruction
+    for index, head in enumerate(program.head):
+        if program.rows[index] and not first[head]:
+            first[head] = program.rows[index]
+    own = program.head != np.arange(program.length)  # block heads are ours, not the program's
+    by_row: dict[int, list[int]] = {}
+    for each in np.flatnonzero(own & (program.rows > 0)):
+        by_row.setdefault(int(program.rows[each]), []).append(int(each))
+    told = 0
+    for row, indices in sorted(by_row.items()):
+        access = next((i for i in indices if program.spaces[i] >= 0), indices[0])
+        array, array_bytes, touched = _pattern(counters, access, dynamic_bytes, told < _PATTERNS)
+        told += bool(touched)
+        space = {SHARED: "shared", GLOBAL: "global", GENERIC: "global"}
+        yield RowCount(
+            row=row,
+            head=int(first[program.head[indices[0]]]),
+            warps=int(max(warps[i] for i in indices)),
+            flops=int(sum(lanes[i] * program.flops[i] for i in indices)),
+            space=space.get(int(program.spaces[access]), ""),
+            width=int(program.widths[access]),
+            requests=int(memory["requests"][access]),
+            cost=int(memory["cost"][access]),
+            cost8=int(memory["cost8"][access]),
+            cost16=int(memory["cost16"][access]),
+            passes8=int(memory["passes8"][access]),
+            passes16=int(memory["passes16"][access]),
+            lines=int(memory["lines"][access]),
+            source_requests=int(source["requests"][access]),
+            source_sectors=int(source["cost"][access]),
+            source_lines=int(source["lines"][access]),
+            lanes=touched,
+            array=array,
+            array_bytes=array_bytes,
+        )
+
+
+def _pattern(
+    counters: Counters, index: int, dynamic_bytes: int, wanted: bool
+) -> tuple[int, int, tuple[int | None, ...]]:
+    """The array that an instruction's lanes touch, its size, and where in it. Nothing when they
+    touch several, or it is not ``wanted``."""
+    if not wanted or not len(counters.patterns):
+        return 0, 0, ()
+    pattern, arrays = counters.patterns[index], counters.program.arrays
+    active = [lane for lane in range(32) if int(pattern["mask"]) >> lane & 1]
+    for number, array in enumerate(arrays):
+        size = array.size if number + 1 < len(arrays) else dynamic_bytes
+        lanes: list[int | None] = [None] * 32
+        for lane in active:
+            lanes[lane] = int(pattern["at"][lane]) - array.start
+        if active and all(0 <= lane < size for lane in lanes if lane is not None):
+            return number, size, tuple(lanes)
+    return 0, 0, ()

@@ -1,0 +1,215 @@
+"""The memory of one plan on the engine: what every operation but a launch does to it, and uses."""
+
+from __future__ import annotations
+
+import ctypes
+import zlib
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxsim.engine import NO_MEMORY, RAN, Engine, view
+from ptxsim.errors import EngineError
+from ptxsim.findings.names import plain_name
+from ptxsim.frontend import Variable
+from ptxsim.lowering.variables import initial_bytes
+from ptxsim.records import Allocate, Copy, Free, Launch, Memset, Operation, Plan, SymbolWrite
+from ptxsim.soundness import overlapping
+from ptxsim.streams import Use, launch_use
+
+Bytes = NDArray[np.uint8]
+
+_VARIABLES_FROM = 0x6000_0000_0000  # device addresses of __device__ and __constant__ variables
+_VARIABLE_GAP = 4096
+WORKSPACE_AT = 0x5F00_0000_0000  # device address of what grid.sync() counts in
+_WORKSPACE_BYTES = 8  # its size, which nobody reads, and the counter
+_POISON = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # NaN: what nobody wrote
+_GIVEN = (0, 1, 2)  # A, B and C, as a plan has them
+
+
+@dataclass
+class _Region:
+    name: str
+    address: int
+    data: Bytes
+    defined: bool
+
+
+class Machine:
+    """Allocations and variables of ``plan``. Arrays in ``buffers`` (by allocation index) serve as
+    memory; those in ``initialised`` hold data. ``close`` frees what the engine holds."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        plan: Plan,
+        variables: Sequence[Variable],
+        buffers: Mapping[int, Bytes],
+        initialised: Container[int],
+        cell: int,
+    ) -> None:
+        self._library = engine.library
+        self._cell = cell
+        self.addresses = _addresses(plan, variables)
+        self.workspace = np.zeros(_WORKSPACE_BYTES, np.uint8)  # of grid.sync()
+        regions = _regions(plan, variables, buffers, initialised, self.addresses)
+        operations = (*plan.setup, *plan.operations)
+        if any(isinstance(each, Launch) and each.cooperative for each in operations):
+            regions[None] = _Region("the barrier of the grid", WORKSPACE_AT, self.workspace, True)
+        order = sorted(regions, key=lambda what: regions[what].address)
+        places = {what: place for place, what in enumerate(order)}
+        self._regions = [regions[what] for what in order]
+        self._allocations = [
+            places[index if each.symbol not in regions else each.symbol]
+            for index, each in enumerate(plan.allocations)
+        ]
+        self._symbols = {each.name: places[each.name] for each in variables}
+        self.handle: int = self._library.sim_machine()
+        try:
+            for each in self._regions:
+                status = self._library.sim_region(
+                    self.handle,
+                    each.address,
+                    len(each.data),
+                    each.data.ctypes.data,
+                    each.defined,
+                    self._cell,
+                )
+                ensure(status, overlapping())
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._library.sim_machine_free(self.handle)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all memory, by region."""
+        return [region.name for region in self._regions]
+
+    def kept(self, plan: Plan) -> dict[int, int]:
+        """Digests, by region, of what lives on from call to call: variables, and memory that no
+        call allocates."""
+        if not plan.setup:
+            return {}
+        own = {*_GIVEN, *plan.own}
+        memory = [place for index, place in enumerate(self._allocations) if index not in own]
+        places = dict.fromkeys([*self._symbols.values(), *memory])
+        return {place: zlib.crc32(self._regions[place].data.data) for place in places}
+
+    def forget(self, allocations: Sequence[int]) -> None:
+        """Nobody has written to these allocations."""
+        for index in allocations:
+            status = self._library.sim_undefine(self.handle, self._allocations[index])
+            ensure(status, EngineError("the simulator has lost an allocation"))
+
+    def carry_out(self, operation: Operation) -> None:
+        """Do what ``operation``, which is no launch, asks for."""
+        match operation:
+            case Allocate(allocation=index):
+                data = self._regions[self._allocations[index]].data
+                data[:] = np.resize(_POISON, len(data))
+                self.forget([index])
+                self._resize(index, len(data))
+            case Free(allocation=index):
+                self._resize(index, 0)
+            case Memset(delta=delta, size=size):
+                place = self._allocations[operation.allocation]
+                self._regions[place].data[delta : delta + size] = operation.value
+                self._define(place, delta, size)
+            case Copy(source_delta=start, target_delta=delta, size=size):
+                source = self._regions[self._allocations[operation.source]].data
+                place = self._allocations[operation.target]
+                self._regions[place].data[delta : delta + size] = source[
+                    start : start + size
+                ].copy()
+                self._define(place, delta, size)
+            case SymbolWrite(symbol=symbol, delta=delta, data=written):
+                place, size = self._symbols[symbol], len(written)
+                data = np.frombuffer(written, np.uint8)
+                self._regions[place].data[delta : delta + size] = data
+                self._define(place, delta, size)
+
+    def uses(self, operation: Operation) -> Sequence[Use]:
+        """What an operation that was just carried out has done to memory."""
+        match operation:
+            case Launch():
+                return self._launch_uses()
+            case Memset(allocation=allocation, delta=delta, size=size):
+                return (Use(self._allocations[allocation], delta, delta + size, True),)
+            case Copy(source_delta=source, target_delta=target, size=size):
+                return (
+                    Use(self._allocations[operation.source], source, source + size, False),
+                    Use(self._allocations[operation.target], target, target + size, True),
+                )
+            case SymbolWrite(symbol=symbol, delta=delta, data=data):
+                return (Use(self._symbols[symbol], delta, delta + len(data), True),)
+            case Allocate(ordered=True) | Free():
+                index = self._allocations[operation.allocation]
+                return (Use(index, 0, len(self._regions[index].data), True),)
+        return ()
+
+    def _launch_uses(self) -> Sequence[Use]:
+        found = []
+        for index in range(len(self._regions)):
+            cells = ctypes.c_void_p()
+            count = self._library.sim_uses(self.handle, index, ctypes.byref(cells))
+            seen = view(cells.value or 0, np.dtype(np.uint8), count)
+            found.append(launch_use(index, seen, self._cell))
+        return [use for use in found if use is not None]
+
+    def _resize(self, allocation: int, size: int) -> None:
+        """An allocation that is freed has no bytes."""
+        status = self._library.sim_resize(self.handle, self._allocations[allocation], size)
+        ensure(status, EngineError("the simulator has lost an allocation"))
+
+    def _define(self, place: int, start: int, size: int) -> None:
+        status = self._library.sim_define(self.handle, place, start, size, self._cell)
+        ensure(status, EngineError("the simulator refused a copy that was checked"))
+
+
+def ensure(status: int, refusal: Exception) -> None:
+    """Raises MemoryError, or ``refusal`` for anything else that the engine did not do."""
+    if status == NO_MEMORY:
+        raise MemoryError
+    if status != RAN:
+        raise refusal
+
+
+def _addresses(plan: Plan, variables: Sequence[Variable]) -> dict[str, int]:
+    """Device address of every module variable: the recorder's where the host asked for it."""
+    known = {a.symbol: a.address for a in plan.allocations if a.symbol is not None}
+    addresses, at = {}, _VARIABLES_FROM
+    for variable in variables:
+        addresses[variable.name] = known.get(variable.name, at)
+        at += (variable.size + 2 * _VARIABLE_GAP - 1) // _VARIABLE_GAP * _VARIABLE_GAP
+    return addresses
+
+
+def _regions(
+    plan: Plan,
+    variables: Sequence[Variable],
+    buffers: Mapping[int, Bytes],
+    initialised: Container[int],
+    addresses: Mapping[str, int],
+) -> dict[int | str | None, _Region]:
+    """Memory by the index of its allocation, or the name of its variable."""
+    found: dict[int | str | None, _Region] = {
+        each.name: _Region(
+            plain_name(each.name), addresses[each.name], initial_bytes(each, addresses), True
+        )
+        for each in variables
+    }
+    for index, allocation in enumerate(plan.allocations):
+        if allocation.symbol in addresses:
+            continue
+        data = buffers.get(index)
+        if data is not None and (data.size != allocation.size or not data.flags.c_contiguous):
+            raise ValueError(f"the buffer of {allocation.name} is not the allocation's bytes")
+        if data is None:
+            data = np.resize(_POISON, max(allocation.size, 1))
+        found[index] = _Region(allocation.name, allocation.address, data, index in initialised)
+    return found

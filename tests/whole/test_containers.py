@@ -1,0 +1,192 @@
+"""The images of containers/, built without network and run as courses run them.
+
+They run under the runtime's own profile, which refuses to mount a /proc, and under one that also
+refuses namespaces, as Docker's does. Both leave Landlock.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.model import Result
+from tests.support.container import Container, base, built
+from tests.support.corpus import Fixture, cheats, fixtures, lay_out
+from tests.support.places import ALICE, ROOT
+
+pytestmark = pytest.mark.slow
+LAB = """\
+id: quick
+correctness: [[1, 1, 1]]
+performance: [{mnk: [64, 64, 64]}]
+cpu: [[1, 1, 1], [9, 17, 33], [64, 64, 32]]
+limits: {compile_s: 30}
+"""
+SECRET = "SECRET-5b20aa"
+BROKEN = "missing_second_sync"
+CHEATS = ("includes_a_secret", "writes_into_the_results", "signals_every_way", "zeros", "exits")
+PROFILE = Path("/usr/share/containers/seccomp.json")
+NAMESPACES = ("unshare", "setns", "clone3", "mount", "umount2", "pivot_root")
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
+    """containers/Dockerfile on the base, with the wheels that pip finds for it."""
+    start = base()
+    wheels = tmp_path_factory.mktemp("wheels")
+    download = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(wheels)]
+    subprocess.run([*download, str(ROOT), "setuptools>=77"], check=True, stdin=subprocess.DEVNULL)
+    yield built(
+        ROOT,
+        ROOT / "containers" / "Dockerfile",
+        "localhost/sgemm-grader-test",
+        *("--target", "cpu"),
+        *("--build-arg", f"CPU_BASE={start.image}"),
+        *("--build-arg", "PIP_NO_INDEX=1", "--build-arg", "PIP_FIND_LINKS=/wheels"),
+        *("--volume", f"{wheels}:/wheels:ro"),
+    )
+
+
+@pytest.fixture(scope="module")
+def course(image: Container, tmp_path_factory: pytest.TempPathFactory) -> Container:
+    """The image with a course's folder at /work: alice, a broken kernel, cheats, notes."""
+    place = tmp_path_factory.mktemp("course")
+    place.chmod(0o755)
+    (place / "lab.yaml").write_text(LAB)
+    (place / "notes.txt").write_text(f'#error "{SECRET}"\n')
+    shutil.copytree(ALICE, place / "submissions" / "alice")
+    shutil.copytree(broken().folder, place / "submissions" / BROKEN)
+    for cheat in cheats():
+        if cheat.folder.name in CHEATS:
+            folder = lay_out(cheat, place)
+            for source in folder.iterdir():
+                source.write_text(source.read_text().replace(str(place), "/work"))
+    return msgspec.structs.replace(image, mounts=((place, "/work:ro"),))
+
+
+def broken() -> Fixture:
+    return next(each for each in fixtures("broken") if each.folder.name == BROKEN)
+
+
+@pytest.fixture(scope="module")
+def like_dockers(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An option: podman's profile without what Docker's lacks, namespaces and mounts."""
+    profile = json.loads(PROFILE.read_text())
+    for rule in profile["syscalls"]:
+        rule["names"] = [name for name in rule["names"] if name not in (*NAMESPACES, "clone")]
+    allowed = {"names": ["clone"], "action": "SCMP_ACT_ALLOW"}
+    no_namespace = {"index": 0, "value": 0x7E020000, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}
+    profile["syscalls"] = [rule for rule in profile["syscalls"] if rule["names"]]
+    profile["syscalls"].append({**allowed, "args": [no_namespace]})
+    # As Docker's: the C library then takes clone(), whose flags can be seen.
+    refused = {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38}
+    profile["syscalls"].append(refused)
+    file = tmp_path_factory.mktemp("profile") / "seccomp.json"
+    file.write_text(json.dumps(profile))
+    return f"seccomp={file}"
+
+
+def graded(course: Container, *names: str, options: tuple[str, ...] = ()) -> dict[str, Result]:
+    """What ``grade --sandbox require`` says of these submissions, in one container."""
+    done = course.run(
+        *(f"submissions/{name}" for name in names),
+        *("--lab", "lab.yaml", "--device", "cpu", "--sandbox", "require"),
+        *("--out", "/tmp/results", "--no-report", "--json"),
+        options=options,
+    )
+    assert done.status in (0, 1), done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    assert "root:" not in done.stdout
+    results = [msgspec.json.decode(line, type=Result) for line in done.stdout.splitlines()]
+    assert {result.environment.sandbox for result in results} == {"landlock"}
+    return {result.submission.student: result for result in results}
+
+
+def test_right_broken_and_hostile_work_under_the_default_profile(course: Container) -> None:
+    results = graded(course, "alice", BROKEN, *CHEATS)
+    assert results["alice"].verdict.value == "AC"
+    expected = broken()
+    assert expected.cpu.met_by(results[BROKEN])
+    assert expected.finding is not None
+    lines = (expected.folder / "sgemm.cu").read_text().splitlines()
+    marked = {number for number, line in enumerate(lines, 1) if re.search(r"// BUG\d*$", line)}
+    assert {finding.line for finding in results[BROKEN].findings} & marked
+    for cheat in cheats():
+        if cheat.folder.name in CHEATS:
+            result = results[cheat.folder.name]
+            assert cheat.cpu.met_by(result), (result.verdict, result.error, result.findings)
+
+
+def test_without_namespaces_for_any_user_on_a_read_only_disk(
+    course: Container, like_dockers: str
+) -> None:
+    options = ("--security-opt", like_dockers, "--user", "12345:12345", "--read-only")
+    options += ("--tmpfs", "/tmp:exec", "--cap-drop", "all")
+    results = graded(course, "alice", "includes_a_secret", options=options)
+    assert results["alice"].verdict.value == "AC"
+    assert results["includes_a_secret"].verdict.value == "CE"
+
+
+def test_doctor_names_what_keeps_bubblewrap_from_working(
+    course: Container, like_dockers: str
+) -> None:
+    wide = ("--env", "COLUMNS=200")
+    done = course.run("doctor", options=wide)
+    assert done.status == 0
+    assert re.search(r"^sandbox +ok +Landlock", done.stderr, re.MULTILINE)
+    assert "the container's /proc is masked" in done.stderr
+    assert "--security-opt unmask=ALL" in done.stderr
+    done = course.run("doctor", options=(*wide, "--security-opt", like_dockers))
+    assert "seccomp profile refuses namespaces" in done.stderr
+
+
+ENVIRONMENT = """
+import os
+from pathlib import Path
+from grader.sandbox.running import Limits, Sandbox
+for mode in ("off", "landlock"):
+    done = Sandbox.open(mode).run(["cat", f"/proc/{os.getpid()}/environ"], cwd=Path("/tmp"),
+        limits=Limits(cpu_s=5), watches=True)
+    print(mode, done.returncode, repr(done.stdout), done.stderr.strip().rpartition(": ")[2])
+"""
+
+
+def test_the_graders_memory_is_its_own(course: Container) -> None:
+    """An ordinary user's process can read another's unless that one forbids it."""
+    python = ("--entrypoint", "/opt/grader/bin/python", "--env", "A_TOKEN=x")
+    done = course.run("-c", ENVIRONMENT, options=(*python, "--env", "SGEMM_GRADER_CACHE=/tmp/c"))
+    assert done.stdout.splitlines() == [
+        "off 1 '' Permission denied",
+        "landlock 1 '' Permission denied",
+    ], done.stderr
+
+
+def test_apptainers_definition_installs_the_same(image: Container) -> None:
+    """Apptainer cannot run here: its commands are followed by hand, on the base."""
+    sections = dict(
+        re.findall(
+            r"^%(\w+)\n((?:    .*\n|\n)*)",
+            (ROOT / "containers" / "grade.def").read_text(),
+            re.MULTILINE,
+        )
+    )
+    copied = [line.split() for line in sections["files"].splitlines() if line]
+    dockerfile = (ROOT / "containers" / "Dockerfile").read_text()
+    assert copied
+    for source, target in copied:
+        assert (ROOT / source).exists()
+        assert f"{source} " in dockerfile or f"{source}\n" in dockerfile, source
+        assert target.startswith("/tmp/")
+    assert "/tmp/containers/install.sh /tmp/sources {{ extra }}" in sections["post"]
+    assert "RUN /tmp/containers/install.sh /tmp/sources" in dockerfile
+    script = sections["runscript"].strip().replace('"$@"', "doctor")
+    done = image.run("-c", script, options=("--entrypoint", "/bin/sh"))
+    assert done.status == 0, done.stderr
