@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 import grader
 from grader.backends.probe import gpu_names
@@ -16,12 +18,16 @@ from grader.cli.notices import say
 from grader.course.class_run.class_worker import Setup, Task
 from grader.course.class_run.pool import lanes
 from grader.course.class_run.roll import Entrant
+from grader.errors import UsageError, one_line
 from grader.grading.ceilings import ceilings
-from grader.labs.lab import LADDER_LAB, load_lab
+from grader.grading.preparing import Bench
+from grader.labs.lab import LADDER_LAB, Lab, load_lab
 from grader.ladder.document import Ceiling, document_path, folder, load_ladder, make_ladder
+from grader.ladder.handed_in import hand_in, load_handed_in
 from grader.ladder.host import run_host
 from grader.ladder.ladder_render import html, terminal
-from grader.ladder.rungs import find_reference, find_rungs
+from grader.ladder.plausible import Here, complaints
+from grader.ladder.rungs import Rung, find_reference, find_rungs
 from grader.model import LabRef, Result, Verdict
 from grader.results import store
 from grader.submission.folder import load_listed, load_submission
@@ -33,8 +39,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Rungs that already have a result are not graded again."
     )
     parser.epilog = (
-        "exit status: 0 all graded; 2 wrong usage; 3 the grader or the machine "
-        "failed for a rung: the same command tries it again"
+        "exit status: 0 all graded, or the file to check is plausible; 1 it is not; 2 wrong "
+        "usage; 3 the grader or the machine failed for a rung: the same command tries it again"
     )
     parser.add_argument(
         "folder",
@@ -49,24 +55,42 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="say too what each rung can reach at most on an A100 and an RTX 2080 Ti; takes some "
         "seconds for each rung, once for each source",
     )
+    parser.add_argument(
+        "--send",
+        metavar="FILE",
+        type=Path,
+        help="write one file with document, results and the time of every repetition, to hand in",
+    )
+    parser.add_argument(
+        "--check",
+        metavar="FILE",
+        type=Path,
+        help="grade nothing; say whether a file that somebody sent is whole and plausible",
+    )
     options.batch(parser, default_lab="the ladder's own")
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    reference = find_reference(chosen.folder, load_lab(chosen.lab or LADDER_LAB).id)
+    lab = load_lab(chosen.lab or LADDER_LAB)
+    reference = find_reference(chosen.folder, lab.id)
     rungs = find_rungs(reference)
     entrants = [Entrant(student=rung.name, source=reference / rung.name) for rung in rungs]
+    if chosen.check:
+        return _check(chosen.check, _here(rungs, entrants, lab), console)
     wanted = {entrant.student for entrant in running.chosen(entrants, chosen.only)}
     arch = choose_device(chosen.device, console)
     gpu = gpu_names()[0] if arch else None
+    if chosen.send and gpu is None:
+        raise UsageError("--send: only a ladder that was measured on a GPU can be sent")
     setup = Setup(
         lab=chosen.lab or LADDER_LAB,
         sandbox=chosen.sandbox,
         gpu_arch=arch,
         out=folder(chosen.out, gpu),
         report=not chosen.no_report,
+        raw=True,
     )
-    lab = setup.bench().lab
+    bench = setup.bench()
     host = run_host(reference)
     tasks = [
         Task(kind="grade", student=entrant.student, source=entrant.source) for entrant in entrants
@@ -82,7 +106,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     this_lab = LabRef(id=lab.id, sha256=lab.sha256)
     results = {result.submission.student: result for result in _stored(tasks, this_lab, setup)}
     path = document_path(chosen.out, gpu)
-    known = _bounds(entrants, wanted, path, setup, console, anew=chosen.bounds)
+    known = _bounds(entrants, wanted, path, bench, console, anew=chosen.bounds)
     ladder = make_ladder(
         rungs, results, this_lab, grader=grader.__version__, host=host, ceilings=known
     )
@@ -93,15 +117,42 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         page = path.with_suffix(".html")
         store.write(page, html(ladder).encode())
         say(console, f"page: {page}")
+    if chosen.send:
+        sent = hand_in(ladder, results)
+        store.write_document(chosen.send, sent)
+        say(console, f"to hand in: {chosen.send}")
+        for complaint in complaints(sent, _here(rungs, entrants, lab), datetime.now(timezone.utc)):
+            say(console, f"not whole: {complaint}")
     failed = any(report.verdict is Verdict.IE for report in reports)
     return exit_status.FAULT if failed else exit_status.DONE
+
+
+def _here(rungs: tuple[Rung, ...], entrants: Sequence[Entrant], lab: Lab) -> Here:
+    sources = {
+        entrant.student: load_listed(entrant.source, entrant.student).sha256 for entrant in entrants
+    }
+    return Here(rungs=rungs, sources=sources, lab=lab, grader=grader.__version__)
+
+
+def _check(file: Path, here: Here, console: Console) -> int:
+    """Say why a file that somebody sent is not to be believed, or whose it is."""
+    sent = load_handed_in(file)
+    found = complaints(sent, here, datetime.now(timezone.utc))
+    for complaint in found:
+        console.print(Text(f"{one_line(file)}: {complaint}"), soft_wrap=True)
+    if found:
+        return exit_status.NOT_ACCEPTED
+    console.print(terminal(sent.ladder), "")
+    words = f"whole and plausible: {len(sent.results)} rungs, {sent.ladder.created[:10]}"
+    console.print(Text(f"{one_line(file)}: {words}"), soft_wrap=True)
+    return exit_status.DONE
 
 
 def _bounds(
     entrants: Sequence[Entrant],
     wanted: Collection[str],
     path: Path,
-    setup: Setup,
+    bench: Bench,
     console: Console,
     *,
     anew: bool,
@@ -114,7 +165,7 @@ def _bounds(
         kept = last.get(submission.sha256, ())
         if anew and not kept and entrant.student in wanted:
             say(console, f"{entrant.student}: bounds")
-            kept = ceilings(submission, setup.bench())
+            kept = ceilings(submission, bench)
         found[entrant.student] = kept
     return found
 
