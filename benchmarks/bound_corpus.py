@@ -2,11 +2,15 @@
 
 ``bound_patterns/patterns.txt`` names each with its source and parameters, which become macros. All
 take sizes that are multiples of 128. ``prepared`` does what needs no GPU.
+
+    python -m benchmarks.bound_corpus NAME…    what the model says of patterns at 4096³ on an H200
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.tools import cubes, tools
@@ -73,3 +77,24 @@ def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu, corpus: bool) -> R
         plan=ready.plans[0],
         bound=why.bounds[0],
     )
+
+
+def main(names: Sequence[str]) -> None:
+    with tempfile.TemporaryDirectory(prefix="sgemm-bounds-") as scratch:
+        for each in patterns():
+            if each.name not in names:
+                continue
+            folder = each.write(Path(scratch))
+            ready = prepared(folder, 4096, "sm_90", gpus.find("H200"), corpus=True)
+            if ready is None:
+                print(f"{each.name}: it cannot be built or bounded here")
+                continue
+            most, about = ready.bound.most, ready.bound
+            print(
+                f"{each.name}: at most {most.tflops:.2f} TFLOPS ({most.resource}), "
+                f"about {about.tflops:.2f} ({about.resource})"
+            )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

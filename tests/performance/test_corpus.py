@@ -29,6 +29,8 @@ def test_there_are_thirty_patterns_of_different_names() -> None:
     ],
 )
 def test_a_pattern_is_right_at_multiples_of_128(pattern: Pattern, tmp_path: Path) -> None:
+    if pattern.source.startswith("cute") and bench().toolchain.cutlass_include is None:
+        pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
     case = Case(id="cpu-1", size=Mnk(m=256, n=128, k=128))
     lab = msgspec.structs.replace(bench().lab, cpu=(case,))
     graded = grade(
