@@ -4,8 +4,8 @@ r"""The ladder that the package ships, and the table of it in the tour, from wha
         [--counted results/ladder/simulator.json]
 
 Takes a newly measured document, else the one that is shipped. The texts of the rungs follow their
-headers; a rung that was not measured stays without figures. ``--counted`` takes bounds and numbers
-of kernels from ``grade ladder --device cpu --bounds``. A figure that is older than its rung's
+headers; a rung that was not measured stays without figures. ``--counted`` takes bounds from
+``grade ladder --device cpu --bounds``. A figure that is older than its rung's
 source stays: the document has the hash of what was measured.
 """
 
@@ -55,7 +55,7 @@ def following(measured: Ladder, rungs: tuple[Rung, ...], counted: Ladder | None)
         step = then.get(idea(rung), blank)
         step = msgspec.structs.replace(step, rung=rung)
         if counts := now.get(idea(rung)):
-            step = msgspec.structs.replace(step, kernels=counts.kernels, ceilings=counts.ceilings)
+            step = msgspec.structs.replace(step, ceilings=counts.ceilings)
         steps.append(step)
     return msgspec.structs.replace(measured, version=SCHEMA_VERSION, steps=tuple(steps))
 

@@ -24,7 +24,8 @@ def ceilings(submission: Submission, bench: Bench) -> tuple[Ceiling, ...]:
         except Rejected:
             continue
         for bound in why.bounds:
-            most = bound.most.tflops if bound.most else bound.tflops
+            # Counts of a part of the blocks may miss some FFMA; the peak holds all the same.
+            most = min(bound.most.tflops if bound.most else bound.tflops, bound.peak_tflops)
             at = {"m": size.m, "n": size.n, "k": size.k}
             found.append(Ceiling(gpu=card.name, arch=arch, tflops=most, **at))
     return tuple(found)

@@ -51,6 +51,7 @@ PACKED = ("28_packed_bulk", "29_reuse_order", "30_shared_tail", "32_dispatch")
 PACKING_PAYS = ((1100, 550, 66), (1100, 1000, 70))
 SLOW = pytest.mark.slow  # beside a test of the same kind that is in every run
 TURING, AMPERE, HOPPER = pytest.param("sm_75", marks=SLOW), "sm_80", "sm_90"
+MOST_BANK_WAITS = 0.25  # cycles for each FFMA, on sm_75 and sm_80
 HEADER = ("Changed", "Why", "Tile", "Bound", "Command")
 
 
@@ -182,7 +183,13 @@ def test_rung(rung: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["23_multistage", *others("24_rasterised", "25_split_k", "30_shared_tail"), PACKED[-1]]
+    "name",
+    [
+        "23_multistage",
+        *others("24_rasterised", "25_split_k", "30_shared_tail"),
+        pytest.param("27_cute_pipelined", marks=graded(REFERENCE / "27_cute_pipelined").marks),
+        PACKED[-1],
+    ],
 )
 def test_without_asynchronous_copies(name: str) -> None:
     lab = msgspec.structs.replace(bench().lab, architectures=(75,))
@@ -221,7 +228,7 @@ def machine_code(rung: Path, arch: str) -> list[KernelSass]:
     "name, share",
     [pytest.param(*item, marks=graded(REFERENCE / item[0]).marks) for item in WIDE.items()],
 )
-def test_machine_code(name: str, share: float, arch: str) -> None:
+def test_machine_code_of_wide_loads(name: str, share: float, arch: str) -> None:
     """On cards that nobody here could time: wide shared loads, no spills, mostly FFMA."""
     kernels = machine_code(REFERENCE / name, arch)
 
@@ -233,6 +240,28 @@ def test_machine_code(name: str, share: float, arch: str) -> None:
         assert mix["LDS.128"] == 4 * steps
         assert mix.get("LDS.32", 0) <= 3 * steps // 8  # placeholders beside cp.async, of no effect
     assert max(loop.ffma / loop.instructions for loop in loops) >= share
+
+
+@SLOW
+@pytest.mark.parametrize("arch", ["sm_75", AMPERE])
+@pytest.mark.parametrize("rung", [graded(rung) for rung in RUNGS])
+def test_machine_code(rung: Path, arch: str) -> None:
+    """On cards that nobody here could time: nothing spilled, values loaded as the header says,
+    few waits for register banks."""
+    said = re.search(r"TM = (?:TN = )?(\d+)(?:, TN = (\d+))?", " ".join(header(rung / "sgemm.cu")))
+    tm, tn = (int(said[1]), int(said[2] or said[1])) if said else (1, 1)
+
+    for kernel in machine_code(rung, arch):
+        loop = kernel.loop
+        assert loop is not None
+        assert kernel.local_loads == kernel.local_stores == 0
+        assert loop.bank_conflicts <= MOST_BANK_WAITS * loop.ffma
+        if tile(rung / "sgemm.cu") == (1, 1) or loop.accumulators != tm * tn:
+            continue  # no tiles to load from; another kernel than the one that the header describes
+        loads = {item.kind: item.count for item in loop.mix if item.kind.startswith("LDS")}
+        values = sum(int(kind.partition(".")[2]) // 32 * count for kind, count in loads.items())
+        steps = loop.ffma // (tm * tn)
+        assert 0 <= values - (tm + tn) * steps <= 3 * steps  # some read beside what they need
 
 
 @pytest.mark.parametrize("arch", [TURING, pytest.param(AMPERE, marks=SLOW), HOPPER])
