@@ -362,7 +362,7 @@ def test_the_command_grades_resumes_and_forgets_what_changed(
     assert len(list(folder(Path("results"), None).glob("quick/*/*.json"))) == 3
     assert cli.main([*words, "--bounds", "--only", "06*"]) == 0
     bounded = load(tmp_path)
-    assert [step.ceilings for step in bounded.steps][0] == ()
+    assert bounded.steps[0].ceilings == ()
     assert bounded.untimed == ("A100 80GB PCIe", "RTX 2080 Ti")
     assert [found.arch for found in bounded.steps[1].ceilings] == ["sm_80", "sm_75"]
     assert all(0 < found.tflops < 19.6 for found in bounded.steps[1].ceilings)
