@@ -31,6 +31,7 @@ from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.plan_replay import Replay, load_module
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.hardware import gpus
+from grader.problems.gemm.gemm import Gemm
 from grader.problems.inputs import fresh_key
 
 ROOT = Path(__file__).parents[1]
@@ -71,24 +72,24 @@ def measured(sizes: Sequence[int]) -> Raw:
             mp_context=multiprocessing.get_context("spawn"),
         ) as pool:
             ready = list(pool.map(prepared, *zip(*jobs, strict=True)))
-    bench = SharedBench()
+    bench = SharedBench(Gemm())
     rows = []
     for job, each in zip(jobs, ready, strict=True):
-        if each is None or each.plan.size.flops / each.bound.tflops / 1e12 > LONGEST:
+        if each is None or Gemm().work(each.plan.size) / each.bound.speed / 1e12 > LONGEST:
             print(f"left out: {job[0].name} {job[1]}", flush=True)
             continue
         most = each.bound.most
         assert most is not None
         with bench.stream:
-            tflops = timed(bench, each)
+            speed = timed(bench, each)
         rows.append(
             Measured(
                 name=each.name,
                 corpus=each.corpus,
-                n=each.plan.size.n,
-                tflops=tflops,
-                about=each.bound.tflops,
-                most=most.tflops,
+                n=each.plan.size["n"],
+                speed=speed,
+                about=each.bound.speed,
+                most=most.speed,
                 resource=each.bound.resource,
             )
         )
@@ -107,7 +108,7 @@ def timed(bench: SharedBench, each: Ready) -> float:
         started, times = time.monotonic(), []
         while len(times) <= LAUNCHES and (not times or time.monotonic() - started < MOST_SECONDS):
             times.append(bench.time(replay.launch))
-    return size.flops / (statistics.median(times[1:] or times) * 1e-3) / 1e12
+    return Gemm().speed(size, statistics.median(times[1:] or times))
 
 
 if __name__ == "__main__":

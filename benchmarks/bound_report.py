@@ -21,14 +21,14 @@ class Measured(Record):
     name: str
     corpus: bool
     n: int
-    tflops: float
+    speed: float
     about: float
     most: float
     resource: str  # of the estimate
 
     @property
     def share(self) -> float:
-        return self.tflops / self.about
+        return self.speed / self.about
 
 
 class Raw(Record):
@@ -40,7 +40,7 @@ def report(raw: Raw) -> None:
     print(f"{raw.where}\n")
     rows = [
         [
-            *(each.name, str(each.n), f"{each.tflops:.4g}", f"{each.most:.4g}"),
+            *(each.name, str(each.n), f"{each.speed:.4g}", f"{each.most:.4g}"),
             *(f"{each.about:.4g}", each.resource, f"{100 * each.share:.1f} %"),
         ]
         for each in raw.rows
@@ -58,16 +58,16 @@ def report(raw: Raw) -> None:
 
 def summarise(rows: Sequence[Measured]) -> None:
     clock, about, most = (
-        np.array([getattr(row, name) for row in rows]) for name in ("tflops", "about", "most")
+        np.array([getattr(row, name) for row in rows]) for name in ("speed", "about", "most")
     )
     print(f"rank correlation (Spearman) with the estimate {spearman(clock, about):.4f}")
     print(f"rank correlation (Spearman) with the bound {spearman(clock, most):.4f}")
     print(f"median share of the estimate {np.median(clock / about):.3f}")
     for title, limit in (("bound", most), ("estimate", about)):
         over = [
-            f"{row.name} {row.n} ({row.tflops:.4g} of {value:.4g})"
+            f"{row.name} {row.n} ({row.speed:.4g} of {value:.4g})"
             for row, value in zip(rows, limit, strict=True)
-            if row.tflops > value
+            if row.speed > value
         ]
         print(f"exceed their {title}: {', '.join(over) or 'none'}")
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.machine import machine, table
-from benchmarks.tools import cubes, tools
+from benchmarks.tools import MAIN, cubes, tools
 from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.backends.simulator.engine_library import engine_library
@@ -105,7 +105,7 @@ def save(path: Path, raw: Raw) -> None:
 
 def unchanged(each: Profiled) -> bool:
     """The submission is still what ncu watched."""
-    return load_submission(ROOT / each.folder).sha256 == each.sha256
+    return load_submission(ROOT / each.folder, MAIN).sha256 == each.sha256
 
 
 def count_all(folders: Sequence[Path], arch: str, n: int) -> list[Counted | Rejected]:
@@ -129,7 +129,7 @@ def profile_all(
     for folder, each in zip(folders, ours, strict=True):
         times = 0 if isinstance(each, Rejected) else sum(kernel.times for kernel in each[0])
         name = str(folder.resolve().relative_to(ROOT))
-        sha256 = load_submission(folder).sha256
+        sha256 = load_submission(folder, MAIN).sha256
         found.append(Profiled(folder=name, sha256=sha256, launches=tuple(left[:times])))
         del left[:times]
     assert not left, "launches that nobody counted"

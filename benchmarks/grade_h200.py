@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.machine import machine, table
 from grader.backends.probe import gpu_names
+from grader.problems.gemm.gemm import Gemm
 from grader.results import store
 
 ROOT = Path(__file__).parents[1]
@@ -81,17 +82,17 @@ def worker() -> None:
     step("import CuPy, load cuBLAS", cupy)
     step("import the worker", modules)
     from grader.backends.gpu import bench as shared
-    from grader.backends.gpu.baseline import WORKSPACE_BYTES, Cublas
     from grader.backends.gpu.card import describe
     from grader.backends.gpu.checks import checks_cubin
-    from grader.backends.gpu.kernels import Kernels
+    from grader.backends.gpu.kernels import CHECKS, Kernels
     from grader.backends.gpu.memory import Arena
     from grader.backends.gpu.nvml import Nvml
     from grader.backends.gpu.watch import Watch
     from grader.backends.probe import first_gpu_arch, first_gpu_uuid
+    from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas
 
     step("cuInit", first_gpu_arch)
-    step("machine code of the checks", lambda: checks_cubin(first_gpu_arch() or ""))
+    step("machine code of the checks", lambda: checks_cubin(first_gpu_arch() or "", CHECKS))
     nvml = Nvml(None)
 
     def look() -> None:
@@ -108,7 +109,7 @@ def worker() -> None:
     room = shared.cupy.empty(WORKSPACE_BYTES, dtype=shared.cupy.uint8)
     step("cuBLAS's handles", lambda: Cublas(stream.ptr, int(room.data.ptr)))
     step("addresses", Arena)
-    step("all of this again, as the worker does it", shared.SharedBench)
+    step("all of this again, as the worker does it", lambda: shared.SharedBench(Gemm()))
     print(table(["start of a GPU worker", "ms"], rows))
 
 

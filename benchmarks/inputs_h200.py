@@ -20,7 +20,7 @@ import cupy
 import msgspec
 
 from benchmarks.judge_h200 import ALICE, Kernel, measured
-from benchmarks.tools import on_gpu
+from benchmarks.tools import GEMM_REF, MAIN, on_gpu
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
@@ -30,7 +30,8 @@ from grader.grading.pipeline import Bench, grade
 from grader.grading.preparing import prepared
 from grader.judging.times import held_to_the_clock
 from grader.labs.lab import Case, Lab
-from grader.model import Build, Mnk, Plan, Result
+from grader.model import Build, Plan, Result, Size
+from grader.problems.gemm.gemm import Gemm
 from grader.problems.inputs import fresh_key
 from grader.submission.folder import load_submission
 from tests.support.corpus import Cheat, cheats
@@ -51,7 +52,7 @@ SIZES = (256, 512, 1024, 2048, 3072, 4096, 8192)
 
 def quick(default: Lab, runs: int) -> Lab:
     """As tests/whole/test_gpu.py grades cheats: six sizes to verify, one to time."""
-    case = Case(id="performance-0", size=Mnk(m=1024, n=1024, k=1024))
+    case = Case(id="performance-0", size=Size.of(m=1024, n=1024, k=1024))
     return msgspec.structs.replace(
         default,
         performance=(case,),
@@ -99,7 +100,7 @@ def parts(bench: SharedBench, kernel: Kernel) -> None:
     print("submission, baseline; a whole repetition by the clock; share of inputs in it")
     for n in SIZES:
         case = kernel.case(bench, n)
-        _, baseline = case.baseline("best")
+        _, baseline = case.baseline()
         spent: dict[str, list[float]] = {}
 
         def part(
@@ -161,11 +162,11 @@ def noise(bench: SharedBench, kernel: Kernel, times: int) -> None:
             for _ in range(times):
                 case = kernel.case(bench, n)
                 if name == "cuBLAS":
-                    case.stand_in(case.baseline("best")[0])
+                    case.stand_in(case.baseline()[0])
                 timing = measured(bench, case, 0.25)
                 ratios.append(timing.ratio)
                 if timing.modes:
-                    found.append(timing.modes.fast.tflops / timing.modes.slow.tflops)
+                    found.append(timing.modes.fast.speed / timing.modes.slow.speed)
             spread = (
                 f"ratio {min(ratios):.4f} to {max(ratios):.4f}, noise {100 * timing.noise:.2f} %"
             )
@@ -179,8 +180,14 @@ def untimed(bench: SharedBench, built: Build, plans: Sequence[Plan]) -> None:
         module = load_module(built.cubin.read_bytes())
         with bench.arena.memory(plan) as memory:
             case = MeasuredCase(bench, module, PlannedCase(id=str(plan.size), plan=plan), memory)
-            if plan.size.m == 8192:
-                job = GpuJob(cubin="", cases=(), runs=1, run_seconds=0.2, baseline="best")
+            if plan.size["m"] == 8192:
+                job = GpuJob(
+                    problem=GEMM_REF,
+                    cubin="",
+                    cases=(),
+                    runs=1,
+                    run_seconds=0.2,
+                )
                 outcomes.append(time_case(bench, case, job, lambda: None))
             else:
                 outcomes.append(verify_case(bench, case))
@@ -200,10 +207,10 @@ def main() -> None:
     # Everything that starts processes comes before CUDA is touched: a context does not fork.
     kernel = Kernel(ALICE, tools, SIZES)
     # At every size that is verified, and at 8192.
-    sizes = [*(case.size for case in tools.lab.correctness), Mnk(m=8192, n=8192, k=8192)]
-    plans = prepared(load_submission(ALICE), sizes, tools, kernel.built.arch).plans
+    sizes = [*(case.size for case in tools.lab.correctness), Size.of(m=8192, n=8192, k=8192)]
+    plans = prepared(load_submission(ALICE, MAIN), sizes, tools, kernel.built.arch).plans
     print(f"\n{time.monotonic() - started:.0f} s so far", flush=True)
-    bench = SharedBench()
+    bench = SharedBench(Gemm())
     gpu = bench.gpu
     print(f"\n{gpu.name}, driver {gpu.driver}, {date.today()}, CUDA {tools.toolchain.cuda_version}")
     with bench.stream:

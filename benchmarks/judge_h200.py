@@ -19,7 +19,7 @@ from pathlib import Path
 
 import cupy
 
-from benchmarks.tools import cubes, on_gpu
+from benchmarks.tools import GEMM_REF, cubes, on_gpu
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.measure import MeasuredCase, time_case
@@ -27,7 +27,8 @@ from grader.backends.gpu.plan_replay import load_module
 from grader.backends.protocol import PlannedCase
 from grader.grading.pipeline import Bench, grade
 from grader.judging import scoring
-from grader.model import Build, Mnk, Result, Timing
+from grader.model import Build, Result, Timing, size_text
+from grader.problems.gemm.gemm import Gemm
 from grader.toolchain.discovery import Toolchain
 
 ALICE = Path(__file__).parents[1] / "submissions" / "alice"
@@ -52,7 +53,7 @@ class Kernel:
         ready = cubes(folder, sizes, tools, tools.gpu_arch)
         self.built: Build = ready.built
         self._memory = ExitStack()  # to the end of the process
-        self.plans = {plan.size.m: plan for plan in ready.plans}
+        self.plans = {plan.size["m"]: plan for plan in ready.plans}
 
     def case(self, bench: SharedBench, n: int) -> MeasuredCase:
         """The first case of the process lies at the recorder's addresses, others in the pool."""
@@ -66,7 +67,13 @@ class Kernel:
 
 
 def measured(bench: SharedBench, case: MeasuredCase, seconds: float) -> Timing:
-    job = GpuJob(cubin="", cases=(), runs=3, run_seconds=seconds, baseline="best")
+    job = GpuJob(
+        problem=GEMM_REF,
+        cubin="",
+        cases=(),
+        runs=3,
+        run_seconds=seconds,
+    )
     timing = time_case(bench, case, job, lambda: None).timing
     assert timing is not None
     return timing
@@ -76,7 +83,7 @@ def shown(timing: Timing) -> str:
     low, high = timing.ratio_ci
     return (
         f"{timing.ratio:.4f} ± {(high - low) / 2:.4f} ({timing.samples} samples, noise "
-        f"{100 * timing.noise:.2f} %, {timing.stopped}, {timing.scored_tflops:.2f} TFLOPS)"
+        f"{100 * timing.noise:.2f} %, {timing.stopped}, {timing.scored_speed:.2f} TFLOPS)"
     )
 
 
@@ -99,7 +106,7 @@ def whole_grades(tools: Bench, count: int) -> None:
                 f"({100 * timed / wall:.0f} %); score {result.score.total}"
             )
             for case in result.cases:
-                print(f"    {case.m}×{case.n}×{case.k}: {case.seconds:.3f} s")
+                print(f"    {size_text(case.size)}: {case.seconds:.3f} s")
     print(
         f"{count} whole grades: score {statistics.mean(scores):.2f}, standard deviation "
         f"{statistics.stdev(scores):.3f} points, from {min(scores)} to {max(scores)}; "
@@ -114,9 +121,9 @@ def timed_seconds(result: Result) -> float:
     for case in result.cases:
         if case.timing is None:
             continue
-        flops = Mnk(m=case.m, n=case.n, k=case.k).flops / 1e12
+        flops = case.amount / 1e12
         for run in case.timing.runs:
-            each = flops / run.bench_tflops + flops / run.cublas_tflops
+            each = flops / run.speed + flops / run.baseline_speed
             total += each * case.timing.samples / len(case.timing.runs)
     return total
 
@@ -124,7 +131,7 @@ def timed_seconds(result: Result) -> float:
 def anatomy(bench: SharedBench, kernel: Kernel) -> None:
     """Where the time of one repetition goes at the largest size."""
     case = kernel.case(bench, SIZES[-1])
-    _, baseline = case.baseline("best")
+    _, baseline = case.baseline()
     spent: dict[str, list[float]] = {}
 
     def part(name: str, work: Callable[[], object]) -> None:
@@ -269,7 +276,7 @@ def main() -> None:
     started = time.monotonic()
     whole_grades(tools, 10)
     kernel = Kernel(ALICE, tools, SIZES)
-    bench = SharedBench()
+    bench = SharedBench(Gemm())
     gpu = bench.gpu
     print(
         f"\n{gpu.name}, driver {gpu.driver}, {date.today()}, CUDA {tools.toolchain.cuda_version}; "

@@ -14,18 +14,19 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.machine import machine, table
+from benchmarks.tools import MAIN
 from grader.grading.pipeline import Bench, grade
 from grader.grading.preparing import compiled
 from grader.labs.lab import Case, load_lab
 from grader.ladder.rungs import find_rungs
-from grader.model import LineCount, Mnk, Verdict
+from grader.model import LineCount, Size, Verdict
 from grader.performance.sass import disassemble, summarise
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "sgemm"
-SIZE = Mnk(m=256, n=128, k=64)  # whole tiles for every rung
+SIZE = Size.of(m=256, n=128, k=64)  # whole tiles for every rung
 HEADER = (
     *("rung", "tile", "formula, KiB", "counted, KiB", "sectors per request"),
     *("shared requests per FMA", "wavefronts per request", "FFMA in main loop"),
@@ -51,10 +52,10 @@ def tile(source: Path) -> tuple[int, int] | None:
     return int(sides["bm"] or bn), bn
 
 
-def formula_bytes(size: Mnk, edges: tuple[int, int]) -> float:
+def formula_bytes(size: Size, edges: tuple[int, int]) -> float:
     """Bytes that threads ask of global memory: tiles of A and B once per block, C once."""
-    loads = size.m * size.n * size.k * (1 / edges[0] + 1 / edges[1])
-    return 4 * (loads + size.m * size.n)
+    loads = size["m"] * size["n"] * size["k"] * (1 / edges[0] + 1 / edges[1])
+    return 4 * (loads + size["m"] * size["n"])
 
 
 def row(folder: Path, bench: Bench) -> list[str]:
@@ -90,7 +91,7 @@ def ratio(amount: float, of: float) -> str:
 def ffma_share(folder: Path, bench: Bench) -> float:
     """Of the instructions in the main loop; the best of the rung's kernels."""
     arch = f"sm_{bench.lab.architectures[0]}"
-    built = compiled(load_submission(folder), bench, arch)
+    built = compiled(load_submission(folder, MAIN), bench, arch)
     kernels = map(summarise, disassemble(built.cubin, bench.toolchain, bench.sandbox))
     loops = [kernel.loop for kernel in kernels if kernel.loop]
     return max(loop.ffma / loop.instructions for loop in loops)
@@ -100,7 +101,11 @@ def main() -> None:
     lab = msgspec.structs.replace(load_lab(), cpu=(Case(id="counted", size=SIZE),))
     bench = Bench(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), explain=False)
     rows = [row(REFERENCE / rung.name, bench) for rung in find_rungs(REFERENCE)]
-    print(machine(), f"M, N, K = {SIZE.m}, {SIZE.n}, {SIZE.k}; sm_{lab.architectures[0]}", sep="; ")
+    print(
+        machine(),
+        f"M, N, K = {SIZE['m']}, {SIZE['n']}, {SIZE['k']}; sm_{lab.architectures[0]}",
+        sep="; ",
+    )
     print()
     print(table(HEADER, rows))
 

@@ -75,7 +75,7 @@ def measured_table(ladder: Ladder) -> str:
     sizes = [size_name(size) for size in ladder.sizes]
     header = ("rung", *sizes, *(f"≤ {gpu}" for gpu in ladder.untimed))
     rows = [row(step, ladder) for step in ladder.steps]
-    rates = [f"{ladder.cublas(size) or 0:.1f}" for size in ladder.sizes]
+    rates = [f"{ladder.baseline(size) or 0:.1f}" for size in ladder.sizes]
     return table(header, [*rows, ["cuBLAS", *rates, *("" for _ in ladder.untimed)]])
 
 
@@ -86,7 +86,7 @@ def row(step: Step, ladder: Ladder) -> list[str]:
     for size in ladder.sizes:
         speed = step.at(size)
         nothing = "–" if step.verdict else NOT_MEASURED
-        cells.append(f"{speed.tflops:.3g} ({100 * speed.ratio:.1f})" if speed else nothing)
+        cells.append(f"{speed.rate:.3g} ({100 * speed.ratio:.1f})" if speed else nothing)
     return [name, *cells, *(bound(step, gpu) for gpu in ladder.untimed)]
 
 

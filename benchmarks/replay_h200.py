@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tools import cubes, tools
+from benchmarks.tools import MAIN, cubes, tools
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.measure import MeasuredCase, verify_case
 from grader.backends.gpu.memory import PlanMemory
@@ -21,7 +21,8 @@ from grader.backends.gpu.plan_replay import load_module
 from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import PlannedCase
 from grader.grading.preparing import prepared
-from grader.model import Mnk, Plan
+from grader.model import Plan, Size
+from grader.problems.gemm.gemm import Gemm
 from grader.submission.folder import load_submission
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,7 +54,7 @@ def side_by_side(bench: SharedBench, folder: str, arch: str) -> None:
             statistics.median(values[4:]) for values in times.values()
         )
         print(
-            f"{folder:22} {plan.size.m:5}  own {own_ms:9.5f} ms  pool {pool_ms:9.5f} ms  "
+            f"{folder:22} {plan.size['m']:5}  own {own_ms:9.5f} ms  pool {pool_ms:9.5f} ms  "
             f"own / pool {own_ms / pool_ms:.4f}, of cuBLAS {own_cublas / pool_cublas:.4f}  "
             f"map {1e3 * mapped:.1f} ms  unmap {1e3 * unmapped:.1f} ms",
             flush=True,
@@ -67,8 +68,8 @@ def alternated(bench: SharedBench, cases: dict[str, MeasuredCase]) -> dict[str, 
     for name, case in cases.items():
         case.set_up()
         case.fresh()
-        products[name] = bench.cublas.sgemm(case.size, *case.addresses)
-    size = next(iter(cases.values())).size.m
+        products[name] = case.baselines(case.outputs)["cublasSgemm"]
+    size = next(iter(cases.values())).size["m"]
     for turn in range(ROUNDS[size]):
         order = list(cases) if turn % 2 else list(reversed(cases))
         for name in order:
@@ -79,9 +80,9 @@ def alternated(bench: SharedBench, cases: dict[str, MeasuredCase]) -> dict[str, 
 
 
 def odd_pointers(bench: SharedBench, arch: str) -> None:
-    size = Mnk(m=129, n=65, k=33)
+    size = Size.of(m=129, n=65, k=33)
     for folder in FIXTURES:
-        ready = prepared(load_submission(folder), [size], tools(), arch)
+        ready = prepared(load_submission(folder, MAIN), [size], tools(), arch)
         (plan,) = ready.plans
         module = load_module(ready.built.cubin.read_bytes())
         with bench.arena.memory(plan) as own, bench.arena.memory(plan) as pool:
@@ -99,7 +100,7 @@ def main() -> None:
     arch = first_gpu_arch()
     if arch is None:
         raise SystemExit("no NVIDIA GPU here")
-    bench = SharedBench()
+    bench = SharedBench(Gemm())
     print(f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}")
     with bench.stream:
         odd_pointers(bench, arch)

@@ -11,8 +11,8 @@ from benchmarks.tools import cubes
 from grader.backends.simulator.engine_library import engine_library
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import load_lab
-from grader.model import Mnk
-from grader.problems import product as verify
+from grader.model import Size
+from grader.problems.comparison import poisoned
 from grader.problems.inputs import make_inputs
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_toolchain
@@ -33,17 +33,18 @@ FIXTURE_GOAL = 5.0
 
 def seconds(folder: Path, extent: int, bench: Bench) -> float:
     """The best of some runs of one plan. Raises ValueError when the product is wrong."""
-    size = Mnk(m=extent, n=extent, k=extent)
+    size = Size.of(m=extent, n=extent, k=extent)
     ready = cubes(folder, (extent,), bench, f"sm_{bench.lab.architectures[0]}")
     simulator = Simulator(
         ready.built.ptx.read_text(),
         ready.submission.folder,
         load_engine(engine_library().compiled()),
     )
-    a, b = make_inputs(size)
+    operands = bench.lab.problem.operands(size)
+    a, b = make_inputs(operands)
     taken = []
     for _ in range(REPEATS):
-        c = verify.poisoned(size)
+        c = poisoned(operands[2])
         arrays = {0: a, 1: b, 2: c}
         buffers = {i: array.reshape(-1).view(np.uint8) for i, array in arrays.items()}
         outcome = simulator.run(ready.plans[0], buffers, SimLimits(seconds=600))

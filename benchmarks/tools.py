@@ -9,10 +9,15 @@ import msgspec
 from grader.backends.probe import first_gpu_arch
 from grader.grading.preparing import Bench, Prepared, prepared
 from grader.labs.lab import load_lab
-from grader.model import Mnk
+from grader.model import Size
+from grader.problems.catalogue import ProblemRef
+from grader.problems.gemm.gemm import Gemm
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
+
+GEMM_REF = ProblemRef(source=Gemm.name, options={})
+MAIN = Gemm().interface.main
 
 
 def on_gpu() -> Bench:
@@ -39,5 +44,5 @@ def tools() -> Bench:
 
 def cubes(folder: Path, extents: tuple[int, ...], bench: Bench, arch: str) -> Prepared:
     """A submission at sizes n³. Raises Rejected."""
-    sizes = [Mnk(m=n, n=n, k=n) for n in extents]
-    return prepared(load_submission(folder), sizes, bench, arch)
+    sizes = [Size.of(m=n, n=n, k=n) for n in extents]
+    return prepared(load_submission(folder, MAIN), sizes, bench, arch)

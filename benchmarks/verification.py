@@ -13,9 +13,9 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.machine import machine, table
-from grader.model import Mnk
+from grader.model import Size
+from grader.problems.gemm.gemm import Doubles, Gemm, tolerance
 from grader.problems.inputs import KEY_BYTES, Floats, make_inputs
-from grader.problems.product import Doubles, tolerance
 
 EXTENT = 48
 DEPTHS = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
@@ -69,7 +69,9 @@ FP32_ORDERS: tuple[Multiply, ...] = (fma, without_fma, backwards, split)
 
 def errors(k: int, seed: int) -> dict[str, float]:
     """Largest error of FP32 and smallest largest error of everything else, over the tolerance."""
-    flat_a, flat_b = make_inputs(Mnk(m=EXTENT, n=EXTENT, k=k), numbered_keys(seed))
+    flat_a, flat_b = make_inputs(
+        Gemm().operands(Size.of(m=EXTENT, n=EXTENT, k=k)), numbered_keys(seed)
+    )
     a, b = flat_a.reshape(EXTENT, k), flat_b.reshape(EXTENT, k).T
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
     exact = wide_a @ wide_b

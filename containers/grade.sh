@@ -3,7 +3,8 @@
 # can be anyone. So the first command copies what was compiled when the image was made.
 set -eu
 if [ -z "${SGEMM_GRADER_CACHE:-}" ]; then
-  export SGEMM_GRADER_CACHE="/tmp/sgemm-grader-$(id -u)"
+  SGEMM_GRADER_CACHE="/tmp/sgemm-grader-$(id -u)"
+  export SGEMM_GRADER_CACHE
   if mkdir -m 700 "$SGEMM_GRADER_CACHE" 2>/dev/null; then
     cp -R /opt/grader/cache/native "$SGEMM_GRADER_CACHE/native"
   fi

@@ -47,7 +47,7 @@ INSTRUCTION = np.dtype(
 )
 PRESET = np.dtype([("slot", "u4"), ("width", "u4"), ("value", "u8")])
 ARRAY = np.dtype([("start", "u4"), ("size", "u4")])
-FLOW = np.dtype([("warps", "u8"), ("lanes", "u8")])
+FLOW = np.dtype([("warps", "u8"), ("lanes", "u8"), ("splits", "u8")])
 _COUNTS = ("requests", "cost", "bytes", "cost8", "cost16", "passes8", "passes16", "lines")
 MEMORY = np.dtype([(name, "u8") for name in _COUNTS])
 PATTERN = np.dtype([("mask", "u4"), ("extra", "u4"), ("at", "u4", 32)])
@@ -118,6 +118,21 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "sim_define": (c_int, [c_void_p, c_uint64, c_uint64, c_uint64, c_uint32]),
     "sim_undefine": (c_int, [c_void_p, c_uint64]),
     "sim_resize": (c_int, [c_void_p, c_uint64, c_uint64]),
+    "sim_cluster": (None, [c_void_p, POINTER(c_uint32)]),
+    "sim_tensor_map": (
+        c_char_p,
+        [
+            c_void_p,
+            c_uint32,
+            c_uint32,
+            c_uint64,
+            POINTER(c_uint64),
+            POINTER(c_uint64),
+            POINTER(c_uint32),
+            POINTER(c_uint32),
+            POINTER(c_uint32),
+        ],
+    ),
     "sim_trace": (None, [c_void_p, c_int]),
     "sim_uses": (c_uint64, [c_void_p, c_uint64, POINTER(c_void_p)]),
     "sim_launch": (

@@ -7,7 +7,6 @@ import os
 import platform
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,9 @@ from ptxsim.engine import FLAGS, Engine, build_engine, engine_sources, load_engi
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
-from ptxsim.records import Allocation, Dim3, Launch, Mnk, Plan
+from ptxsim.records import Allocation, Dim3, Launch, Plan, Size
 from ptxsim.simulator import SimLimits, SimOutcome, Simulator
+from ptxsim.tensor_maps import Output, TensorMap, encode
 
 _FIRST_ADDRESS = 0x7F00_0000_0000
 _APART = 1 << 20  # bytes that belong to nobody, at least, between two arrays
@@ -28,14 +28,7 @@ _LIMITS = SimLimits(seconds=60.0, steps=1 << 40)
 _FLOATS = {2: "e", 4: "f", 8: "d"}  # size → struct's letter
 
 
-@dataclass(frozen=True)
-class Output:
-    """An array whose elements count as never written until the kernel writes them."""
-
-    array: NDArray[Any]
-
-
-Argument = NDArray[Any] | Output | np.generic | int | float | bytes
+Argument = NDArray[Any] | Output | TensorMap | np.generic | int | float | bytes
 
 
 def launch(
@@ -48,6 +41,7 @@ def launch(
     shared_bytes: int = 0,
     limits: SimLimits = _LIMITS,
     engine: Engine | None = None,
+    cluster: int | Sequence[int] = 1,
 ) -> SimOutcome:
     """Run a kernel of the file ``ptx`` and return what was seen; arrays are changed in place.
 
@@ -55,17 +49,19 @@ def launch(
     arguments: one for each parameter. An array stands for a pointer to a device allocation of its
     size; a Python number takes the size of the parameter; ``bytes`` are a struct.
     shared_bytes: of dynamic shared memory.
+    cluster: blocks of a cluster, for a kernel that does not say it itself.
     engine: without it the engine is compiled on first use.
 
     Raises RefusedProgram for a file or a launch that cannot be simulated, ValueError for arguments
     that do not fit the kernel, EngineError where the engine cannot be compiled.
     """
     path = Path(ptx)
-    simulator = Simulator(ptx_text(path), path.absolute().parent, engine or default_engine())
+    engine = engine or default_engine()
+    simulator = Simulator(ptx_text(path), path.absolute().parent, engine)
     name = _find(kernel, simulator.declared)
-    memory = _Memory()
+    memory = _Memory(engine)
     plan = Plan(
-        size=Mnk(m=1, n=1, k=1),
+        size=Size.of(),
         operations=(
             Launch(
                 kernel=name,
@@ -74,6 +70,7 @@ def launch(
                 shared_bytes=shared_bytes,
                 params=_packed(arguments, simulator.declared, name, memory),
                 pointers=(),
+                cluster=_dim3(cluster),
             ),
         ),
         allocations=tuple(memory.allocations),
@@ -106,7 +103,8 @@ def engine_path() -> Path:
 class _Memory:
     """Device allocations for the arrays among the arguments."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
         self.allocations: list[Allocation] = []
         self.buffers: dict[int, NDArray[np.uint8]] = {}
         self.inputs: set[int] = set()
@@ -168,6 +166,10 @@ def _value(place: int, argument: Argument, size: int, memory: _Memory) -> bytes:
             return struct.pack("<Q", memory.address(place, array, written=False))
         case np.ndarray():
             return struct.pack("<Q", memory.address(place, argument, written=True))
+        case TensorMap(array=tensor):
+            written = not isinstance(tensor, Output)
+            array = tensor.array if isinstance(tensor, Output) else tensor
+            return encode(memory.engine, argument, memory.address(place, array, written=written))
         case bytes():
             return argument
         case np.generic():

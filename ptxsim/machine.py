@@ -1,4 +1,4 @@
-"""The memory of one plan on the engine: what every operation but a launch does to it, and uses."""
+"""The memory of one plan on the engine, and what operations other than launches do to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ _VARIABLE_GAP = 4096
 WORKSPACE_AT = 0x5F00_0000_0000  # device address of what grid.sync() counts in
 _WORKSPACE_BYTES = 8  # its size, which nobody reads, and the counter
 _POISON = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # NaN: what nobody wrote
-_GIVEN = (0, 1, 2)  # A, B and C, as a plan has them
 
 
 @dataclass
@@ -87,7 +86,7 @@ class Machine:
 
     @property
     def names(self) -> list[str]:
-        """Of all memory, by region."""
+        """The name of every region."""
         return [region.name for region in self._regions]
 
     def kept(self, plan: Plan) -> dict[int, int]:
@@ -95,13 +94,13 @@ class Machine:
         call allocates."""
         if not plan.setup:
             return {}
-        own = {*_GIVEN, *plan.own}
+        own = {*range(plan.given), *plan.own}
         memory = [place for index, place in enumerate(self._allocations) if index not in own]
         places = dict.fromkeys([*self._symbols.values(), *memory])
         return {place: zlib.crc32(self._regions[place].data.data) for place in places}
 
     def forget(self, allocations: Sequence[int]) -> None:
-        """Nobody has written to these allocations."""
+        """Make these allocations uninitialised again."""
         for index in allocations:
             status = self._library.sim_undefine(self.handle, self._allocations[index])
             ensure(status, EngineError("the simulator has lost an allocation"))

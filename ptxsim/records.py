@@ -25,20 +25,29 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Base of every record: immutable, keyword-only, strict about unknown fields."""
 
 
-class Mnk(Record, array_like=True):
-    """One problem size."""
+class Size(Record):
+    """One size of a problem: its dimensions by name, in the order of the host function."""
 
-    m: int
-    n: int
-    k: int
+    dims: dict[str, int]
+
+    @staticmethod
+    def of(**dims: int) -> Size:
+        return Size(dims=dims)
+
+    def __getitem__(self, name: str) -> int:
+        return self.dims[name]
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.dims.items()))
 
     def __str__(self) -> str:
-        return f"{self.m}×{self.n}×{self.k}"
+        if len(self.dims) == 1:
+            return " ".join(f"{name} = {extent}" for name, extent in self.dims.items())
+        return "×".join(map(str, self.extents))
 
     @property
-    def flops(self) -> int:
-        """Floating-point operations of one product: 2·M·N·K."""
-        return 2 * self.m * self.n * self.k
+    def extents(self) -> tuple[int, ...]:
+        return tuple(self.dims.values())
 
 
 class KernelParam(Record):
@@ -50,7 +59,7 @@ class Allocation(Record):
     """A device allocation, at the address that the recorder gave it. A GPU maps its memory there,
     except for symbols, which lie where the driver loads them."""
 
-    name: str  # "A", "B", "C", "workspace 1", …, or the symbol
+    name: str  # of the operand, "workspace 1", …, or the symbol
     address: int
     size: int  # bytes
     symbol: str | None = None  # mangled name when this is a __device__ variable, not an allocation
@@ -94,6 +103,8 @@ class Launch(Issued, tag="launch"):
     carveout: int = -1  # preferred shared-memory carve-out in percent; -1 is the driver's choice
     stack_bytes: int = 1024  # of a thread, as cudaLimitStackSize says
     cooperative: bool = False  # all blocks run at the same time, and grid.sync() works
+    # Blocks that reach each other's shared memory, for a kernel that does not say it itself.
+    cluster: Dim3 = (1, 1, 1)
 
 
 class Memset(Issued, tag="memset"):
@@ -148,16 +159,24 @@ class Plan(Record):
     """What calls of run_custom asked the device to do, in order.
 
     ``setup`` runs once and leaves its memory as it is. ``operations`` are one later call, which may
-    run any number of times: it is verified, counted and timed. ``allocations`` begins with A, B, C.
+    run any number of times: it is verified, counted and timed. ``allocations`` begins with the
+    memory that the caller gives: ``inputs`` that hold data, then ``outputs``.
     Order is program order, which is one of those that ``after`` allows: streams are serialised.
     """
 
-    size: Mnk
+    size: Size
     allocations: tuple[Allocation, ...]
     operations: tuple[Operation, ...]
     setup: tuple[Operation, ...] = ()  # () where a call leaves nothing behind for the next
     unsettled: str = ""  # how the call differs from the one before it; "" when it does not
     variables: tuple[str, ...] = ()  # __device__ variables, whose contents live on between calls
+    inputs: int = 0  # allocations
+    outputs: int = 0
+
+    @property
+    def given(self) -> int:
+        """How many allocations are the caller's."""
+        return self.inputs + self.outputs
 
     @property
     def own(self) -> frozenset[int]:

@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from ptxsim.findings.counts import Counters
+from ptxsim.findings.divergence import Branch, split_by
 from ptxsim.findings.finding import Finding, Kind
 from ptxsim.findings.row_counts import RowCount, row_counts
 from ptxsim.lowering.operation import UnsupportedInstruction
@@ -20,7 +21,6 @@ _STEPS = 1 << 40  # time is the limit
 _MOST_BYTES = 1 << 40  # of the plan; hardly any of it is touched
 _PROBED = 3  # blocks of each kind of launch, besides the first and the last
 _FILLERS = (0, 0x3F)  # bytes of made-up memory; floats of 0 and 0.75
-_C = 2  # the index of its allocation
 SOME = 4  # blocks sampled of each kind of launch, if time allows
 _LONG = 4096  # basic blocks that a block's warps enter
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples never coincide and form no pattern
@@ -37,6 +37,7 @@ class LaunchSample(Record):
     blocks: int  # sampled
     complete: bool  # they ran to their ends within the time
     rows: tuple[RowCount, ...]
+    branches: tuple[Branch, ...] = ()
 
     @property
     def all_blocks(self) -> int:
@@ -58,7 +59,7 @@ class Sampler(Simulator):
     def sample(self, plan: Plan, seconds: float, blocks: int = SOME) -> tuple[LaunchSample, ...]:
         """Count at most ``blocks`` blocks of each kind of launch, with no other watch on them.
 
-        A, B and the plan's allocations hold made-up values, so data-dependent counts are lost.
+        Inputs and the plan's allocations hold made-up values, so data-dependent counts are lost.
         () if there are too many kinds of launch. Raises RefusedProgram as ``run`` does.
         """
         kinds = _distinct_launches(plan)
@@ -153,6 +154,7 @@ class Sampler(Simulator):
             before = counters
         del run.programs[launch.kernel]
         library.sim_program_free(handle)
+        branches, inside = split_by(counters, self._module.locations)
         return LaunchSample(
             kernel=launch.kernel,
             grid=launch.grid,
@@ -161,7 +163,8 @@ class Sampler(Simulator):
             times=times,
             blocks=blocks,
             complete=stopped is None,
-            rows=tuple(row_counts(counters, launch.shared_bytes)),
+            rows=tuple(row_counts(counters, inside, launch.shared_bytes)),
+            branches=branches,
         )
 
 
@@ -194,17 +197,17 @@ def _long_and_twice(counters: Counters, once: Counters) -> bool:
 
 
 def _inputs(plan: Plan, filler: int = 0) -> dict[int, np.ndarray]:
-    """Memory for ``plan``, most of it never touched: A and B are one array of ones, since a kernel
-    may skip zeros; every byte of the rest is ``filler``."""
-    given = ones(max(allocation.size for allocation in plan.allocations[:2]))
+    """Memory for ``plan``, most of it never touched: the inputs are one array of ones, since a
+    kernel may skip zeros; every byte of the submission's own is ``filler``."""
+    given = ones(max((each.size for each in plan.allocations[: plan.inputs]), default=1))
     buffers = {
         index: np.full(max(allocation.size, 1), filler, np.uint8)
-        if filler and index > _C
+        if filler and index >= plan.given
         else np.zeros(max(allocation.size, 1), np.uint8)
         for index, allocation in enumerate(plan.allocations)
         if allocation.symbol is None
     }
-    for index in (0, 1):
+    for index in range(plan.inputs):
         buffers[index] = given[: plan.allocations[index].size]
     return buffers
 

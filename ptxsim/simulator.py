@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 from collections.abc import Container, Generator, Mapping, Sequence
 from contextlib import closing
@@ -36,10 +37,9 @@ from ptxsim.lowering.tensor_cores import tensor_core_notes
 from ptxsim.lowering.variables import cells
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure
 from ptxsim.records import Launch, Operation, Plan
-from ptxsim.soundness import check_parameters, check_plan
+from ptxsim.soundness import check_parameters, check_plan, cluster_of
 from ptxsim.streams import Watch
 
-_A_AND_B = (0, 1)  # as a plan has them
 # A loop that never ends should be called so within a second at the smallest size, and no kernel
 # that computes anything should come near: one thread doing everything needs M·N·K at most.
 _STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
@@ -102,7 +102,7 @@ class Simulator:
         plan: Plan,
         buffers: Mapping[int, Bytes],
         limits: SimLimits,
-        initialised: Container[int] = _A_AND_B,
+        initialised: Container[int] | None = None,
     ) -> SimOutcome:
         """Execute ``plan``, its set-up and one call of it; arrays in ``buffers`` (by allocation
         index) are read and written. The counts are the call's.
@@ -125,7 +125,7 @@ class Simulator:
         plan: Plan,
         buffers: Mapping[int, Bytes],
         limits: SimLimits,
-        initialised: Container[int] = _A_AND_B,
+        initialised: Container[int] | None = None,
     ) -> Generator[SimOutcome, None, None]:
         """Execute the set-up, if ``plan`` has one, and then its call each time one is asked for.
 
@@ -134,6 +134,7 @@ class Simulator:
         write other values to ``buffers`` between two calls. Raises what ``run`` raises.
         """
         check_plan(plan, self._module, self._variables, limits.bytes)
+        initialised = range(plan.inputs) if initialised is None else initialised
         run = self._prepare(plan, buffers, initialised)
         poisoned = [index for index in buffers if index not in initialised]
         # One for every launch, those of the set-up first.
@@ -161,7 +162,7 @@ class Simulator:
     ) -> SimOutcome:
         """What one call does, and its findings and counts alone."""
         started, working = time.monotonic(), time.thread_time()
-        products = plan.size.m * plan.size.n * plan.size.k
+        products = math.prod(plan.size.extents)
         steps = min(limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products, _MOST_STEPS)
         library = self._engine.library
         run.findings.clear()
@@ -233,6 +234,8 @@ class Simulator:
         check_parameters(launch, program.param_bytes)
         params = (ctypes.c_uint8 * max(len(launch.params), 1))(*launch.params)
         machine.workspace[:] = 0
+        cluster = cluster_of(launch, self._module)
+        library.sim_cluster(machine.handle, (ctypes.c_uint32 * 3)(*cluster))
         status = library.sim_launch(
             machine.handle,
             handle,

@@ -11,10 +11,21 @@ from collections.abc import Sequence
 
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import Module, Variable
-from ptxsim.records import Allocate, Copy, Free, Launch, Memset, Plan, SymbolWrite, Synchronise
+from ptxsim.records import (
+    Allocate,
+    Copy,
+    Dim3,
+    Free,
+    Launch,
+    Memset,
+    Plan,
+    SymbolWrite,
+    Synchronise,
+)
 
 _ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
 _MOST_GRID = (2**31 - 1, 65535, 65535)
+_MOST_OF_A_CLUSTER = 16  # blocks
 _MOST_THREADS = 1024
 _MOST_TOGETHER = 1 << 16  # blocks that run at the same time; no GPU holds as many
 _MOST_STACK = 512 << 10  # bytes of a thread
@@ -71,6 +82,12 @@ def check_parameters(launch: Launch, param_bytes: int) -> None:
         )
 
 
+def cluster_of(launch: Launch, module: Module) -> Dim3:
+    """The blocks of a cluster, along each axis."""
+    x, y, z = (*(module.entry(launch.kernel).cluster or launch.cluster), 1, 1)[:3]
+    return x, y, z
+
+
 def _check_launch(launch: Launch, module: Module) -> None:
     function = module.functions.get(launch.kernel)
     if function is None or not function.entry:
@@ -83,6 +100,14 @@ def _check_launch(launch: Launch, module: Module) -> None:
         or not 0 <= launch.shared_bytes <= _MOST_SHARED
     ):
         raise _refused(f"the kernel {launch.kernel[:80]} is launched in a shape that CUDA lacks")
+    cluster = cluster_of(launch, module)
+    if min(cluster) < 1 or math.prod(cluster) > _MOST_OF_A_CLUSTER:
+        raise _refused(f"{launch.kernel[:80]} runs in clusters of {cluster} blocks; CUDA allows 16")
+    if any(n % of for n, of in zip(launch.grid, cluster, strict=True)):
+        raise _refused(
+            f"the grid {launch.grid} of {launch.kernel[:80]} is no multiple of its clusters "
+            f"{cluster}"
+        )
     if launch.cooperative and math.prod(launch.grid) > _MOST_TOGETHER:
         raise _refused(f"the cooperative launch of {launch.kernel[:80]} has more blocks than fit")
     if not 0 <= launch.stack_bytes <= _MOST_STACK:

@@ -92,7 +92,9 @@ def made(
     """Both sides, compiled."""
     program = scratch / f"{name}.native"
     nvcc, cutlass = bench.toolchain.nvcc, bench.toolchain.cutlass_include
-    includes = [f"-I{each}" for each in (INCLUDE, folder, cutlass) if each is not None]
+    includes = [
+        f"-I{each}" for each in (INCLUDE, ROOT / "starter", folder, cutlass) if each is not None
+    ]
     command = [str(nvcc), f"-arch={arch}", "-std=c++17", "-O3", *_OPTIONS, *includes]
     command += ["-x", "cu", str(HERE / "program.cu"), "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -102,7 +104,7 @@ def made(
         ready = cubes(folder, tuple(sizes), bench, arch)
     except Rejected as refused:
         raise SystemExit(f"{name}: {refused}") from None
-    return Made(name, program, ready.built, {plan.size.m: plan for plan in ready.plans})
+    return Made(name, program, ready.built, {plan.size["m"]: plan for plan in ready.plans})
 
 
 def compared(bench: SharedBench, each: Made, sizes: Sequence[int]) -> list[Row]:
@@ -192,8 +194,9 @@ def main() -> None:
         if options.build_only:
             return
         from grader.backends.gpu.bench import SharedBench
+        from grader.problems.gemm.gemm import Gemm
 
-        bench = SharedBench()
+        bench = SharedBench(Gemm())
         print(f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}")
         print(f"{'submission':24} {'N':>6} {'native ms':>12} {'judge ms':>12} {'off':>10}")
         with bench.stream:

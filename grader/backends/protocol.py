@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from grader.backends.statistics import Clocked
 from grader.errors import Rejected
-from grader.model import ErrorStats, Finding, LineCount, Mnk, Plan, Record, Timing, Verdict
+from grader.model import ErrorStats, Finding, LineCount, Plan, Record, Size, Timing, Verdict
 
 Progress = Callable[[str, str], None]  # the stage, and how far it is
 
@@ -26,7 +26,7 @@ class CaseOutcome(Record):
     """What happened when one case ran, or why it did not run. The judge gives the verdict."""
 
     id: str
-    size: Mnk
+    size: Size
     refused: Verdict | None  # an earlier stage ended this case; ``message`` says why
     message: str  # of the refusal, the stop or the verification; "" when all is well
     stopped: str | None  # "time", "deadlock" or "crash": the GPU's context broke
@@ -56,7 +56,7 @@ class Done(Record, tag="done"):
     """A worker's last reply to a job: every case has an answer, or was skipped on purpose."""
 
 
-def refused(case_id: str, size: Mnk, refusal: Rejected) -> CaseOutcome:
+def refused(case_id: str, size: Size, refusal: Rejected) -> CaseOutcome:
     """The outcome of a case that never ran because a stage refused it."""
     return CaseOutcome(
         id=case_id,

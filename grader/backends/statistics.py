@@ -12,7 +12,9 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from grader.model import Mnk, Mode, Modes, Record, Run, Timing, Watched
+from grader.model import Mode, Modes, Record, Run, Timing, Watched
+
+Speed = Callable[[float], float]  # milliseconds → the speed in the problem's unit
 
 TARGET_HALF_WIDTH = 0.0025  # stop when the ratio is known this well (relative)
 MIN_PAIRS = 5  # fewer have no useful confidence interval
@@ -93,7 +95,7 @@ def few(samples: int) -> bool:
 
 def summarise(
     runs: Sequence[Sequence[Pair]],
-    size: Mnk,
+    speed: Speed,
     baseline: str | None = None,
     *,
     disturbed: int = 0,
@@ -108,8 +110,8 @@ def summarise(
     return Timing(
         runs=tuple(
             Run(
-                bench_tflops=tflops(size, statistics.median(p.bench_ms for p in run)),
-                cublas_tflops=tflops(size, statistics.median(p.baseline_ms for p in run)),
+                speed=speed(statistics.median(p.bench_ms for p in run)),
+                baseline_speed=speed(statistics.median(p.baseline_ms for p in run)),
                 repetitions=tuple((p.bench_ms, p.baseline_ms) for p in run),
             )
             for run in runs
@@ -122,7 +124,7 @@ def summarise(
         stopped="certain" if all(settled(runs[:i]) for i in range(1, len(runs) + 1)) else "budget",
         disturbed=disturbed,
         watched=watched,
-        modes=find_modes(runs, size),
+        modes=find_modes(runs, speed),
         device_ms=device_ms,
         host_ms=None
         if device_ms is None
@@ -133,7 +135,7 @@ def summarise(
 # --- modes ------------------------------------------------------------------------------------
 
 
-def find_modes(runs: Sequence[Sequence[Pair]], size: Mnk) -> Modes | None:
+def find_modes(runs: Sequence[Sequence[Pair]], speed: Speed) -> Modes | None:
     """Two speeds of one size, or None if the repetitions agree within the noise.
 
     Repetitions are compared by their ratio to the baseline in the same pair: a clock that changes
@@ -144,12 +146,12 @@ def find_modes(runs: Sequence[Sequence[Pair]], size: Mnk) -> Modes | None:
     if groups is None:
         return None
     fast, slow, share = groups
-    return Modes(fast=_mode(fast, size, share), slow=_mode(slow, size, 1 - share))
+    return Modes(fast=_mode(fast, speed, share), slow=_mode(slow, speed, 1 - share))
 
 
-def _mode(pairs: Sequence[Pair], size: Mnk, share: float) -> Mode:
+def _mode(pairs: Sequence[Pair], speed: Speed, share: float) -> Mode:
     return Mode(
-        tflops=tflops(size, statistics.median(pair.bench_ms for pair in pairs)),
+        speed=speed(statistics.median(pair.bench_ms for pair in pairs)),
         ratio=statistics.median(pair.ratio for pair in pairs),
         share=share,
     )
@@ -255,10 +257,3 @@ def _baseline_noise(runs: Sequence[Sequence[Pair]]) -> float:
         for before, after in itertools.pairwise(run)
     ]
     return _SIGMA * statistics.median(steps) / math.sqrt(2) if steps else 0.0
-
-
-# --- units ------------------------------------------------------------------------------------
-
-
-def tflops(size: Mnk, milliseconds: float) -> float:
-    return size.flops / (milliseconds * 1e-3) / 1e12

@@ -56,7 +56,7 @@ def known_ladders(out: Path, console: Console) -> tuple[Ladder, ...]:
 def reference_names() -> frozenset[str]:
     """Names of the reference rungs, whose results serve as a comparison."""
     return frozenset(
-        path.parent.name for place in provided(REFERENCE) for path in place.glob("*/*/sgemm.cu")
+        path.parent.name for place in provided(REFERENCE) for path in place.glob("*/*/*.cu")
     )
 
 

@@ -24,7 +24,7 @@ from grader.course.class_run.roll import call_roll
 from grader.course.leaderboard import board_render as render
 from grader.course.leaderboard.ranking import make_boards, read_entries
 from grader.errors import UsageError, one_line
-from grader.labs.lab import Lab
+from grader.labs.lab import Lab, find_lab, load_lab
 from grader.model import Verdict
 
 
@@ -53,7 +53,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    roll, complaints = call_roll(chosen.folder)
+    lab_file = find_lab(chosen.lab)
+    main = load_lab(lab_file).problem.interface.main
+    roll, complaints = call_roll(chosen.folder, main)
     skipped(complaints, console)
     entrants = running.chosen(roll, chosen.only)
     if chosen.manifest:
@@ -61,7 +63,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         entrants = [entrant for entrant in entrants if entrant.student in names]
     gpus = _gpus(chosen, console)
     setup = Setup(
-        lab=chosen.lab,
+        lab=lab_file,
         sandbox=chosen.sandbox,
         gpu_arch=gpus[0].arch if gpus else _architecture(chosen, console),
         out=chosen.out,

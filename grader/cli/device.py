@@ -17,9 +17,11 @@ from grader.backends.probe import (
     gpus_of_host,
     has_driver,
 )
+from grader.cli.installing import install
 from grader.errors import MachineError, UsageError
+from grader.problems.catalogue import ProblemRef
 
-_NO_CUPY = "CuPy is missing: pip install -e '.[cuda13]' (or cuda12)"
+_NO_CUPY = f"CuPy is missing: {install('cuda13')} (or cuda12)"
 
 
 def _has_cupy() -> bool:
@@ -27,12 +29,12 @@ def _has_cupy() -> bool:
 
 
 @contextmanager
-def standby(wanted: str) -> Iterator[GpuDevice | None]:
+def standby(wanted: str, problem: ProblemRef) -> Iterator[GpuDevice | None]:
     """A GPU whose worker loads its libraries while the command gets ready; None without one."""
     if wanted == "cpu" or not has_driver() or not _has_cupy():
         yield None
         return
-    gpu = GpuDevice()
+    gpu = GpuDevice(problem)
     try:
         gpu.stand_by()
         yield gpu

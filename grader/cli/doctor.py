@@ -18,20 +18,22 @@ from rich.text import Text
 
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.backends.simulator.engine_library import engine_library
+from grader.cli.installing import install
 from grader.cli.scaffold import find_starter
 from grader.errors import GraderError
 from grader.grading.pipeline import Bench, grade
+from grader.hardware.gpus import PEAK_UNIT
 from grader.labs.lab import Case, load_lab
-from grader.model import Mnk, Record, Result, Verdict
+from grader.model import Record, Result, Size, Verdict
 from grader.record.recorder_process import prepare_recorder
 from grader.report.measurement import measurements, sentence
 from grader.sandbox.causes import Cause, without_bubblewrap, without_landlock
 from grader.sandbox.running import Sandbox
-from grader.toolchain.discovery import find_host_compiler, find_toolchain
+from grader.toolchain.discovery import find_toolchain
+from grader.toolchain.host_compiler import find_host_compiler
 from grader.toolchain.native import cache_folder, cache_limit
 from ptxsim.engine import load_engine
 
-_HERE = "in the grader's checkout"
 _HOLDS = {
     "bubblewrap": "bubblewrap",
     "landlock": "Landlock; SECURITY.md says what bubblewrap would add",
@@ -79,7 +81,7 @@ def _checks() -> Iterator[Check]:
     yield _attempt(
         "C++ compiler", lambda: str(find_host_compiler()), "apt-get install g++ (as root)"
     )
-    yield _attempt("nvcc", _nvcc, f"pip install -e . {_HERE} (installs nvcc)")
+    yield _attempt("nvcc", _nvcc, f"{install()} (installs nvcc)")
     yield _attempt(
         "cache folder",
         lambda: f"{cache_folder()}, {cache_limit() / 1e9:g} GB of builds at most",
@@ -88,8 +90,8 @@ def _checks() -> Iterator[Check]:
     yield _attempt("recorder", _recorder, "fix what is missing above, then: grade doctor")
     yield _attempt("simulator", _simulator, "fix what is missing above, then: grade doctor")
     yield from _sandboxes()
-    yield _optional("nvdisasm", _nvdisasm(), f"pip install -e . {_HERE}")
-    yield _optional("CuTe headers", _cute(), f"pip install -e '.[cutlass]' {_HERE}")
+    yield _optional("nvdisasm", _nvdisasm(), install())
+    yield _optional("CuTe headers", _cute(), install("cutlass"))
     names = ", ".join(gpu_names())
     yield _optional("NVIDIA GPU", names, "", "none: kernels are simulated")
     if names:
@@ -98,7 +100,7 @@ def _checks() -> Iterator[Check]:
 
 def _gpu_checks() -> Iterator[Check]:
     """CuPy and NVML, then a small grade of starter/ on the GPU, which uses all of it."""
-    extra = f"pip install -e '.[cuda13]' {_HERE} (cuda12 for a driver of CUDA 12)"
+    extra = f"{install('cuda13')} (cuda12 for a driver of CUDA 12)"
     yield _optional("CuPy", _version("cupy-cuda13x") or _version("cupy-cuda12x"), extra)
     yield _optional("NVML", _version("nvidia-ml-py"), extra)
     if importlib.util.find_spec("cupy") is None:
@@ -111,10 +113,10 @@ def _gpu_checks() -> Iterator[Check]:
         return
     gpu = result.environment.gpu
     if gpu:
-        peak = f", FP32 peak {gpu.fp32_peak_tflops:.1f} TFLOPS" if gpu.fp32_peak_tflops else ""
+        peak = f", FP32 peak {gpu.fp32_peak_tflops:.1f} {PEAK_UNIT}" if gpu.fp32_peak_tflops else ""
         found = f"driver {gpu.driver}, up to {gpu.sm_clock_mhz} MHz{peak}"
         yield Check(name="CUDA", ok=True, needed=False, found=found, remedy="")
-    timed = [sentence(measured, gpu) for measured in measurements(result)]
+    timed = [sentence(measured, result.problem, gpu) for measured in measurements(result)]
     ok = result.verdict is Verdict.AC
     found = "; ".join([result.error or result.verdict.value, *timed])
     # The message names the cause: another process, MPS, an old driver, too little memory.
@@ -126,18 +128,19 @@ def _gpu_checks() -> Iterator[Check]:
 def _self_test() -> Result:
     """Grade starter/ at a few sizes. Raises GraderError if grading cannot even start."""
     lab = load_lab()
-    case = Case(id="performance-0", size=Mnk(m=1024, n=1024, k=1024))
+    size = Size(dims={dim.name: 1024 for dim in lab.problem.dims})
+    case = Case(id="performance-0", size=size)
     small = msgspec.structs.replace(
         lab, correctness=lab.correctness[:3], performance=(case,), cpu=lab.cpu[:1]
     )
     bench = Bench(
         lab=small,
-        toolchain=find_toolchain(),
+        toolchain=find_toolchain(first_gpu_arch() or "sm_80"),
         sandbox=Sandbox.open("auto"),
         gpu_arch=first_gpu_arch(),
         explain=False,
     )
-    return grade(find_starter(Path.cwd()), bench, lambda _stage, _detail: None).result
+    return grade(find_starter(Path.cwd(), lab), bench, lambda _stage, _detail: None).result
 
 
 def _version(package: str) -> str | None:
@@ -162,8 +165,9 @@ def _optional(name: str, found: str | None, remedy: str, missing: str = "not ins
 
 
 def _nvcc() -> str:
-    toolchain = find_toolchain()
-    return f"{toolchain.cuda_version} from {toolchain.origin}: {toolchain.nvcc}"
+    toolchain = find_toolchain(first_gpu_arch() or "sm_80")
+    found = f"{toolchain.cuda_version} from {toolchain.origin}: {toolchain.nvcc}"
+    return "\n".join([found, *(f"passed over: {sentence}" for sentence in toolchain.passed_over)])
 
 
 def _recorder() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import platform
 import signal
 import sys
 from collections.abc import Sequence
@@ -23,9 +24,10 @@ from grader.errors import GraderError, MachineError, OutOfTime
 
 _COMMANDS = {
     "class": "grade every submission in DIR; resumes where it stopped",
-    "ladder": "grade the reference rungs; table and picture beside cuBLAS",
+    "ladder": "grade the reference rungs; table and picture beside the baseline",
     "doctor": "what works on this machine, and how to fix what does not",
-    "new": "copy starter/ to submissions/NAME",
+    "labs": "the labs that ship with the grader",
+    "new": "copy a lab's starter to submissions/NAME",
     "report": "show a stored result, FILE, again",
     "result": "the stored result of a submission, with its exit status",
     "sass": "what the compiler made of a kernel's main loop",
@@ -33,8 +35,12 @@ _COMMANDS = {
     "leaderboard": "rank the stored results",
     "similar": "pairs in DIR that share too much code, for the instructor",
     "export": "results for Gradescope, Canvas, spreadsheets and scripts",
+    "kit": "an autograder for Gradescope, GitHub or CSOJ",
+    "watch": "grade a folder again whenever a file in it is saved",
 }
 """Each is a module ``<name>_command``, imported only when it is used: imports take time."""
+
+_MACHINES = ("x86_64", "aarch64")
 
 _EPILOG = """\
 grade COMMAND --help shows more. If a folder has the name of a command, give it as a path:
@@ -56,6 +62,9 @@ class _Command(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status, 130 after Ctrl-C."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if missing := unsupported(sys.platform, platform.machine()):
+        print(f"grade: {missing}", file=sys.stderr)
+        return exit_status.FAULT
     _open_standard_streams()
     console = Console(stderr=True, highlight=False)
     signal.signal(signal.SIGTERM, _terminate)
@@ -78,6 +87,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         return failure.exit_status
     return status
+
+
+def unsupported(system: str, machine: str) -> str:
+    """Why nothing works on such a machine, and what does; "" where it works."""
+    if system == "win32":
+        return "Windows: install the grader in WSL2 (wsl --install), and run it there"
+    if system != "linux":
+        return f"{system}: the grader needs Linux; run its container (containers/Dockerfile)"
+    if machine not in _MACHINES:
+        return f"{machine}: NVIDIA has compilers only for {' and '.join(_MACHINES)}"
+    return ""
 
 
 def _run(arguments: list[str], console: Console) -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 from rich.console import Console
 
 from grader.cli import boards, exit_status, options
+from grader.cli.formats import RENDERERS, in_workspace
 from grader.course import export
 from grader.course.leaderboard import board_render as render
 from grader.errors import UsageError
+from grader.report.formats.gradescope import Shown, Visibility, gradescope
 from grader.results import store
 
 
@@ -19,12 +22,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = "Export results to other systems; FILE - is stdout."
     formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True)
     scope = formats.add_parser("gradescope", help="results.json for one result document")
-    scope.add_argument("result", metavar="RESULT", type=Path, help="a stored result document")
-    scope.add_argument(
-        "--visibility",
-        choices=("hidden", "after_due_date", "after_published", "visible"),
-        default="visible",
-        help="when students see it (default: visible)",
+    _result(scope)
+    for option, default, what in (
+        ("--visibility", "visible", "it"),
+        ("--hidden-visibility", "hidden", "the hidden sizes"),
+        ("--stdout-visibility", "hidden", "what the autograder printed"),
+    ):
+        scope.add_argument(
+            option,
+            choices=get_args(Visibility),
+            default=default,
+            help=f"when students see {what} (default: {default})",
+        )
+    learn = formats.add_parser("prairielearn", help="results.json for one result document")
+    judge = formats.add_parser("csoj", help="the line of JSON that CSOJ reads, of one result")
+    problems = formats.add_parser("sarif", help="SARIF of one result, for editors")
+    for one in (learn, judge, problems):
+        _result(one)
+    problems.add_argument(
+        "--folder", metavar="DIR", type=Path, default=Path(), help="of the sources (default: .)"
     )
     canvas = formats.add_parser("canvas", help="gradebook CSV to import into Canvas")
     canvas.add_argument(
@@ -38,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     document = formats.add_parser("json", help="the same, with all fields of a board")
     for one in (canvas, table, document):
         options.selection(one)
-    for one in (scope, canvas, table, document):
+    for one in (scope, learn, judge, problems, canvas, table, document):
         one.add_argument(
             "--to", metavar="FILE", type=Path, default=Path("-"), help="default: stdout"
         )
@@ -49,8 +65,29 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     return exit_status.DONE
 
 
-def _gradescope(chosen: argparse.Namespace, console: Console) -> str:
-    return export.gradescope(store.load(chosen.result), chosen.visibility)
+def _result(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("result", metavar="RESULT", type=Path, help="a stored result document")
+
+
+def _gradescope(chosen: argparse.Namespace, _console: Console) -> str:
+    shown = Shown(
+        visibility=chosen.visibility,
+        hidden=chosen.hidden_visibility,
+        stdout=chosen.stdout_visibility,
+    )
+    return _graded(gradescope(store.load(chosen.result), shown))
+
+
+def _one(chosen: argparse.Namespace, _console: Console) -> str:
+    folder = getattr(chosen, "folder", Path())
+    return _graded(RENDERERS[chosen.format](store.load(chosen.result), in_workspace(folder)))
+
+
+def _graded(text: str) -> str:
+    """Raises UsageError for what has no grade."""
+    if not text:
+        raise UsageError("verdict IE is the grader's own fault and no grade; grade again")
+    return text
 
 
 def _canvas(chosen: argparse.Namespace, console: Console) -> str:
@@ -70,6 +107,9 @@ def _json(chosen: argparse.Namespace, console: Console) -> str:
 
 _FORMATS: dict[str, Callable[[argparse.Namespace, Console], str]] = {
     "gradescope": _gradescope,
+    "prairielearn": _one,
+    "csoj": _one,
+    "sarif": _one,
     "canvas": _canvas,
     "csv": _csv,
     "json": _json,

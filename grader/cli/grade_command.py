@@ -3,58 +3,92 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import textwrap
 from pathlib import Path
 
-from rich.console import Console
+import msgspec
+from rich.console import Console, Group
 from rich.text import Text
 
 import grader
 from grader.backends.gpu.device import GpuDevice
-from grader.cli import exit_status, options, progress
+from grader.cli import exit_status, formats, options, progress
 from grader.cli.boards import known_ladders
 from grader.cli.device import choose_device, standby
 from grader.cli.notices import complain, say
 from grader.cli.report_command import write_page
-from grader.errors import StoreError, SubmissionError
+from grader.cli.toolkit import choose_toolchain
+from grader.errors import GraderError, StoreError, SubmissionError, UsageError
 from grader.grading.pipeline import Bench, grade
-from grader.labs.lab import load_lab
+from grader.labs.hidden import with_hidden
+from grader.labs.lab import Lab, find_lab, load_lab
 from grader.model import Verdict
 from grader.report import terminal
 from grader.report.text import clean
 from grader.results import store
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import student_of
-from grader.toolchain.discovery import find_toolchain
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Grade CUDA SGEMM submissions: compile, run, verify, and point at bugs."
+    parser.description = "Grade CUDA submissions: compile, run, verify, and point at bugs."
     add = parser.add_argument
-    add("submissions", metavar="SUBMISSION", nargs="+", type=Path, help="folder with sgemm.cu")
+    add("submissions", metavar="SUBMISSION", nargs="+", type=Path, help="folder of a submission")
     options.lab(parser)
+    add(
+        "--hidden",
+        metavar="FILE",
+        type=Path,
+        help="another lab file; its correctness and cpu sizes count, and students do not see them",
+    )
     options.device(parser)
     options.out(parser)
     options.json(parser, "print each result document on stdout, as one line")
+    add(
+        "--format",
+        choices=tuple(formats.RENDERERS),
+        help="what to print on stdout for another system; --json is --format json",
+    )
+    add(
+        "--memory-mb",
+        metavar="N",
+        type=options.positive,
+        help="no process may have more memory than this (default: limits.memory_mb of the lab)",
+    )
     options.no_report(parser)
     options.sandbox(parser)
     add("--version", action="version", version=f"grade {grader.__version__}")
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = load_lab(chosen.lab)
-    with standby(chosen.device) as gpu:
+    chosen.format = chosen.format or ("json" if chosen.json else None)
+    if chosen.format not in (None, "json") and len(chosen.submissions) > 1:
+        raise UsageError(f"--format {chosen.format}: name one submission")
+    lab = _lab(chosen)
+    with standby(chosen.device, lab.problem_ref) as gpu:
+        arch = choose_device(chosen.device, console)
         bench = Bench(
             lab=lab,
-            gpu_arch=choose_device(chosen.device, console),
-            toolchain=find_toolchain(),
+            gpu_arch=arch,
+            toolchain=choose_toolchain(lab, arch, console),
             sandbox=Sandbox.open(chosen.sandbox),
             ladders=known_ladders(chosen.out, console),
         )
         first, *others = chosen.submissions
         status = _grade_one(first, bench, chosen, console, gpu)
     return max([status, *(_grade_one(path, bench, chosen, console) for path in others)])
+
+
+def _lab(chosen: argparse.Namespace) -> Lab:
+    lab = load_lab(find_lab(chosen.lab))
+    if chosen.hidden:
+        lab = with_hidden(lab, load_lab(chosen.hidden))
+    if chosen.memory_mb:
+        least = min(lab.limits.memory_mb, chosen.memory_mb)
+        lab = msgspec.structs.replace(
+            lab, limits=msgspec.structs.replace(lab.limits, memory_mb=least)
+        )
+    return lab
 
 
 def _grade_one(
@@ -71,23 +105,27 @@ def _grade_one(
         complain(error, console)
         return error.exit_status
     result = graded.result
-    console.print(terminal.render(result, graded.sources))
+    shown = [terminal.render(result, graded.sources)]
     if graded.printed:
         # Indented, so that no line looks like one of the grader's.
         words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
-        console.print(Text(f"\nprinted by the kernels:\n{words}"))
+        shown.append(Text(f"\nprinted by the kernels:\n{words}"))
+    formats.show(chosen.format, Group(*shown), console)
     status = exit_status.of(result)
-    if result.verdict is not Verdict.IE:  # a failure of the grader must not replace a real result
-        try:
+    try:
+        if result.verdict is not Verdict.IE:  # the grader's failure must not replace a real result
             written = store.save(chosen.out, result)
             say(console, f"result: {written}")
             if not chosen.no_report:
                 write_page(written, result, graded.sources, console)
-        except StoreError as error:
+    except StoreError as error:
+        complain(error, console)
+        status = error.exit_status
+    console.print()
+    if chosen.format:
+        try:
+            formats.write(chosen.format, result, path)
+        except GraderError as error:
             complain(error, console)
             status = error.exit_status
-    console.print()
-    if chosen.json:
-        sys.stdout.write(store.encode(result).decode() + "\n")
-        sys.stdout.flush()
     return status

@@ -21,7 +21,7 @@ from grader.course.class_run.roll import Entrant
 from grader.errors import UsageError, one_line
 from grader.grading.ceilings import ceilings
 from grader.grading.preparing import Bench
-from grader.labs.lab import LADDER_LAB, Lab, load_lab
+from grader.labs.lab import LADDER_LAB, Lab, find_lab, load_lab
 from grader.ladder.document import Ceiling, document_path, folder, load_ladder, make_ladder
 from grader.ladder.handed_in import hand_in, load_handed_in
 from grader.ladder.host import run_host
@@ -71,7 +71,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = load_lab(chosen.lab or LADDER_LAB)
+    lab_file = find_lab(chosen.lab) if chosen.lab else LADDER_LAB
+    lab = load_lab(lab_file)
     reference = find_reference(chosen.folder, lab.id)
     rungs = find_rungs(reference)
     entrants = [Entrant(student=rung.name, source=reference / rung.name) for rung in rungs]
@@ -83,7 +84,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.send and gpu is None:
         raise UsageError("--send: only a ladder that was measured on a GPU can be sent")
     setup = Setup(
-        lab=chosen.lab or LADDER_LAB,
+        lab=lab_file,
         sandbox=chosen.sandbox,
         gpu_arch=arch,
         out=folder(chosen.out, gpu),
@@ -104,11 +105,17 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     )
     reports = running.grade_tasks(waiting, lanes(setup.device, chosen.jobs), setup, console)
     this_lab = LabRef(id=lab.id, sha256=lab.sha256)
-    results = {result.submission.student: result for result in _stored(tasks, this_lab, setup)}
-    path = document_path(chosen.out, gpu)
+    results = {result.submission.student: result for result in _stored(tasks, lab, setup)}
+    path = document_path(chosen.out, gpu, "" if _is_of_the_default_problem(lab) else lab.id)
     known = _bounds(entrants, wanted, path, bench, console, anew=chosen.bounds)
     ladder = make_ladder(
-        rungs, results, this_lab, grader=grader.__version__, host=host, ceilings=known
+        rungs,
+        results,
+        this_lab,
+        lab.problem.info(),
+        grader=grader.__version__,
+        host=host,
+        ceilings=known,
     )
     console.print("", terminal(ladder), "")
     store.write_document(path, ladder)
@@ -128,9 +135,9 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def _here(rungs: tuple[Rung, ...], entrants: Sequence[Entrant], lab: Lab) -> Here:
-    sources = {
-        entrant.student: load_listed(entrant.source, entrant.student).sha256 for entrant in entrants
-    }
+    main = lab.problem.interface.main
+    listed = (load_listed(entrant.source, entrant.student, main) for entrant in entrants)
+    sources = {rung.name: each.sha256 for rung, each in zip(rungs, listed, strict=True)}
     return Here(rungs=rungs, sources=sources, lab=lab, grader=grader.__version__)
 
 
@@ -161,7 +168,7 @@ def _bounds(
     last = {step.sha256: step.ceilings for step in load_ladder(path).steps} if path.exists() else {}
     found = {}
     for entrant in entrants:
-        submission = load_submission(entrant.source)
+        submission = load_submission(entrant.source, main=bench.lab.problem.interface.main)
         kept = last.get(submission.sha256, ())
         if anew and not kept and entrant.student in wanted:
             say(console, f"{entrant.student}: bounds")
@@ -170,13 +177,17 @@ def _bounds(
     return found
 
 
-def _stored(tasks: list[Task], lab: LabRef, setup: Setup) -> Iterator[Result]:
+def _is_of_the_default_problem(lab: Lab) -> bool:
+    return lab.problem.info().like(load_lab(LADDER_LAB).problem.info())
+
+
+def _stored(tasks: list[Task], lab: Lab, setup: Setup) -> Iterator[Result]:
     """The results of exactly these sources by exactly this lab file, from any run."""
     for task in tasks:
-        sha256 = load_listed(task.source, task.student).sha256
+        sha256 = load_listed(task.source, task.student, lab.problem.interface.main).sha256
         path = store.document_path(setup.out, lab.id, task.student, sha256, setup.device)
         if not path.exists():
             continue
         result = store.load(path)
-        if result.lab == lab:
+        if result.lab == LabRef(id=lab.id, sha256=lab.sha256):
             yield result

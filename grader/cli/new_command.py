@@ -1,4 +1,4 @@
-"""``grade new NAME``: a folder for a student to begin with."""
+"""``grade new NAME --lab LAB``: a folder for a student to begin with."""
 
 from __future__ import annotations
 
@@ -8,16 +8,32 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from grader.cli import exit_status
+from grader.cli import exit_status, options
+from grader.cli.notices import say
 from grader.cli.scaffold import new_submission
+from grader.compile.editor_flags import FILE, editor_flags
+from grader.errors import ToolchainError
+from grader.labs.lab import find_lab, load_lab
+from grader.toolchain.discovery import find_toolchain
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Copy starter/ to submissions/NAME."
+    parser.description = (
+        "Copy a lab's starter to submissions/NAME, with compile_flags.txt for clangd."
+    )
     parser.add_argument("name", metavar="NAME", help="of the new folder")
+    options.lab(parser)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    folder = new_submission(chosen.name, Path.cwd()).relative_to(Path.cwd())
-    console.print(Text(f"{folder}/ is ready: edit {folder}/sgemm.cu, then: grade {folder}"))
+    lab = load_lab(find_lab(chosen.lab))
+    flags: str | None = None
+    try:
+        flags = editor_flags(find_toolchain())
+    except ToolchainError as error:  # a student may begin before the machine can grade
+        say(console, f"without {FILE}, which tells an editor where CUDA is: {error}")
+    folder = new_submission(chosen.name, Path.cwd(), lab, flags).relative_to(Path.cwd())
+    main = lab.problem.interface.main
+    which = f" --lab {chosen.lab}" if chosen.lab else ""
+    console.print(Text(f"{folder}/ is ready: edit {folder}/{main}, then: grade {folder}{which}"))
     return exit_status.DONE

@@ -14,11 +14,17 @@ from grader.sandbox.running import Mode
 
 def submission(parser: argparse.ArgumentParser) -> None:
     """The folder, for a command that takes one submission."""
-    parser.add_argument("submission", metavar="SUBMISSION", type=Path, help="folder with sgemm.cu")
+    parser.add_argument(
+        "submission", metavar="SUBMISSION", type=Path, help="folder of a submission"
+    )
 
 
-def lab(parser: argparse.ArgumentParser, default: str = "the SGEMM lab") -> None:
-    parser.add_argument("--lab", metavar="FILE", type=Path, help=f"lab file (default: {default})")
+def lab(parser: argparse.ArgumentParser, default: str = "the first that grade labs lists") -> None:
+    parser.add_argument(
+        "--lab",
+        metavar="LAB",
+        help=f"a lab file, or one of the labs that grade labs lists (default: {default})",
+    )
 
 
 def device(
@@ -43,13 +49,13 @@ def out(parser: argparse.ArgumentParser, meaning: str = "where results are writt
     )
 
 
-def sandbox(parser: argparse.ArgumentParser) -> None:
+def sandbox(parser: argparse.ArgumentParser, default: str = "auto") -> None:
     parser.add_argument(
         "--sandbox",
         choices=typing.get_args(Mode),
-        default="auto",
+        default=default,
         help="auto: bubblewrap if it works, else Landlock, else limits only; require: not limits "
-        "only; bubblewrap, landlock: this one; off: limits only (default: auto)",
+        f"only; bubblewrap, landlock: this one; off: limits only (default: {default})",
     )
 
 
@@ -64,9 +70,9 @@ def json(parser: argparse.ArgumentParser, meaning: str) -> None:
 # --- of commands that grade many submissions --------------------------------------------------
 
 
-def batch(parser: argparse.ArgumentParser, *, default_lab: str = "the SGEMM lab") -> None:
+def batch(parser: argparse.ArgumentParser, *, default_lab: str | None = None) -> None:
     """Options of the commands that grade many submissions."""
-    lab(parser, default_lab)
+    lab(parser, *([default_lab] if default_lab else []))
     device(
         parser,
         "where kernels run; cpu is the simulator; on a GPU one submission is timed at a time",
@@ -83,7 +89,7 @@ def batch(parser: argparse.ArgumentParser, *, default_lab: str = "the SGEMM lab"
     add(
         "--jobs",
         metavar="N",
-        type=_positive,
+        type=positive,
         default=len(os.sched_getaffinity(0)),
         help="submissions graded at a time, or compiled ahead of the GPU (default: one per core)",
     )
@@ -91,7 +97,7 @@ def batch(parser: argparse.ArgumentParser, *, default_lab: str = "the SGEMM lab"
     sandbox(parser)
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number ≥ 1, got {text!r}")
     return int(text)

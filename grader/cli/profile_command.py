@@ -16,8 +16,9 @@ from grader.cli import exit_status, options
 from grader.errors import MachineError, UsageError
 from grader.grading.preparing import Bench, explained, prepared
 from grader.hardware import gpus
-from grader.labs.lab import load_lab
-from grader.model import Explanation, KernelCounts, Mnk
+from grader.hardware.gpus import PEAK_UNIT
+from grader.labs.lab import find_lab, load_lab
+from grader.model import Explanation, KernelCounts, Size, size_text
 from grader.model.names import kernel_name
 from grader.performance.compare import compare, total
 from grader.performance.profiler import Profile, find_ncu, profile
@@ -42,25 +43,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_size,
         default=_SIZE,
-        help=f"M = N = K (default: {_SIZE}); the profiler runs each kernel several times",
+        help=f"each dimension (default: {_SIZE}); the profiler runs each kernel several times",
     )
     options.lab(parser)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = load_lab(chosen.lab)
+    lab = load_lab(find_lab(chosen.lab))
     arch = first_gpu_arch()
     if arch is None:
         raise MachineError("no NVIDIA GPU here to profile on; grade sass needs none")
     find_ncu()
-    bench = Bench(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"))
-    size = Mnk(m=chosen.size, n=chosen.size, k=chosen.size)
-    ready = prepared(load_submission(chosen.submission), [size], bench, arch)
+    bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
+    size = Size(dims={dim.name: chosen.size for dim in lab.problem.dims})
+    ready = prepared(
+        load_submission(chosen.submission, lab.problem.interface.main), [size], bench, arch
+    )
     why = explained(ready, bench, gpus.find(gpu_names()[0]))
     if why.missing:
         raise MachineError(f"nothing to compare with: {why.missing}")
     names = [each.name for each in why.counts]
-    job = Watching(cubin=str(ready.built.cubin), plan=ready.plans[0])
+    job = Watching(problem=lab.problem_ref, cubin=str(ready.built.cubin), plan=ready.plans[0])
     seen = profile([job], names, seconds=_SECONDS)
     for counts in why.counts:
         own = [each for each in seen if each.kernel == counts.name]
@@ -70,7 +73,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 def _show(counts: KernelCounts, own: Sequence[Profile], why: Explanation, console: Console) -> None:
     name = clean(kernel_name(counts.name))
-    console.print(Text(f"{name} at {why.size}, {counts.times} launches", style="bold"))
+    console.print(Text(f"{name} at {size_text(why.size)}, {counts.times} launches", style="bold"))
     measured = total(own)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("", no_wrap=True)
@@ -95,10 +98,10 @@ def _words(
     words = []
     nanoseconds = measured.get("gpu__time_duration.sum")
     if nanoseconds:
-        tflops = counts.flops / nanoseconds / 1e3
+        speed = counts.flops / nanoseconds / 1e3
         bound = why.bounds[0] if why.bounds else None
-        limit = f"; the model expects about {bound.tflops:.4g} ({bound.resource})" if bound else ""
-        words.append(f"{tflops:.4g} TFLOPS under the profiler{limit}")
+        limit = f"; the model expects about {bound.speed:.4g} ({bound.resource})" if bound else ""
+        words.append(f"{speed:.4g} {PEAK_UNIT} under the profiler{limit}")
     active = [each.metrics[_ISSUE] for each in own if each.metrics.get(_ISSUE) is not None]
     if active:
         words.append(f"issue slots used: {sum(active) / len(active):.1f} %")

@@ -11,7 +11,7 @@ from grader.cli import exit_status
 from grader.cli.notices import say
 from grader.errors import Rejected, SubmissionError
 from grader.grading.pipeline import read_sources
-from grader.model import Result, SubmissionRef
+from grader.model import Result
 from grader.report import html, terminal
 from grader.results import store
 from grader.submission.folder import load_submission
@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     result = store.load(chosen.file)
-    sources = _sources_of(result.submission)
+    sources = _sources_of(result)
     console.print(terminal.render(result, sources))
     write_page(chosen.file, result, sources, console)
     return exit_status.DONE
@@ -37,10 +37,11 @@ def write_page(document: Path, result: Result, sources: dict[str, str], console:
     say(console, f"report: {page}")
 
 
-def _sources_of(reference: SubmissionRef) -> dict[str, str]:
+def _sources_of(result: Result) -> dict[str, str]:
     """The sources of a stored result, if submissions/ still holds exactly those."""
+    reference = result.submission
     try:
-        submission = load_submission(Path("submissions") / reference.student)
+        submission = load_submission(Path("submissions") / reference.student, result.problem.main)
     except (SubmissionError, Rejected, OSError):
         return {}
     return read_sources(submission) if submission.sha256 == reference.sha256 else {}

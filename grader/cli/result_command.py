@@ -9,7 +9,7 @@ from rich.console import Console
 from grader.cli import exit_status, options
 from grader.errors import Rejected, StoreError
 from grader.grading.pipeline import read_sources
-from grader.labs.lab import load_lab
+from grader.labs.lab import find_lab, load_lab
 from grader.report import terminal
 from grader.results import store
 from grader.submission.folder import load_submission
@@ -26,9 +26,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = load_lab(chosen.lab)
+    lab = load_lab(find_lab(chosen.lab))
     try:
-        submission = load_submission(chosen.submission)
+        submission = load_submission(chosen.submission, lab.problem.interface.main)
     except Rejected as refusal:
         raise StoreError(f"{chosen.submission}: {refusal}; grade it to store that") from None
     devices = ("gpu", "cpu") if chosen.device == "auto" else (chosen.device,)

@@ -48,7 +48,7 @@ def left_over(
 def _done(task: Task, lab: Lab, setup: Setup, console: Console) -> bool:
     """Whether there is a result of exactly this source by exactly this lab file."""
     try:
-        sha256 = load_listed(task.source, task.student).sha256
+        sha256 = load_listed(task.source, task.student, lab.problem.interface.main).sha256
     except (Rejected, SubmissionError, OSError):
         return False  # rejecting it again is quicker than reading the old result
     path = store.document_path(setup.out, lab.id, task.student, sha256, setup.device)

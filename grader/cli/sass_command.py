@@ -13,7 +13,7 @@ from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.cli import exit_status, options
 from grader.grading.pipeline import read_sources
 from grader.grading.preparing import Bench, compiled
-from grader.labs.lab import load_lab
+from grader.labs.lab import find_lab, load_lab
 from grader.performance.sass import disassemble, summarise
 from grader.report import machine
 from grader.sandbox.running import Sandbox
@@ -42,10 +42,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = load_lab(chosen.lab)
-    bench = Bench(lab=lab, toolchain=find_toolchain(), sandbox=Sandbox.open("auto"))
-    submission = load_submission(chosen.submission)
+    lab = load_lab(find_lab(chosen.lab))
     arch = chosen.arch or _at_hand() or f"sm_{lab.architectures[0]}"
+    bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
+    submission = load_submission(chosen.submission, lab.problem.interface.main)
     cubin = compiled(submission, bench, arch).cubin
     functions = disassemble(cubin, bench.toolchain, bench.sandbox)
     kernels = [summarise(function) for function in functions]

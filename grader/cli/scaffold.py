@@ -1,4 +1,4 @@
-"""``grade new NAME``: a copy of starter/ for a student to begin with."""
+"""``grade new NAME``: a copy of a lab's starter for a student to begin with."""
 
 from __future__ import annotations
 
@@ -7,24 +7,28 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import grader
+from grader.compile.editor_flags import FILE
 from grader.errors import UsageError
+from grader.labs.lab import Lab
+from grader.submission.provided import provided
+
+STARTER, STARTERS = "starter", "starters"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def new_submission(name: str, base: Path) -> Path:
-    """Copy starter/ to ``base``/submissions/``name`` and return the new folder.
+def new_submission(name: str, base: Path, lab: Lab, flags: str | None) -> Path:
+    """Copy the lab's starter to ``base``/submissions/``name`` and return the new folder.
 
-    It looks for starter/ in ``base``, then beside the grader's package. Raises UsageError if the
-    name is not allowed, the folder exists or there is no starter/.
+    flags: for compile_flags.txt; None: without. Raises UsageError if the name is not allowed, the
+    folder exists or there is no starter.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} is not allowed as a name: use letters, digits, '.', '_' and '-', "
             "starting with a letter or digit, at most 64"
         )
-    starter = find_starter(base)
+    starter = find_starter(base, lab)
     target = base / "submissions" / name
     if target.exists() or target.is_symlink():
         raise UsageError(f"{target} already exists; choose another name or remove it first")
@@ -33,19 +37,31 @@ def new_submission(name: str, base: Path) -> Path:
         with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as scratch:
             copy = Path(scratch) / name
             shutil.copytree(starter, copy)
+            if flags is not None:
+                (copy / FILE).write_text(flags, encoding="utf-8")
             copy.rename(target)  # all or nothing, and never over an existing folder
     except OSError as error:
         raise UsageError(f"{target}: cannot be created: {error.strerror}") from None
     return target
 
 
-def find_starter(base: Path) -> Path:
-    """starter/ in ``base``, else beside the grader's package. Raises UsageError."""
-    candidates = [base / "starter", Path(grader.__file__).parents[1] / "starter"]
-    for candidate in candidates:
-        if (candidate / "sgemm.cu").is_file():
-            return candidate
+def find_starter(base: Path, lab: Lab) -> Path:
+    """The folder starters/ID of the lab, else starter/ if its interface is the lab's: in ``base``,
+    beside the lab's own file, then in the grader's package. Raises UsageError."""
+    main, header = lab.problem.interface.main, lab.problem.interface.header
+    beside = [file.parent / STARTERS] if (file := lab.problem_ref.file) else []
+    for place in (base / STARTERS, *beside, *provided(STARTERS)):
+        folder = place / lab.id
+        if (folder / main).is_file():
+            return folder
+    for folder in (base / STARTER, *provided(STARTER)):
+        if (folder / main).is_file() and _same(folder / header, lab.problem.interface.text):
+            return folder
     raise UsageError(
-        f"no starter/ in {base}: run this in a checkout of the grader (git clone), "
-        "where starter/sgemm.cu lies"
+        f"no starter of the lab {lab.id} in {base} or in the grader's package: put {main} into "
+        f"starters/{lab.id}/"
     )
+
+
+def _same(header: Path, text: str) -> bool:
+    return header.is_file() and header.read_text(errors="replace") == text

@@ -14,13 +14,14 @@ from grader.course.similar.comparison import TOO_LONG, Work, comparable, find_pa
 from grader.course.similar.similar_render import html, terminal
 from grader.errors import Rejected, SubmissionError, UsageError, one_line
 from grader.grading.pipeline import read_sources
+from grader.labs.lab import find_lab, load_lab
 from grader.results import store
 from grader.submission.folder import load_listed
 from grader.submission.provided import REFERENCE, provided
 from grader.submission.reading import read
 
 _PRIVATE = 0o600  # it holds names and sources: only the instructor may read it
-_GIVEN = ("starter", REFERENCE)  # what every student may use
+_GIVEN = ("starter", "starters", REFERENCE)  # what every student may use
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -47,14 +48,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="more code that all students were given; may be repeated",
     )
     add("--html", metavar="FILE", type=Path, help="the page (default: OUT/similar.html)")
+    options.lab(parser)
     options.out(parser, "where the page goes")
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    entrants, complaints = call_roll(chosen.folder)
+    main = load_lab(find_lab(chosen.lab)).problem.interface.main
+    entrants, complaints = call_roll(chosen.folder, main)
     skipped(complaints, console)
     known = _known(chosen.known)
-    found = [_work(entrant, console) for entrant in entrants]
+    found = [_work(entrant, main, console) for entrant in entrants]
     works = [work for work in found if work is not None]
     works, too_long = comparable(works)
     skipped([f"{one_line(student)}: {TOO_LONG}" for student in too_long], console)
@@ -96,9 +99,9 @@ def _texts(folder: Path) -> list[str]:
         raise UsageError(f"{one_line(folder)}: cannot be read: {error.strerror}") from None
 
 
-def _work(entrant: Entrant, console: Console) -> Work | None:
+def _work(entrant: Entrant, main: str, console: Console) -> Work | None:
     try:
-        submission = load_listed(entrant.source, entrant.student)
+        submission = load_listed(entrant.source, entrant.student, main)
     except (Rejected, SubmissionError, OSError) as error:
         skipped([f"{one_line(entrant.student)}: {error}"], console)
         return None

@@ -18,15 +18,19 @@ from pathlib import Path
 
 from grader.compile.brought_headers import with_brought_headers
 from grader.compile.diagnostics import Complaint, first_error, readable
-from grader.compile.entry import ALONE, ENTRY_SOURCE, TRIAL
+from grader.compile.entry import alone, entry_source, trial
 from grader.compile.steps import Failed, Fill, TooLarge, Workshop, assemble, link, translate
 from grader.errors import Rejected, ToolchainError
 from grader.model import BuildInfo, Submission, Verdict
-from grader.submission.folder import MAIN, copy_sources, left_out
+from grader.problems.problem import Interface, vendor_library
+from grader.submission.folder import copy_sources, left_out
 
-INTERFACE = "run_custom<float> is not defined in sgemm.cu"
 _OURS = "../entry/"
 _UNDEFINED = re.compile(r"undefined|[Uu]nresolved")
+
+
+def not_defined(interface: Interface) -> str:
+    return f"{interface.symbol} is not defined in {interface.main}"
 
 
 def refusal(failure: Failed, shop: Workshop, submission: Submission, info: BuildInfo) -> Exception:
@@ -45,8 +49,8 @@ def refusal(failure: Failed, shop: Workshop, submission: Submission, info: Build
     complaint = first_error(info.log)
     if complaint is not None and complaint.missing and _includes(submission, complaint):
         where = f"{complaint.file}:{complaint.line} includes <{complaint.missing}>"
-        if complaint.missing.startswith("cublas"):
-            message = f"{where}: a submission may not call cuBLAS"
+        if (library := vendor_library(complaint.missing)) is not None:
+            message = f"{where}: a submission may not call {library}"
             return Rejected(Verdict.FE, message, build=info)
         cute = complaint.missing.startswith(("cute/", "cutlass/"))
         if cute and shop.toolchain.cutlass_include is None:
@@ -56,7 +60,8 @@ def refusal(failure: Failed, shop: Workshop, submission: Submission, info: Build
             )
     place = complaint.file if complaint else None
     if place and place.startswith(_OURS) and _compiles_alone(shop, submission):
-        message = f"{INTERFACE} in the way that gemm.cuh declares it{left_out(submission)}"
+        words = f"{not_defined(shop.interface)} in the way that {shop.interface.header} declares it"
+        message = words + left_out(submission)
         return Rejected(Verdict.FE, message, build=info)
     if place not in submission.contents:
         trouble = _trouble(shop)
@@ -90,7 +95,7 @@ def _includes(submission: Submission, complaint: Complaint) -> bool:
 def _trouble(shop: Workshop) -> str | None:
     """What fails even without the student's code."""
     try:
-        translated = translate(shop, _writing(TRIAL), ENTRY_SOURCE)
+        translated = translate(shop, _writing(shop.interface), entry_source(shop.interface))
         assemble(shop, translated.ptx)
         link(shop, translated.host_object)
     except Failed as failure:
@@ -100,7 +105,7 @@ def _trouble(shop: Workshop) -> str | None:
 
 
 def _compiles_alone(shop: Workshop, submission: Submission) -> bool:
-    entry = with_brought_headers(ALONE, submission, shop.toolchain)
+    entry = with_brought_headers(alone(shop.interface), submission, shop.toolchain)
     try:
         translate(shop, partial(copy_sources, submission), entry)
     except (Failed, TooLarge):
@@ -108,8 +113,8 @@ def _compiles_alone(shop: Workshop, submission: Submission) -> bool:
     return True
 
 
-def _writing(source: str) -> Fill:
+def _writing(interface: Interface) -> Fill:
     def fill(folder: Path) -> None:
-        (folder / MAIN).write_text(source)
+        (folder / interface.main).write_text(trial(interface))
 
     return fill

@@ -1,6 +1,6 @@
 """Submission → Build: PTX, cubin and host library, in three sandboxed steps (steps.py).
 
-nvcc compiles a small file of ours that includes the student's unmodified ``sgemm.cu`` and adds an
+nvcc compiles a small file of ours that includes the student's unmodified file and adds an
 extern "C" entry point (entry.py). Finished builds are kept in the cache folder.
 """
 
@@ -16,11 +16,11 @@ from pathlib import Path
 import msgspec
 
 from grader.compile import build_cache as cache
-from grader.compile.blame import INTERFACE, refusal
+from grader.compile.blame import not_defined, refusal
 from grader.compile.brought_headers import with_brought_headers
 from grader.compile.diagnostics import readable
 from grader.compile.elf import Damaged, Elf
-from grader.compile.entry import ENTRY_SOURCE, INCLUDE
+from grader.compile.entry import INCLUDE, entry_source
 from grader.compile.figures import kernels
 from grader.compile.steps import (
     CUBIN,
@@ -36,13 +36,13 @@ from grader.compile.steps import (
 )
 from grader.errors import Rejected, ToolchainError
 from grader.model import Build, BuildInfo, KernelInfo, Record, Submission, Verdict
+from grader.problems.problem import Interface
 from grader.sandbox.running import Limits, Sandbox
 from grader.submission.folder import copy_sources, left_out
 from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import cache_folder, cache_limit
 from ptxsim.frontend import LIBRARY_CALLS
 
-_MANGLED_INTERFACE = "_Z10run_customIfE"
 _MAX_KERNELS = 1000
 _MAX_NAMES = 1 << 20  # characters of all their names
 
@@ -58,6 +58,7 @@ class _Card(Record):
 
 def compile_submission(
     submission: Submission,
+    interface: Interface,
     toolchain: Toolchain,
     sandbox: Sandbox,
     *,
@@ -72,7 +73,7 @@ def compile_submission(
     when the machine lacks something the submission may use.
     """
     limit = cache_limit()
-    folder = cache_folder() / "builds" / _key(submission, toolchain, arch)
+    folder = cache_folder() / "builds" / _key(submission, interface, toolchain, arch)
     cached = _load(folder, arch)
     if cached is not None:
         return cached
@@ -81,6 +82,7 @@ def compile_submission(
         sandbox=sandbox,
         arch=arch,
         limits=Limits(cpu_s=compile_s, memory_mb=memory_mb),
+        interface=interface,
     )
     card, files = _made(submission, shop)
     cache.keep(folder, msgspec.json.encode(card), files)
@@ -99,12 +101,12 @@ def _made(submission: Submission, shop: Workshop) -> tuple[_Card, Mapping[str, b
         log="",
         seconds=0.0,
     )
-    entry = with_brought_headers(ENTRY_SOURCE, submission, shop.toolchain)
+    entry = with_brought_headers(entry_source(shop.interface), submission, shop.toolchain)
     try:
         translated = translate(shop, partial(copy_sources, submission), entry)
         card = _after(card, translated.output, translated.seconds)
-        if _lacks_interface(translated.host_object):
-            words = INTERFACE + left_out(submission)
+        if _lacks(shop.interface, translated.host_object):
+            words = not_defined(shop.interface) + left_out(submission)
             raise Rejected(Verdict.FE, words, build=_info(card, ok=True))
         with ThreadPoolExecutor(max_workers=1) as pool:
             linked = pool.submit(link, shop, translated.host_object)
@@ -130,10 +132,10 @@ def _after(card: _Card, output: str, seconds: float) -> _Card:
     return msgspec.structs.replace(card, log=log, seconds=card.seconds + seconds)
 
 
-def _lacks_interface(host_object: bytes) -> bool:
+def _lacks(interface: Interface, host_object: bytes) -> bool:
     try:
         undefined = Elf(host_object).symbols(undefined=True)
-        return any(symbol.name.startswith(_MANGLED_INTERFACE) for _, symbol in undefined)
+        return any(symbol.name.startswith(interface.mangled) for _, symbol in undefined)
     except Damaged:  # the linker reports it
         return False
 
@@ -167,12 +169,12 @@ def _info(card: _Card, *, ok: bool) -> BuildInfo:
     )
 
 
-def _key(submission: Submission, toolchain: Toolchain, arch: str) -> str:
+def _key(submission: Submission, interface: Interface, toolchain: Toolchain, arch: str) -> str:
     """Of everything that goes into a build."""
     compiler = toolchain.host_compiler.stat()
     digest = hashlib.sha256(submission.sha256.encode())
     about = [toolchain.cuda_version, compiler.st_size, compiler.st_mtime_ns]
-    digest.update(msgspec.json.encode([about, arch, commands(toolchain, arch)]))
+    digest.update(msgspec.json.encode([about, arch, interface, commands(toolchain, arch)]))
     if toolchain.cutlass_include is not None:
         digest.update((toolchain.cutlass_include / "cutlass" / "version.h").read_bytes())
     ours = [*INCLUDE.rglob("*"), *Path(__file__).parent.glob("*.*")]

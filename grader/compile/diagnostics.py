@@ -30,10 +30,10 @@ _PLAIN = "\x1b[0m"
 
 
 class Complaint(Record):
-    """The first error in a log."""
+    """An error in a log."""
 
     text: str  # the whole line
-    more: int  # further lines with errors
+    more: int  # further lines with errors, if it is the first
     file: str | None  # as the compiler names it
     line: int | None
     missing: str | None  # a header that is not there
@@ -65,14 +65,20 @@ def readable(output: str) -> str:
 def first_error(log: str) -> Complaint | None:
     """The first error in a log from ``readable``; None when no line reports an error."""
     errors = [line for line in log.split("\n") if _is_error(line)]
-    if not errors:
-        return None
-    text = errors[0]
+    return _complaint(errors[0], len(errors) - 1) if errors else None
+
+
+def complaints(log: str) -> tuple[Complaint, ...]:
+    """Every error in a log from ``readable``."""
+    return tuple(_complaint(line, 0) for line in log.split("\n") if _is_error(line))
+
+
+def _complaint(text: str, more: int) -> Complaint:
     place = _PLACE.match(text)
     missing = _MISSING.match(text, place.end()) if place else None
     return Complaint(
         text=text,
-        more=len(errors) - 1,
+        more=more,
         file=place["file"] if place else None,
         line=int((place["nvcc"] or place["gcc"])[:9]) if place else None,
         missing=missing["header"] if missing else None,

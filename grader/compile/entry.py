@@ -4,33 +4,50 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.submission.folder import MAIN
+from grader.problems.problem import Interface
 
 INCLUDE = Path(__file__).parent / "include"
 WRAPPER = Path(__file__).parent / "part.sh"
 ENTRY = "sgemm_grader_entry.cu"  # what nvcc is called with
-ALONE = f'#include "{MAIN}"\n'
-ENTRY_SOURCE = f"""{ALONE}\
-extern "C" void sgemm_grader_entry(float* sgemm_grader_a, float* sgemm_grader_b,
-                                   float* sgemm_grader_c, int sgemm_grader_m,
-                                   int sgemm_grader_n, int sgemm_grader_k) {{
+
+
+def alone(interface: Interface) -> str:
+    """The student's file, without our entry point."""
+    return f'#include "{interface.main}"\n'
+
+
+def entry_source(interface: Interface) -> str:
+    """The student's file, and the function by which the recorder calls theirs: with the operands'
+    addresses and lengths, and the size's dimensions."""
+    vectors = "".join(
+        f"  ::thrust::device_vector<{element.name}> sgemm_grader_v{i}(sgemm_grader_view,\n"
+        f"      static_cast<{element.name}*>(sgemm_grader_at[{i}]), sgemm_grader_counts[{i}]);\n"
+        for i, element in enumerate(interface.vectors)
+    )
+    arguments = [
+        *(f"sgemm_grader_v{i}" for i in range(len(interface.vectors))),
+        *(f"sgemm_grader_dims[{i}]" for i in range(interface.dims)),
+    ]
+    return f"""{alone(interface)}\
+extern "C" void sgemm_grader_entry(void* const* sgemm_grader_at,
+                                   const std::size_t* sgemm_grader_counts,
+                                   const int* sgemm_grader_dims) {{
   const ::thrust::sgemm_grader::view sgemm_grader_view;
-  ::thrust::device_vector<float> sgemm_grader_va(sgemm_grader_view, sgemm_grader_a,
-      std::size_t(sgemm_grader_m) * sgemm_grader_k);
-  ::thrust::device_vector<float> sgemm_grader_vb(sgemm_grader_view, sgemm_grader_b,
-      std::size_t(sgemm_grader_n) * sgemm_grader_k);
-  ::thrust::device_vector<float> sgemm_grader_vc(sgemm_grader_view, sgemm_grader_c,
-      std::size_t(sgemm_grader_m) * sgemm_grader_n);
-  run_custom<float>(sgemm_grader_va, sgemm_grader_vb, sgemm_grader_vc, sgemm_grader_m,
-                    sgemm_grader_n, sgemm_grader_k);
+{vectors}\
+  {interface.symbol}({", ".join(arguments)});
 }}
 """
-TRIAL = """\
-#include "gemm.cuh"
-__global__ void trial() {}
+
+
+def trial(interface: Interface) -> str:
+    """A submission that does nothing, and compiles."""
+    parameters = [f"thrust::device_vector<{element.name}>&" for element in interface.vectors]
+    parameters += ["const int"] * interface.dims
+    return f"""\
+#include "{interface.header}"
+__global__ void trial() {{}}
 template <>
-void run_custom<float>(thrust::device_vector<float>&, thrust::device_vector<float>&,
-                       thrust::device_vector<float>&, const int, const int, const int) {
+void {interface.symbol}({", ".join(parameters)}) {{
   trial<<<1, 1>>>();
-}
+}}
 """

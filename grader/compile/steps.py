@@ -23,6 +23,7 @@ from grader.compile.diagnostics import first_error, readable
 from grader.compile.entry import ENTRY, INCLUDE, WRAPPER
 from grader.errors import ToolchainError
 from grader.model import Record
+from grader.problems.problem import Interface
 from grader.sandbox.running import Completed, Limits, Sandbox
 from grader.submission.reading import NotAFileError, open_folder, read
 from grader.toolchain.discovery import Toolchain
@@ -53,6 +54,8 @@ _KILLED = 128 + signal.SIGKILL  # as a shell reports it
 _MIB = 1 << 20
 _LARGEST = {PTX: 16 * _MIB, CUBIN: 64 * _MIB, OBJECT: 64 * _MIB, LIBRARY: 64 * _MIB}
 
+_OURS = Path("../entry")  # our entry point, and the problem's header
+
 Fill = Callable[[Path], None]  # writes the inputs of a step into an empty folder
 
 
@@ -63,6 +66,7 @@ class Workshop(Record):
     sandbox: Sandbox
     arch: str  # "sm_80"
     limits: Limits  # of each step
+    interface: Interface
 
 
 class Translated(Record):
@@ -109,7 +113,7 @@ class TooLarge(Exception):  # noqa: N818 - the submission's doing
 
 def commands(toolchain: Toolchain, arch: str) -> tuple[list[str], list[str], list[str]]:
     """The command lines of the three steps, each to be run in the folder of its inputs."""
-    includes = [INCLUDE, Path()]
+    includes = [INCLUDE, _OURS, Path()]
     if toolchain.cutlass_include is not None:
         includes.append(toolchain.cutlass_include)
     translate = [
@@ -119,7 +123,7 @@ def commands(toolchain: Toolchain, arch: str) -> tuple[list[str], list[str], lis
         *_COMPILE,
         *(f"-I{include}" for include in includes),
         f"-o=../out/{OBJECT}",
-        f"../entry/{ENTRY}",
+        f"{_OURS}/{ENTRY}",
     ]
     assemble = [str(toolchain.ptxas), f"-arch={arch}", "-m64", "--generate-line-info"]
     assemble += [PTX, "-o", f"../out/{CUBIN}"]
@@ -134,7 +138,7 @@ def translate(shop: Workshop, fill: Fill, entry: str) -> Translated:
     files, output, seconds, source = _step("nvcc", shop, command, fill, (kept, OBJECT), entry)
     ptx = files[kept]
     # .file "/scratch/source/./sgemm.cu" becomes "sgemm.cu". Names in full are not the student's.
-    for place, name in ((source, b'"'), (INCLUDE, b'"/grader/')):
+    for place, name in ((source, b'"'), (INCLUDE, b'"/grader/'), (_OURS, b'"/grader/')):
         for prefix in (f'"{place}/./', f'"{place}/'):
             ptx = ptx.replace(prefix.encode(), name)
     ptx = with_own_library(ptx)
@@ -183,6 +187,7 @@ def _step(
             folder.mkdir()
         fill(source)
         (ours / ENTRY).write_text(entry)
+        (ours / shop.interface.header).write_text(shop.interface.text)
         shutil.copyfile(WRAPPER, ours / WRAPPER.name)
         descriptor = open_folder(out)
         try:

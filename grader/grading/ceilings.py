@@ -13,7 +13,7 @@ _UNTIMED = ("A100 80GB PCIe", "RTX 2080 Ti")  # the lab's own; a course has one 
 
 def ceilings(submission: Submission, bench: Bench) -> tuple[Ceiling, ...]:
     """At the lab's largest timed size, for each GPU that the submission compiles for."""
-    size = max((case.size for case in bench.lab.performance), key=lambda size: size.flops)
+    size = max((case.size for case in bench.lab.performance), key=bench.lab.problem.work)
     found = []
     for card in gpus.known():
         if card.name not in _UNTIMED:
@@ -25,7 +25,6 @@ def ceilings(submission: Submission, bench: Bench) -> tuple[Ceiling, ...]:
             continue
         for bound in why.bounds:
             # Counts of a part of the blocks may miss some FFMA; the peak holds all the same.
-            most = min(bound.most.tflops if bound.most else bound.tflops, bound.peak_tflops)
-            at = {"m": size.m, "n": size.n, "k": size.k}
-            found.append(Ceiling(gpu=card.name, arch=arch, tflops=most, **at))
+            most = min(bound.most.speed if bound.most else bound.speed, bound.peak)
+            found.append(Ceiling(gpu=card.name, arch=arch, size=size.dims, speed=most))
     return tuple(found)

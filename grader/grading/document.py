@@ -19,8 +19,10 @@ from grader.model import (
     KernelLaunch,
     Launch,
     Plan,
+    Size,
     SlurmInfo,
 )
+from grader.problems.problem import Problem
 
 
 def build_info(built: Build) -> BuildInfo:
@@ -34,9 +36,9 @@ def build_info(built: Build) -> BuildInfo:
     )
 
 
-def launches_of(planned: Sequence[PlannedCase]) -> tuple[KernelLaunch, ...]:
+def launches_of(planned: Sequence[PlannedCase], problem: Problem) -> tuple[KernelLaunch, ...]:
     """The launches of the largest size; equal launches are counted together."""
-    largest = max(planned, key=lambda case: case.plan.size.flops, default=None)
+    largest = max(planned, key=lambda case: problem.amount(case.plan.size), default=None)
     if largest is None:
         return ()
     shapes = Counter(
@@ -54,14 +56,9 @@ def with_kernels(
     results: Sequence[CaseResult], plans: Sequence[Plan | Rejected]
 ) -> tuple[CaseResult, ...]:
     """The results with the number of kernels that one call launches at their size."""
-    counts = {
-        (plan.size.m, plan.size.n, plan.size.k): kernels_launched(plan)
-        for plan in plans
-        if isinstance(plan, Plan)
-    }
+    counts = {plan.size: kernels_launched(plan) for plan in plans if isinstance(plan, Plan)}
     return tuple(
-        msgspec.structs.replace(case, kernels=counts.get((case.m, case.n, case.k)))
-        for case in results
+        msgspec.structs.replace(case, kernels=counts.get(Size(dims=case.size))) for case in results
     )
 
 

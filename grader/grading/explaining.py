@@ -44,8 +44,11 @@ class Explaining:
         self._code = code
 
     def __enter__(self) -> Explaining:
+        bench = self._bench
         if self._plan is not None:
-            self._key = explanation_key(self._build, self._plan, self._bench.toolchain, self._card)
+            self._key = explanation_key(
+                self._build, self._plan, bench.lab.problem, bench.toolchain, self._card
+            )
             self._known = recall(self._key)
             if self._known is None and self._code is None:
                 reading = self._pool.submit(
@@ -68,6 +71,7 @@ class Explaining:
                 self._build,
                 str(self._submission.folder),
                 self._plan,
+                self._bench.lab.problem,
                 self._code,
                 simulator,
                 gpu=self._card,
@@ -85,12 +89,12 @@ class Explaining:
         except Exception as fault:  # of ours
             traceback.print_exc()
             missing = f"a fault of the grader: {type(fault).__name__}: {fault}"
-        return unexplained(self._build, self._plan.size, missing)
+        return unexplained(self._build, self._bench.lab.problem.at(self._plan.size), missing)
 
 
 def _largest(plans: Iterable[Plan | Rejected], lab: Lab) -> Plan | None:
     """The plan of the largest timed size."""
-    size = max((case.size for case in lab.performance), key=lambda size: size.flops)
+    size = max((case.size for case in lab.performance), key=lab.problem.amount)
     found = (plan for plan in plans if isinstance(plan, Plan))
     return next((plan for plan in found if plan.size == size), None)
 

@@ -16,8 +16,8 @@ from grader.grading.ran import Ran
 from grader.judging import rulings
 from grader.judging import verdicts as judge
 from grader.model import (
-    Mnk,
     Plan,
+    Size,
     Submission,
     Verdict,
 )
@@ -28,13 +28,13 @@ def run_in_simulator(
 ) -> Ran:
     lab, folder = bench.lab, str(submission.folder)
 
-    def again(sizes: Sequence[Mnk], arch: str) -> tuple[Plan | Rejected, ...]:
+    def again(sizes: Sequence[Size], arch: str) -> tuple[Plan | Rejected, ...]:
         return recorded(built, declared, submission, sizes, bench, arch)
 
     progress("compiling", "")
     built = compiled(submission, bench, f"sm_{lab.architectures[0]}")
     declared = device.read(built, folder, progress)
-    cases = sorted(lab.cpu, key=lambda case: case.size.flops)
+    cases = sorted(lab.cpu, key=lambda case: lab.problem.amount(case.size))
     # On a GPU the timed sizes run for themselves; here it is seen whether they could.
     timed = [each.size for each in lab.performance] if bench.gpu_arch is None else []
     sizes = [*(case.size for case in cases), *timed]
@@ -47,7 +47,7 @@ def run_in_simulator(
     with Explaining(built, plans, submission, bench) as explaining:
         if planned:
             outcomes += device.run(built, folder, planned, lab, progress)
-        ruling = rulings.in_simulator(cases, outcomes, lab.rules, seen=used)
+        ruling = rulings.in_simulator(cases, outcomes, lab, seen=used)
         if ruling.verdict is Verdict.AC:
             beyond = timed_sizes.look_at(timed, larger, lab.architectures, again)
             if beyond.verdict is Verdict.AC:
@@ -60,8 +60,8 @@ def run_in_simulator(
         build=build_info(built),
         cases=with_kernels(ruling.cases, plans),
         findings=ruling.findings,
-        lines=judge.line_counts(outcomes),
+        lines=judge.line_counts(outcomes, lab.problem),
         printed=next((outcome.printed for outcome in outcomes if outcome.printed), ""),
-        launches=launches_of(planned),
+        launches=launches_of(planned, lab.problem),
         explanation=explanation,
     )

@@ -57,7 +57,8 @@ def run_on_gpu(
         code = pool.submit(_machine_code, built, bench)
         declared = reader.read(built, str(submission.folder), progress)
         # In increasing order: a size that takes too long costs only the larger ones.
-        cases = sorted((*lab.correctness, *lab.performance), key=lambda case: case.size.flops)
+        every = (*lab.correctness, *lab.performance)
+        cases = sorted(every, key=lambda case: lab.problem.amount(case.size))
         progress("recording the launches", f"for {len(cases)} sizes")
         found = recorded(built, declared, submission, [case.size for case in cases], bench)
         outcomes, planned = told_apart(cases, found)
@@ -99,7 +100,7 @@ def run_on_gpu(
         lines=seen.lines,
         printed=seen.printed,
         gpu=gpu.gpu,
-        launches=launches_of(planned),
+        launches=launches_of(planned, lab.problem),
         score=ruling.score,
         explanation=explanation,
     )

@@ -73,10 +73,13 @@ def grade(
     reference = SubmissionRef(student=name, sha256=hashlib.sha256().hexdigest(), files=())
     sources: dict[str, str] = {}
     slurm: SlurmInfo | None = None
-    with CpuDevice(bench.sandbox, bench.lab.limits) as device:
+    with CpuDevice(bench.sandbox, bench.lab.limits, bench.lab.problem_ref) as device:
         try:
             slurm = slurm_job()
-            submission = load_submission(path) if student is None else load_listed(path, student)
+            main = bench.lab.problem.interface.main
+            submission = (
+                load_submission(path, main) if student is None else load_listed(path, student, main)
+            )
             reference = SubmissionRef(
                 student=name, sha256=submission.sha256, files=submission.files
             )
@@ -84,7 +87,8 @@ def grade(
             if bench.gpu_arch is None:
                 ran = run_in_simulator(submission, bench, device, progress)
             else:
-                ran = run_on_gpu(submission, bench, device, gpu or GpuDevice(), progress)
+                gpu = gpu or GpuDevice(bench.lab.problem_ref)
+                ran = run_on_gpu(submission, bench, device, gpu, progress)
         except ENDINGS as failure:
             ran = ended(failure)
     reference = msgspec.structs.replace(reference, submitted=submitted)
@@ -111,11 +115,14 @@ def _summarised(case: CaseResult) -> CaseResult:
 
 
 def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo | None) -> Result:
+    problem = bench.lab.problem.info()
+    ladders = [ladder for ladder in bench.ladders if ladder.problem.like(problem)]
     return Result(
         schema=SCHEMA,
         version=SCHEMA_VERSION,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         lab=LabRef(id=bench.lab.id, sha256=bench.lab.sha256),
+        problem=problem,
         submission=reference,
         environment=Environment(
             grader=grader.__version__,
@@ -135,6 +142,6 @@ def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo |
         score=ran.score,
         error=ran.error,
         explanation=ran.explanation,
-        standing=standing(ran.cases, ran.gpu, bench.ladders),
+        standing=standing(ran.cases, ran.gpu, ladders),
         launches=ran.launches,
     )

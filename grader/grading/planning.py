@@ -38,7 +38,7 @@ def used_libraries(
 ) -> tuple[Finding, ...]:
     """The library kernels that ``plans`` launch. Raises Rejected where the lab forbids them."""
     launched = (plan for plan in plans if isinstance(plan, Plan))
-    notes = libraries.library_kernels(launched, declared)
+    notes = libraries.library_kernels(launched, declared, bench.lab.problem)
     refusal = libraries.refusal(notes, bench.lab.rules, build_info(built))
     if refusal is not None:
         raise refusal

@@ -13,7 +13,7 @@ from grader.hardware.targets import target_for
 from grader.judging.launches import too_many_kernels
 from grader.labs.lab import Lab
 from grader.ladder.document import Ladder
-from grader.model import Build, Explanation, Mnk, Plan, Record, Submission
+from grader.model import Build, Explanation, Plan, Record, Size, Submission
 from grader.performance.explanation import explain_speed
 from grader.performance.sass import disassemble
 from grader.record.recording import record_plans
@@ -45,6 +45,7 @@ class Prepared(Record):
 def compiled(submission: Submission, bench: Bench, arch: str) -> Build:
     return compile_submission(
         submission,
+        bench.lab.problem.interface,
         bench.toolchain,
         bench.sandbox,
         arch=arch,
@@ -57,7 +58,7 @@ def recorded(
     built: Build,
     declared: Interface,
     submission: Submission,
-    sizes: Sequence[Mnk],
+    sizes: Sequence[Size],
     bench: Bench,
     arch: str | None = None,
 ) -> tuple[Plan | Rejected, ...]:
@@ -67,6 +68,7 @@ def recorded(
     plans = record_plans(
         built,
         submission,
+        bench.lab.problem,
         sizes,
         bench.toolchain,
         bench.sandbox,
@@ -81,7 +83,7 @@ def recorded(
     )
 
 
-def prepared(submission: Submission, sizes: Sequence[Mnk], bench: Bench, arch: str) -> Prepared:
+def prepared(submission: Submission, sizes: Sequence[Size], bench: Bench, arch: str) -> Prepared:
     """Raises Rejected if the submission does not compile, or cannot be recorded at a size."""
     built = compiled(submission, bench, arch)
     folder = str(submission.folder)
@@ -102,4 +104,5 @@ def explained(ready: Prepared, bench: Bench, card: Gpu | None) -> Explanation:
     code = partial(disassemble, ready.built.cubin, bench.toolchain, bench.sandbox)
     folder = str(ready.submission.folder)
     with CpuDevice(bench.sandbox, bench.lab.limits) as simulator:
-        return explain_speed(ready.built, folder, ready.plans[-1], code, simulator, gpu=card)
+        plan, problem = ready.plans[-1], bench.lab.problem
+        return explain_speed(ready.built, folder, plan, problem, code, simulator, gpu=card)

@@ -13,10 +13,10 @@ import msgspec
 from grader.backends.protocol import Progress
 from grader.backends.simulator.device import CpuDevice
 from grader.errors import GraderError, OutOfTime, Rejected
-from grader.model import Build, Finding, Mnk, Plan, Record, Severity, Verdict
+from grader.model import Build, Finding, Plan, Record, Severity, Size, Verdict
 
 # Records the plans of sizes for another architecture than the build's.
-Again = Callable[[Sequence[Mnk], str], Sequence[Plan | Rejected]]
+Again = Callable[[Sequence[Size], str], Sequence[Plan | Rejected]]
 
 
 class Beyond(Record):
@@ -28,7 +28,7 @@ class Beyond(Record):
 
 
 def look_at(
-    sizes: Sequence[Mnk],
+    sizes: Sequence[Size],
     plans: Sequence[Plan | Rejected],
     architectures: Sequence[int],
     again: Again,
@@ -55,7 +55,9 @@ def probe(
 ) -> Beyond:
     """The first size at which memory that the submission allocates is left."""
     for plan in plans:
-        if isinstance(plan, Rejected) or all(a.symbol is not None for a in plan.allocations[3:]):
+        if isinstance(plan, Rejected) or all(
+            a.symbol is not None for a in plan.allocations[plan.given :]
+        ):
             continue
         try:
             seen = device.probe(build, source_root, plan, progress)
@@ -72,10 +74,10 @@ def probe(
     return Beyond()
 
 
-def _at(size: Mnk, finding: Finding) -> Finding:
+def _at(size: Size, finding: Finding) -> Finding:
     message = _words(size, finding.message)
     return msgspec.structs.replace(finding, message=message, severity=Severity.ERROR)
 
 
-def _words(size: Mnk, message: str) -> str:
+def _words(size: Size, message: str) -> str:
     return f"at {size}, which a GPU times: {message}"

@@ -24,6 +24,8 @@ _WARP = 32
 _REGISTERS_UNIT = 256  # a warp gets registers in multiples of this
 _SCHEDULERS = 4  # of one multiprocessor, except on the GP100
 
+PEAK_UNIT = "TFLOPS"  # of fp32_tflops, as data sheets have it
+
 
 class Multiprocessor(Record):
     """Capacity and throughput per cycle of one SM of a compute capability."""

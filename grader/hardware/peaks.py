@@ -1,12 +1,9 @@
-"""Peaks of the GPU at hand, from its own attributes, and the minimum time of a product."""
+"""Peaks of the GPU at hand, from its own attributes, and the minimum time of work."""
 
 from __future__ import annotations
 
 from grader.hardware.gpus import MULTIPROCESSORS, fp32_tflops
-from grader.model import GpuInfo, Mnk, Record
-
-# Each level of Strassen's scheme saves 1/8 of the multiplications; no FP32 scheme saves a third.
-_FEWEST_OPERATIONS = 2 / 3
+from grader.model import GpuInfo, Record
 
 
 class Attributes(Record):
@@ -49,14 +46,12 @@ def gpu_info(cuda: Attributes, *, cores: int | None, shared_dram_gb_s: float | N
     )
 
 
-def least_ms(size: Mnk, gpu: GpuInfo) -> float:
-    """A lower bound on the time of an FP32 product of this size; 0 when the GPU is not known.
-
-    A and B must come from DRAM once (the L2 was flushed), and the operations take the FP32 pipes.
-    """
+def least_ms(operations: float, bytes_read: float, gpu: GpuInfo) -> float:
+    """A lower bound on the time of so many FP32 operations and bytes from DRAM (the L2 was
+    flushed); 0 when the GPU is not known."""
     times = [0.0]
     if gpu.fp32_peak_tflops:
-        times.append(_FEWEST_OPERATIONS * size.flops / (gpu.fp32_peak_tflops * 1e12) * 1e3)
+        times.append(operations / (gpu.fp32_peak_tflops * 1e12) * 1e3)
     if gpu.dram_gb_s:
-        times.append(4 * (size.m + size.n) * size.k / (gpu.dram_gb_s * 1e9) * 1e3)
+        times.append(bytes_read / (gpu.dram_gb_s * 1e9) * 1e3)
     return max(times)

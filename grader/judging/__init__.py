@@ -7,13 +7,13 @@
 - TLE: its PTX takes too long to read; IE: nvcc wrote PTX that the grader cannot read
 - RF: tensor-core instructions in a kernel that is launched, where the lab forbids them
   (``verdicts.broken_rule``; on a GPU the machine code is searched as well as the PTX), or a launch
-  of a library's GEMM where the lab forbids libraries (``libraries.py``)
+  of a library's kernel where the lab forbids libraries (``libraries.py``)
 
 **Of one size**, the first rule that applies decides (``verdicts.judge_case``):
 
-1. tensor-core instructions, or a call of cuBLAS, where the lab forbids them → RF
+1. tensor-core instructions, or a call of a vendor's library, where the lab forbids them → RF
 2. the size was rejected while it was recorded or run → that verdict (FE, RE, TLE, IE)
-3. a repetition was faster than the GPU can be in FP32, or the GPU's events say much less than the
+3. a repetition was faster than the GPU can be, or the GPU's events say much less than the
    host's clock (``times.py``) → RF
 4. an illegal access, a trap, a broken GPU context → RE
 5. it did not end in time, threads wait for ever, or an untimed launch took far longer than the

@@ -28,12 +28,12 @@ class Ruling(Record):
 def in_simulator(
     cases: Sequence[Case],
     outcomes: Sequence[CaseOutcome],
-    rules: Rules,
+    lab: Lab,
     *,
     seen: Sequence[Finding] = (),
 ) -> Ruling:
     """seen: notes on what the plans launch."""
-    results = judge_cases(cases, outcomes, rules)
+    results = judge_cases(cases, outcomes, lab.problem, lab.rules)
     findings = (*merge_findings(outcomes), *seen)
     verdict = overall(results)
     return Ruling(
@@ -67,8 +67,8 @@ def on_gpu(
     """gpu: where it ran; None if nothing did. simulated, seen: what the simulator, which runs
     beside it, and the search for tensor cores and libraries say.
     """
-    outcomes = held_to_the_clock(outcomes, gpu)
-    results = judge_cases(cases, outcomes, lab.rules)
+    outcomes = held_to_the_clock(outcomes, lab.problem, gpu)
+    results = judge_cases(cases, outcomes, lab.problem, lab.rules)
     verdict = with_the_simulator(overall(results), simulated, lab.rules)
     findings = (*merge_findings(outcomes), *seen)
     slow = only_slow(results, findings) and simulated in _NOTHING_AGAINST

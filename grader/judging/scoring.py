@@ -1,6 +1,6 @@
 """From measured cases to a score, by the lab's policy.
 
-``oj``: the published judge's rule, 100 · max(bench TFLOPS) / max(cuBLAS TFLOPS), at most the cap.
+``oj``: the published judge's rule, 100 · max(own speed) / max(baseline's speed), at most the cap.
 ``linear`` and ``log``: linear interpolation between the lab's checkpoints (ratio → score), over the
 ratio or its logarithm; beyond the ends, the score of the end. The score of several sizes is their
 weighted mean.
@@ -40,8 +40,8 @@ def score(
 def points(timing: Timing, scoring: Scoring) -> float:
     """The points for one size."""
     if scoring.policy == "oj":
-        cublas = max(run.cublas_tflops for run in timing.runs)
-        return min(100 * timing.scored_tflops / cublas, scoring.cap)
+        baseline = max(run.baseline_speed for run in timing.runs)
+        return min(100 * timing.scored_speed / baseline, scoring.cap)
     scale = math.log if scoring.policy == "log" else float
     marks = sorted((scale(c.ratio), c.score) for c in scoring.checkpoints)
     at = scale(timing.scored_ratio)

@@ -9,6 +9,7 @@ import msgspec
 from grader.backends.protocol import CaseOutcome
 from grader.labs.lab import Case, Rules
 from grader.model import CaseResult, Finding, Kind, LineCount, Severity, Verdict
+from grader.problems.problem import Problem
 
 _ILLEGAL = frozenset({Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.BAD_LAUNCH, Kind.CANARY, Kind.TRAP})
 _STUCK = frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK})
@@ -16,7 +17,7 @@ _WHY_IT_COUNTS = {
     Kind.RACE: "on a GPU they depend on timing",
     Kind.UNINITIALIZED_READ: "they depend on what memory held before",
     Kind.BARRIER_DIVERGENCE: "on a GPU threads may hang or run ahead",
-    Kind.INPUT_MODIFIED: "A and B belong to the grader",
+    Kind.INPUT_MODIFIED: "inputs belong to the grader",
 }
 _LIMITS = {"time": "did not end in time", "deadlock": "threads wait for ever"}
 _DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
@@ -24,7 +25,7 @@ _WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
 
 
 def judge_cases(
-    cases: Sequence[Case], outcomes: Sequence[CaseOutcome], rules: Rules
+    cases: Sequence[Case], outcomes: Sequence[CaseOutcome], problem: Problem, rules: Rules
 ) -> tuple[CaseResult, ...]:
     """One result per case, in the order of the runs.
 
@@ -38,18 +39,19 @@ def judge_cases(
     for case in cases:
         outcome = by_id.get(case.id)
         if late:
-            results.append(_unrun(case, None, late))
+            results.append(_unrun(case, problem, None, late))
         elif outcome:
-            results.append(_result(outcome, *judge_case(outcome, rules)))
+            results.append(_result(outcome, problem, *judge_case(outcome, rules)))
             if outcome.stopped == "time" or outcome.refused is Verdict.TLE:
                 late = f"not run: {case.size} did not end in time"
             if outcome.stopped == "crash":
                 crash = f"not run: {case.size} ended with a runtime error"
         elif crash:
-            results.append(_unrun(case, None, crash))
+            results.append(_unrun(case, problem, None, crash))
         else:
             late = f"not run: at {case.size} the time for all sizes was used up"
-            results.append(_unrun(case, Verdict.TLE, "the time for all sizes is used up"))
+            words = "the time for all sizes is used up"
+            results.append(_unrun(case, problem, Verdict.TLE, words))
     return tuple(results)
 
 
@@ -128,20 +130,19 @@ def merge_findings(outcomes: Sequence[CaseOutcome]) -> tuple[Finding, ...]:
     return tuple(sorted(merged.values(), key=lambda finding: order.index(finding.severity)))
 
 
-def line_counts(outcomes: Sequence[CaseOutcome]) -> tuple[LineCount, ...]:
+def line_counts(outcomes: Sequence[CaseOutcome], problem: Problem) -> tuple[LineCount, ...]:
     """The counts of the largest case that finished."""
     complete = [outcome for outcome in outcomes if outcome.error]
     if not complete:
         return ()
-    return max(complete, key=lambda outcome: outcome.size.flops).lines
+    return max(complete, key=lambda outcome: problem.amount(outcome.size)).lines
 
 
-def _unrun(case: Case, verdict: Verdict | None, message: str) -> CaseResult:
+def _unrun(case: Case, problem: Problem, verdict: Verdict | None, message: str) -> CaseResult:
     return CaseResult(
         id=case.id,
-        m=case.size.m,
-        n=case.size.n,
-        k=case.size.k,
+        size=case.size.dims,
+        amount=problem.amount(case.size),
         verdict=verdict,
         message=message,
         seconds=None,
@@ -150,12 +151,11 @@ def _unrun(case: Case, verdict: Verdict | None, message: str) -> CaseResult:
     )
 
 
-def _result(outcome: CaseOutcome, verdict: Verdict, message: str) -> CaseResult:
+def _result(outcome: CaseOutcome, problem: Problem, verdict: Verdict, message: str) -> CaseResult:
     return CaseResult(
         id=outcome.id,
-        m=outcome.size.m,
-        n=outcome.size.n,
-        k=outcome.size.k,
+        size=outcome.size.dims,
+        amount=problem.amount(outcome.size),
         verdict=verdict,
         message=message,
         seconds=outcome.seconds,

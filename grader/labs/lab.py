@@ -8,39 +8,31 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 import yaml
 from msgspec import Meta
 
-from grader.errors import LabError
+from grader.errors import LabError, one_line
 from grader.labs.complaints import explain, show
-from grader.model import Mnk, Record
+from grader.model import Record, Size
+from grader.problems import catalogue
+from grader.problems.catalogue import ProblemRef
+from grader.problems.problem import Dim, Problem
 
 DEFAULT_LAB = Path(__file__).parent / "sgemm.yaml"
 LADDER_LAB = DEFAULT_LAB.with_name("ladder.yaml")
-MAX_EXTENT = 65536  # larger sizes fit no device's memory: 65536² floats are 16 GiB
 
-Extent = Annotated[int, Meta(ge=1, le=MAX_EXTENT)]
-Extents = tuple[Extent, Extent, Extent]
 Positive = Annotated[float, Meta(gt=0, le=1e9)]  # the bound keeps infinity out
 Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
-Architecture = Annotated[int, Meta(ge=70, le=129)]
-
-
-class Layout(Record):
-    """How the matrices lie in memory. Only one layout is supported; a lab may state it."""
-
-    A: Literal["row"] = "row"
-    B: Literal["col"] = "col"
-    C: Literal["col"] = "col"
+Architecture = Annotated[int, Meta(ge=60, le=129)]
 
 
 class Checkpoint(Record):
-    ratio: Positive  # submission TFLOPS / baseline TFLOPS
+    ratio: Positive  # submission's speed / baseline's
     score: Annotated[float, Meta(ge=0)]
 
 
@@ -57,7 +49,7 @@ class Rules(Record):
     tensor_cores: Literal["forbid", "allow"] = "forbid"
     findings: Literal["warn", "fail"] = "warn"  # what simulator errors do to a GPU grade
     kernels: Literal["any", "one"] = "any"  # how many one call may launch
-    libraries: Literal["forbid", "allow"] = "forbid"  # GEMMs of CUTLASS and cuBLAS; CuTe is allowed
+    libraries: Literal["forbid", "allow"] = "forbid"  # kernels that do the whole task
     # Whether a timed call pays for what only the host does: allocating, freeing, waiting.
     host_calls: Literal["charged", "free"] = "charged"
 
@@ -80,7 +72,7 @@ class Case(Record):
     """One size to run. ``weight`` is its share in the score; 1 for cases without a score."""
 
     id: str
-    size: Mnk
+    size: Size
     weight: float = 1
 
 
@@ -88,43 +80,59 @@ class Lab(Record):
     """A checked lab. Cases keep the order of the file."""
 
     id: str
-    sha256: str  # of the file's bytes
+    sha256: str  # of the file's bytes, and of the problem's own file
+    problem: Problem
+    problem_ref: ProblemRef  # the same, for another process
     correctness: tuple[Case, ...]  # verified on a GPU, untimed
     performance: tuple[Case, ...]  # verified and timed on a GPU
     cpu: tuple[Case, ...]  # run by the simulator
-    multiple_of: int  # every M, N and K is a multiple of it
+    multiple_of: int  # every dimension is a multiple of it
     architectures: tuple[int, ...]  # first: what the simulator compiles for; 80 means sm_80
-    baseline: Literal["best", "cublas", "cublaslt"]
-    layout: Layout
     scoring: Scoring
     rules: Rules
     limits: Limits
 
 
-class _Performance(Record):
-    mnk: Extents
+class _Timed(Record):
+    """An entry of ``performance`` apart from its size."""
+
     weight: Positive = 1
     id: Identifier | None = None
 
 
 class _LabFile(Record):
-    """The file's shape, before the checks that look at several fields at once."""
+    """The part of the file that all problems share, before the checks across fields."""
 
     id: Identifier
-    correctness: Annotated[tuple[Extents, ...], Meta(min_length=1)]
-    performance: Annotated[tuple[_Performance, ...], Meta(min_length=1)]
-    cpu: Annotated[tuple[Extents, ...], Meta(min_length=1)]
     multiple_of: Annotated[int, Meta(ge=1, le=1024)] = 1
     architectures: Annotated[tuple[Architecture, ...], Meta(min_length=1)] = (80,)
-    baseline: Literal["best", "cublas", "cublaslt"] = "best"
-    layout: Layout = Layout()
     scoring: Scoring = Scoring()
     rules: Rules = Rules()
     limits: Limits = Limits()
 
 
+def shipped_labs() -> Mapping[str, Path]:
+    """The labs that ship with the grader, by name."""
+    return {path.stem: path for path in sorted(DEFAULT_LAB.parent.glob("*.yaml"))}
+
+
+def find_lab(named: str | None) -> Path:
+    """The lab file of a command line: a file, or the name of a lab that ships with the grader; by
+    default the product of matrices. Raises LabError for a name that is neither."""
+    if named is None:
+        return DEFAULT_LAB
+    shipped = shipped_labs()
+    if "/" in named or "." in named or Path(named).exists():
+        return Path(named)
+    if named not in shipped:
+        raise LabError(
+            f"{one_line(named)}: no such lab; name a lab file, or one of: {', '.join(shipped)}"
+        )
+    return shipped[named]
+
+
 def load_lab(path: Path | None = None) -> Lab:
-    """Read and check a lab file; ``None`` means the lab that ships with the grader.
+    """Read and check a lab file; ``None`` means the default lab.
 
     Raises LabError, one line, for anything wrong with the file.
     """
@@ -136,38 +144,145 @@ def load_lab(path: Path | None = None) -> Lab:
     except OSError as error:
         raise LabError(f"{path}: cannot be read: {error.strerror}") from None
     document = _parse(path, data)
+    source = _source(path, document.pop("problem", catalogue.DEFAULT))
     try:
-        file = msgspec.convert(document, _LabFile)
+        kind = catalogue.problem_class(source)
+    except LabError as error:
+        raise LabError(f"{path}: problem: {error}") from None
+    shape = _Shape(kind, document)
+    try:
+        file = msgspec.convert(document, shape.record)
     except msgspec.ValidationError as error:
-        raise LabError(f"{path}: {explain(error, document, _SECTIONS, _EXPECTED)}") from None
-    problem = next(_contradictions(file), None)
+        raise LabError(f"{path}: {explain(error, document, shape.sections, shape.words)}") from None
+    problem = next(_contradictions(file, shape.size_key), None)
     if problem:
         raise LabError(f"{path}: {problem}")
+    own = {name: document[name] for name in _fields(kind.Options) if name in document}
+    ref = ProblemRef(source=source, options=own)
+    digest = hashlib.sha256(data)
+    if ref.file is not None:
+        digest.update(ref.file.read_bytes())
     return Lab(
         id=file.id,
-        sha256=hashlib.sha256(data).hexdigest(),
-        correctness=_plain_cases("correctness", file.correctness),
+        sha256=digest.hexdigest(),
+        problem=catalogue.load_problem(ref),
+        problem_ref=ref,
+        correctness=_plain_cases("correctness", file.correctness, kind.dims),
         performance=tuple(
-            Case(id=entry.id or f"performance-{i}", size=_mnk(entry.mnk), weight=entry.weight)
+            Case(
+                id=entry.id or f"performance-{i}",
+                size=_size(getattr(entry, shape.size_key), kind.dims),
+                weight=entry.weight,
+            )
             for i, entry in enumerate(file.performance)
         ),
-        cpu=_plain_cases("cpu", file.cpu),
+        cpu=_plain_cases("cpu", file.cpu, kind.dims),
         multiple_of=file.multiple_of,
         architectures=file.architectures,
-        baseline=file.baseline,
-        layout=file.layout,
         scoring=file.scoring,
         rules=file.rules,
         limits=file.limits,
     )
 
 
-def _plain_cases(kind: str, sizes: tuple[Extents, ...]) -> tuple[Case, ...]:
-    return tuple(Case(id=f"{kind}-{i}", size=_mnk(size)) for i, size in enumerate(sizes))
+def _source(path: Path, named: object) -> str:
+    """The problem as ``ProblemRef.source``: files are named relative to the lab file."""
+    if not isinstance(named, str):
+        known = ", ".join(map(repr, catalogue.names()))
+        raise LabError(f"{path}: problem: expected {known} or 'NAME.py', got {show(named)}")
+    return str((path.parent / named).resolve()) if named.endswith(".py") else named
 
 
-def _mnk(size: Extents) -> Mnk:
-    return Mnk(m=size[0], n=size[1], k=size[2])
+def _plain_cases(kind: str, sizes: tuple[Any, ...], dims: tuple[Dim, ...]) -> tuple[Case, ...]:
+    return tuple(Case(id=f"{kind}-{i}", size=_size(size, dims)) for i, size in enumerate(sizes))
+
+
+def _size(extents: tuple[int, ...] | int, dims: tuple[Dim, ...]) -> Size:
+    values = (extents,) if isinstance(extents, int) else extents
+    return Size(dims={dim.name: value for dim, value in zip(dims, values, strict=True)})
+
+
+def _fields(record: type[Record]) -> tuple[str, ...]:
+    return record.__struct_fields__
+
+
+# --- the file's shape, which depends on the problem -------------------------------------------
+
+
+class _Shape:
+    """record: what the document is converted to. sections, words: for ``complaints.explain``.
+    size_key: what an entry of ``performance`` calls its size: "size", or the dimensions: "mnk"."""
+
+    def __init__(self, kind: type[Problem], document: Mapping[str, Any]) -> None:
+        joined = "".join(dim.name for dim in kind.dims)
+        entries = document.get("performance")
+        plain = isinstance(entries, list) and any(
+            isinstance(entry, dict) and "size" in entry for entry in entries
+        )
+        self.size_key = "size" if plain else joined
+        size = _size_type(kind.dims)
+        sizes = Annotated[tuple[size, ...], Meta(min_length=1)]  # type: ignore[valid-type]
+        timed = msgspec.defstruct(
+            "Performance",
+            [(self.size_key, size)],
+            bases=(_Timed,),
+            kw_only=True,
+            frozen=True,
+            forbid_unknown_fields=True,
+        )
+        own = get_type_hints(kind.Options, include_extras=True)
+        many = Annotated[tuple[timed, ...], Meta(min_length=1)]  # type: ignore[valid-type]
+        self.record: Any = msgspec.defstruct(
+            "LabFile",
+            [
+                *(("correctness", sizes), ("performance", many), ("cpu", sizes)),
+                *(
+                    (each.name, own[each.name])
+                    if each.default is msgspec.NODEFAULT
+                    else (each.name, own[each.name], each.default)
+                    for each in msgspec.structs.fields(kind.Options)
+                ),
+            ],
+            bases=(_LabFile,),
+            kw_only=True,
+            frozen=True,
+            forbid_unknown_fields=True,
+        )
+        self.sections: dict[str, Any] = {
+            "": self.record,
+            "performance[]": timed,
+            "scoring": Scoring,
+            "scoring.checkpoints[]": Checkpoint,
+            "rules": Rules,
+            "limits": Limits,
+            **{n: t for n, t in own.items() if isinstance(t, type) and issubclass(t, Record)},
+        }
+        self.words = {**_EXPECTED, **_size_words(kind.dims, self.size_key)}
+
+
+def _size_type(dims: tuple[Dim, ...]) -> Any:
+    extents: Any = tuple(Annotated[int, Meta(ge=1, le=dim.most)] for dim in dims)
+    return tuple[extents] if len(dims) > 1 else extents[0]
+
+
+def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, str]:
+    if len(dims) == 1:
+        names, size = dims[0].name, f"an integer from 1 to {dims[0].most}"
+    else:
+        names = f"[{', '.join(dim.name.upper() for dim in dims)}]"
+        mosts = {dim.most for dim in dims}
+        most = " and ".join(str(each) for each in sorted(mosts))
+        size = f"{len(dims)} integers {names} from 1 to {most}"
+    entry = f"{{{key}: {names}, weight: 1}}"
+    return {
+        "correctness": f"a list of sizes {names}, at least one",
+        "correctness[]": size,
+        "cpu": f"a list of sizes {names}, at least one",
+        "cpu[]": size,
+        "performance": f"a list of {entry}, at least one",
+        "performance[]": entry,
+        f"performance[].{key}": size,
+    }
 
 
 # --- YAML -------------------------------------------------------------------------------------
@@ -209,17 +324,9 @@ def _parse(path: Path, data: bytes) -> dict[str, Any]:
 
 # --- the expected value of each field, in words -----------------------------------------------
 
-_SIZE = f"3 integers [M, N, K] from 1 to {MAX_EXTENT}"
 _IDENTIFIER = "letters, digits, '-' and '_', at most 64"
 _EXPECTED = {
     "id": _IDENTIFIER,
-    "correctness": "a list of sizes [M, N, K], at least one",
-    "correctness[]": _SIZE,
-    "cpu": "a list of sizes [M, N, K], at least one",
-    "cpu[]": _SIZE,
-    "performance": "a list of {mnk: [M, N, K], weight: 1}, at least one",
-    "performance[]": "{mnk: [M, N, K], weight: 1}",
-    "performance[].mnk": _SIZE,
     "performance[].weight": "a number > 0",
     "performance[].id": _IDENTIFIER,
     "multiple_of": "an integer from 1 to 1024",
@@ -233,24 +340,15 @@ _EXPECTED = {
     "limits.memory_mb": "an integer ≥ 256 (MiB)",
     **{f"limits.{name}": "a number > 0 (seconds)" for name in Limits.__struct_fields__[:5]},
 }
-_SECTIONS: dict[str, type[Record]] = {
-    "": _LabFile,
-    "performance[]": _Performance,
-    "layout": Layout,
-    "scoring": Scoring,
-    "scoring.checkpoints[]": Checkpoint,
-    "rules": Rules,
-    "limits": Limits,
-}
 
 
 # --- checks across fields ---------------------------------------------------------------------
 
 
-def _contradictions(file: _LabFile) -> Iterator[str]:
+def _contradictions(file: Any, size_key: str) -> Iterator[str]:
     """Mistakes that no single field shows; each as ``path: what is wrong; remedy``."""
     for kind in ("correctness", "performance", "cpu"):
-        yield from _wrong_sizes(kind, file)
+        yield from _wrong_sizes(kind, file, size_key)
     seen: dict[str, int] = {}
     for i, entry in enumerate(file.performance):
         name = entry.id or f"performance-{i}"
@@ -264,17 +362,19 @@ def _contradictions(file: _LabFile) -> Iterator[str]:
         yield f"architectures: a value appears twice in {list(file.architectures)}"
 
 
-def _wrong_sizes(kind: str, file: _LabFile) -> Iterator[str]:
+def _wrong_sizes(kind: str, file: Any, size_key: str) -> Iterator[str]:
     entries: tuple[Any, ...] = getattr(file, kind)
-    suffix = ".mnk" if kind == "performance" else ""
-    seen: dict[Extents, int] = {}
+    suffix = f".{size_key}" if kind == "performance" else ""
+    seen: dict[Any, int] = {}
     for i, entry in enumerate(entries):
-        size: Extents = entry.mnk if kind == "performance" else entry
+        size = getattr(entry, size_key) if kind == "performance" else entry
         where = f"{kind}[{i}]{suffix}"
+        shown = list(size) if isinstance(size, tuple) else size
         if size in seen:
-            yield f"{where}: {list(size)} is already {kind}[{seen[size]}]; remove one"
-        if any(extent % file.multiple_of for extent in size):
-            yield f"{where}: expected multiples of multiple_of={file.multiple_of}, got {list(size)}"
+            yield f"{where}: {shown} is already {kind}[{seen[size]}]; remove one"
+        extents = size if isinstance(size, tuple) else (size,)
+        if any(extent % file.multiple_of for extent in extents):
+            yield f"{where}: expected multiples of multiple_of={file.multiple_of}, got {shown}"
         seen[size] = i
 
 

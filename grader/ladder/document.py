@@ -11,8 +11,20 @@ from pathlib import Path
 
 from grader.errors import StoreError
 from grader.ladder.rungs import Rung
-from grader.model import CaseResult, GpuInfo, LabRef, Record, Result, Verdict
+from grader.model import (
+    CaseResult,
+    Dims,
+    GpuInfo,
+    LabRef,
+    ProblemInfo,
+    Record,
+    Result,
+    Size,
+    Verdict,
+    size_text,
+)
 from grader.results import store
+from grader.results.migration import upgraded_ladder
 
 SCHEMA = "sgemm-grader/ladder"
 SCHEMA_VERSION = 3
@@ -22,17 +34,12 @@ FOLDER = "ladder"  # below the results
 class Speed(Record):
     """One rung at one size."""
 
-    m: int
-    n: int
-    k: int
-    tflops: float  # the scored speed: of the best run, or the slower of two speeds
-    cublas_tflops: float  # of the best run
-    ratio: float  # median of rung / cuBLAS
+    size: Dims
+    amount: int  # operations or bytes: what orders the sizes
+    rate: float  # the scored speed: of the best run, or the slower of two speeds
+    baseline: float  # of the best run
+    ratio: float  # median of rung / baseline
     samples: int  # repetitions
-
-    @property
-    def size(self) -> tuple[int, int, int]:
-        return self.m, self.n, self.k
 
 
 class Ceiling(Record):
@@ -40,10 +47,8 @@ class Ceiling(Record):
 
     gpu: str
     arch: str  # "sm_80"
-    m: int
-    n: int
-    k: int
-    tflops: float
+    size: Dims
+    speed: float  # in the problem's unit
 
 
 class Step(Record):
@@ -62,7 +67,7 @@ class Step(Record):
         """Whether a lab with ``rules.kernels: one`` accepts it."""
         return self.kernels == 1
 
-    def at(self, size: tuple[int, int, int]) -> Speed | None:
+    def at(self, size: Dims) -> Speed | None:
         return next((speed for speed in self.speeds if speed.size == size), None)
 
     def ceiling(self, gpu: str) -> Ceiling | None:
@@ -92,16 +97,19 @@ class Ladder(Record):
     created: str  # of its newest result, ISO 8601, UTC; "" when there is none
     grader: str
     lab: LabRef
+    problem: ProblemInfo
     gpu: GpuInfo | None  # null: the simulator
     cuda: str | None
     host: HostRun | None
     steps: tuple[Step, ...]
 
     @property
-    def sizes(self) -> tuple[tuple[int, int, int], ...]:
+    def sizes(self) -> tuple[Dims, ...]:
         """Every size at which any rung was timed, in increasing order."""
-        found = {speed.size for step in self.steps for speed in step.speeds}
-        return tuple(sorted(found, key=lambda size: (size[0] * size[1] * size[2], size)))
+        found = {
+            Size(dims=speed.size): speed.amount for step in self.steps for speed in step.speeds
+        }
+        return tuple(size.dims for size in sorted(found, key=lambda at: (found[at], at.extents)))
 
     @property
     def untimed(self) -> tuple[str, ...]:
@@ -109,13 +117,10 @@ class Ladder(Record):
         found = {ceiling.gpu: None for step in self.steps for ceiling in step.ceilings}
         return tuple(found)
 
-    def cublas(self, size: tuple[int, int, int]) -> float | None:
-        """cuBLAS's TFLOPS at a size: the median over the rungs timed with it."""
+    def baseline(self, size: Dims) -> float | None:
+        """The baseline's speed at a size: the median over the rungs timed with it."""
         rates = sorted(
-            speed.cublas_tflops
-            for step in self.steps
-            for speed in step.speeds
-            if speed.size == size
+            speed.baseline for step in self.steps for speed in step.speeds if speed.size == size
         )
         return rates[len(rates) // 2] if rates else None
 
@@ -124,6 +129,7 @@ def make_ladder(
     rungs: Sequence[Rung],
     results: Mapping[str, Result],
     lab: LabRef,
+    problem: ProblemInfo,
     *,
     grader: str,
     host: HostRun | None,
@@ -139,6 +145,7 @@ def make_ladder(
         created=newest.created if newest else "",
         grader=grader,
         lab=lab,
+        problem=problem,
         gpu=gpus[0] if gpus else None,
         cuda=newest.environment.cuda if newest else None,
         host=host,
@@ -157,7 +164,7 @@ def _step(rung: Rung, result: Result | None, ceilings: tuple[Ceiling, ...]) -> S
         sha256=result.submission.sha256,
         verdict=result.verdict,
         message=_why(result),
-        speeds=tuple(sorted(speeds, key=lambda speed: (speed.m * speed.n * speed.k, speed.size))),
+        speeds=tuple(sorted(speeds, key=lambda speed: (speed.amount, *speed.size.values()))),
         kernels=_kernels(result),
         ceilings=ceilings,
     )
@@ -174,11 +181,10 @@ def _speed(case: CaseResult) -> Speed | None:
     if timing is None or not timing.runs or case.verdict is not Verdict.AC:
         return None
     return Speed(
-        m=case.m,
-        n=case.n,
-        k=case.k,
-        tflops=timing.scored_tflops,
-        cublas_tflops=max(run.cublas_tflops for run in timing.runs),
+        size=case.size,
+        amount=case.amount,
+        rate=timing.scored_speed,
+        baseline=max(run.baseline_speed for run in timing.runs),
         ratio=timing.scored_ratio,
         samples=timing.samples,
     )
@@ -190,7 +196,7 @@ def _why(result: Result) -> str:
         return ""
     for case in result.cases:
         if case.verdict is result.verdict:
-            return f"{case.m}×{case.n}×{case.k}: {case.message}".rstrip(": ")
+            return f"{size_text(case.size)}: {case.message}".rstrip(": ")
     return (result.error or "").split("\n")[0]
 
 
@@ -202,15 +208,16 @@ def folder(out: Path, gpu: str | None) -> Path:
     return out / FOLDER / store.folder_name(gpu or "simulator")
 
 
-def document_path(out: Path, gpu: str | None) -> Path:
-    """The ladder's document; its page lies beside it, ending in ``.html``."""
+def document_path(out: Path, gpu: str | None, lab: str = "") -> Path:
+    """The ladder's document; its page lies beside it, ending in ``.html``. lab: its id, unless it
+    asks for the default problem."""
     place = folder(out, gpu)
-    return place.with_name(f"{place.name}.json")
+    return place.with_name(f"{place.name}{f'-{lab}' if lab else ''}.json")
 
 
 def load_ladder(path: Path) -> Ladder:
     """Raises StoreError that names the file and what is wrong with it."""
-    return store.load_document(path, Ladder, SCHEMA, SCHEMA_VERSION)
+    return store.load_document(path, Ladder, SCHEMA, SCHEMA_VERSION, upgraded_ladder)
 
 
 def stored_ladders(out: Path) -> tuple[list[Ladder], list[str]]:

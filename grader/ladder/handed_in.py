@@ -38,4 +38,4 @@ def hand_in(ladder: Ladder, results: Mapping[str, Result]) -> HandedIn:
 
 def load_handed_in(path: Path) -> HandedIn:
     """Raises StoreError that names the file and what is wrong with it."""
-    return store.load_document(path, HandedIn, SCHEMA, SCHEMA_VERSION)
+    return store.load_document(path, HandedIn, SCHEMA, SCHEMA_VERSION, lambda document: document)

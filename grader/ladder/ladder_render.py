@@ -10,11 +10,12 @@ from rich.text import Text
 from grader.ladder.document import HostLoop, Ladder, Speed, Step
 from grader.ladder.pictures import climb, legend, share, size_name, speeds
 from grader.model import Verdict
+from grader.report.measurement import peak_name
 from grader.report.page import page
 from grader.report.text import clean
 
 ONE_KERNEL = "● one kernel per call at every size that was graded, as rules.kernels: one asks"
-BOUND = "≤: a bound, not a measurement: TFLOPS that the rung's counts allow at most"
+BOUND = "≤: a bound, not a measurement: the speed that the rung's counts allow at most"
 UNTIMED = "Only a GPU can be timed: the simulator says which rungs are right."
 
 
@@ -23,7 +24,7 @@ def device_name(ladder: Ladder) -> str:
 
 
 def terminal(ladder: Ladder) -> RenderableType:
-    """The CPU, then the table of all rungs and cuBLAS, then notes on some rungs."""
+    """The CPU, then the table of all rungs and the baseline, then notes on some rungs."""
     parts: list[RenderableType] = [
         Text(f"The reference ladder on {clean(device_name(ladder))}", style="bold")
     ]
@@ -31,8 +32,9 @@ def terminal(ladder: Ladder) -> RenderableType:
         loops = ", ".join(f"{clean(loop.name)} {gflops(loop)}" for loop in ladder.host.loops)
         parts.append(Text(f"CPU, three loops at {ladder.host.n} on one core: {loops}"))
     parts += ["", _table(ladder)]
+    unit, baseline = ladder.problem.unit, ladder.problem.baseline
     if ladder.sizes:
-        parts.append(Text("TFLOPS of the best run; median ratio to cuBLAS", style="dim"))
+        parts.append(Text(f"{unit} of the best run; median ratio to {baseline}", style="dim"))
     else:
         parts.append(Text(UNTIMED, style="dim"))
     if any(step.one_kernel for step in ladder.steps):
@@ -48,8 +50,8 @@ def terminal(ladder: Ladder) -> RenderableType:
 
 def _bounded(ladder: Ladder) -> str:
     """The sizes that the ceilings are for."""
-    found = {(each.m, each.n, each.k): None for step in ladder.steps for each in step.ceilings}
-    return ", ".join(map(size_name, found))
+    found = {size_name(each.size): None for step in ladder.steps for each in step.ceilings}
+    return ", ".join(found)
 
 
 def _table(ladder: Ladder) -> Table:
@@ -71,18 +73,18 @@ def _table(ladder: Ladder) -> Table:
             *(bound(step, gpu) for gpu in ladder.untimed),
         )
     if ladder.sizes:
-        rates = [f"{ladder.cublas(size) or 0:.3g} 100.0%" for size in ladder.sizes]
-        table.add_row("cuBLAS", "", "", *rates, style="dim")
+        rates = [f"{ladder.baseline(size) or 0:.3g} 100.0%" for size in ladder.sizes]
+        table.add_row(ladder.problem.baseline, "", "", *rates, style="dim")
     return table
 
 
 def _cell(speed: Speed | None) -> str:
-    return f"{speed.tflops:.3g} {100 * speed.ratio:5.1f}%" if speed else ""
+    return f"{speed.rate:.3g} {100 * speed.ratio:5.1f}%" if speed else ""
 
 
 def bound(step: Step, gpu: str) -> str:
     ceiling = step.ceiling(gpu)
-    return f"{ceiling.tflops:.3g}" if ceiling else ""
+    return f"{ceiling.speed:.3g}" if ceiling else ""
 
 
 def gflops(loop: HostLoop) -> str:
@@ -95,7 +97,7 @@ def gflops(loop: HostLoop) -> str:
 def html(ladder: Ladder) -> str:
     """A self-contained page that works without scripts."""
     largest = ladder.sizes[-1] if ladder.sizes else None
-    peak = ladder.gpu.fp32_peak_tflops if ladder.gpu else None
+    peak = ladder.problem.peak(ladder.gpu) if ladder.gpu else None
     return page(
         "ladder.html.j2",
         title=f"The reference ladder on {device_name(ladder)}",
@@ -114,6 +116,7 @@ def html(ladder: Ladder) -> str:
         legend=legend(ladder),
         largest=size_name(largest) if largest else "",
         peak=peak,
+        peak_name=peak_name(ladder.problem),
         gflops=gflops,
     )
 
@@ -128,8 +131,9 @@ def _summary(ladder: Ladder) -> str:
     timed = [(speed, step) for step in ladder.steps if (speed := step.at(size))]
     if not timed:
         return text
-    speed, step = max(timed, key=lambda pair: pair[0].tflops)
+    speed, step = max(timed, key=lambda pair: pair[0].rate)
     return (
         f"{text} The fastest at {size_name(size)}, {step.rung.name}, reaches "
-        f"{speed.tflops:.4g} TFLOPS, {100 * speed.ratio:.1f} % of cuBLAS."
+        f"{speed.rate:.4g} {ladder.problem.unit}, "
+        f"{100 * speed.ratio:.1f} % of {ladder.problem.baseline}."
     )

@@ -1,4 +1,4 @@
-"""The ladder's pictures: rungs and sizes in TFLOPS and relative to cuBLAS; bars of the largest."""
+"""The ladder's pictures: rungs and sizes by speed and by ratio; bars of the largest size."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from grader.ladder.document import Ladder, Step
+from grader.model import Dims, size_text
 from grader.report.svg import WIDTH, Bar, bars, line, svg, text
 
+_PEAKS = {"operations": "FP32 peak", "bytes": "DRAM peak"}
 _COLOURS = 6  # in the style sheet: .series0 … .series5; further series reuse them with hollow marks
 
-# The climb: user units of the plot, and of the columns of the CPU and cuBLAS beside it.
+# The climb: user units of the plot, and of the columns of the CPU and the baseline beside it.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, WIDTH - 8.0, 12.0, 300.0
-_CPU, _CUBLAS = 44.0, 60.0
+_CPU, _BASELINE = 44.0, 60.0
 
 
-def size_name(size: tuple[int, int, int]) -> str:
+def size_name(size: Dims) -> str:
     """``8192`` for a cube, else ``129×65×33``."""
-    m, n, k = size
-    return f"{m}" if m == n == k else f"{m}×{n}×{k}"
+    extents = set(size.values())
+    return f"{extents.pop()}" if len(extents) == 1 else size_text(size)
 
 
 def legend(ladder: Ladder) -> list[tuple[str, str]]:
@@ -34,19 +36,19 @@ def _series(index: int) -> str:
 
 
 class _Columns:
-    """Positions from left to right: the CPU if present, the rungs, cuBLAS if present."""
+    """Positions from left to right: the CPU if present, the rungs, the baseline if present."""
 
-    def __init__(self, ladder: Ladder, *, cpu: bool, cublas: bool) -> None:
+    def __init__(self, ladder: Ladder, *, cpu: bool, baseline: bool) -> None:
         self.cpu = _LEFT + _CPU / 2
-        self.cublas = _RIGHT - _CUBLAS / 2
+        self.baseline = _RIGHT - _BASELINE / 2
         self._first = _LEFT + (_CPU if cpu else 0)
-        self._pitch = (_RIGHT - (_CUBLAS if cublas else 0) - self._first) / len(ladder.steps)
+        self._pitch = (_RIGHT - (_BASELINE if baseline else 0) - self._first) / len(ladder.steps)
         self.labels = [
             _below(self.rung(index), str(step.rung.number))
             for index, step in enumerate(ladder.steps)
         ]
         self.labels += [_below(self.cpu, "CPU")] if cpu else []
-        self.labels += [_below(self.cublas, "cuBLAS")] if cublas else []
+        self.labels += [_below(self.baseline, ladder.problem.baseline)] if baseline else []
         self.labels.append(text((_LEFT + _RIGHT) / 2, _BOTTOM + 38, "rung", "small", "middle"))
 
     def rung(self, index: int) -> float:
@@ -58,18 +60,18 @@ def _below(x: float, words: str) -> Markup:
 
 
 def climb(ladder: Ladder) -> Markup:
-    """TFLOPS, logarithmic, over the rungs: a line for each size, the CPU left, cuBLAS right."""
+    """Speeds, logarithmic, over the rungs: a line for each size, CPU left, baseline right."""
     cpu = max(loop.gflops for loop in ladder.host.loops) / 1000 if ladder.host else None
-    rates = [speed.tflops for step in ladder.steps for speed in step.speeds]
-    rates += [rate for size in ladder.sizes if (rate := ladder.cublas(size))]
+    rates = [speed.rate for step in ladder.steps for speed in step.speeds]
+    rates += [rate for size in ladder.sizes if (rate := ladder.baseline(size))]
     low = math.floor(math.log10(min([*rates, cpu] if cpu else rates)))
     high = math.log10(max(rates)) + 0.1
-    columns = _Columns(ladder, cpu=cpu is not None, cublas=True)
+    columns = _Columns(ladder, cpu=cpu is not None, baseline=True)
 
     def y(rate: float) -> float:
         return _BOTTOM - (math.log10(rate) - low) / (high - low) * (_BOTTOM - _TOP)
 
-    parts = [*columns.labels, text(_LEFT + 4, _TOP, "TFLOPS", "small")]
+    parts = [*columns.labels, text(_LEFT + 4, _TOP, ladder.problem.unit, "small")]
     for exponent in range(low, math.floor(high) + 1):
         parts += _level(y(10.0**exponent), f"{10.0**exponent:g}")
     if cpu:
@@ -77,21 +79,24 @@ def climb(ladder: Ladder) -> Markup:
     for i, size in enumerate(ladder.sizes):
         speeds = [step.at(size) for step in ladder.steps]
         points = [
-            (columns.rung(index), y(speed.tflops)) for index, speed in enumerate(speeds) if speed
+            (columns.rung(index), y(speed.rate)) for index, speed in enumerate(speeds) if speed
         ]
         parts += _curve(points, _series(i))
-        if rate := ladder.cublas(size):
-            parts.append(_dot(columns.cublas, y(rate), _series(i)))
-    return svg(_BOTTOM + 46, parts, "TFLOPS of every rung at every size, and of cuBLAS")
+        if rate := ladder.baseline(size):
+            parts.append(_dot(columns.baseline, y(rate), _series(i)))
+    name = ladder.problem.baseline
+    return svg(
+        _BOTTOM + 46, parts, f"{ladder.problem.unit} of every rung at every size, and of {name}"
+    )
 
 
 def share(ladder: Ladder) -> Markup | None:
-    """The ratio to cuBLAS over the rungs: a line for each size; None if nothing was timed."""
+    """The ratio to the baseline over the rungs: a line for each size; None if nothing was timed."""
     ratios = [speed.ratio for step in ladder.steps for speed in step.speeds]
     if not ratios:
         return None
     high = max(1.05, *ratios) * 1.03
-    columns = _Columns(ladder, cpu=False, cublas=False)
+    columns = _Columns(ladder, cpu=False, baseline=False)
 
     def y(ratio: float) -> float:
         return _BOTTOM - ratio / high * (_BOTTOM - _TOP)
@@ -100,14 +105,15 @@ def share(ladder: Ladder) -> Markup | None:
     for percent in range(0, int(100 * high) + 1, 20):
         parts += _level(y(percent / 100), f"{percent} %")
     parts.append(line(_LEFT, y(1), _RIGHT, y(1), "roof"))
-    parts.append(text(_LEFT + 4, y(1) - 5, "cuBLAS", "small"))
+    parts.append(text(_LEFT + 4, y(1) - 5, ladder.problem.baseline, "small"))
     for i, size in enumerate(ladder.sizes):
         speeds = [step.at(size) for step in ladder.steps]
         points = [
             (columns.rung(index), y(speed.ratio)) for index, speed in enumerate(speeds) if speed
         ]
         parts += _curve(points, _series(i))
-    return svg(_BOTTOM + 46, parts, "Share of cuBLAS's speed of every rung at every size")
+    name = ladder.problem.baseline
+    return svg(_BOTTOM + 46, parts, f"Share of {name}'s speed of every rung at every size")
 
 
 def _level(y: float, name: str) -> list[Markup]:
@@ -124,12 +130,14 @@ def _dot(x: float, y: float, kind: str) -> Markup:
     return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="3" class="{}"/>').format(x, y, kind)
 
 
-def speeds(ladder: Ladder, size: tuple[int, int, int], peak: float | None) -> Markup:
-    """TFLOPS at one size, from the CPU to cuBLAS and the GPU's peak."""
-    return bars(list(_rows(ladder, size, peak)), f"TFLOPS of every rung at {size_name(size)}")
+def speeds(ladder: Ladder, size: Dims, peak: float | None) -> Markup:
+    """Speeds at one size, from the CPU to the baseline and the GPU's peak."""
+    return bars(
+        list(_rows(ladder, size, peak)), f"{ladder.problem.unit} of every rung at {size_name(size)}"
+    )
 
 
-def _rows(ladder: Ladder, size: tuple[int, int, int], peak: float | None) -> Iterator[Bar]:
+def _rows(ladder: Ladder, size: Dims, peak: float | None) -> Iterator[Bar]:
     for loop in ladder.host.loops if ladder.host else ():
         assert ladder.host
         rate = loop.gflops / 1000
@@ -137,17 +145,17 @@ def _rows(ladder: Ladder, size: tuple[int, int, int], peak: float | None) -> Ite
         yield Bar(name=f"CPU, {loop.name}", value=rate, words=words, kind="base")
     for step in ladder.steps:
         yield _bar(step, size)
-    if cublas := ladder.cublas(size):
-        yield Bar(name="cuBLAS", value=cublas, words=f"{cublas:.4g}", kind="base")
+    if base := ladder.baseline(size):
+        yield Bar(name=ladder.problem.baseline, value=base, words=f"{base:.4g}", kind="base")
     if peak:
-        yield Bar(name="FP32 peak", value=peak, words=f"{peak:.4g}", kind="peak")
+        yield Bar(name=_PEAKS[ladder.problem.counts], value=peak, words=f"{peak:.4g}", kind="peak")
 
 
-def _bar(step: Step, size: tuple[int, int, int]) -> Bar:
+def _bar(step: Step, size: Dims) -> Bar:
     name = step.rung.name.replace("_", " ")
     speed = step.at(size)
     if speed is None:
         words = step.verdict.value if step.verdict else "not graded"
         return Bar(name=name, value=0, words=words, kind="own")
-    words = f"{speed.tflops:.4g}, {100 * speed.ratio:.1f} %"
-    return Bar(name=name, value=speed.tflops, words=words, kind="own")
+    words = f"{speed.rate:.4g}, {100 * speed.ratio:.1f} %"
+    return Bar(name=name, value=speed.rate, words=words, kind="own")

@@ -10,6 +10,7 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from functools import partial
 
 import msgspec
 
@@ -20,10 +21,21 @@ from grader.ladder.document import make_ladder
 from grader.ladder.handed_in import HandedIn
 from grader.ladder.pictures import size_name
 from grader.ladder.rungs import Rung
-from grader.model import CaseResult, GpuInfo, LabRef, Mnk, Record, Result, Timing, Verdict
+from grader.model import (
+    CaseResult,
+    GpuInfo,
+    LabRef,
+    ProblemInfo,
+    Record,
+    Result,
+    Size,
+    Timing,
+    Verdict,
+)
 
 _SLACK = 1.02  # on a bound: clocks are read while they change
 _BOOST = 1.5  # a driver's highest clock / the data sheet's boost clock, at most
+_LEAST_MS = 1e-6  # no launch is shorter
 _SAME = 1e-6  # relative: computed again from the same repetitions
 _SECONDS = 60.0  # by which dates may differ from the time that measurements took
 
@@ -78,13 +90,18 @@ def _wrong_gpu(gpu: GpuInfo) -> Iterator[str]:
         yield "gpu: uuid or driver is missing"
 
 
-def _peak(gpu: GpuInfo) -> float:
-    """TFLOPS at the highest clock that the file gives; infinite where nothing is known."""
+def _peak(problem: ProblemInfo, gpu: GpuInfo) -> float:
+    """At the highest clock that the file gives; infinite where nothing is known."""
     model = gpus.find(gpu.name)
     if model is None:
         return math.inf
     lanes = model.multiprocessor.fp32_lanes * model.multiprocessors
-    return gpus.fp32_tflops(lanes, gpu.sm_clock_mhz)
+    card = msgspec.structs.replace(
+        gpu,
+        fp32_peak_tflops=gpus.fp32_tflops(lanes, gpu.sm_clock_mhz),
+        dram_gb_s=model.dram_gb_s,
+    )
+    return problem.peak(card) or 0.0
 
 
 def _missing(sent: HandedIn, here: Here) -> Iterator[str]:
@@ -117,8 +134,8 @@ def _wrong_result(result: Result, gpu: GpuInfo, here: Here) -> Iterator[str]:
     if result.verdict is not Verdict.AC and not late:
         yield f"{name}: {result.verdict.value}, expected AC"
     for case in here.lab.performance:
-        found = [each for each in result.cases if Mnk(m=each.m, n=each.n, k=each.k) == case.size]
-        at = f"{name} at {_at(case.size)}"
+        found = [each for each in result.cases if each.size == case.size.dims]
+        at = f"{name} at {size_name(case.size.dims)}"
         if not any(each.timing for each in found):
             if not late:
                 yield f"{at}: not timed"
@@ -145,47 +162,41 @@ def _wrong_timing(case: CaseResult, result: Result, gpu: GpuInfo, here: Here) ->
     if not runs or not all(runs):
         yield "the times of its repetitions are missing"
         return
-    if not all(0 < time < math.inf for time in times):
+    if not all(_LEAST_MS < time < math.inf for time in times):
         yield "a repetition took no time, or less"
         return
     if sum(map(len, runs)) != timing.samples:
         yield f"{sum(map(len, runs))} repetitions, but {timing.samples} samples"
     if len(runs) != here.lab.scoring.runs:
         yield f"{len(runs)} runs, expected {here.lab.scoring.runs}"
-    tera = 2 * case.m * case.n * case.k / 1e9  # per millisecond
+    problem = here.lab.problem.info()
+    speed = partial(problem.speed, here.lab.problem.work(Size(dims=case.size)))
     for index, run in enumerate(timing.runs, start=1):
-        own = tera / statistics.median(pair[0] for pair in run.repetitions)
-        base = tera / statistics.median(pair[1] for pair in run.repetitions)
-        if not _same(own, run.bench_tflops) or not _same(base, run.cublas_tflops):
-            yield f"run {index}: its TFLOPS are not those of its repetitions"
+        own = speed(statistics.median(pair[0] for pair in run.repetitions))
+        base = speed(statistics.median(pair[1] for pair in run.repetitions))
+        if not _same(own, run.speed) or not _same(base, run.baseline_speed):
+            yield f"run {index}: its speeds are not those of its repetitions"
     ratio = statistics.median(theirs / own for run in runs for own, theirs in run)
     if not _same(ratio, timing.ratio):
         yield f"ratio {timing.ratio:.4g}, but {ratio:.4g} by its repetitions"
-    yield from _too_fast(tera / min(own for run in runs for own, _ in run), "", case, result, gpu)
-    yield from _too_fast(
-        tera / min(theirs for run in runs for _, theirs in run), "cuBLAS: ", None, result, gpu
-    )
+    peak = _peak(problem, gpu)
+    for who, fastest in (
+        ("", min(own for run in runs for own, _ in run)),
+        (f"{problem.baseline}: ", min(theirs for run in runs for _, theirs in run)),
+    ):
+        if not speed(fastest) <= peak * _SLACK:
+            reached = f"{speed(fastest):.4g} {problem.unit}"
+            yield f"{who}{reached}, above the peak of {peak:.4g}"
+    for bound in result.explanation.bounds if result.explanation else ():
+        most = bound.most.speed if bound.most and bound.size == case.size else math.inf
+        reach = speed(min(own for run in runs for own, _ in run))
+        if not reach <= most * _SLACK:
+            yield f"{reach:.4g} {problem.unit}, above its bound of {most:.4g}"
     yield from _wrong_clock(timing, gpu)
 
 
 def _same(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=_SAME)
-
-
-def _too_fast(
-    tflops: float, who: str, case: CaseResult | None, result: Result, gpu: GpuInfo
-) -> Iterator[str]:
-    """case: None for cuBLAS, whose machine code nobody bounded."""
-    peak = _peak(gpu)
-    if not tflops <= peak * _SLACK:
-        yield f"{who}{tflops:.4g} TFLOPS, above the peak of {peak:.4g}"
-        return
-    why = result.explanation
-    if case is None or why is None or why.size != Mnk(m=case.m, n=case.n, k=case.k):
-        return
-    for bound in why.bounds:
-        if bound.most and not tflops <= bound.most.tflops * _SLACK:
-            yield f"{who}{tflops:.4g} TFLOPS, above its bound of {bound.most.tflops:.4g}"
 
 
 def _wrong_clock(timing: Timing, gpu: GpuInfo) -> Iterator[str]:
@@ -205,7 +216,7 @@ def _copied(results: Sequence[Result]) -> Iterator[str]:
             if case.timing is None or case.timing.samples < 2:
                 continue
             times = tuple(run.repetitions for run in case.timing.runs)
-            at = f"{_word(result.submission.student)} at {_at(case)}"
+            at = f"{_word(result.submission.student)} at {size_name(case.size)}"
             if any(times) and seen.setdefault(times, at) != at:
                 yield f"{at}: the same repetitions as {seen[times]}"
 
@@ -257,6 +268,7 @@ def _wrong_table(sent: HandedIn, here: Here) -> Iterator[str]:
         here.rungs,
         results,
         sent.ladder.lab,
+        here.lab.problem.info(),
         grader=sent.ladder.grader,
         host=sent.ladder.host,
         ceilings={step.rung.name: step.ceilings for step in sent.ladder.steps},
@@ -267,10 +279,6 @@ def _wrong_table(sent: HandedIn, here: Here) -> Iterator[str]:
             yield f"{step.rung.name}: not in the document's table"
         elif msgspec.structs.replace(steps[step.rung.name], rung=step.rung) != step:
             yield f"{step.rung.name}: the document's figures are not those of its result"
-
-
-def _at(size: Mnk | CaseResult) -> str:
-    return size_name((size.m, size.n, size.k))
 
 
 def _word(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The rungs on disk: folders ``NN_name``, whose sgemm.cu begins with a header that explains it.
+"""The rungs on disk: folders ``NN_name``, whose .cu file begins with a header that explains it.
 
 ::
 
@@ -17,7 +17,6 @@ from pathlib import Path
 
 from grader.errors import UsageError
 from grader.model import Record
-from grader.submission.folder import MAIN
 from grader.submission.provided import REFERENCE, provided
 
 _FOLDER = re.compile(r"(\d+)_\w+")
@@ -39,11 +38,13 @@ class Rung(Record):
 def find_reference(named: Path | None, lab: str) -> Path:
     """The folder of a lab's rungs: the one named, else ``reference/<id of the lab>``.
 
-    ``reference/`` is looked for here and in the checkout. Raises UsageError when there is none.
+    ``reference/`` is looked for here and in the package. Raises UsageError when there is none.
     """
     if named:
         if not find_rungs(named):
-            raise UsageError(f"{named}: no rungs here; expected folders such as 01_naive/{MAIN}")
+            raise UsageError(
+                f"{named}: no rungs here; expected folders such as 01_naive, with a .cu file"
+            )
         return named
     places = provided(REFERENCE)
     for place in places:
@@ -54,8 +55,8 @@ def find_reference(named: Path | None, lab: str) -> Path:
             f"{places[0]}/{lab}: no rungs of the lab {lab}; name their folder: grade ladder DIR"
         )
     raise UsageError(
-        f"no {REFERENCE}/ here: the installed package has no rungs; run this in a checkout of the "
-        "project, or name the folder: grade ladder DIR"
+        f"no {REFERENCE}/ here or in the grader's package: install the grader again, or name the "
+        "folder: grade ladder DIR"
     )
 
 
@@ -63,7 +64,7 @@ def find_rungs(reference: Path) -> tuple[Rung, ...]:
     """By number; () when there is none."""
     found = [
         _rung(int(match[1]), file)
-        for file in reference.glob(f"*/{MAIN}")
+        for file in reference.glob("*/*.cu")
         if (match := _FOLDER.fullmatch(file.parent.name))
     ]
     return tuple(sorted(found, key=lambda rung: (rung.number, rung.name)))

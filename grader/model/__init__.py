@@ -1,14 +1,13 @@
 """Records shared by all stages. Imports only ``ptxsim``'s records.
 
-Every record is frozen. Sizes are ``Mnk`` = (M, N, K): A is row-major M×K (``A[i*K + p]``), B is
-column-major K×N (``B[p + j*K]``), C is column-major M×N (``C[i + j*M]``), all float32.
-The result document is exactly ``Result`` in JSON: every key always present, null where it does
-not apply.
+Every record is frozen. A ``Size`` gives the dimensions of one run by name; what they mean is the
+problem's affair. The result document is exactly ``Result`` in JSON: every key always present, null
+where it does not apply.
 """
 
 from __future__ import annotations
 
-from grader.model.base import Verdict
+from grader.model.base import Dims, Verdict, size_text
 from grader.model.explanation import (
     Advice,
     Bound,
@@ -20,6 +19,7 @@ from grader.model.explanation import (
     OpcodeCount,
     SassLine,
     SassLoop,
+    Split,
     Tile,
     Traffic,
     Waiting,
@@ -39,6 +39,7 @@ from grader.model.result import (
     Mode,
     Modes,
     PartTime,
+    ProblemInfo,
     Result,
     Run,
     Score,
@@ -61,11 +62,11 @@ from ptxsim.records import (
     KernelParam,
     Launch,
     Memset,
-    Mnk,
     Operation,
     Plan,
     PointerSlot,
     Record,
+    Size,
     SymbolWrite,
     Synchronise,
     Thread,
@@ -83,6 +84,7 @@ __all__ = [
     "CaseResult",
     "Copy",
     "Dim3",
+    "Dims",
     "Environment",
     "ErrorStats",
     "Explanation",
@@ -101,7 +103,6 @@ __all__ = [
     "LineCount",
     "Memset",
     "Mismatch",
-    "Mnk",
     "Mode",
     "Modes",
     "Occupancy",
@@ -110,6 +111,7 @@ __all__ = [
     "PartTime",
     "Plan",
     "PointerSlot",
+    "ProblemInfo",
     "Record",
     "Result",
     "Run",
@@ -118,8 +120,10 @@ __all__ = [
     "Score",
     "Severity",
     "Share",
+    "Size",
     "SlurmInfo",
     "SourceFile",
+    "Split",
     "Standing",
     "StandingRung",
     "Submission",
@@ -133,4 +137,5 @@ __all__ = [
     "Verdict",
     "Waiting",
     "Watched",
+    "size_text",
 ]

@@ -1,8 +1,10 @@
-"""The verdict, which all stages share."""
+"""What the records of all stages share."""
 
 from __future__ import annotations
 
 from enum import Enum
+
+from ptxsim.records import Size
 
 
 class Verdict(str, Enum):
@@ -16,3 +18,11 @@ class Verdict(str, Enum):
     FE = "FE"  # folder or interface not as the lab requires
     RF = "RF"  # rule forbidden
     IE = "IE"  # internal error; never a zero
+
+
+Dims = dict[str, int]  # a size: its dimensions by name, in their order
+
+
+def size_text(dims: Dims) -> str:
+    """A size in words: "64×64×32", "n = 1024"."""
+    return str(Size(dims=dims))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxsim.records import Dim3, Mnk, Record
+from grader.model.base import Dims
+from ptxsim.records import Dim3, Record
 
 
 class OpcodeCount(Record):
@@ -57,6 +58,16 @@ class Traffic(Record):
     passes: int = 0
 
 
+class Split(Record):
+    """A branch that some lanes of a warp follow while the others wait."""
+
+    file: str | None
+    line: int | None
+    reached: int  # executions by a warp
+    splits: int  # of them those after which a part of the lanes was off
+    lost: float  # issue slots: an instruction with a quarter of the lanes off loses a quarter
+
+
 class KernelCounts(Record):
     """The machine code that one kind of launch executes at one size, with counts."""
 
@@ -77,6 +88,8 @@ class KernelCounts(Record):
     shared_loads: Traffic
     shared_stores: Traffic
     shared_copies: Traffic  # cp.async, the shared side
+    # Those that cost most first; null in older documents.
+    splits: tuple[Split, ...] | None = None
 
 
 class Occupancy(Record):
@@ -90,7 +103,7 @@ class Occupancy(Record):
 
 class Limit(Record):
     resource: str  # "issue", "FP32", "shared memory", "L1", "L2", "DRAM", "latency" or "waiting"
-    tflops: float  # what this resource alone would allow
+    speed: float  # what this resource alone would allow
 
 
 class Waiting(Record):
@@ -118,11 +131,11 @@ class Bound(Record):
     and an estimate that includes waiting."""
 
     gpu: str
-    size: Mnk
-    tflops: float  # the estimate; never more than ``most``
+    size: Dims
+    speed: float  # the estimate; never more than ``most``
     resource: str  # the one that limits the estimate
     limits: tuple[Limit, ...]  # lowest first
-    peak_tflops: float
+    peak: float
     waiting: Waiting | None = None  # of the launch that takes longest; null: it has no main loop
     # What no kernel with these counts can exceed: the time of each launch's busiest resource,
     # without the issue model. Null in older documents.
@@ -153,7 +166,9 @@ class Explanation(Record):
     """Why the kernel is as fast as it is, at one size. See docs/explain.md."""
 
     arch: str  # of the machine code looked at: "sm_80"
-    size: Mnk
+    size: Dims
+    operations: int  # that the task needs at this size
+    bytes: int  # the fewest that must come from memory or go there
     kernels: tuple[KernelSass, ...]  # all of the submission's
     counts: tuple[KernelCounts, ...]  # one for each kind of launch at ``size``
     tile: Tile | None  # of the launch that does most of the work

@@ -30,7 +30,7 @@ class Kind(str, Enum):
     IMPOSSIBLE_TIME = "impossible-time"
     UNTIMED_WORK = "untimed-work"
     RELOCATED = "relocated"  # the driver did not give the recorded addresses
-    LIBRARY = "library"  # a library's GEMM does the work
+    LIBRARY = "library"  # a library's kernel does the work
     CALLS_DIFFER = "calls-differ"  # the third call of run_custom does what the second did not
     STATE_LEFT = "state-left"  # a call is wrong because of what the one before it left behind
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from grader.model.base import Verdict
+from typing import Literal
+
+from grader.model.base import Dims, Verdict
 from grader.model.explanation import Explanation
 from grader.model.finding import Finding
 from grader.model.work import KernelInfo, SourceFile
@@ -14,26 +16,33 @@ SCHEMA_VERSION = 6
 
 
 class Mismatch(Record):
-    row: int
-    col: int
+    index: tuple[int, ...]  # of the element, from 0: (row, column) of a matrix
+    element: str  # by name: "C[row 3, column 5]"
     got: float | None  # null stands for NaN or infinity, which JSON cannot hold; see got_text
     want: float
     got_text: str  # as printed: "nan", "inf", "1.25"
 
 
 class ErrorStats(Record):
-    max: float | None  # largest |C - Cref| / scale; null when not finite
+    max: float | None  # largest |got - want| / scale; null when not finite
     rms: float | None
     tolerance: float
     wrong: int  # elements outside the tolerance
     first_mismatch: Mismatch | None
-    tile_map: tuple[str, ...]  # rows of '.', '+', '#': right, some wrong, all wrong; () when right
-    tile_edge: int  # elements of C along each edge of one sign of tile_map
+    # Rows of '.', '+', '#': right, some wrong, all wrong; of a matrix by tiles, of a vector line by
+    # line; () when right, and for a scalar.
+    tile_map: tuple[str, ...]
+    # Elements along each edge of one sign of tile_map; of a vector, how many a sign stands for.
+    tile_edge: int
+    operand: str  # the output: "C"
+    shape: tuple[int, ...]  # of that output
 
 
 class Run(Record):
-    bench_tflops: float
-    cublas_tflops: float
+    """The best repetition of one run, in the problem's unit."""
+
+    speed: float
+    baseline_speed: float
     # Milliseconds of submission and baseline, in the order measured; kept only where asked for.
     repetitions: tuple[tuple[float, float], ...] = ()
 
@@ -49,7 +58,7 @@ class Watched(Record):
 class Mode(Record):
     """One of two speeds that the repetitions of a size fall into; medians."""
 
-    tflops: float
+    speed: float
     ratio: float  # submission's speed / baseline's, in these repetitions
     share: float  # of the repetitions; every run has the same weight
 
@@ -87,10 +96,10 @@ class Timing(Record):
     parts: tuple[PartTime, ...] = ()  # of a call of several operations; () before version 5
 
     @property
-    def scored_tflops(self) -> float:
+    def scored_speed(self) -> float:
         """The best run's, as the published rule has it; the slower mode's where there are two."""
-        best = max(run.bench_tflops for run in self.runs)
-        return min(best, self.modes.slow.tflops) if self.modes else best
+        best = max(run.speed for run in self.runs)
+        return min(best, self.modes.slow.speed) if self.modes else best
 
     @property
     def scored_ratio(self) -> float:
@@ -100,9 +109,8 @@ class Timing(Record):
 
 class CaseResult(Record):
     id: str  # e.g. "correctness-3", "performance-0", "cpu-2"
-    m: int
-    n: int
-    k: int
+    size: Dims
+    amount: int  # operations or bytes of the problem: what its unit counts
     verdict: Verdict | None  # null: not run, message says why
     message: str
     seconds: float | None
@@ -133,6 +141,36 @@ class BuildInfo(Record):
 class LabRef(Record):
     id: str
     sha256: str
+
+
+class ProblemInfo(Record):
+    """What a report says of the problem, so that it needs nothing else."""
+
+    name: str  # "gemm"
+    title: str  # "C = A·B in FP32, …"
+    unit: str  # of speeds: "TFLOPS"
+    scale: float  # so many operations or bytes a second are 1 of it
+    counts: Literal["operations", "bytes"]
+    baseline: str  # what speeds are compared with: "cuBLAS"
+    main: str  # the file to hand in: "sgemm.cu"
+    dims: tuple[str, ...]  # of a size: ("m", "n", "k")
+    output: str  # the operand that a report is about: "C"
+    formula: str  # of the operations: "2·M·N·K"; "" where they do not count
+    questions: tuple[str, ...]  # that the report answers, by name
+
+    def like(self, other: ProblemInfo) -> bool:
+        """Whether speeds compare: the same task, in the same layout, beside the same baseline."""
+        return (self.name, self.title, self.baseline) == (other.name, other.title, other.baseline)
+
+    def speed(self, amount: int, milliseconds: float) -> float:
+        """In ``unit``."""
+        return amount / (milliseconds * 1e-3) / self.scale
+
+    def peak(self, gpu: GpuInfo) -> float | None:
+        """What the GPU could do at most, in ``unit``; null where it is not known."""
+        if self.counts == "bytes":
+            return gpu.dram_gb_s * 1e9 / self.scale if gpu.dram_gb_s else None
+        return gpu.fp32_peak_tflops * 1e12 / self.scale if gpu.fp32_peak_tflops else None
 
 
 class SubmissionRef(Record):
@@ -195,16 +233,14 @@ class StandingRung(Record):
     title: str
     trap: bool  # teaches what not to do
     changed: str  # against the rung before
-    tflops: float | None  # at the size compared; null where it was not timed
-    ratio: float | None  # to cuBLAS, measured when the ladder was
+    speed: float | None  # at the size compared; null where it was not timed
+    ratio: float | None  # to the baseline, measured when the ladder was
 
 
 class Standing(Record):
     """Where a submission stands on the reference ladder of the same GPU model, by its ratio."""
 
-    m: int  # the size compared: the largest that both were timed at
-    n: int
-    k: int
+    size: Dims  # the size compared: the largest that both were timed at
     ratio: float  # of the submission
     rungs: int  # on the ladder that were timed at this size
     below: StandingRung | None  # the fastest rung before ``ahead``; null: slower than the first
@@ -219,6 +255,7 @@ class Result(Record):
     version: int
     created: str  # ISO 8601, UTC
     lab: LabRef
+    problem: ProblemInfo
     submission: SubmissionRef
     environment: Environment
     build: BuildInfo | None

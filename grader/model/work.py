@@ -15,13 +15,14 @@ class SourceFile(Record):
 
 
 class Submission(Record):
-    """sgemm.cu and any local headers, exactly as read; not yet compiled."""
+    """The file to hand in and any local headers, exactly as read; not yet compiled."""
 
     student: str  # the name in the list of submissions
     folder: Path  # absolute; for messages only: it is never read again
     files: tuple[SourceFile, ...]  # sorted by name; what the build may see
     contents: Mapping[str, bytes]  # of ``files`` by name: what is compiled, hashed and shown
     sha256: str  # over names and contents of ``files``
+    main: str  # of ``files``: the one that is compiled
 
 
 class KernelInfo(Record):
@@ -39,7 +40,7 @@ class Build(Record):
     arch: str  # e.g. "sm_80"
     ptx: Path  # with line info
     cubin: Path
-    host_library: Path  # run_custom, linked against no CUDA runtime
+    host_library: Path  # the host function, linked against no CUDA runtime
     kernels: tuple[KernelInfo, ...]
     command: str  # the command lines of the compilers, for the report
     log: str  # what the compilers printed, cut to a readable length

@@ -17,12 +17,12 @@ In the bound
     L1              lines of 128 bytes that requests to global memory touch, one per cycle
     L2              sectors that cp.async brings past the L1, and stores: the published bytes per
                     cycle, or 64 per multiprocessor
-    DRAM            A and B read once, C written once
+    DRAM            each input read once, each output written once
     latency         a lone warp's time, with the warps that fit at a time (``serial.py``)
 
 In the estimate too
     waiting         the main loop in the issue model, with all warps that fit (``waiting.py``)
-    DRAM            what a pass before or after the product reads and writes, each byte once
+    DRAM            what a pass before or after the main work reads and writes, each byte once
 
 Not modelled: memsets and copies that the host asks for, the time between launches, misses of the L2
 beyond the first and the load on DRAM that follows, code outside the main loop except its
@@ -37,11 +37,12 @@ from itertools import zip_longest
 
 from grader.hardware import gpus
 from grader.hardware.gpus import Gpu
-from grader.model import Bound, KernelCounts, KernelInfo, Limit, Mnk, Waiting
+from grader.model import Bound, KernelCounts, KernelInfo, Limit, Waiting
 from grader.performance.loop_steps import MainLoop
 from grader.performance.waiting import Wave, waited
+from grader.problems.problem import Work
 
-_PASS = 0.01  # of the product's operations; a launch with fewer prepares or collects
+_PASS = 0.01  # of the operations that the task needs; a launch with fewer prepares or collects
 _SECTOR = 32  # bytes
 _L2_BYTES = 64  # to one multiprocessor in each cycle
 
@@ -49,7 +50,7 @@ _L2_BYTES = 64  # to one multiprocessor in each cycle
 def bound(
     counts: Sequence[KernelCounts],
     kernels: Mapping[str, KernelInfo],
-    size: Mnk,
+    work: Work,
     gpu: Gpu,
     loops: Sequence[MainLoop | None] = (),
 ) -> Bound | None:
@@ -76,32 +77,32 @@ def bound(
             sums["waiting"] = sums.get("waiting", 0.0) + found[0]
         if found is not None and found[0] > longest:
             longest, waiting = found
-        if each.flops < _PASS * size.flops:
+        if each.flops < _PASS * work.operations:
             seconds["DRAM"] = _touched(each) / (gpu.dram_gb_s * 1e9)
         about += max(seconds.values())
-    sums["DRAM"] = 4 * (size.m * size.k + size.k * size.n + size.m * size.n) / (gpu.dram_gb_s * 1e9)
+    sums["DRAM"] = work.bytes / (gpu.dram_gb_s * 1e9)
     hard = max(hard, sums["DRAM"])
     about = max(about, hard)
     if not counts or not hard:
         return None
     limits = sorted(
         (
-            Limit(resource=resource, tflops=size.flops / seconds / 1e12)
+            Limit(resource=resource, speed=work.speed(seconds))
             for resource, seconds in sums.items()
             if seconds
         ),
-        key=lambda limit: limit.tflops,
+        key=lambda limit: limit.speed,
     )
     busiest = next(limit for limit in limits if limit.resource != "waiting")
     return Bound(
         gpu=gpu.name,
-        size=size,
-        tflops=size.flops / about / 1e12,
+        size=work.size.dims,
+        speed=work.speed(about),
         resource=limits[0].resource,
         limits=tuple(limits),
-        peak_tflops=gpu.fp32_tflops,
+        peak=work.peak(gpu.fp32_tflops, gpu.dram_gb_s),
         waiting=waiting,
-        most=Limit(resource=busiest.resource, tflops=size.flops / hard / 1e12),
+        most=Limit(resource=busiest.resource, speed=work.speed(hard)),
     )
 
 

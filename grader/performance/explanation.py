@@ -23,7 +23,6 @@ from grader.model import (
     Build,
     Explanation,
     KernelCounts,
-    Mnk,
     Plan,
     Tile,
 )
@@ -31,16 +30,19 @@ from grader.performance.accesses import accesses
 from grader.performance.advice import advise
 from grader.performance.banks import Conflict, worst
 from grader.performance.bound import bound
-from grader.performance.facts import Facts
+from grader.performance.facts import Facts, KernelFacts
 from grader.performance.join import count, executions
 from grader.performance.loop_steps import MainLoop, main_loop_steps
 from grader.performance.sass import Function, Instruction, main_loop_code, summarise
 from grader.performance.shared_accesses import SharedAccess, shared_accesses
+from grader.problems.operands import Operand
+from grader.problems.problem import Problem, Work
 from ptxsim.engine import load_engine
 from ptxsim.sampling import LaunchSample
 
 __all__ = ["explain_speed", "unexplained"]
 
+_OLDEST = 70  # before Volta, machine code had another form
 _CONFLICTS_NOTICED = 0.2  # extra wavefronts for each that is needed
 
 
@@ -48,6 +50,7 @@ def explain_speed(
     build: Build,
     source_root: str,
     plan: Plan,
+    problem: Problem,
     code: Callable[[], tuple[Function, ...]],
     simulator: CpuDevice,
     *,
@@ -58,6 +61,7 @@ def explain_speed(
 
     What cannot be found out is said in ``missing``.
     """
+    work = problem.at(plan.size)
     functions: tuple[Function, ...] = ()
     counts: tuple[KernelCounts, ...] = ()
     loops: tuple[MainLoop | None, ...] = ()
@@ -68,33 +72,46 @@ def explain_speed(
             simulator.sample, build, source_root, plan, lambda _stage, _detail: None
         )
         try:
+            if _number(build.arch) < _OLDEST:
+                raise ToolchainError(f"the model of machine code begins with sm_{_OLDEST}")
             functions = code()
             if not functions:
                 raise ToolchainError("there is no nvdisasm; grade doctor says how to get it")
             launches = [(_named(functions, each.kernel), each) for each in sampled.result()]
-            counts = tuple(count(*launch, plan.size) for launch in launches)
-            loops = tuple(main_loop_steps(*launch, plan.size) for launch in launches)
+            counts = tuple(count(*launch, work) for launch in launches)
+            loops = tuple(main_loop_steps(*launch, work) for launch in launches)
             missing = None if counts else "it launches too many kinds of kernels"
         except GraderError as error:
             missing = str(error)
     shown = (gpu,) if gpu else tuple(each for each in gpus.known() if each.name in gpus.SHOWN)
     return Explanation(
         arch=build.arch,
-        size=plan.size,
+        size=plan.size.dims,
+        operations=work.operations,
+        bytes=work.bytes,
         kernels=tuple(summarise(function) for function in functions if function.entry),
         counts=counts,
-        tile=_tile(counts, plan.size),
-        bounds=tuple(_bounds(counts, loops, build, plan.size, shown)),
-        advice=_advice(counts, loops, launches, build, plan.size, gpu or _like(build.arch)),
+        tile=_tile(counts, problem.operands(plan.size)[plan.inputs]),
+        bounds=tuple(_bounds(counts, loops, build, work, shown)),
+        advice=_advice(
+            counts, loops, launches, build, work, gpu or _like(build.arch), problem.advice
+        ),
         missing=missing,
     )
 
 
-def unexplained(build: Build, size: Mnk, missing: str) -> Explanation:
+def _number(arch: str) -> int:
+    """80 of "sm_80", 90 of "sm_90a"."""
+    return int("".join(filter(str.isdigit, arch)))
+
+
+def unexplained(build: Build, work: Work, missing: str) -> Explanation:
     """missing: why."""
     return Explanation(
         arch=build.arch,
-        size=size,
+        size=work.size.dims,
+        operations=work.operations,
+        bytes=work.bytes,
         kernels=(),
         counts=(),
         tile=None,
@@ -115,11 +132,11 @@ def _bounds(
     counts: Sequence[KernelCounts],
     loops: Sequence[MainLoop | None],
     build: Build,
-    size: Mnk,
+    work: Work,
     shown: Sequence[Gpu],
 ) -> list[Bound]:
     kernels = {kernel.name: kernel for kernel in build.kernels}
-    found = (bound(counts, kernels, size, gpu, loops) for gpu in shown)
+    found = (bound(counts, kernels, work, gpu, loops) for gpu in shown)
     return [each for each in found if each is not None]
 
 
@@ -135,18 +152,27 @@ def _main(counts: Sequence[KernelCounts]) -> KernelCounts | None:
     return max(counts, key=lambda each: each.flops, default=None)
 
 
-def _tile(counts: Sequence[KernelCounts], size: Mnk) -> Tile | None:
+def _tile(counts: Sequence[KernelCounts], target: Operand) -> Tile | None:
     most = _main(counts)
     if most is None:
         return None
     threads = most.block[0] * most.block[1] * most.block[2]
     blocks = most.grid[0] * most.grid[1] * most.times
-    shown = most.grid[1] > 1 and not size.m % most.grid[0] and not size.n % most.grid[1]
+    # blockIdx.x runs along the index whose elements are neighbours in memory.
+    shape = target.shape if target.order == "col" else target.shape[::-1]
+    shown = (
+        len(shape) == 2
+        and most.grid[1] > 1
+        and not shape[0] % most.grid[0]
+        and not shape[1] % most.grid[1]
+    )
+    edges = [shape[axis] // most.grid[axis] for axis in (0, 1)] if shown else [None, None]
+    rows, columns = edges if target.order == "col" else edges[::-1]
     return Tile(
-        rows=size.m // most.grid[0] if shown else None,
-        columns=size.n // most.grid[1] if shown else None,
+        rows=rows,
+        columns=columns,
         threads=threads,
-        elements=size.m * size.n / blocks / threads,
+        elements=target.count / blocks / threads,
     )
 
 
@@ -155,8 +181,9 @@ def _advice(
     loops: Sequence[MainLoop | None],
     launches: Sequence[tuple[Function, LaunchSample]],
     build: Build,
-    size: Mnk,
+    work: Work,
     gpu: Gpu,
+    names: Sequence[str],
 ) -> tuple[Advice, ...]:
     most = _main(counts)
     kernel = next((k for k in build.kernels if most and k.name == most.name), None)
@@ -165,26 +192,28 @@ def _advice(
     index = counts.index(most)
     steps, (function, sample) = loops[index], launches[index]
     sass = summarise(function)
-    if sass.loop is None:
-        return ()
     code = main_loop_code(function)
     shared = _shared(function, sample, code)
-    return advise(
-        Facts(
-            size=size,
-            gpu=gpu,
-            kernel=kernel,
+    facts = KernelFacts(
+        work=work,
+        gpu=gpu,
+        kernel=kernel,
+        function=function.instructions,
+        code=code,
+        counts=most,
+        launches=sum(each.times for each in counts),
+        shared=shared,
+        conflict=_conflict(shared, sass.loop.unroll if sass.loop else 1),
+    )
+    if sass.loop is not None:
+        facts = Facts(
+            **{name: getattr(facts, name) for name in facts.__struct_fields__},
             sass=sass,
             loop=sass.loop,
-            code=code,
-            function=function.instructions,
-            counts=most,
             steps=steps,
-            now=bound([most], {kernel.name: kernel}, size, gpu, [steps]),
-            shared=shared,
-            conflict=_conflict(shared, sass.loop.unroll),
+            now=bound([most], {kernel.name: kernel}, work, gpu, [steps]),
         )
-    )
+    return advise(facts, names)
 
 
 def _shared(

@@ -16,18 +16,22 @@ import ptxsim
 from grader.compile import build_cache as cache
 from grader.hardware.gpus import Gpu
 from grader.model import Build, Explanation, Plan
+from grader.problems.problem import Problem
 from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import cache_folder
 
 _OUR_CODE = (".py", ".cpp", ".hpp")
 
 
-def explanation_key(build: Build, plan: Plan, toolchain: Toolchain, gpu: Gpu | None) -> str:
+def explanation_key(
+    build: Build, plan: Plan, problem: Problem, toolchain: Toolchain, gpu: Gpu | None
+) -> str:
     """gpu: graded on; None for the few that are shown where there is none."""
     digest = hashlib.sha256()
     tool = toolchain.nvdisasm.stat() if toolchain.nvdisasm else None
     stamp = (tool.st_size, tool.st_mtime_ns) if tool else None
     digest.update(msgspec.json.encode([build.arch, build.kernels, plan, gpu, stamp]))
+    digest.update(msgspec.json.encode([problem.key, problem.at(plan.size), problem.advice]))
     ours = (
         path
         for package in (grader, ptxsim)

@@ -12,7 +12,6 @@ from grader.model import (
     KernelCounts,
     KernelInfo,
     KernelSass,
-    Mnk,
     Record,
     SassLoop,
     Waiting,
@@ -23,23 +22,22 @@ from grader.performance.loop_steps import MainLoop, Step
 from grader.performance.sass import Instruction
 from grader.performance.shared_accesses import SharedAccess
 from grader.performance.structure import place
+from grader.problems.problem import Work
 
 _NOTICED = 1.02  # a smaller gain is within what the model leaves out
+_NEAR = 1.25
 
 
-class Facts(Record):
-    """All facts for a rule, about the launch that does most of the work."""
+class KernelFacts(Record, kw_only=True):
+    """Facts for a rule, about the launch that does most of the work."""
 
-    size: Mnk
+    work: Work
     gpu: Gpu
     kernel: KernelInfo
-    sass: KernelSass
-    loop: SassLoop
-    code: tuple[Instruction, ...]  # of the main loop
     function: tuple[Instruction, ...]  # all of the kernel
+    code: tuple[Instruction, ...] = ()  # of the main loop
     counts: KernelCounts
-    steps: MainLoop | None  # of the main loop and its surroundings
-    now: Bound | None  # with the issue model of ``steps``
+    launches: int  # of a call, of every kind
     shared: tuple[SharedAccess, ...] = ()  # those whose addresses are known
     conflict: Conflict | None = None  # the worst of them
 
@@ -51,23 +49,38 @@ class Facts(Record):
             if entry.kind in kinds or entry.kind.split(".")[0] in kinds
         )
 
-    def each(self, *kinds: str) -> float:
-        """The same per FFMA."""
-        return self.executed(*kinds) / max(self.executed("FFMA"), 1)
-
     def where(self, *bases: str) -> tuple[str | None, int | None]:
         return place(self.code, self.function, bases)
+
+    def near_the_limit(self, resource: str) -> bool:
+        """Whether less use of this resource could make the kernel faster, now or soon."""
+        now = bound([self.counts], {self.kernel.name: self.kernel}, self.work, self.gpu)
+        speeds = {limit.resource: limit.speed for limit in now.limits} if now else {}
+        return resource in speeds and speeds[resource] <= _NEAR * min(speeds.values())
 
     def gain(self, **changes: object) -> float | None:
         """How the bound grows when the counts change so."""
         kernels = {self.kernel.name: self.kernel}
-        now = bound([self.counts], kernels, self.size, self.gpu)
+        now = bound([self.counts], kernels, self.work, self.gpu)
         changed = msgspec.structs.replace(self.counts, **changes)
-        then = bound([changed], kernels, self.size, self.gpu)
+        then = bound([changed], kernels, self.work, self.gpu)
         if now is None or then is None:
             return None
-        factor = then.tflops / now.tflops
+        factor = then.speed / now.speed
         return factor if factor >= _NOTICED else None
+
+
+class Facts(KernelFacts, kw_only=True):
+    """All facts, if the kernel has a main loop: one with FFMA."""
+
+    sass: KernelSass
+    loop: SassLoop
+    steps: MainLoop | None  # of the main loop and its surroundings
+    now: Bound | None  # with the issue model of ``steps``
+
+    def each(self, *kinds: str) -> float:
+        """What is executed of these kinds, per FFMA."""
+        return self.executed(*kinds) / max(self.executed("FFMA"), 1)
 
     @property
     def waiting(self) -> Waiting | None:
@@ -81,8 +94,8 @@ class Facts(Record):
         changed = msgspec.structs.replace(
             self.steps, steps=tuple(relieved(step) for step in self.steps.steps)
         )
-        then = bound([self.counts], {self.kernel.name: self.kernel}, self.size, self.gpu, [changed])
+        then = bound([self.counts], {self.kernel.name: self.kernel}, self.work, self.gpu, [changed])
         if then is None:
             return None
-        factor = then.tflops / self.now.tflops
+        factor = then.speed / self.now.speed
         return factor if factor >= _NOTICED else None

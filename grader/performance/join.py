@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from grader.model import KernelCounts, Mnk, OpcodeCount
+from grader.model import KernelCounts, OpcodeCount
 from grader.performance.accesses import accesses, traffic
 from grader.performance.conservation import conserve
+from grader.performance.divergence import splits
 from grader.performance.sass import Function, Instruction
 from grader.performance.serial import warp_cycles
+from grader.problems.problem import Work
 from ptxsim.findings.row_counts import RowCount
 from ptxsim.sampling import LaunchSample
 
@@ -24,10 +26,10 @@ _FLOATS = ("FFMA", "FADD", "FMUL")
 _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
 
 
-def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
+def count(function: Function, sample: LaunchSample, work: Work) -> KernelCounts:
     """The counts of all launches of this kind together, scaled up from the sampled blocks."""
     rows = {row.row: row for row in sample.rows}
-    factor = scale(sample, size)
+    factor = scale(sample, work)
     runs = executions(function, rows)
     moving = {each.item.address: each for each in accesses(function, rows, runs)}
     mix: Counter[str] = Counter()
@@ -63,16 +65,18 @@ def count(function: Function, sample: LaunchSample, size: Mnk) -> KernelCounts:
         shared_loads=moved["LDS"],
         shared_stores=moved["STS"],
         shared_copies=moved["copied"],
+        splits=splits(function, sample, runs, factor),
     )
 
 
-def scale(sample: LaunchSample, size: Mnk) -> float:
+def scale(sample: LaunchSample, work: Work) -> float:
     """The factor from the sampled blocks to all launches of their kind.
 
-    A sample that ran out of time is scaled by its share of 2·M·N·K, as if the kernel did all of it.
+    A sample that ran out of time is scaled by its share of the operations that the task needs, as
+    if the kernel did all of it.
     """
-    if not sample.complete and sample.flops:
-        return size.flops / sample.flops
+    if not sample.complete and sample.flops and work.operations:
+        return work.operations / sample.flops
     return sample.all_blocks * sample.times / sample.blocks
 
 
@@ -106,15 +110,16 @@ def executions(function: Function, rows: Mapping[int, RowCount]) -> list[float]:
 
 
 def _anchors(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> Counter[int]:
-    """PTX lines of instructions that ptxas neither duplicates nor merges, with their copies."""
-    return Counter(
-        item.ptx_line
-        for item in code
-        if item.base in _ANCHORS
-        and not item.never
-        and item.ptx_line is not None
-        and item.ptx_line in rows
-    )
+    """PTX lines of instructions that ptxas neither duplicates nor merges, with their copies.
+
+    Where ptxas made predicates of branches, the PTX blocks behind these run less often than the
+    machine's block: what has a guard counts only if nothing else does.
+    """
+    anchors = [
+        item for item in code if item.base in _ANCHORS and not item.never and item.ptx_line in rows
+    ]
+    always = [item for item in anchors if item.guard is None]
+    return Counter(item.ptx_line for item in always or anchors if item.ptx_line is not None)
 
 
 def _head(anchors: Counter[int], rows: Mapping[int, RowCount]) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from grader.model import Mnk, Record
+from grader.model import Record
 from grader.performance.accesses import Access, accesses, traffic
 from grader.performance.join import executions, scale
 from grader.performance.route import round_trip
 from grader.performance.sass import Function, Instruction, ffma_reads
 from grader.performance.serial import LATENCY, OTHER_LATENCY
+from grader.problems.problem import Work
 from ptxsim.sampling import LaunchSample
 
 _SECTOR = 32  # bytes
@@ -58,7 +59,7 @@ class MainLoop(Record):
     rounds: float  # of each warp of a launch
 
 
-def main_loop_steps(function: Function, sample: LaunchSample, size: Mnk) -> MainLoop | None:
+def main_loop_steps(function: Function, sample: LaunchSample, work: Work) -> MainLoop | None:
     """None without a loop that computes, or when control bits are not known."""
     rows = {row.row: row for row in sample.rows}
     runs = executions(function, rows)
@@ -80,7 +81,7 @@ def main_loop_steps(function: Function, sample: LaunchSample, size: Mnk) -> Main
             _step(item, reads, moving.get(item.address), times[item.address], through_shared)
             for item, reads in zip(code, ffma_reads(code), strict=True)
         ),
-        rounds=runs[loop.head] * scale(sample, size) / warps,
+        rounds=runs[loop.head] * scale(sample, work) / warps,
     )
 
 

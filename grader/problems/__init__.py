@@ -1,1 +1,1 @@
-"""The task: inputs, the reference and the tolerance."""
+"""What a lab asks for: ``problem.py`` is the protocol, and each problem is a module of its own."""

@@ -1,23 +1,25 @@
-"""Inputs that nobody can predict: a key per matrix, ChaCha12, 32 random bits per element.
+"""Inputs that nobody can predict: a key per operand, ChaCha12, 32 random bits per element.
 
-Each matrix of each launch gets a key of 256 bits from the operating system, drawn after the
+Each input of each launch gets a key of 256 bits from the operating system, drawn after the
 previous launch has ended. Word i of the key stream gives element i. The stream follows RFC 8439
 with nonce 0, a counter from 0, and 12 rounds instead of 20: no attack is known on more than 7, and
 a GPU generates inputs in every repetition. ``backends/gpu/checks.cu`` computes the same bits there.
 
 A kernel sees its inputs, which reveal 23 of the 32 bits of each word, and at worst the keys of
-matrices that exist already. Neither reveals anything about a key that has not been drawn yet.
+inputs that exist already. Neither reveals anything about a key that has not been drawn yet.
 docs/verification.md has the full argument.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.model import Mnk
+from grader.problems.operands import EXPOSING, Exposing, Operand, Steps, Values
 
 Floats = NDArray[np.float32]
 Words = NDArray[np.uint32]
@@ -35,26 +37,46 @@ def fresh_key() -> bytes:
     return secrets.token_bytes(KEY_BYTES)
 
 
-def make_inputs(size: Mnk, keys: tuple[bytes, bytes] | None = None) -> tuple[Floats, Floats]:
-    """A and B from their keys; from fresh keys unless a test wants the same inputs again."""
-    key_a, key_b = keys or (fresh_key(), fresh_key())
-    return values(key_a, size.m * size.k), values(key_b, size.k * size.n)
+def make_inputs(
+    operands: Sequence[Operand], keys: Sequence[bytes] = ()
+) -> tuple[NDArray[Any], ...]:
+    """The inputs among ``operands`` from their keys; from fresh keys unless a test wants the same
+    inputs again. Flat, in the order of the memory."""
+    inputs = [each for each in operands if each.role == "in"]
+    keys = keys or [fresh_key() for _ in inputs]
+    return tuple(
+        values(key, each.count, each.values).astype(each.element.dtype, copy=False)
+        for key, each in zip(keys, inputs, strict=True)
+    )
 
 
-def values(key: bytes, count: int) -> Floats:
-    """The first ``count`` elements for ``key``: signed, with magnitudes in [0.5, 1.5).
+def values(key: bytes, count: int, kind: Values = EXPOSING) -> Floats:
+    """The first ``count`` elements for ``key``. ``checks.cu`` has the same formulas."""
+    word = key_stream(key, count)
+    return _exposing(word) if isinstance(kind, Exposing) else _steps(word, kind)
+
+
+def _exposing(word: Words) -> Floats:
+    """Signed, with magnitudes in [0.5, 1.5).
 
     Bit 31 of a word is the sign. Bit 30 picks the half of the range, and bits 20–29 the step of
     TF32's precision in it. Bits 0–10 place the low 13 mantissa bits in 0x1001 … 0x1800, just above
     half of such a step.
     """
-    word = key_stream(key, count)
     step = word >> 20 & 0x3FF
     upper = np.uint32(0x3F800000) | step >> 1 << 13
     lower = np.uint32(0x3F000000) | step << 13
     bits: Words = np.where(word & 1 << 30, upper, lower) | word & 1 << 31
     bits += (word & 0x7FF) + 0x1001
     return bits.view(np.float32)
+
+
+def _steps(word: Words, kind: Steps) -> Floats:
+    """Bit 31 is the sign, the lowest ``bits`` bits the step: every operation here is exact."""
+    step = (word & np.uint32((1 << kind.bits) - 1)) + np.uint32(kind.least)
+    magnitude = step.astype(np.float32) * np.float32(2.0**kind.exponent)
+    negative = (word >> 31).astype(bool) & kind.signed
+    return np.where(negative, -magnitude, magnitude)
 
 
 def key_stream(key: bytes, count: int) -> Words:

@@ -18,28 +18,37 @@ from grader.model import (
     Free,
     Launch,
     Memset,
-    Mnk,
     Operation,
     Plan,
     Record,
+    Size,
     SymbolWrite,
     Synchronise,
 )
+from grader.problems.operands import Operand
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend.interface import Entry
 
 Operations = tuple[Operation, ...]
 
 
-class Recorded(Record):
-    """What the recorder wrote for one size: A, B, C and all other memory, and each call."""
+class Given(Record):
+    """What run_custom was given at one size: the inputs, then the outputs."""
 
-    size: Mnk
+    size: Size
+    operands: tuple[Operand, ...]
+
+
+class Recorded(Record):
+    """What the recorder wrote for one size: the operands and all other memory, and each call."""
+
     allocations: tuple[Allocation, ...]
     calls: tuple[Operations, Operations, Operations]
 
 
-def assembled(recorded: Recorded, variables: Sequence[str], entries: Mapping[str, Entry]) -> Plan:
+def assembled(
+    recorded: Recorded, given: Given, variables: Sequence[str], entries: Mapping[str, Entry]
+) -> Plan:
     """The plan of three calls; ``variables`` are the build's __device__ variables, ``entries`` its
     kernels.
 
@@ -55,21 +64,31 @@ def assembled(recorded: Recorded, variables: Sequence[str], entries: Mapping[str
     unsettled = same.difference(second, third, 1)
     if unsettled:
         setup = (*first, *_wait_before(second), *second)
-        plan = _plan(recorded, third, setup, before=None)
+        plan = _plan(recorded, given, third, setup, before=None)
         plan = msgspec.structs.replace(plan, unsettled=unsettled)
     elif variables or _left(first) or same.difference(first, second, 0):
-        plan = _plan(recorded, second, first, before=_first_made(third))
+        plan = _plan(recorded, given, second, first, before=_first_made(third))
     else:
-        return _plan(recorded, first, (), before=_first_made(second))
+        return _plan(recorded, given, first, (), before=_first_made(second))
     return msgspec.structs.replace(plan, variables=tuple(variables))
 
 
 def _plan(
-    recorded: Recorded, operations: Operations, setup: Operations, before: int | None
+    recorded: Recorded,
+    given: Given,
+    operations: Operations,
+    setup: Operations,
+    before: int | None,
 ) -> Plan:
     """A plan with the allocations ``before`` an index."""
-    memory = recorded.allocations[:before]
-    return Plan(size=recorded.size, allocations=memory, operations=operations, setup=setup)
+    return Plan(
+        size=given.size,
+        allocations=recorded.allocations[:before],
+        operations=operations,
+        setup=setup,
+        inputs=sum(each.role == "in" for each in given.operands),
+        outputs=sum(each.role == "out" for each in given.operands),
+    )
 
 
 def _wait_before(call: Operations) -> Operations:

@@ -9,6 +9,7 @@ later.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -21,7 +22,6 @@ from grader.model import (
     KernelInfo,
     Launch,
     Memset,
-    Mnk,
     Operation,
     Plan,
     PointerSlot,
@@ -29,6 +29,7 @@ from grader.model import (
     SymbolWrite,
     Synchronise,
 )
+from grader.record.calls import Given
 from grader.record.plan_bounds import (
     ARENA_BYTES,
     CALLS,
@@ -44,11 +45,10 @@ from ptxsim.frontend.interface import Interface
 
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
-_GIVEN = 3  # A, B and C
 _TRANSFERS = (Memset, Copy, SymbolWrite, Synchronise)
-_FLOAT = 4
 _POINTER = 8
 _WARP = 32
+_MAX_CLUSTER = 16  # blocks
 _MAX_STACK = 512 << 10  # bytes of local memory that a thread can have
 _REGISTER_UNIT = 256  # a warp gets registers in multiples of this
 
@@ -67,14 +67,12 @@ class Known(Record):
         return tuple(name for name, symbol in symbols if symbol.space == "global")
 
 
-def flaw(plan: Plan, size: Mnk, known: Known) -> str | None:
-    """What no honest plan for ``size`` could contain, in a few words; None when it is sound."""
-    if plan.size != size:
-        return "its size is another"
-    return _memory_flaw(plan, known) or _operations_flaw(plan, known)
+def flaw(plan: Plan, given: Given, known: Known) -> str | None:
+    """What no honest plan for ``given`` could contain, in a few words; None when it is sound."""
+    return _memory_flaw(plan, given, known) or _operations_flaw(plan, known)
 
 
-def _memory_flaw(plan: Plan, known: Known) -> str | None:
+def _memory_flaw(plan: Plan, given: Given, known: Known) -> str | None:
     memory = plan.allocations
     if len(memory) > MAX_ALLOCATIONS:
         return "it has too many allocations"
@@ -85,16 +83,17 @@ def _memory_flaw(plan: Plan, known: Known) -> str | None:
     last = memory[-1] if memory else None
     if last and not last.size <= FIRST_ADDRESS + ARENA_BYTES - STRIDE - last.address:
         return "an allocation lies beyond the last address"
-    return _names_flaw(plan, known)
+    return _names_flaw(plan, given, known)
 
 
-def _names_flaw(plan: Plan, known: Known) -> str | None:
-    """Whether the allocations are A, B and C, numbered workspaces and variables of the build."""
-    m, n, k = plan.size.m, plan.size.n, plan.size.k
-    given = [("A", _FLOAT * m * k, None), ("B", _FLOAT * k * n, None), ("C", _FLOAT * m * n, None)]
-    first, others = plan.allocations[: len(given)], plan.allocations[len(given) :]
-    if [(a.name, a.size, a.symbol) for a in first] != given:
-        return "A, B and C are not as they were given"
+def _names_flaw(plan: Plan, given: Given, known: Known) -> str | None:
+    """Whether the allocations are the operands, numbered workspaces and variables of the build."""
+    count = len(given.operands)
+    first, others = plan.allocations[:count], plan.allocations[count:]
+    if [(a.name, a.size, a.symbol) for a in first] != [
+        (each.name, each.bytes, None) for each in given.operands
+    ]:
+        return "the operands are not as they were given"
     workspaces = [a for a in others if a.symbol is None]
     if [a.name for a in workspaces] != [f"workspace {i + 1}" for i in range(len(workspaces))]:
         return "its workspaces are not numbered"
@@ -131,7 +130,7 @@ def _in_order(after: tuple[int, ...], place: int) -> bool:
 
 def _lifetimes_flaw(plan: Plan, known: Known) -> str | None:
     """Whether every workspace is allocated once, in order, and freed once at most."""
-    workspaces = (i for i, a in enumerate(plan.allocations) if a.symbol is None and i >= _GIVEN)
+    workspaces = (i for i, a in enumerate(plan.allocations) if a.symbol is None and i >= plan.given)
     live: set[int] = set()
     size = 0
     for operation in (*plan.setup, *plan.operations):
@@ -200,6 +199,8 @@ def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -
         return "a launch's carve-out is impossible"
     if not 0 <= launch.stack_bytes <= _MAX_STACK:
         return "a launch's stack is impossible"
+    if min(launch.cluster) < 1 or math.prod(launch.cluster) > _MAX_CLUSTER:
+        return "a launch's clusters are impossible"
     if launch.cooperative and not _all_fit(launch, warps, warps * registers, figures, known.target):
         return "a cooperative launch has too many blocks"
     return _pointers_flaw(launch.pointers, launch.params, memory)

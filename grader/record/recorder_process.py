@@ -14,6 +14,7 @@ from grader.record.plan_bounds import MAX_REPLY_BYTES, macros
 from grader.sandbox.running import Completed, Limits, Sandbox
 from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import Native
+from ptxsim.tensor_maps import ENGINE_HEADERS
 
 _SOURCES = Path(__file__).parent / "cudart"
 _HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
@@ -38,6 +39,7 @@ def recorder_program(toolchain: Toolchain) -> Native:
         "-O1",
         "-rdynamic",
         f"-I{toolchain.include}",
+        f"-I{ENGINE_HEADERS}",
         f"-DTOOLKIT_{version}",
         *macros(),
         "-ldl",

@@ -22,15 +22,16 @@ from grader.model import (
     Finding,
     KernelInfo,
     Kind,
-    Mnk,
     Operation,
     Plan,
     Record,
     Severity,
+    Size,
     Submission,
     Verdict,
 )
-from grader.record.calls import Recorded, assembled
+from grader.problems.problem import FUNCTION, Problem, vendor_library
+from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
 from grader.record.recorder_process import Ended, prepare_recorder, run_recorder
 from grader.record.source_lines import locate
@@ -65,7 +66,8 @@ class _Reply(Record):
 def record_plans(
     build: Build,
     submission: Submission,
-    sizes: Sequence[Mnk],
+    problem: Problem,
+    sizes: Sequence[Size],
     toolchain: Toolchain,
     sandbox: Sandbox,
     *,
@@ -86,7 +88,8 @@ def record_plans(
         return ()
     recorder = prepare_recorder(toolchain)
     known = _known(build, declared, target or target_for(build.arch))
-    request = _request(build, known, sizes, record_s)
+    given = [Given(size=size, operands=problem.operands(size)) for size in sizes]
+    request = _request(build, known, given, record_s)
     ended = run_recorder(
         recorder,
         request,
@@ -97,7 +100,7 @@ def record_plans(
         memory_mb=memory_mb,
     )
     outcomes = [
-        _outcome(one, size, known, record_s) for one, size in zip(ended, sizes, strict=False)
+        _outcome(one, each, known, record_s) for one, each in zip(ended, given, strict=False)
     ]
     frames = {frame for one in outcomes for frame in _frames(one)}
     places = locate(frames, build, submission, sandbox)
@@ -145,7 +148,7 @@ def _known(build: Build, declared: Interface, target: Target) -> Known:
     return Known(declared=declared, figures=figures, target=target)
 
 
-def _request(build: Build, known: Known, sizes: Sequence[Mnk], record_s: float) -> str:
+def _request(build: Build, known: Known, given: Sequence[Given], record_s: float) -> str:
     """The recorder's input: one item a line, in the order that main.cpp reads them."""
     numbers = msgspec.structs.astuple(known.target)[1:]
     kernels = []
@@ -156,6 +159,7 @@ def _request(build: Build, known: Known, sizes: Sequence[Mnk], record_s: float) 
             f"{name} {figures.registers} {figures.shared_bytes} {entry.max_threads} "
             f"{len(entry.params)} {params}"
         )
+    vectors = given[0].operands
     lines = [
         str(build.host_library),
         f"{record_s} {PATIENCE * record_s}",
@@ -163,13 +167,20 @@ def _request(build: Build, known: Known, sizes: Sequence[Mnk], record_s: float) 
         " ".join(map(str, numbers)),
         str(len(kernels)),
         *kernels,
-        str(len(sizes)),
-        *(f"{size.m} {size.n} {size.k}" for size in sizes),
+        f"{len(vectors)} {len(given[0].size.dims)}",
+        *(f"{each.name} {each.element.bytes}" for each in vectors),
+        str(len(given)),
+        *(_numbers(each) for each in given),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _outcome(ended: Ended, size: Mnk, known: Known, record_s: float) -> Plan | _Refusal:
+def _numbers(given: Given) -> str:
+    """The lengths of the vectors, and the other arguments."""
+    return " ".join(map(str, (*(each.count for each in given.operands), *given.size.extents)))
+
+
+def _outcome(ended: Ended, given: Given, known: Known, record_s: float) -> Plan | _Refusal:
     """The recorder's answer for one size, as far as it can be trusted."""
     if ended.timed_out:
         message = f"host code did not return within {record_s:g} s"
@@ -183,11 +194,11 @@ def _outcome(ended: Ended, size: Mnk, known: Known, record_s: float) -> Plan | _
         printable = "".join(c if c.isprintable() else "?" for c in refusal.message)
         return msgspec.structs.replace(refusal, message=readable(printable)[:_MAX_MESSAGE])
     plan = (
-        assembled(reply.recorded, known.variables, known.declared.entries)
+        assembled(reply.recorded, given, known.variables, known.declared.entries)
         if reply.recorded
         else None
     )
-    wrong = flaw(plan, size, known) if plan else "it holds no calls"
+    wrong = flaw(plan, given, known) if plan else "it holds no calls"
     if plan is None or wrong is not None:
         message = f"host code corrupted the record of its launches: {wrong}"
         return _Refusal(verdict=Verdict.RE, message=message)
@@ -210,16 +221,19 @@ def _rejected(
     place = _innermost(refusal.frames, places)
     file, line = place or (None, None)
     kind = Kind.FORBIDDEN_CALL if refusal.verdict is Verdict.FE else Kind.BAD_LAUNCH
-    if refusal.message.startswith("run_custom"):
+    if refusal.message.startswith(FUNCTION):
         kind = Kind.BAD_LAUNCH
-    if kind is Kind.FORBIDDEN_CALL and refusal.message.startswith("cublas"):
+    words, library = refusal.message, vendor_library(refusal.message)
+    if kind is Kind.FORBIDDEN_CALL and library is not None:
         kind = Kind.LIBRARY
+        words = (
+            f"{words.partition(':')[0]}: {library} is a compiled library, and its launches cannot "
+            "be recorded, not even where the lab allows libraries"
+        )
     if refusal.message.startswith("host code"):
         kind = Kind.HOST_CRASH
-    finding = Finding(
-        kind=kind, severity=Severity.ERROR, message=refusal.message, file=file, line=line
-    )
+    finding = Finding(kind=kind, severity=Severity.ERROR, message=words, file=file, line=line)
     where = f"{file}:{line}: " if place else ""
     # What is defined in a file that nobody includes is called like a library that is not there.
     hint = left_out(submission) if kind is Kind.FORBIDDEN_CALL else ""
-    return Rejected(refusal.verdict, where + refusal.message + hint, (finding,))
+    return Rejected(refusal.verdict, where + words + hint, (finding,))

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup, escape
 
 from grader.hardware import gpus
-from grader.model import CaseResult, ErrorStats, LineCount, Standing
+from grader.hardware.gpus import PEAK_UNIT
+from grader.model import CaseResult, ErrorStats, LineCount, ProblemInfo, Standing, size_text
 from grader.report.svg import WIDTH, Bar, bars, line, rect, svg, text
 
 _ROW = 52
@@ -19,26 +20,24 @@ _LABEL = 120  # units left of the bars
 _VALUE = 60  # units right of them
 
 
-# --- TFLOPS against cuBLAS --------------------------------------------------------------------
+# --- speed against the baseline ------------------------------------------------------------------
 
 
-def throughput(cases: Sequence[CaseResult]) -> Markup | None:
+def throughput(cases: Sequence[CaseResult], problem: ProblemInfo) -> Markup | None:
     """One pair of bars per timed size, with the scored speeds. Ticks mark the runs."""
     timed = [(case, case.timing) for case in cases if case.timing and case.timing.runs]
     if not timed:
         return None
-    top = max(
-        max(run.bench_tflops, run.cublas_tflops) for _, timing in timed for run in timing.runs
-    )
+    top = max(max(run.speed, run.baseline_speed) for _, timing in timed for run in timing.runs)
     scale = (WIDTH - _LABEL - _VALUE) / top if top > 0 else 0
     parts = []
     for i, (case, timing) in enumerate(timed):
         y = i * _ROW + 8
         parts.append(text(_LABEL - 10, y + 24, _size(case), "", "end"))
-        own = [run.bench_tflops for run in timing.runs]
-        base = [run.cublas_tflops for run in timing.runs]
+        own = [run.speed for run in timing.runs]
+        base = [run.baseline_speed for run in timing.runs]
         for offset, values, shown, kind in (
-            (0, own, timing.scored_tflops, "own"),
+            (0, own, timing.scored_speed, "own"),
             (19, base, max(base), "base"),
         ):
             parts.append(rect(_LABEL, y + offset, shown * scale, 16, kind))
@@ -48,13 +47,15 @@ def throughput(cases: Sequence[CaseResult]) -> Markup | None:
             ]
             end = _LABEL + max(values) * scale + 6
             parts.append(text(end, y + offset + 13, f"{shown:.4g}", "small"))
-    return svg(len(timed) * _ROW, parts, "TFLOPS of the submission and of cuBLAS for each size")
+    label = f"{problem.unit} of the submission and of {problem.baseline} for each size"
+    return svg(len(timed) * _ROW, parts, label)
 
 
 def _size(case: CaseResult) -> str:
-    if case.m == case.n == case.k:
-        return f"{case.m}³"
-    return f"{case.m}×{case.n}×{case.k}"
+    extents = list(case.size.values())
+    if len(extents) == 3 and len(set(extents)) == 1:
+        return f"{extents[0]}³"
+    return size_text(case.size)
 
 
 # --- roofline ---------------------------------------------------------------------------------
@@ -67,16 +68,16 @@ def intensity(lines: Sequence[LineCount]) -> float | None:
     return done / moved if moved and done else None
 
 
-def roofline(flops_per_byte: float, own: gpus.Gpu | None, tflops: float | None) -> Markup:
+def roofline(flops_per_byte: float, own: gpus.Gpu | None, speed: float | None) -> Markup:
     """Ceilings over arithmetic intensity, both logarithmic, with the kernel marked.
 
     own: the device that ran the kernel; if it is known, only its ceiling is drawn.
-    tflops: the speed measured there, None in the simulator.
+    speed: the speed measured there, None in the simulator.
     """
     ceilings = [own] if own else [each for each in gpus.known() if each.name in gpus.SHOWN]
     left, right, top, bottom = 60.0, WIDTH - 20.0, 14.0, 226.0
     x_low, x_high = -5.0, 9.0  # log2 of FLOP per byte
-    y_low, y_high = -2.0, 7.0  # log2 of TFLOPS
+    y_low, y_high = -2.0, 7.0  # log2 of the peak's unit
 
     def x(value: float) -> float:
         share = (math.log2(value) - x_low) / (x_high - x_low)
@@ -102,28 +103,28 @@ def roofline(flops_per_byte: float, own: gpus.Gpu | None, tflops: float | None) 
         points = f"{x(start):.1f},{y(start * terabytes):.1f} "
         points += f"{x(ridge):.1f},{y(peak):.1f} {right:.1f},{y(peak):.1f}"
         parts.append(Markup('<polyline points="{}" class="roof"/>').format(points))
-        label = f"{ceiling.name}: {peak:.3g} TFLOPS"
+        label = f"{ceiling.name}: {peak:.3g} {PEAK_UNIT}"
         below = ceiling is ceilings[-1] and len(ceilings) > 1  # the last two lie close together
         parts.append(text(right - 4, y(peak) + (15 if below else -5), label, "small", "end"))
     at = x(flops_per_byte)
     parts.append(line(at, top, at, bottom, "here"))
     parts.append(text(at + 6, bottom - 8, f"this kernel: {flops_per_byte:.3g} FLOP/B", "strong"))
-    if tflops:
+    if speed:
         parts.append(
-            Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="point"/>').format(at, y(tflops))
+            Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="point"/>').format(at, y(speed))
         )
-        parts.append(text(at + 9, y(tflops) + 4, f"{tflops:.3g} TFLOPS", "strong"))
+        parts.append(text(at + 9, y(speed) + 4, f"{speed:.3g} {PEAK_UNIT}", "strong"))
     caption = "FLOP per byte of global traffic asked for (before caches)"
     parts.append(text((left + right) / 2, bottom + 34, caption, "small", "middle"))
-    parts.append(text(6, top - 3, "TFLOPS", "small"))
-    return svg(bottom + 42, parts, "Roofline: attainable TFLOPS over arithmetic intensity")
+    parts.append(text(6, top - 3, PEAK_UNIT, "small"))
+    return svg(bottom + 42, parts, f"Roofline: attainable {PEAK_UNIT} over arithmetic intensity")
 
 
 # --- the reference ladder ---------------------------------------------------------------------
 
 
-def neighbours(standing: Standing) -> Markup:
-    """The submission, the rung below it and the timed rungs ahead, as shares of cuBLAS."""
+def neighbours(standing: Standing, baseline: str) -> Markup:
+    """The submission, the rung below it and the timed rungs ahead, as shares of the baseline."""
     rungs = [*([standing.below] if standing.below else []), *standing.ahead]
     rows = [
         Bar(
@@ -138,14 +139,17 @@ def neighbours(standing: Standing) -> Markup:
     own = f"{100 * standing.ratio:.1f} %"
     rows.append(Bar(name="this submission", value=standing.ratio, words=own, kind="own"))
     rows.sort(key=lambda bar: bar.value)
-    return bars(rows, "Share of cuBLAS's speed of the submission and of the rungs beside it")
+    return bars(rows, f"Share of {baseline}'s speed of the submission and of the rungs beside it")
 
 
-# --- which part of C is wrong -----------------------------------------------------------------
+# --- which part of an output is wrong ------------------------------------------------------------
 
 
 def tile_picture(case: CaseResult, error: ErrorStats) -> Markup:
-    """The tile map: empty is right, half-filled partly wrong, filled all wrong."""
+    """The map of a matrix, or of a vector line by line: empty is right, half-filled partly wrong,
+    filled all wrong."""
+    matrix = len(error.shape) == 2
+    across, down = (error.shape[1] - 1, error.shape[0] - 1) if matrix else (0, error.shape[0] - 1)
     rows, columns = len(error.tile_map), max(map(len, error.tile_map))
     cell = 10
     left, top = 44, 22
@@ -153,14 +157,14 @@ def tile_picture(case: CaseResult, error: ErrorStats) -> Markup:
     parts = [rect(left, top, width, height, "right")]
     parts += _cells(error.tile_map, left, top, cell)
     parts.append(rect(left, top, width, height, "frame"))
-    parts.append(text(left, top - 7, "column 0", "small"))
-    if columns > 14:
-        parts.append(text(left + width, top - 7, f"{case.n - 1}", "small", "end"))
-    parts.append(text(left - 5, top + 9, "row 0", "small", "end"))
+    parts.append(text(left, top - 7, "column 0" if matrix else "", "small"))
+    if columns > 14 and matrix:
+        parts.append(text(left + width, top - 7, f"{across}", "small", "end"))
+    parts.append(text(left - 5, top + 9, "row 0" if matrix else "0", "small", "end"))
     if rows > 3:
-        parts.append(text(left - 5, top + height, f"{case.m - 1}", "small", "end"))
+        parts.append(text(left - 5, top + height, f"{down}", "small", "end"))
     drawn = max(left + width + 2, 120)
-    label = f"Where C of {case.m}×{case.n}×{case.k} is wrong"
+    label = f"Where {error.operand} of {size_text(case.size)} is wrong"
     picture = svg(top + height + 2, parts, label, width=drawn)
     # All maps of a page have one scale: small ones do not grow to the width of the column.
     return Markup('<div class="map" style="width:{}px">{}</div>').format(drawn, picture)

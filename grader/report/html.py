@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
 from grader.errors import one_line
 from grader.hardware import gpus
-from grader.model import Advice, CaseResult, Finding, LineCount, Record, Result, Severity, Verdict
+from grader.model import (
+    Advice,
+    CaseResult,
+    Finding,
+    LineCount,
+    Record,
+    Result,
+    Severity,
+    Verdict,
+    size_text,
+)
 from grader.model.names import kernel_name
 from grader.report import charts, text
 from grader.report.groups import neighbours
 from grader.report.kernels import KernelRow, kernel_rows
-from grader.report.measurement import measurements
+from grader.report.measurement import measurements, peak_name
 from grader.report.page import page
 from grader.report.source import Highlighter, Line
 from grader.report.why import advice_sentence, answers
@@ -81,18 +92,24 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:
         summary=_summary(result, room),
         no_score=text.NO_SCORE_ON_CPU,
         score_block=text.score_block(result),
-        standing=text.standing(result.standing) if result.standing else "",
-        ladder=charts.neighbours(result.standing) if result.standing else None,
-        throughput=charts.throughput(result.cases),
+        standing=text.standing(result.standing, result.problem) if result.standing else "",
+        ladder=charts.neighbours(result.standing, result.problem.baseline)
+        if result.standing
+        else None,
+        throughput=charts.throughput(result.cases, result.problem),
+        problem=result.problem,
+        size_header=text.size_header(result.problem),
+        size=size_text,
+        peak_name=peak_name(result.problem),
         timed=measurements(result),
-        roofline=charts.roofline(intensity, gpus.of(gpu) if gpu else None, _best(result.cases))
+        roofline=charts.roofline(intensity, gpus.of(gpu) if gpu else None, _best(result))
         if intensity
         else None,
         traffic=_traffic(result.lines) if intensity else (),
         cases=result.cases[: room.cases],
         hidden_cases=max(0, len(result.cases) - room.cases),
         case_tone=lambda case: _tone(case.verdict),
-        error_ratio=_error_ratio,
+        error_ratio=text.error_ratio,
         told=text.told(result.cases[: room.cases]),
         mismatch=text.mismatch,
         wrong=text.wrong,
@@ -130,43 +147,34 @@ def _summary(result: Result, room: _Room) -> str:
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     if failed is None:
         return f"{right} of {len(result.cases)} sizes are right."
-    first = f"First: {failed.m}×{failed.n}×{failed.k}"
+    first = f"First: {size_text(failed.size)}"
     return f"{right} of {len(result.cases)} sizes are right. {first}: " + _cut(
         failed.message or text.VERDICT_WORDS[result.verdict], room.message
     )
 
 
-def _best(cases: Sequence[CaseResult]) -> float | None:
-    """The scored TFLOPS at the largest timed size."""
-    timed = [case for case in cases if case.timing and case.timing.runs]
+def _best(result: Result) -> float | None:
+    """The scored TFLOPS at the largest timed size, if the problem counts operations."""
+    if result.problem.counts != "operations":
+        return None
+    timed = [case for case in result.cases if case.timing and case.timing.runs]
     if not timed:
         return None
-    largest = max(timed, key=lambda case: case.m * case.n * case.k)
+    largest = max(timed, key=lambda case: case.amount)
     assert largest.timing
-    return largest.timing.scored_tflops
-
-
-def _error_ratio(case: CaseResult) -> str:
-    if case.error is None:
-        return ""
-    if case.error.max is None:
-        return "NaN or ∞"
-    ratio = case.error.max / case.error.tolerance
-    return f"{ratio:.2f}" if ratio < 1000 else f"{ratio:.0e}"
+    return largest.timing.scored_speed * result.problem.scale / 1e12
 
 
 def _pictures(cases: Sequence[CaseResult], room: _Room) -> list[Picture]:
-    """Maps of C whose pattern of wrong tiles is informative, the largest first."""
+    """Maps of outputs whose pattern of wrong tiles is informative, the largest first."""
     telling = [case for case in cases if case.error and "." in "".join(case.error.tile_map)]
-    telling.sort(key=lambda case: -case.m * case.n)
+    telling.sort(key=lambda case: -math.prod(case.error.shape if case.error else ()))
     pictures = []
     for case in telling[: room.pictures]:
         assert case.error
-        edge = case.error.tile_edge
-        each = f"{edge}×{edge} elements" if edge > 1 else "one element"
         pictures.append(
             Picture(
-                caption=f"C of {case.m}×{case.n}×{case.k}; each square is {each}",
+                caption=text.picture_caption(case),
                 image=charts.tile_picture(case, case.error),
             )
         )

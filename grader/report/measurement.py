@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from grader.backends.statistics import TARGET_HALF_WIDTH, few
-from grader.model import CaseResult, GpuInfo, PartTime, Record, Result, Timing
+from grader.model import (
+    CaseResult,
+    GpuInfo,
+    PartTime,
+    ProblemInfo,
+    Record,
+    Result,
+    Timing,
+    size_text,
+)
 from grader.model.names import kernel_name
 from grader.report.text import clean, two_speeds
 
@@ -15,7 +24,7 @@ class Measured(Record):
 
     case: CaseResult
     timing: Timing
-    of_peak: float | None  # scored speed / the GPU's FP32 peak; None when the peak is not known
+    of_peak: float | None  # scored speed / the GPU's peak; None when the peak is not known
     notes: tuple[str, ...]  # how the measurement went
 
 
@@ -26,23 +35,28 @@ def measurements(result: Result) -> tuple[Measured, ...]:
         Measured(
             case=case,
             timing=case.timing,
-            of_peak=_of_peak(case.timing, gpu),
-            notes=(*_parts(case, case.timing), *_notes(case.timing, gpu)),
+            of_peak=_of_peak(case.timing, result.problem, gpu),
+            notes=(
+                *_parts(case, case.timing, result.problem),
+                *_notes(case.timing, result.problem, gpu),
+            ),
         )
         for case in result.cases
         if case.timing is not None
     )
 
 
-def sentence(measured: Measured, gpu: GpuInfo | None) -> str:
+def sentence(measured: Measured, problem: ProblemInfo, gpu: GpuInfo | None) -> str:
     """``8192×8192×8192: 0.6320 of cublasSgemm (0.6311–0.6329), 48.7 % of the FP32 peak, …``."""
     case, timing = measured.case, measured.timing
     low, high = timing.ratio_ci
-    parts = [f"{timing.ratio:.4f} of {timing.baseline or 'cuBLAS'} ({low:.4f}–{high:.4f})"]
+    parts = [f"{timing.ratio:.4f} of {timing.baseline or problem.baseline} ({low:.4f}–{high:.4f})"]
     if measured.of_peak is not None and gpu is not None:
-        peak = f"{gpu.fp32_peak_tflops:.1f} TFLOPS at {gpu.sm_clock_mhz} MHz"
-        parts.append(f"{100 * measured.of_peak:.1f} % of the FP32 peak ({peak})")
-    return f"{case.m}×{case.n}×{case.k}: " + "; ".join([*parts, *measured.notes])
+        peak = f"{problem.peak(gpu):.1f} {problem.unit}"
+        if problem.counts == "operations":
+            peak += f" at {gpu.sm_clock_mhz} MHz"
+        parts.append(f"{100 * measured.of_peak:.1f} % of {peak_name(problem)} ({peak})")
+    return f"{size_text(case.size)}: " + "; ".join([*parts, *measured.notes])
 
 
 def _host_part(device_ms: float, host_ms: float) -> str:
@@ -52,13 +66,16 @@ def _host_part(device_ms: float, host_ms: float) -> str:
     )
 
 
-def _of_peak(timing: Timing, gpu: GpuInfo | None) -> float | None:
-    if gpu is None or not gpu.fp32_peak_tflops:
-        return None
-    return timing.scored_tflops / gpu.fp32_peak_tflops
+def peak_name(problem: ProblemInfo) -> str:
+    return "the FP32 peak" if problem.counts == "operations" else "the memory's bandwidth"
 
 
-def _parts(case: CaseResult, timing: Timing) -> list[str]:
+def _of_peak(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> float | None:
+    peak = problem.peak(gpu) if gpu else None
+    return timing.scored_speed / peak if peak else None
+
+
+def _parts(case: CaseResult, timing: Timing, problem: ProblemInfo) -> list[str]:
     """Each part's share of a call, and the speed of its longest kernel without the others."""
     whole = sum(part.ms for part in timing.parts)
     if not whole > 0:
@@ -72,10 +89,10 @@ def _parts(case: CaseResult, timing: Timing) -> list[str]:
     kernels = [part for part in timing.parts if part.kernel]
     longest = max(kernels, key=lambda part: part.ms, default=None)
     if longest is not None and len(timing.parts) > 1 and longest.ms > 0:
-        alone = 2 * case.m * case.n * case.k / (longest.ms * 1e9)
+        alone = problem.speed(case.amount, longest.ms)
         notes.append(
-            f"{_part_name(longest)} alone: {alone:.4g} TFLOPS; "
-            f"the whole call: {timing.scored_tflops:.4g}"
+            f"{_part_name(longest)} alone: {alone:.4g} {problem.unit}; "
+            f"the whole call: {timing.scored_speed:.4g}"
         )
     return notes
 
@@ -86,13 +103,13 @@ def _part_name(part: PartTime) -> str:
     return f"{name} ×{part.times}" if part.times > 1 else name
 
 
-def _notes(timing: Timing, gpu: GpuInfo | None) -> list[str]:
+def _notes(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> list[str]:
     count = f"{timing.samples} repetitions"
     why = {
         "certain": f"{count}, until the ratio was known to {100 * TARGET_HALF_WIDTH:g} %",
         "budget": f"{count}, until the time was used up",
     }
-    notes = [two_speeds(timing.modes)] if timing.modes else []
+    notes = [two_speeds(timing.modes, problem.unit)] if timing.modes else []
     if timing.device_ms is not None and timing.host_ms is not None:
         notes.append(_host_part(timing.device_ms, timing.host_ms))
     notes.append(why.get(timing.stopped or "", count))

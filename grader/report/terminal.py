@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from rich import box
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from grader.compile.diagnostics import coloured
 from grader.errors import one_line
-from grader.model import CaseResult, Finding, Result, Severity, Verdict
+from grader.model import CaseResult, Finding, Result, Severity, Verdict, size_text
 from grader.model.names import kernel_name
 from grader.report import text
 from grader.report.groups import CONTEXT, neighbours
@@ -22,7 +23,7 @@ from grader.report.why import advice_sentence, speed_sentence
 
 _MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
 _MESSAGES = 6  # about sizes
-_PICTURES = 1  # tile maps shown, of the largest C; more add nothing
+_PICTURES = 1  # maps shown, of the largest output; more add nothing
 _FINDINGS = 10  # shown in full; the document holds all
 _LOG_LINES = 80
 _STYLES = {Verdict.AC: "bold green", Verdict.IE: "bold yellow"}
@@ -41,7 +42,7 @@ def render(result: Result, sources: Mapping[str, str]) -> RenderableType:
     if log:
         parts.append(_indented(_log(log)))
     if result.cases:
-        parts += ["", _cases(result.cases)]
+        parts += ["", _cases(result)]
         parts += _messages(result.cases)
     parts += _wrong_values(result.cases)
     parts += _findings(result.findings, sources)
@@ -51,9 +52,14 @@ def render(result: Result, sources: Mapping[str, str]) -> RenderableType:
     if result.score:
         parts += ["", Text(text.score_block(result))]
         gpu = result.environment.gpu
-        parts += [_indented(Text(sentence(m, gpu), style="dim")) for m in measurements(result)]
+        parts += [
+            _indented(Text(sentence(m, result.problem, gpu), style="dim"))
+            for m in measurements(result)
+        ]
         if result.standing:
-            parts.append(Text(f"On the reference ladder, {text.standing(result.standing)}"))
+            parts.append(
+                Text(f"On the reference ladder, {text.standing(result.standing, result.problem)}")
+            )
     elif result.environment.device == "cpu" and result.cases:
         parts += ["", Text(text.NO_SCORE_ON_CPU, style="dim")]
     return Group(*parts)
@@ -87,9 +93,10 @@ def _log(log: str) -> Text:
 # --- cases ------------------------------------------------------------------------------------
 
 
-def _cases(cases: tuple[CaseResult, ...]) -> Table:
+def _cases(result: Result) -> Table:
+    cases = result.cases
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("M×N×K", no_wrap=True)
+    table.add_column(text.size_header(result.problem), no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     wrong = any(map(text.wrong, cases))
     if wrong:
@@ -100,10 +107,10 @@ def _cases(cases: tuple[CaseResult, ...]) -> Table:
         verdict = case.verdict
         style = _STYLES.get(verdict, "bold red") if verdict else "dim"
         table.add_row(
-            f"{case.m}×{case.n}×{case.k}",
+            size_text(case.size),
             Text(verdict.value if verdict else "not run", style=style),
             *([text.wrong(case)] if wrong else []),
-            _error(case),
+            text.error_ratio(case),
             f"{case.seconds:.2f}" if case.seconds is not None else "",
         )
     return table
@@ -120,35 +127,26 @@ def _messages(cases: tuple[CaseResult, ...]) -> Iterator[RenderableType]:
         yield Text(f"… and {len(messages) - _MESSAGES} more messages in the result document")
 
 
-def _error(case: CaseResult) -> str:
-    if case.error is None:
-        return ""
-    if case.error.max is None:
-        return "NaN or ∞"
-    ratio = case.error.max / case.error.tolerance
-    return f"{ratio:.2f}" if ratio < 1000 else f"{ratio:.0e}"
-
-
 def _wrong_values(cases: tuple[CaseResult, ...]) -> Iterator[RenderableType]:
     """First mismatches, and maps of the cases whose pattern of wrong tiles is informative."""
     wrong = [case for case in cases if case.error and case.error.wrong]
     if wrong:
         yield ""
     for case in wrong[:_MISMATCHES]:
-        yield Text(f"{case.m}×{case.n}×{case.k}: {text.mismatch(case)}")
+        yield Text(f"{size_text(case.size)}: {text.mismatch(case)}")
     if len(wrong) > _MISMATCHES:
         yield Text(f"… and {len(wrong) - _MISMATCHES} more sizes with wrong elements")
     telling = [case for case in wrong if case.error and "." in "".join(case.error.tile_map)]
-    for case in sorted(telling, key=lambda case: -case.m * case.n)[:_PICTURES]:
+    for case in sorted(
+        telling, key=lambda case: -math.prod(case.error.shape if case.error else ())
+    )[:_PICTURES]:
         yield ""
         yield _picture(case)
 
 
 def _picture(case: CaseResult) -> Group:
     assert case.error is not None
-    edge = case.error.tile_edge
-    each = f"one sign is {edge}×{edge} elements" if edge > 1 else "one sign is one element"
-    legend = f"C of {case.m}×{case.n}×{case.k}, row 0 on top; {each}: "
+    legend = f"{text.picture_caption(case)}: "
     picture = Text("\n".join(case.error.tile_map))
     picture.highlight_regex(r"#+", "red")
     picture.highlight_regex(r"\++", "yellow")
@@ -224,7 +222,7 @@ def _why(result: Result) -> Iterator[RenderableType]:
         yield Text.assemble(
             "\n" if bound is why.bounds[0] else "",
             (f"{bound.gpu}: ", "bold"),
-            speed_sentence(why, bound),
+            speed_sentence(result, why, bound),
         )
     for each in why.advice:
         place = f"{text.clean(text.source_line(each.file, each.line))}: " if each.file else ""

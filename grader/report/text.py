@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -9,12 +10,14 @@ from grader.model import (
     CaseResult,
     Finding,
     Modes,
+    ProblemInfo,
     Record,
     Result,
     Severity,
     Standing,
     StandingRung,
     Verdict,
+    size_text,
 )
 from ptxsim.findings.names import kernel_name as kernel_name
 
@@ -87,15 +90,41 @@ def told(cases: Sequence[CaseResult]) -> tuple[Told, ...]:
 
 
 def wrong(case: CaseResult) -> str:
-    """``9 of 24``: elements of C; "" when none is wrong."""
+    """``9 of 24``: elements of the output; "" when none is wrong."""
     if case.error is None or not case.error.wrong:
         return ""
-    return f"{case.error.wrong} of {case.m * case.n}"
+    return f"{case.error.wrong} of {math.prod(case.error.shape)}"
+
+
+def error_ratio(case: CaseResult) -> str:
+    """The largest error in units of the tolerance; of an exact problem, the error itself."""
+    if case.error is None:
+        return ""
+    if case.error.max is None:
+        return "NaN or ∞"
+    ratio = case.error.max / case.error.tolerance if case.error.tolerance else case.error.max
+    return f"{ratio:.2f}" if ratio < 1000 else f"{ratio:.0e}"
+
+
+def size_header(problem: ProblemInfo) -> str:
+    """``M×N×K``."""
+    return "×".join(name.upper() for name in problem.dims)
+
+
+def picture_caption(case: CaseResult) -> str:
+    """What a map of wrong elements shows: ``C of 64×64×32, each sign is 2×2 elements``."""
+    error = case.error
+    assert error is not None
+    edge = error.tile_edge
+    each = f"{edge}×{edge} elements" if len(error.shape) == 2 else f"{edge} elements in a row"
+    return f"{error.operand} of {size_text(case.size)}; each sign is " + (
+        each if edge > 1 else "one element"
+    )
 
 
 def _listed(cases: Sequence[CaseResult]) -> str:
     """``64×64×64, 65×65×65, 66×66×66 and 4 more sizes``."""
-    names = ", ".join(f"{case.m}×{case.n}×{case.k}" for case in cases[:_NAMED])
+    names = ", ".join(size_text(case.size) for case in cases[:_NAMED])
     more = len(cases) - _NAMED
     return names if more <= 0 else f"{names} and {more} more size{'s' if more > 1 else ''}"
 
@@ -105,10 +134,7 @@ def mismatch(case: CaseResult) -> str:
     first = case.error.first_mismatch if case.error else None
     if first is None:
         return ""
-    return (
-        f"first wrong element: C[row {first.row}, column {first.col}] is {first.got_text}, "
-        f"should be {first.want:.7g}"
-    )
+    return f"first wrong element: {first.element} is {first.got_text}, should be {first.want:.7g}"
 
 
 def fix_first(result: Result) -> str:
@@ -116,7 +142,7 @@ def fix_first(result: Result) -> str:
     if result.explanation is not None or result.verdict in (Verdict.AC, Verdict.IE):
         return ""
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
-    first = [f"{failed.m}×{failed.n}×{failed.k}: {failed.message}"] if failed else []
+    first = [f"{size_text(failed.size)}: {failed.message}"] if failed else []
     # On a GPU the values may be right although the simulator found why they need not be.
     errors = [each for each in result.findings if each.severity is Severity.ERROR and each.line]
     places = [f"{each.file}:{each.line}" for each in errors]
@@ -127,10 +153,9 @@ def fix_first(result: Result) -> str:
     )
 
 
-def standing(standing: Standing) -> str:
+def standing(standing: Standing, problem: ProblemInfo) -> str:
     """``Between rung 9 (unrolled) and rung 10 (strided 2x2) at 8192×8192×8192: …``."""
-    size = f"{standing.m}×{standing.n}×{standing.k}"
-    own = f"{100 * standing.ratio:.1f} % of cuBLAS at {size}"
+    own = f"{100 * standing.ratio:.1f} % of {problem.baseline} at {size_text(standing.size)}"
     if not standing.ahead:
         assert standing.below
         return f"{own}: faster than every rung; the fastest is {_rung(standing.below)}."
@@ -155,33 +180,34 @@ def score_block(result: Result) -> str:
         f"({'Weighted' if weighted else 'Unweighted'})",
         "Judgement Message:",
     ]
+    unit, baseline = result.problem.unit, result.problem.baseline.lower()
     timed = [case for case in result.cases if case.timing is not None]
     for case in timed:
         assert case.timing is not None
         runs = case.timing.runs
         if len(timed) > 1:
             weight = f", weight {weights[case.id]:g}" if weighted else ""
-            lines.append(f"  {case.m}×{case.n}×{case.k}{weight}:")
+            lines.append(f"  {size_text(case.size)}{weight}:")
         lines += [
-            f"  {_ordinal(i)} run. bench: {run.bench_tflops:.6g} TFLOPS, "
-            f"cublas: {run.cublas_tflops:.6g} TFLOPS."
+            f"  {_ordinal(i)} run. bench: {run.speed:.6g} {unit}, "
+            f"{baseline}: {run.baseline_speed:.6g} {unit}."
             for i, run in enumerate(runs, 1)
         ]
         lines.append(
-            f"  max bench: {max(run.bench_tflops for run in runs):.6g} TFLOPS, "
-            f"max cublas: {max(run.cublas_tflops for run in runs):.6g} TFLOPS."
+            f"  max bench: {max(run.speed for run in runs):.6g} {unit}, "
+            f"max {baseline}: {max(run.baseline_speed for run in runs):.6g} {unit}."
         )
         if case.timing.modes:
-            lines.append(f"  bench: {two_speeds(case.timing.modes)}.")
+            lines.append(f"  bench: {two_speeds(case.timing.modes, unit)}.")
     return "\n".join(lines)
 
 
-def two_speeds(modes: Modes) -> str:
+def two_speeds(modes: Modes, unit: str) -> str:
     """The effect on the score when the repetitions of a size have two speeds."""
     fast, slow = modes.fast, modes.slow
     return (
-        f"two speeds, {fast.tflops:.6g} TFLOPS in {100 * fast.share:.0f} % of the repetitions and "
-        f"{slow.tflops:.6g} in the others, further apart than noise explains: "
+        f"two speeds, {fast.speed:.6g} {unit} in {100 * fast.share:.0f} % of the repetitions and "
+        f"{slow.speed:.6g} in the others, further apart than noise explains: "
         "the slower one is scored"
     )
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from grader.hardware import gpus
-from grader.model import Advice, Bound, Explanation, KernelCounts, Record, Result, Waiting
+from grader.hardware.gpus import PEAK_UNIT
+from grader.model import (
+    Advice,
+    Bound,
+    Explanation,
+    KernelCounts,
+    Record,
+    Result,
+    Waiting,
+    size_text,
+)
 from grader.model.names import kernel_name
 from grader.report.loop import loop_sentence
 
 _SECTOR = 32  # bytes
+_LINES = 4  # of branches that are listed
 _PIPE = "the FP32 pipe"
 _RESULTS = "results of arithmetic and integer pipes"
 
@@ -31,61 +42,63 @@ def answers(result: Result) -> tuple[Said, ...]:
 
 def _answers(result: Result, why: Explanation) -> Iterator[Said]:
     counts = max(why.counts, key=lambda each: each.flops)
-    yield Said(question="How many floating-point operations?", answer=_operations(why))
-    yield Said(question="What is the peak, and how near is it?", answer=_peak(result, why))
-    if why.bounds:
-        yield Said(question="What limits this kernel?", answer=_limits(why.bounds))
-    loop = next((k.loop for k in why.kernels if k.name == counts.name), None)
-    if loop is not None:
-        words = f"{kernel_name(counts.name)}: " + loop_sentence(loop) + f" ({why.arch})."
-        yield Said(question="What is one iteration of its main loop?", answer=words)
-    yield Said(question="Which part of C does a block compute?", answer=_tile(why, counts))
-    yield Said(question="How much does it read from global memory?", answer=_traffic(why))
-    yield Said(question="Why no tensor cores?", answer=_tensor_cores(why))
+    for name in result.problem.questions:
+        if name in _QUESTIONS:  # a newer grader may have asked more
+            question, answer = _QUESTIONS[name]
+            words = answer(result, why, counts)
+            if words:
+                asked = question.format(output=result.problem.output)
+                yield Said(question=asked, answer=words)
 
 
-def _operations(why: Explanation) -> str:
+def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> str:
     executed = sum(each.flops for each in why.counts)
     ffma = sum(e.count for each in why.counts for e in each.mix if e.kind == "FFMA")
     issued = sum(each.instructions for each in why.counts)
     return (
-        f"2·M·N·K = {why.size.flops:.4g} at {why.size}. The kernel executes {executed:.4g}, as "
+        f"{result.problem.formula} = {why.operations:.4g} at {size_text(why.size)}. "
+        f"The kernel executes {executed:.4g}, as "
         f"{ffma:.4g} FFMA of 32 lanes among {issued:.4g} warp instructions "
         f"({100 * ffma / max(issued, 1):.1f} %)."
     )
 
 
-def measured_tflops(result: Result) -> float | None:
-    """The scored TFLOPS at the explained size; None if that size was not timed."""
+def measured_speed(result: Result) -> float | None:
+    """The scored speed at the explained size; None if that size was not timed."""
     why = result.explanation
     for case in result.cases:
         timing = case.timing
-        if why and timing and timing.runs and (case.m, case.n, case.k) == _extents(why):
-            return timing.scored_tflops
+        if why and timing and timing.runs and case.size == why.size:
+            return timing.scored_speed
     return None
 
 
-def _extents(why: Explanation) -> tuple[int, int, int]:
-    return why.size.m, why.size.n, why.size.k
-
-
-def _peak(result: Result, why: Explanation) -> str:
+def _peak(result: Result, why: Explanation, _counts: KernelCounts) -> str:
+    problem = result.problem
     info = result.environment.gpu
     card = gpus.of(info) if info else None
-    tflops = measured_tflops(result)
-    if card is None or tflops is None:
-        peaks = ", ".join(f"{each.gpu} {each.peak_tflops:.3g}" for each in why.bounds)
+    speed = measured_speed(result)
+    if card is None or speed is None:
+        peaks = ", ".join(f"{each.gpu} {each.peak:.3g}" for each in why.bounds)
+        formula = "SMs × FP32 lanes × 2 × clock" if problem.counts == "operations" else "DRAM"
         return (
-            f"SMs × FP32 lanes × 2 × clock: {peaks} TFLOPS. "
-            f"{'Nothing was timed here' if tflops is None else f'Measured: {tflops:.4g}'}; the "
-            f"counts of {_launches(why)} allow {_shares(why.bounds)}."
+            f"{formula}: {peaks} {problem.unit}. "
+            f"{'Nothing was timed here' if speed is None else f'Measured: {speed:.4g}'}; the "
+            f"counts of {_launches(why)} allow {_shares(why.bounds, problem.unit)}."
+        )
+    if problem.counts == "bytes":
+        peak = card.dram_gb_s * 1e9 / problem.scale
+        return (
+            f"DRAM moves {peak:.4g} {problem.unit} on this {card.name}. Measured: {speed:.4g}, "
+            f"{100 * speed / peak:.1f} %. The counts of {_launches(why)} allow "
+            f"{_shares(why.bounds, problem.unit)}."
         )
     lanes = card.multiprocessor.fp32_lanes
     return (
         f"{card.multiprocessors} SMs × {lanes} lanes × 2 × {card.clock_mhz / 1000:.3g} GHz = "
-        f"{card.fp32_tflops:.3g} TFLOPS on this {card.name}. Measured: {tflops:.4g}, "
-        f"{100 * tflops / card.fp32_tflops:.1f} %. The counts of {_launches(why)} allow "
-        f"{_shares(why.bounds)}."
+        f"{card.fp32_tflops:.3g} {PEAK_UNIT} on this {card.name}. Measured: {speed:.4g}, "
+        f"{100 * speed / card.fp32_tflops:.1f} %. The counts of {_launches(why)} allow "
+        f"{_shares(why.bounds, problem.unit)}."
     )
 
 
@@ -95,50 +108,53 @@ def _launches(why: Explanation) -> str:
     return "its launch" if launches == 1 else f"its {launches} launches together"
 
 
-def _shares(bounds: tuple[Bound, ...]) -> str:
+def _shares(bounds: tuple[Bound, ...], unit: str) -> str:
     return ", ".join(
-        _share(each) + (f" on {each.gpu}" if len(bounds) > 1 else "") for each in bounds
+        _share(each, unit) + (f" on {each.gpu}" if len(bounds) > 1 else "") for each in bounds
     )
 
 
-def _share(bound: Bound) -> str:
+def _share(bound: Bound, unit: str) -> str:
     """Only what no waiting is part of is "at most"."""
     if bound.most is None:
-        return f"about {_of_peak(bound.tflops, bound)}"
-    words = f"at most {_of_peak(bound.most.tflops, bound)}"
-    return words if bound.resource != "waiting" else f"{words}, about {bound.tflops:.3g} expected"
+        return f"about {_of_peak(bound.speed, bound, unit)}"
+    words = f"at most {_of_peak(bound.most.speed, bound, unit)}"
+    return words if bound.resource != "waiting" else f"{words}, about {bound.speed:.3g} expected"
 
 
-def _of_peak(tflops: float, bound: Bound) -> str:
-    return f"{tflops:.3g} TFLOPS ({100 * tflops / bound.peak_tflops:.0f} %)"
+def _of_peak(speed: float, bound: Bound, unit: str) -> str:
+    return f"{speed:.3g} {unit} ({100 * speed / bound.peak:.0f} %)"
 
 
-def speed_sentence(why: Explanation, bound: Bound) -> str:
+def speed_sentence(result: Result, why: Explanation, bound: Bound) -> str:
     """The bound with its resource, and the estimate where waiting makes it lower."""
-    peak = f"{bound.peak_tflops:.3g} TFLOPS at {why.size}"
+    peak = f"{bound.peak:.3g} {result.problem.unit} at {size_text(why.size)}"
     counted = f"by the counts of {_launches(why)}"
     if bound.most is None:
-        return f"about {bound.tflops:.3g} of {peak}, {counted}; the limit is {limit(bound)}"
-    words = f"at most {bound.most.tflops:.3g} of {peak}, {counted}"
+        return f"about {bound.speed:.3g} of {peak}, {counted}; the limit is {limit(bound)}"
+    words = f"at most {bound.most.speed:.3g} of {peak}, {counted}"
     if bound.resource != "waiting":
         return f"{words}; the limit is {bound.most.resource}"
-    words += f" ({bound.most.resource}); about {bound.tflops:.3g} is expected"
+    words += f" ({bound.most.resource}); about {bound.speed:.3g} is expected"
     return f"{words}: the limit is {limit(bound)}"
 
 
-def _limits(bounds: tuple[Bound, ...]) -> str:
+def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> str:
+    bounds, unit = why.bounds, result.problem.unit
+    if not bounds:
+        return ""
     first = bounds[0]
     hard = [each for each in first.limits if each.resource != "waiting"]
-    several = ", ".join(f"{each.resource} {each.tflops:.3g}" for each in hard[:4])
+    several = ", ".join(f"{each.resource} {each.speed:.3g}" for each in hard[:4])
     others = [each for each in bounds[1:] if each.resource != first.resource]
     words = (
-        f"On {first.gpu}: {_RESOURCES[first.resource]}. TFLOPS that each resource allows at most: "
+        f"On {first.gpu}: {_RESOURCES[first.resource]}. {unit} that each resource allows at most: "
         f"{several}."
     )
     if first.waiting is not None and first.resource == "waiting":
-        words += f" With waiting, about {first.tflops:.3g}. {_waiting(first.waiting)}"
+        words += f" With waiting, about {first.speed:.3g}. {_waiting(first.waiting)}"
     for each in others:
-        words += f" On {each.gpu}: {_RESOURCES[each.resource]} (about {each.tflops:.3g} TFLOPS)."
+        words += f" On {each.gpu}: {_RESOURCES[each.resource]} (about {each.speed:.3g} {unit})."
     return words
 
 
@@ -188,7 +204,14 @@ def _reasons(waiting: Waiting) -> dict[str, float]:
     }
 
 
-def _tile(why: Explanation, counts: KernelCounts) -> str:
+def _loop(_result: Result, why: Explanation, counts: KernelCounts) -> str:
+    loop = next((k.loop for k in why.kernels if k.name == counts.name), None)
+    if loop is None:
+        return ""
+    return f"{kernel_name(counts.name)}: {loop_sentence(loop)} ({why.arch})."
+
+
+def _tile(_result: Result, why: Explanation, counts: KernelCounts) -> str:
     grid = "×".join(map(str, counts.grid))
     block = "×".join(map(str, counts.block))
     words = f"Grid {grid}, blocks of {block} threads"
@@ -200,22 +223,56 @@ def _tile(why: Explanation, counts: KernelCounts) -> str:
     return f"{words}, {tile.elements:.4g} elements for each thread."
 
 
-def _traffic(why: Explanation) -> str:
+def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
+    return f"{_counted(why)}."
+
+
+def _counted(why: Explanation) -> str:
     sectors = sum(each.global_loads.cost + each.global_copies.cost for each in why.counts)
     counted = f"Counted: {_SECTOR * sectors / 1e9:.4g} GB asked of the caches"
-    once = 4 * (why.size.m * why.size.k + why.size.k * why.size.n)
-    least = f"A and B once are {once / 1e9:.3g} GB"
+    return f"{counted}; every operand once is {why.bytes / 1e9:.3g} GB"
+
+
+def _tile_traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
+    """Of a product of matrices by its tiles."""
     tile = why.tile
     if tile is None or not tile.rows or not tile.columns:
-        return f"{counted}; {least}."
-    elements = why.size.flops / 2 * (1 / tile.rows + 1 / tile.columns)
+        return f"{_counted(why)}."
+    elements = why.operations / 2 * (1 / tile.rows + 1 / tile.columns)
     return (
         f"By formula, M·N·K·(1/{tile.rows} + 1/{tile.columns}) = {elements:.4g} elements, "
-        f"{4 * elements / 1e9:.4g} GB. {counted}; {least}."
+        f"{4 * elements / 1e9:.4g} GB. {_counted(why)}."
     )
 
 
-def _tensor_cores(why: Explanation) -> str:
+def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
+    """By line, over all launches."""
+    if any(each.splits is None for each in why.counts):
+        return ""
+    issued = sum(each.instructions for each in why.counts)
+    lines: dict[tuple[str | None, int | None], list[float]] = {}
+    for each in (split for counts in why.counts for split in counts.splits or ()):
+        sums = lines.setdefault((each.file, each.line), [0.0, 0.0, 0.0])
+        for place, value in enumerate((each.lost, each.splits, each.reached)):
+            sums[place] += value
+    lost = sum(sums[0] for sums in lines.values())
+    if not lines:
+        return "None: at every branch, all lanes of a warp go the same way."
+    several = sorted(lines.items(), key=lambda item: -item[1][0])[:_LINES]
+    words = "; ".join(
+        f"{f'{file}:{line}' if line else 'a branch outside the submission'} splits a warp in "
+        f"{100 * splits / reached:.2g} % of its executions and costs "
+        f"{100 * slots / max(issued, 1):.2g} %"
+        for (file, line), (slots, splits, reached) in several
+    )
+    more = f"; {len(lines) - _LINES} more" if len(lines) > _LINES else ""
+    return (
+        f"{100 * lost / max(issued, 1):.2g} % of the issue slots go to lanes that a branch "
+        f"switched off. {words}{more}."
+    )
+
+
+def _tensor_cores(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
     used = sorted({opcode for kernel in why.kernels for opcode in kernel.tensor})
     if used:
         return f"It does use them: {', '.join(used)} in its machine code."
@@ -223,6 +280,21 @@ def _tensor_cores(why: Explanation) -> str:
         "Its machine code multiplies with FFMA only. Tensor cores take FP32 inputs as TF32, with "
         "10 bits of mantissa instead of 23: faster, but not the product this lab asks for."
     )
+
+
+_Answer = Callable[[Result, Explanation, KernelCounts], str]
+# By the names that problems use; "" where there is no answer.
+_QUESTIONS: Mapping[str, tuple[str, _Answer]] = {
+    "operations": ("How many floating-point operations?", _operations),
+    "peak": ("What is the peak, and how near is it?", _peak),
+    "limits": ("What limits this kernel?", _limits),
+    "loop": ("What is one iteration of its main loop?", _loop),
+    "tile": ("Which part of {output} does a block compute?", _tile),
+    "traffic": ("How much does it read from global memory?", _traffic),
+    "tile-traffic": ("How much does it read from global memory?", _tile_traffic),
+    "divergence": ("Which branches split warps?", _divergence),
+    "tensor-cores": ("Why no tensor cores?", _tensor_cores),
+}
 
 
 def advice_sentence(advice: Advice) -> str:

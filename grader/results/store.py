@@ -10,17 +10,20 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from grader.errors import StoreError, one_line
 from grader.model import SCHEMA, SCHEMA_VERSION, Record, Result
+from grader.results.migration import upgraded_result
 from grader.submission.reading import read
 
 _Document = TypeVar("_Document")
+# What an upgrade raises for a document that was damaged.
+_NOT_THERE = (KeyError, TypeError, AttributeError)
 _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
 
 
@@ -159,11 +162,19 @@ def load(path: Path) -> Result:
 
 def load_as(path: Path, kind: type[_Document]) -> _Document:
     """``load`` into a record that names only some of the fields, for reading many documents."""
-    return load_document(path, kind, SCHEMA, SCHEMA_VERSION)
+    return load_document(path, kind, SCHEMA, SCHEMA_VERSION, upgraded_result)
 
 
-def load_document(path: Path, kind: type[_Document], schema: str, newest: int) -> _Document:
+def load_document(
+    path: Path,
+    kind: type[_Document],
+    schema: str,
+    newest: int,
+    upgraded: Callable[[Any], Any],
+) -> _Document:
     """Read any document that begins with ``schema`` and ``version``, up to version ``newest``.
+
+    upgraded: turns an older one into the newest version.
 
     Raises StoreError that names the file and what is wrong with it.
     """
@@ -186,8 +197,11 @@ def load_document(path: Path, kind: type[_Document], schema: str, newest: int) -
     if header.version < 1:
         raise StoreError(f"{name}: {schema} version {header.version} never existed")
     try:
-        return msgspec.json.decode(content, type=kind)
-    except (msgspec.MsgspecError, ValueError) as error:
+        if header.version == newest:
+            return msgspec.json.decode(content, type=kind)
+        document = upgraded(msgspec.json.decode(content)) | {"version": newest}
+        return msgspec.convert(document, kind)
+    except (msgspec.MsgspecError, ValueError, *_NOT_THERE) as error:
         raise StoreError(f"{name}: damaged result document: {_line(error)}") from None
 
 

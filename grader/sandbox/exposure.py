@@ -15,7 +15,7 @@ _EXPOSED: dict[SandboxKind, tuple[str, ...]] = {
     ),
     "rlimits": (
         "the compiler can read and write what the user who grades can",
-        "host code can read and write the same where the kernel has no Landlock",
+        "host code can write it too, and read it where the kernel has no Landlock",
         "command lines of other processes can be read",
     ),
 }

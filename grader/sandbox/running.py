@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import os
 import resource
-import selectors
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
 
@@ -29,13 +28,13 @@ from grader.model import Record
 from grader.sandbox import bubblewrap, landlock
 from grader.sandbox.causes import without_bubblewrap, without_landlock
 from grader.sandbox.children import end, hide_memory, started
+from grader.sandbox.draining import Sink, drain
 from grader.sandbox.exposure import SandboxKind, exposed
 from grader.sandbox.meter import Meter, Starved, TookTooLong
 
 Mode = Literal["require", "auto", "bubblewrap", "landlock", "off"]
 _CAUSES = {"bubblewrap": without_bubblewrap, "landlock": without_landlock}
 RESULT_FD_VARIABLE = "SGEMM_GRADER_RESULT_FD"
-_CHUNK = 1 << 16
 _OPEN_FILES = 256
 
 
@@ -150,15 +149,15 @@ class Sandbox(Record):
             assert process.stdout is not None
             assert process.stderr is not None
             sinks = {
-                process.stdout.fileno(): _Sink(limits.output_bytes),
-                process.stderr.fileno(): _Sink(limits.output_bytes),
+                process.stdout.fileno(): Sink(limits.output_bytes),
+                process.stderr.fileno(): Sink(limits.output_bytes),
             }
             if result_fd >= 0:
-                sinks[result_fd] = _Sink(limits.result_bytes)
+                sinks[result_fd] = Sink(limits.result_bytes)
             meter = Meter(process.pid, limits.cpu_s)
             timed_out = starved = False
             try:
-                _drain(process, sinks, meter)
+                drain(process, sinks, meter)
             except TookTooLong:
                 timed_out = True
             except Starved:
@@ -225,57 +224,6 @@ class Sandbox(Record):
         if self.bwrap is not None and 128 < status < 160:
             return 128 - status
         return status
-
-
-class _Sink:
-    """Keeps the first ``limit`` bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.data = bytearray()
-
-    def take(self, chunk: bytes) -> None:
-        self.data += chunk[: self.limit - len(self.data)]
-
-
-def _drain(process: subprocess.Popen[bytes], sinks: Mapping[int, _Sink], meter: Meter) -> None:
-    """Read every pipe until the program ends. Raises what ``meter`` raises.
-
-    A pipe can outlive the program in a grandchild's hands, so its end is not waited for.
-    """
-    with selectors.DefaultSelector() as selector, closing(_EndWatch(process)) as ended:
-        for fd in sinks:
-            selector.register(fd, selectors.EVENT_READ)
-        if ended.fd >= 0:
-            selector.register(ended.fd, selectors.EVENT_READ)
-        while True:
-            ready = selector.select(min(meter.pause(), ended.interval))
-            for key, _ in ready:
-                if key.fd == ended.fd:
-                    continue
-                chunk = os.read(key.fd, _CHUNK)
-                sinks[key.fd].take(chunk)
-                if not chunk:
-                    selector.unregister(key.fd)
-            quiet = all(key.fd == ended.fd for key, _ in ready)
-            if quiet and process.poll() is not None:
-                return
-
-
-class _EndWatch:
-    """Wakes the reader when the child ends: by pidfd, else by looking every 10 ms."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        try:
-            self.fd = os.pidfd_open(process.pid)
-            self.interval = 3600.0
-        except OSError:  # a kernel or a container without pidfd_open
-            self.fd = -1
-            self.interval = 0.01
-
-    def close(self) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
 
 
 def _rlimits(limits: Limits) -> list[str]:

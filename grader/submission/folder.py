@@ -19,7 +19,6 @@ from grader.errors import Rejected, SubmissionError, one_line
 from grader.model import SourceFile, Submission, Verdict
 from grader.submission.reading import NotAFileError, open_folder, read
 
-MAIN = "sgemm.cu"
 _SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl")
 _MAX_FILES = 64
 _MAX_ENTRIES = 4096  # of any kind, so that walking a giant tree ends
@@ -30,38 +29,40 @@ _MAX_DEPTH = 8
 _OF_THE_FILE = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENXIO, errno.ENOTDIR)
 
 
-def load_submission(path: Path) -> Submission:
+def load_submission(path: Path, main: str) -> Submission:
     """The source files in the folder ``path``, which is named like the student.
+
+    main: the file that a lab asks for.
 
     Raises SubmissionError if there is no such folder, Rejected (FE) that names the file if its
     content cannot be graded, and OSError if the machine fails.
     """
     student = student_of(path)
     try:
-        contents = _read_folder(path)
+        contents = _read_folder(path, main)
     except NotAFileError as error:
         if path.is_symlink():
             raise _refuse(f"{path.name}: a link; name the folder that it leads to") from None
-        hint = f": name the folder, {path.parent}" if path.name == MAIN else ""
+        hint = f": name the folder, {path.parent}" if path.name == main else ""
         raise SubmissionError(f"{one_line(path)}: {error.strerror}{hint}") from None
-    return _submission(path, student, contents)
+    return _submission(path, student, contents, main)
 
 
-def load_listed(path: Path, student: str) -> Submission:
-    """The work of ``student`` in a list of submissions: a folder, or sgemm.cu itself.
+def load_listed(path: Path, student: str, main: str) -> Submission:
+    """The work of ``student`` in a list of submissions: a folder, or the file ``main`` itself.
 
     Raises as load_submission does.
     """
     try:
-        contents = _read_folder(path)
+        contents = _read_folder(path, main)
     except NotAFileError:
         try:
-            contents = {MAIN: read(path, _MAX_FILE_BYTES)}
+            contents = {main: read(path, _MAX_FILE_BYTES)}
         except NotAFileError as error:
             raise _refuse(f"{one_line(path.name)}: {error.strerror}") from None
         except OSError as error:
             raise _no_such(path, error) from None
-    return _submission(path, student, contents)
+    return _submission(path, student, contents, main)
 
 
 def student_of(path: Path) -> str:
@@ -88,12 +89,14 @@ def copy_sources(submission: Submission, target: Path) -> None:
 def left_out(submission: Submission) -> str:
     """A remedy to add to a message: which .cu files are not compiled; "" when there are none."""
     text = b"\n".join(submission.contents.values())
-    others = [name for name in submission.contents if name.endswith(".cu") and name != MAIN]
+    others = [
+        name for name in submission.contents if name.endswith(".cu") and name != submission.main
+    ]
     missing = [name for name in others if not _is_included(name, text)]
     if not missing:
         return ""
     lines = ", ".join(f'#include "{name}"' for name in missing)
-    return f"; only {MAIN} is compiled: write {lines} in it"
+    return f"; only {submission.main} is compiled: write {lines} in it"
 
 
 def _is_included(name: str, text: bytes) -> bool:
@@ -101,7 +104,7 @@ def _is_included(name: str, text: bytes) -> bool:
     return re.search(rb"^[ \t]*#[ \t]*include[ \t]*[<\"][^\n]*" + last, text, re.M) is not None
 
 
-def _read_folder(path: Path) -> Mapping[str, bytes]:
+def _read_folder(path: Path, main: str) -> Mapping[str, bytes]:
     """Raises NotAFileError when the path itself is no folder."""
     try:
         descriptor = open_folder(path)
@@ -110,7 +113,7 @@ def _read_folder(path: Path) -> Mapping[str, bytes]:
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         raise _no_such(path, error) from None
     try:
-        return _Walk(descriptor).contents
+        return _Walk(descriptor, main).contents
     finally:
         os.close(descriptor)
 
@@ -127,7 +130,8 @@ def _no_such(path: Path, error: OSError | ValueError) -> Exception:
 class _Walk:
     """Reads every source file below a folder. Hidden files and folders are left out."""
 
-    def __init__(self, folder: int) -> None:
+    def __init__(self, folder: int, main: str) -> None:
+        self._main = main
         self.contents: dict[str, bytes] = {}
         self._entries = 0
         self._bytes = 0
@@ -143,7 +147,7 @@ class _Walk:
                     if name.endswith(_SUFFIXES):
                         self._read(name, entry.name, folder)
                     continue
-                if name == MAIN:
+                if name == self._main:
                     raise NotAFileError("a folder, not a plain file")
                 if depth == _MAX_DEPTH:
                     raise NotAFileError(f"more than {_MAX_DEPTH} folders deep")
@@ -182,11 +186,11 @@ class _Walk:
         self.contents[name] = content
 
 
-def _submission(path: Path, student: str, contents: Mapping[str, bytes]) -> Submission:
-    if MAIN not in contents:
-        raise _refuse(f"{MAIN} is missing from the folder {path.absolute().name}")
+def _submission(path: Path, student: str, contents: Mapping[str, bytes], main: str) -> Submission:
+    if main not in contents:
+        raise _refuse(f"{main} is missing from the folder {path.absolute().name}")
     ordered = dict(sorted(contents.items()))
-    files = tuple(_checked(name, content) for name, content in ordered.items())
+    files = tuple(_checked(name, content, main) for name, content in ordered.items())
     digest = hashlib.sha256()
     for file in files:
         digest.update(f"{file.name}\0{file.sha256}\0".encode())
@@ -196,12 +200,13 @@ def _submission(path: Path, student: str, contents: Mapping[str, bytes]) -> Subm
         files=files,
         contents=ordered,
         sha256=digest.hexdigest(),
+        main=main,
     )
 
 
-def _checked(name: str, content: bytes) -> SourceFile:
+def _checked(name: str, content: bytes, main: str) -> SourceFile:
     """Raises Rejected (FE) unless it is text."""
-    if name == MAIN and not content.strip():
+    if name == main and not content.strip():
         raise _refuse(f"{name}: the file is empty")
     try:
         content.decode()

@@ -1,4 +1,7 @@
-"""Finds the compilers: nvcc from CUDA_HOME, PATH or PyPI wheels, and the host's C++ compiler.
+"""Finds nvcc: from CUDA_HOME, on PATH or in PyPI wheels.
+
+An nvcc on PATH that does not serve is passed over: one that is too old, that cannot compile for the
+GPU, or that the host's C++ compiler is too new for. One that CUDA_HOME names must serve.
 
 Nothing here runs untrusted code. ``SGEMM_GRADER_CUDA`` (home, path or wheel) forces one origin,
 which is how the tests compile with the wheels on a machine that also has a system CUDA.
@@ -15,16 +18,23 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from grader.errors import ToolchainError
 from grader.model import Record
+from grader.toolchain.host_compiler import find_host_compiler
+from grader.toolchain.trial import architectures, refusal
 
 ORIGIN_VARIABLE = "SGEMM_GRADER_CUDA"
 _ORIGINS = {"home": "CUDA_HOME", "path": "PATH", "wheel": "wheel"}
 _ANSWER_S = 60.0  # wall; it takes a moment
 _REMEDY = (
     "install the wheels (pip install sgemm-grader includes them), "
-    "or set CUDA_HOME to a CUDA toolkit 12.9 or newer"
+    "or set CUDA_HOME to a CUDA toolkit 11.8 or newer"
 )
+_OLDEST = (11, 8)
+_HEADER = "cuda_runtime_api.h"
+_SYSTEM_INCLUDE = Path("/usr/include")
 
 
 class Toolchain(Record):
@@ -39,27 +49,12 @@ class Toolchain(Record):
     include: Path  # holds cuda_runtime_api.h
     nvdisasm: Path | None
     cutlass_include: Path | None  # CuTe headers, when the nvidia-cutlass wheel is installed
+    passed_over: tuple[str, ...] = ()  # a sentence for each nvcc that was found and does not serve
 
 
 @functools.cache
-def find_host_compiler() -> Path:
-    """The C++ compiler that nvcc uses: NVCC_CCBIN, else g++ on PATH. Raises ToolchainError."""
-    named = os.environ.get("NVCC_CCBIN")
-    if named:
-        path = Path(named)
-        found = shutil.which(str(path / "g++" if path.is_dir() else path))
-        if found is None:
-            raise ToolchainError(f"NVCC_CCBIN={named} is no C++ compiler: unset it or correct it")
-        return Path(found).absolute()
-    found = shutil.which("g++")
-    if found is None:
-        raise ToolchainError("no C++ compiler: install g++ (Debian, Ubuntu: apt-get install g++)")
-    return Path(found).absolute()
-
-
-@functools.cache
-def find_toolchain() -> Toolchain:
-    """The toolchain to build with, looked for once per process.
+def find_toolchain(arch: str = "sm_80") -> Toolchain:
+    """The toolchain to build with for ``arch``, looked for once per process.
 
     Order: CUDA_HOME, PATH, PyPI wheels. Raises ToolchainError, saying what to install.
     """
@@ -67,24 +62,55 @@ def find_toolchain() -> Toolchain:
     forced = os.environ.get(ORIGIN_VARIABLE)
     if forced and forced not in _ORIGINS:
         raise ToolchainError(f"{ORIGIN_VARIABLE}={forced}: must be one of {', '.join(_ORIGINS)}")
+    passed_over: list[str] = []
     for origin, nvcc in _candidates():
         if forced and origin != _ORIGINS[forced]:
             continue
-        real, ptxas, include, version = _ask(nvcc)
-        root = real.parent.parent
-        return Toolchain(
-            nvcc=real,
-            ptxas=ptxas,
-            host_compiler=host_compiler,
-            cuda_version=version,
-            origin=origin,
-            roots=(root,),
-            include=include,
-            nvdisasm=_nvdisasm(root),
-            cutlass_include=_cutlass_include(),
-        )
+        try:
+            toolchain = _toolchain(nvcc, origin, host_compiler)
+            _must_serve(toolchain, arch)
+        except ToolchainError as error:
+            if origin == "CUDA_HOME":
+                raise
+            passed_over.append(str(error))
+            continue
+        return msgspec.structs.replace(toolchain, passed_over=tuple(passed_over))
     where = f"{ORIGIN_VARIABLE}={forced}" if forced else "CUDA_HOME, PATH or the PyPI wheels"
+    if passed_over:
+        raise ToolchainError(f"no nvcc in {where} serves: {'; '.join(passed_over)}: {_REMEDY}")
     raise ToolchainError(f"no nvcc in {where}: {_REMEDY}")
+
+
+def _toolchain(nvcc: Path, origin: str, host_compiler: Path) -> Toolchain:
+    """Raises ToolchainError if it does not answer as nvcc does."""
+    real, ptxas, include, version = _ask(nvcc)
+    root = real.parent.parent
+    return Toolchain(
+        nvcc=real,
+        ptxas=ptxas,
+        host_compiler=host_compiler,
+        cuda_version=version,
+        origin=origin,
+        roots=(root,),
+        include=include,
+        nvdisasm=_nvdisasm(root),
+        cutlass_include=_cutlass_include(),
+    )
+
+
+def _must_serve(toolchain: Toolchain, arch: str) -> None:
+    """Raises ToolchainError, saying why it does not."""
+    name = f"nvcc {toolchain.cuda_version} ({toolchain.nvcc})"
+    major, minor = (int(number) for number in toolchain.cuda_version.split(".")[:2])
+    if (major, minor) < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise ToolchainError(f"{name} is older than {oldest}")
+    known = architectures(toolchain.nvcc)
+    if arch not in known:
+        raise ToolchainError(f"{name} does not compile for {arch}, only for {', '.join(known)}")
+    why = refusal(toolchain.nvcc, toolchain.host_compiler, arch)
+    if why:
+        raise ToolchainError(f"{name} does not work with {toolchain.host_compiler}: {why}")
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
@@ -137,15 +163,16 @@ def _ask(nvcc: Path) -> tuple[Path, Path, Path, str]:
     here = re.search(r"^#\$ _HERE_=(.+)$", answer, re.MULTILINE)
     path = re.search(r"^#\$ PATH=(.+)$", answer, re.MULTILINE)
     include = re.search(r'^#\$ INCLUDES="-I([^"]+)"', answer, re.MULTILINE)
+    headers = Path(include[1]) if include else _SYSTEM_INCLUDE  # Debian's nvcc names no folder
     numbers = re.findall(r"-D__CUDACC_VER_(?:MAJOR|MINOR|BUILD)__=(\d+)", answer)[:3]
-    if here is None or include is None or len(numbers) != 3:
+    if here is None or not (headers / _HEADER).is_file() or len(numbers) != 3:
         why = "".join(answer.strip().splitlines()[:1]) or f"status {done.returncode}"
         raise ToolchainError(f"{nvcc} does not answer as nvcc does ({why}): {_REMEDY}")
     ptxas = shutil.which("ptxas", path=path[1] if path else here[1])
     if ptxas is None:
         raise ToolchainError(f"{nvcc} has no ptxas beside it: {_REMEDY}")
     real = (Path(here[1]) / "nvcc").resolve()
-    return real, Path(ptxas).resolve(), Path(include[1]).resolve(), ".".join(numbers)
+    return real, Path(ptxas).resolve(), headers.resolve(), ".".join(numbers)
 
 
 def _nvdisasm(root: Path) -> Path | None:

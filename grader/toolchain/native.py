@@ -19,7 +19,7 @@ from pathlib import Path
 
 from grader.errors import MachineError, ToolchainError
 from grader.model import Record
-from grader.toolchain.discovery import find_host_compiler
+from grader.toolchain.host_compiler import find_host_compiler
 
 CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
 LIMIT_VARIABLE = "SGEMM_GRADER_CACHE_GB"

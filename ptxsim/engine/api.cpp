@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "program.hpp"
+#include "tensor_map.hpp"
 
 using namespace sim;
 
@@ -99,6 +100,11 @@ int sim_resize(Machine* m, u64 index, u64 size) {
   return RAN;
 }
 
+// Blocks of a cluster in the launches to come, which check that they divide the grid.
+void sim_cluster(Machine* m, const u32* extents) {
+  m->cluster = {extents[0], extents[1], extents[2]};
+}
+
 // Whether launches keep what they use.
 void sim_trace(Machine* m, int on) { m->tracing = on; }
 // How many cells of a region have a Use in `uses`: none when the last launch did not use it.
@@ -119,6 +125,11 @@ int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dy
         return REFUSED;
     if (u64(block[0]) * block[1] * block[2] > MAX_THREADS || dynamic_bytes > MAX_SHARED_BYTES)
       return REFUSED;
+    const u32 cluster[] = {m->cluster.x, m->cluster.y, m->cluster.z};
+    for (int axis = 0; axis < 3; ++axis)
+      if (!cluster[axis] || cluster[axis] > MOST_OF_A_CLUSTER || grid[axis] % cluster[axis])
+        return REFUSED;
+    if (m->cluster_size() > MOST_OF_A_CLUSTER) return REFUSED;
     m->program = p;
     m->grid = {grid[0], grid[1], grid[2]};
     m->ntid = {block[0], block[1], block[2]};
@@ -136,6 +147,20 @@ int sim_launch(Machine* m, Program* p, const u32* grid, const u32* block, u32 dy
     m->launch();
     return m->out_of_time ? OUT_OF_TIME : m->deadlocked ? DEADLOCKED : m->trapped ? TRAPPED : RAN;
   });
+}
+
+// Makes a tensor map as cuTensorMapEncodeTiled does; returns why it cannot, or null.
+const char* sim_tensor_map(u8* map, u32 type, u32 rank, u64 address, const u64* extents,
+                           const u64* strides, const u32* box, const u32* steps,
+                           const u32* choices) {
+  const TensorMapRequest request{type,  rank,       address,    extents,    strides,   box,
+                                 steps, choices[0], choices[1], choices[2], choices[3]};
+  TensorMap made;
+  const char* const why = encode(request, made);
+  if (why) return why;
+  std::memset(map, 0, TENSOR_MAP_BYTES);
+  std::memcpy(map, &made, sizeof made);
+  return nullptr;
 }
 
 u64 sim_events(Machine* m) { return m->events.size(); }

@@ -131,6 +131,8 @@ Flow wait_all(Warp& w, const Ins&) {
 
 void complete_async(Warp& w) { complete(w, 0, true); }
 
+bool is_async_copy(const Ins& i) { return i.run == copy; }
+
 void add_async(Table& t) {
   t.push_back({"cp.async", copy, ">wNPia", [](const Program&, const Ins& i) {
                  return i.vec == 1 && (i.width == 4 || i.width == 8 || i.width == 16);

@@ -9,6 +9,7 @@ namespace {
 // Lanes that do not follow a guarded jump go on behind it; the fall-through is a block head.
 void leave_behind(Warp& w) {
   if (w.exec == w.now.mask) return;
+  ++w.program->guarded[w.pc].splits;
   Group rest = w.now;
   rest.mask = w.now.mask & ~w.exec;
   rest.pc = w.pc + 1;
@@ -28,6 +29,7 @@ Flow indexed_branch(Warp& w, const Ins& i) {
   const i32 slot = i.input(0);
   check_defined(w, slot, UNDEFINED_BRANCH, false);
   leave_behind(w);
+  const size_t others = w.others.size();
   const u32* index = lanes<u32>(w, slot);
   u32 left = w.exec;
   Group side = w.now;
@@ -42,6 +44,7 @@ Flow indexed_branch(Warp& w, const Ins& i) {
     side.rank = u32(w.program->code[side.pc].rank());
     w.others.push_back(side);
   }
+  w.program->guarded[w.pc].splits += w.others.size() > others + 1;
   return Flow::yield;
 }
 
@@ -217,7 +220,8 @@ void release_if_complete(Block& b, u32 id) {
       if (g.wait == Group::in_barrier && g.barrier_id == id) {
         g.wait = Group::ready;
         deliver(w, g, barrier);
-        w.learn(barrier.arrivals);
+        if (id < BARRIERS) w.learn(barrier.arrivals);
+        else w.warpgroup = barrier.arrivals;
       }
   barrier = {};
 }
@@ -279,6 +283,18 @@ bool falls_into_block(const Program& p, const Ins& i) {
 Flow assertion(Warp& w, const Ins&) { return stop(w, ASSERTION); }
 
 }  // namespace
+
+Flow meet(Warp& w, u32 id, u32 threads) {
+  Barrier& barrier = w.block->barriers[id];
+  barrier.expected = threads;
+  barrier.arrived += __builtin_popcount(w.exec);
+  barrier.arrivals.join(w.now_for_others());
+  w.tick();
+  w.now.barrier_id = id;
+  const Flow flow = park(w, Group::in_barrier, w.pc + 1);
+  release_if_complete(*w.block, id);
+  return flow;
+}
 
 Flow leave(Warp& w, u32 lanes_leaving) {
   w.live &= ~lanes_leaving;

@@ -33,8 +33,8 @@ template <int SHIFT> u32 pieces(const Access& a) {
 
 struct Lanes { int from, to; };
 
-// Every lane wants what the lane beside it wants (`apart` 1), or the one after that (2). Lanes that
-// take no part object to nothing.
+// Every lane wants what the lane beside it wants (`apart` 1), or the one after that (2). Inactive
+// lanes do not prevent it.
 bool agree(const Access& a, Lanes part, int apart) {
   for (int l = part.from; l < part.to; ++l)
     if (a.mask >> l & a.mask >> (l ^ apart) & 1 && a.at[l] != a.at[l ^ apart]) return false;
@@ -119,7 +119,7 @@ Access widened(Access a, u32 bytes) {
   return a;
 }
 
-// phase_mask: what of the first lane's address the cost depends on, next to the lanes' distances.
+// phase_mask: the bits of the first lane's address that the cost depends on, besides the distances.
 void remember(Hint& hint, const Access& a, u32 phase_mask, bool complete) {
   const u64 first = a.at[a.first()];
   hint.mask = a.mask;

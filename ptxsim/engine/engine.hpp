@@ -14,6 +14,7 @@
 #include <tuple>
 #include <type_traits>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace sim {
@@ -55,6 +56,7 @@ constexpr u32 MULTIPROCESSORS = 16;
 constexpr u32 MAX_THREADS = 1024;
 constexpr u32 MAX_LOCAL_BYTES = 512 << 10;    // per thread
 constexpr u32 MAX_SHARED_BYTES = 1 << 20;     // dynamic, and static, of a block
+constexpr u32 MOST_OF_A_CLUSTER = 16;         // blocks
 constexpr u64 MAX_BLOCK_BYTES = 768u << 20;   // a block's registers, shadow and lane-private memory
 constexpr u64 MAX_RESIDENT_BYTES = 1u << 30;  // all blocks in flight together
 constexpr size_t MAX_EVENTS = 4096;           // different findings of one launch
@@ -143,6 +145,18 @@ enum EventKind : u32 {
   NEVER_SET,
   ABSENT_LANE,
   STACK_OVERFLOW,
+  PART_OF_A_WARP,
+  MBARRIER_NEVER_COMPLETES,
+  BULK_COPY_RACE,
+  OPERAND_OVERWRITTEN,
+  PROXY_FENCE_MISSING,
+  PROXY_FENCE_AFTER_COPY,
+  WGMMA_NOT_FENCED,
+  WGMMA_REGISTERS_SET,
+  WGMMA_NOT_WAITED_FOR,
+  WARPS_NOT_ORDERED,
+  BAD_TENSOR_MAP,
+  PEER_EXITED,
 };
 
 struct Dim { u32 x, y, z; };
@@ -210,7 +224,8 @@ struct Hint {
 // of shared memory had it no bank conflicts; lines: of 128 bytes, in global memory. What follows
 // `bytes` only when sampling.
 struct MemoryCount { u64 requests, cost, bytes, cost8, cost16, passes8, passes16, lines; };
-struct FlowCount { u64 warps, lanes; };
+// splits: jumps that some lanes of a group followed and others did not.
+struct FlowCount { u64 warps, lanes, splits; };
 // Where the lanes of a shared access went, in the execution with the most bank conflicts.
 struct Pattern {
   u32 mask = 0, extra = 0;  // extra: wavefronts that conflicts add at 4, 8 and 16 bytes together
@@ -227,7 +242,7 @@ struct Program {
     u64 value;
   };
   std::vector<Preset> constants;
-  i32 special[32];  // slot of each special register (see SpecialRegister), -1: unused
+  i32 special[64];  // slot of each special register (see SpecialRegister), -1: unused
   u32 entry = 0;
   u32 local_bytes = 0;
   std::vector<SharedArray> arrays;          // static ones, then the dynamic one (always last)
@@ -237,7 +252,7 @@ struct Program {
   u32 shared_bytes = 0;  // address space, red zones included, without the dynamic array
   u32 shared_shift = 0, global_shift = 0;  // log2 of the bytes per shadow cell
   std::vector<FlowCount> blocks;           // per instruction index of a block head
-  std::vector<FlowCount> guarded;   // per guarded instruction: executions with at least one lane
+  std::vector<FlowCount> guarded;   // per guarded instruction or jump: executions with a lane
   std::vector<MemoryCount> memory;  // per instruction
   std::vector<MemoryCount> source;  // per instruction: the global side of cp.async
   std::vector<Pattern> patterns;    // per instruction, when sampling; empty without shared accesses
@@ -274,6 +289,20 @@ enum SpecialRegister {
   GRIDID,
   ENVREG1,
   ENVREG2,
+  CLUSTER_CTAID_X,
+  CLUSTER_CTAID_Y,
+  CLUSTER_CTAID_Z,
+  CLUSTER_NCTAID_X,
+  CLUSTER_NCTAID_Y,
+  CLUSTER_NCTAID_Z,
+  CLUSTERID_X,
+  CLUSTERID_Y,
+  CLUSTERID_Z,
+  NCLUSTERID_X,
+  NCLUSTERID_Y,
+  NCLUSTERID_Z,
+  CLUSTER_CTARANK,
+  CLUSTER_NCTARANK,
   SPECIALS
 };
 
@@ -295,6 +324,7 @@ using Known = std::shared_ptr<const Knowledge>;
 // known of other blocks.
 struct Clocks {
   u32 warps[32] = {};
+  u32 fenced[32] = {};  // what a fence.proxy.async has shown of them to the async proxy
   Known others;
 
   void join(const Clocks& more);
@@ -309,6 +339,22 @@ struct AsyncCopy {
   u8 data[LANES][16];
 };
 
+// What an asynchronous operation still reads of shared memory: wgmma, a bulk copy.
+struct AsyncReads {
+  u32 pc, thread, group;
+  bool wgmma;               // its groups are the warp's, those of bulk copies a thread's
+  u32 first, last;          // addresses in 16 bytes
+  std::vector<u64> pieces;  // of 16 bytes, as bits from `first` on
+
+  bool touches(u32 address, u32 bytes) const {
+    for (u32 piece = address / 16; piece <= (address + bytes - 1) / 16; ++piece)
+      if (piece >= first && piece <= last &&
+          pieces[(piece - first) / 64] >> (piece - first) % 64 & 1)
+        return true;
+    return false;
+  }
+};
+
 struct Block;
 
 // The last look at a flag or counter. A warp whose looks and registers repeat waits for others.
@@ -318,12 +364,14 @@ struct Look {
   u64 times = 0;              // that it was repeated
   u64 registers = 0;          // at some repetition
   bool waits = false;
+  u64 mbarrier = 0;  // its address, where that is what the warp waits for; else 0
 
   bool same(const Look& o) const { return pc == o.pc && seen == o.seen && changes == o.changes; }
 };
 
 struct Warp {
-  Block* block;
+  Block* block;  // whose shared memory an access touches: of the cluster, mostly its own
+  Block* home;   // the warp's own
   Program* program;
   u8* regs;
   u32* preds;
@@ -347,6 +395,13 @@ struct Warp {
   std::vector<u32> undefined, origin, pred_undefined, pred_origin;
   std::vector<AsyncCopy> async;
   u32 async_group[LANES];
+  u32 bulk_group[LANES];            // bulk copies to global memory that the lanes have committed
+  u32 wgmma_group;                  // groups of wgmma committed
+  Clocks warpgroup;                 // what its warps knew at their last wgmma.fence
+  std::unordered_set<u64> settled;  // digests of the registers that wgmma.fence found
+  struct Wgmma { u32 pc, group; };
+  std::vector<Wgmma> wgmmas;  // under way
+  u64 cluster_phase;          // of the barrier of the cluster, when the warp last arrived
   std::vector<u8> regs_store;
   std::vector<u32> preds_store;
   std::vector<u8> local;         // lane-private memory, lane after lane
@@ -367,6 +422,7 @@ struct Warp {
   }
   u32 stamp(int lane) const { return (index * LANES + lane) | clock() << 10; }
   bool whole() const { return exec == live; }
+  bool visits() const { return block != home; }  // the shared memory of another block
   void* slot(i32 s) const { return regs + size_t(s) * 128; }
   // True when the access stamped `who` (thread | clock << 10) is ordered before this warp's now.
   bool ordered(u32 who, int lane) const {
@@ -381,18 +437,30 @@ struct Barrier {
   Clocks arrivals;
 };
 
-constexpr u32 BARRIERS = 16;  // of a block
+constexpr u32 BARRIERS = 16;   // of a block
+constexpr u32 WARPGROUPS = 8;  // of a block; each has a barrier of its own, for wgmma.fence
+constexpr u32 WARPS_OF_A_GROUP = 4;
 
 // An mbarrier object in shared memory.
 struct MBarrier {
   u32 count, pending;  // arrivals: of a phase, and still missing
   i64 transactions;    // bytes expected and not yet copied
   u64 phase;
-  u32 creator, creator_pc;    // stamp of its initialisation
-  Clocks arriving, released;  // of this phase's arrivals, of all completed phases
+  u32 creator, creator_pc;                   // stamp of its initialisation
+  Clocks arriving, released;                 // of this phase's arrivals, of all completed phases
+  std::vector<SharedArray> landing, landed;  // what bulk copies write in this phase, and wrote
 };
 
 struct Machine;
+
+// Blocks that run together and reach each other's shared memory.
+struct Cluster {
+  std::vector<Block*> blocks;
+  u32 finished = 0;  // blocks
+  u32 arrived = 0;   // threads at its barrier
+  u64 phase = 0;
+  Flags flags;  // what they told each other at the barrier
+};
 
 struct Block {
   Machine* machine;
@@ -403,10 +471,14 @@ struct Block {
   std::vector<Warp> warps;
   std::vector<u8> shared;
   std::vector<Cell> cells;
-  Barrier barriers[BARRIERS];
-  Clocks exited;                      // of the warps that have left
-  std::map<u32, MBarrier> mbarriers;  // by shared address
-  Flags flags;                        // in shared memory
+  Barrier barriers[BARRIERS + WARPGROUPS];
+  Clocks exited;                                    // of the warps that have left
+  std::map<u32, MBarrier> mbarriers;                // by shared address
+  Flags flags;                                      // in shared memory
+  std::vector<AsyncReads> reading;                  // under way
+  std::shared_ptr<Cluster> cluster;                 // null where blocks run by themselves
+  u32 rank;                                         // in the cluster
+  Clocks at_cluster_barrier, past_cluster_barrier;  // of the warps that have arrived
   bool fenced;  // has executed a fence or a synchronising access: may order other blocks' writes
   bool fenced_within;  // or one that orders it for the threads of the block only
   bool stopped;
@@ -420,7 +492,7 @@ struct Machine {
   std::vector<Event> events;
   std::string printed;
   Program* program = nullptr;
-  Dim grid{}, ntid{};
+  Dim grid{}, ntid{}, cluster{1, 1, 1};
   u32 dynamic_bytes = 0;
   std::vector<u8> params;
   u32 stack_bytes = 0;  // of a thread, for calls whose depth nobody knows ahead
@@ -435,7 +507,9 @@ struct Machine {
   bool out_of_time = false, deadlocked = false, trapped = false;
 
   void launch();
-  u64 block_bytes() const;  // of memory here, about
+  u64 block_bytes() const;                                                // of memory here, about
+  u32 cluster_size() const { return cluster.x * cluster.y * cluster.z; }  // blocks
+  u32 block_in_cluster(u32 index, u32 rank) const;                        // its linear number
   // Address of what grid.sync() counts in: its top bit changes when all blocks have come.
   u64 counter() const { return workspace ? workspace + 4 : 0; }
   Region* find(u64 address, i64& index);
@@ -461,6 +535,15 @@ Flow wait_in_turn(Warp& w);  // the instruction is done, and the others come fir
 enum class Assembly { complete, waiting, incomplete };
 Assembly assemble(Warp& w, u32 members, Group::Wait wait);
 void report_missing(Warp& w, EventKind kind, u32 members);
+// Whether what all 32 lanes must execute together may go ahead; else `flow` is what to return.
+bool come_together(Warp& w, Flow& flow);
+// The next instruction runs when the threads that it names have come to barrier `id`.
+Flow meet(Warp& w, u32 id, u32 threads);
+// Whether what a warp looks at, of which `look` tells, is as before, so that it waits.
+bool looks_again(Warp& w, Look look);
+bool is_wgmma(const Ins& i);
+// A finding where one of these registers is the result of a wgmma that is under way.
+void check_in_flight(Warp& w, const i32* slots, u32 count);
 void mark_undefined(Warp& w, i32 slot, u32 lanes, u32 origin);
 void forget_taint(Warp& w);             // where no register holds an undefined value any more
 Flow never_set(Warp& w, const Ins& i);  // stands ahead of what may read a register without a value
@@ -495,6 +578,10 @@ void add_control(Table&);
 void add_schedule(Table&);
 void add_warp(Table&);
 void add_matrix(Table&);
+void add_proxy(Table&);
+void add_bulk(Table&);
+void add_wgmma(Table&);
+void add_cluster(Table&);
 void add_print(Table&);
 void add_clocks(Table&);
 const Table& operations();

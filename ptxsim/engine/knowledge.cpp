@@ -65,11 +65,11 @@ Known join(const Known& a, const Known& b) {
   return both;
 }
 
-// What whoever reads a flag of this warp's learns.
+// What a reader of a flag that this warp sets learns.
 Known told(const Warp& w) {
   auto own = std::make_shared<Knowledge>();
-  own->stride = 1 + u32(w.block->warps.size());
-  own->entries.push_back(w.block->linear);
+  own->stride = 1 + u32(w.home->warps.size());
+  own->entries.push_back(w.home->linear);
   const Clocks clocks = w.now_for_others();
   own->entries.insert(own->entries.end(), clocks.warps, clocks.warps + own->stride - 1);
   return join(clocks.others, own);
@@ -79,20 +79,22 @@ Known told(const Warp& w) {
 
 void Clocks::join(const Clocks& more) {
   for (u32 k = 0; k < 32; ++k) warps[k] = std::max(warps[k], more.warps[k]);
+  for (u32 k = 0; k < 32; ++k) fenced[k] = std::max(fenced[k], more.fenced[k]);
   others = sim::join(others, more.others);
 }
 
 void Signal::read(u64 address) {
-  // Whoever waits in grid.sync() learns of those that came before it opened, not of later ones.
+  // A warp that waits in grid.sync() learns of the blocks that came before it opened, not of later
+  // ones.
   const Machine& m = *warp.block->machine;
   const auto found = flags.find(address == m.counter() ? m.workspace : address);
   if (found == flags.end() || found->second == warp.known.others) return;
   const Knowledge& said = *found->second;
   Clocks clocks;
   clocks.others = found->second;
-  const u32* own = said.everything ? nullptr : said.find(warp.block->linear);
-  for (u32 k = 0; k < warp.block->warps.size(); ++k)
-    clocks.warps[k] = own ? own[1 + k] : said.everything ? warp.block->warps[k].known.warps[k] : 0;
+  const u32* own = said.everything ? nullptr : said.find(warp.home->linear);
+  for (u32 k = 0; k < warp.home->warps.size(); ++k)
+    clocks.warps[k] = own ? own[1 + k] : said.everything ? warp.home->warps[k].known.warps[k] : 0;
   warp.learn(clocks);
 }
 

@@ -52,6 +52,18 @@ const char* name(EventKind kind) {
     NAME(NEVER_SET);
     NAME(ABSENT_LANE);
     NAME(STACK_OVERFLOW);
+    NAME(PART_OF_A_WARP);
+    NAME(MBARRIER_NEVER_COMPLETES);
+    NAME(BULK_COPY_RACE);
+    NAME(OPERAND_OVERWRITTEN);
+    NAME(PROXY_FENCE_MISSING);
+    NAME(PROXY_FENCE_AFTER_COPY);
+    NAME(WGMMA_NOT_FENCED);
+    NAME(WGMMA_REGISTERS_SET);
+    NAME(WGMMA_NOT_WAITED_FOR);
+    NAME(WARPS_NOT_ORDERED);
+    NAME(BAD_TENSOR_MAP);
+    NAME(PEER_EXITED);
   }
   return nullptr;
 }
@@ -98,6 +110,20 @@ const char* name(SpecialRegister which) {
     NAME(GRIDID);
     NAME(ENVREG1);
     NAME(ENVREG2);
+    NAME(CLUSTER_CTAID_X);
+    NAME(CLUSTER_CTAID_Y);
+    NAME(CLUSTER_CTAID_Z);
+    NAME(CLUSTER_NCTAID_X);
+    NAME(CLUSTER_NCTAID_Y);
+    NAME(CLUSTER_NCTAID_Z);
+    NAME(CLUSTERID_X);
+    NAME(CLUSTERID_Y);
+    NAME(CLUSTERID_Z);
+    NAME(NCLUSTERID_X);
+    NAME(NCLUSTERID_Y);
+    NAME(NCLUSTERID_Z);
+    NAME(CLUSTER_CTARANK);
+    NAME(CLUSTER_NCTARANK);
     case SPECIALS: break;
   }
   return nullptr;
@@ -150,6 +176,7 @@ std::string described() {
   RECORD(FlowCount);
   FIELD(FlowCount, warps);
   FIELD(FlowCount, lanes);
+  FIELD(FlowCount, splits);
 
   RECORD(MemoryCount);
   FIELD(MemoryCount, requests);

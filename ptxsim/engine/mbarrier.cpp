@@ -1,43 +1,10 @@
-// mbarrier objects and the bulk copies that complete on them.
-//
-// A bulk copy lands at once, but only for threads that learn of it through the barrier: anyone
-// else who touches the data races with it.
-#include <algorithm>
+// mbarrier objects: arrivals, transactions, waits.
+#include "mbarrier.hpp"
 
-#include "shadow.hpp"
+#include <algorithm>
 
 namespace sim {
 namespace {
-
-void publish(const Warp& w, MBarrier& b) { b.arriving.join(w.now_for_others()); }
-
-void complete_if_due(MBarrier& b) {
-  if (b.pending || b.transactions) return;
-  b.phase++;
-  b.pending = b.count;
-  b.released.join(b.arriving);
-  b.arriving = {};
-}
-
-// Calls `f` with every executing lane's barrier; lanes with a bad or never initialised one drop
-// out.
-template <class F> void each_barrier(Warp& w, Access a, F f) {
-  drop_misaligned(w, a, SHARED, true);
-  if (a.mask) settle_shared(w, a, true);
-  for (int l = 0; l < LANES; ++l) {
-    if (!(a.mask >> l & 1)) continue;
-    auto found = w.block->mbarriers.find(u32(a.at[l]));
-    if (found == w.block->mbarriers.end()) {
-      Event e = event_at(w, BARRIER_UNINITIALISED, l);
-      w.block->machine->report(e);
-      continue;
-    }
-    MBarrier& b = found->second;
-    if (!w.ordered(b.creator, l))
-      race(w, l, RACE, SHARED, a.at[l], 8, true, true, b.creator_pc, b.creator, w.block->id, false);
-    f(l, b);
-  }
-}
 
 Access barrier_address(Warp& w, const Ins& i) {
   Access a;
@@ -65,17 +32,28 @@ Flow init(Warp& w, const Ins& i) {
   return Flow::next;
 }
 
+Flow invalidate(Warp& w, const Ins& i) {
+  const Access a = barrier_address(w, i);
+  each_barrier(w, a, [](int, MBarrier&) {});  // there must be one
+  for (u32 rest = a.mask; rest; rest &= rest - 1)
+    w.block->mbarriers.erase(u32(a.at[__builtin_ctz(rest)]));
+  return Flow::next;
+}
+
 // state: -1: not wanted; count: -1: one; bytes: to expect, -1: none
 struct ArriveOperands { i32 state, count, bytes; };
 
-Flow arrive(Warp& w, const Ins& i) {
+// drops: the arrivals are missing from the phases to come, too
+template <bool drops> Flow arrive(Warp& w, const Ins& i) {
   const auto o = operands<ArriveOperands>(i);
   each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
     if (o.state >= 0) lanes<u64>(w, o.state)[l] = b.phase;
     publish(w, b);
+    const u32 count = o.count < 0 ? 1 : lanes<u32>(w, o.count)[l];
     if (o.bytes >= 0) b.transactions += lanes<u32>(w, o.bytes)[l];
-    b.pending -= o.count < 0 ? 1 : lanes<u32>(w, o.count)[l];
-    complete_if_due(b);
+    b.pending -= count;
+    if (drops) b.count -= count;
+    complete_if_due(w, b);
   });
   w.tick();
   return Flow::next;
@@ -86,9 +64,17 @@ struct TransactionOperands { i32 bytes; };
 template <int sign> Flow transactions(Warp& w, const Ins& i) {
   each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
     b.transactions += sign * i64(lanes<u32>(w, operands<TransactionOperands>(i).bytes)[l]);
-    complete_if_due(b);
+    complete_if_due(w, b);
   });
   return Flow::next;
+}
+
+// What bulk copies wrote is there for those who waited.
+void land(Block& block, u32 shift, MBarrier& b) {
+  for (const SharedArray& range : b.landed)
+    for (u32 at = range.start; at < range.start + range.size; at += 1u << shift)
+      block.cells[at >> shift].pending = 0;
+  b.landed.clear();
 }
 
 struct WaitOperands {
@@ -99,16 +85,23 @@ struct WaitOperands {
 template <bool parity> Flow test_wait(Warp& w, const Ins& i) {
   const auto o = operands<WaitOperands>(i);
   u32 done = 0;
-  each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
+  Look look{.pc = w.pc, .seen = w.exec, .changes = w.block->machine->changes};
+  const Access a = barrier_address(w, i);
+  each_barrier(w, a, [&](int l, MBarrier& b) {
     const bool over = parity ? (b.phase & 1) != (lanes<u32>(w, o.phase)[l] & 1)
                              : b.phase > lanes<u64>(w, o.phase)[l];
-    if (!over) return;
+    if (!over) {
+      look.mbarrier = a.at[l];
+      return;
+    }
     done |= 1u << l;
-    w.learn(b.released);
+    if (!w.visits()) w.learn(b.released);
+    land(*w.block, w.program->shared_shift, b);
   });
   if (done) w.tick();  // lanes of this warp that waited are ordered too
   w.preds[o.done] = (w.preds[o.done] & ~w.exec) | done;
   if (done == w.exec) return Flow::next;
+  looks_again(w, look);
   return wait_in_turn(w);  // let those run who are to complete the phase
 }
 
@@ -118,88 +111,53 @@ template <bool counted> Flow arrive_after_copies(Warp& w, const Ins& i) {
   each_barrier(w, barrier_address(w, i), [&](int, MBarrier& b) {
     publish(w, b);
     if (counted) b.pending--;
-    complete_if_due(b);
+    complete_if_due(w, b);
   });
-  w.tick();
-  return Flow::next;
-}
-
-// The target is the address of the access.
-struct BulkOperands {
-  i32 source, bytes, barrier, source_offset, base, base_bytes, barrier_offset;
-};
-
-Flow bulk_copy(Warp& w, const Ins& i) {
-  const auto o = operands<BulkOperands>(i);
-  Access target = barrier_address(w, i);
-  for (int l = 0; l < LANES; ++l) {
-    if (!(w.exec >> l & 1)) continue;
-    Access one;
-    one.mask = 1u << l;
-    one.bytes = lanes<u32>(w, o.bytes)[l];
-    std::fill(one.at, one.at + LANES, target.at[l]);
-    settle_shared(w, one, true);
-    const u64 from = lanes<u64>(w, o.source)[l] + i64(o.source_offset);
-    i64 index = -1;
-    Region* r = w.block->machine->find(from, index);
-    const bool inside = r && within(from, one.bytes, r->base, r->size);
-    if ((from | target.at[l] | one.bytes) & 15) {
-      Event e = event_at(w, MISALIGNED, l);
-      e.address = from & 15 ? from : target.at[l];
-      e.size = 16;
-      e.space = from & 15 ? GLOBAL : SHARED;
-      w.block->machine->report(e);
-    } else if (!inside) {
-      Event e = event_at(w, OUT_OF_BOUNDS, l);
-      e.address = from;
-      e.size = one.bytes;
-      e.space = GLOBAL;
-      e.region = r ? index : -1;
-      e.region_start = r ? r->base : 0;
-      e.region_size = r ? r->size : 0;
-      w.block->machine->report(e);
-    } else if (one.mask) {
-      std::memcpy(w.block->shared.data() + target.at[l], r->data + (from - r->base), one.bytes);
-      for (u32 at = 0; at < one.bytes; at += 4)
-        shared_write(w, l, u32(target.at[l]) + at, 4, false, false, DEFINED);
-      Access read = one;
-      read.bytes = 16;
-      for (u32 at = 0; at < one.bytes; at += read.bytes) {
-        read.at[l] = from + at;
-        remember_reads(w, *r, read);
-        trace(w, read, READ);
-      }
-      MemoryCount& c = w.program->source[w.pc];
-      c.requests++;
-      c.cost += (one.bytes + 31) / 32;
-      c.bytes += one.bytes;
-    }
-    Access where;
-    where.mask = 1u << l;
-    where.bytes = 8;
-    std::fill(where.at, where.at + LANES, (lanes<u32>(w, o.barrier)[l] + u32(o.barrier_offset)));
-    each_barrier(w, where, [&](int, MBarrier& b) {
-      publish(w, b);
-      b.transactions -= one.bytes;
-      complete_if_due(b);
-    });
-  }
   w.tick();
   return Flow::next;
 }
 
 }  // namespace
 
+void publish(const Warp& w, MBarrier& b) {
+  if (!w.visits()) b.arriving.join(w.now_for_others());
+}
+
+void complete_if_due(Warp& w, MBarrier& b) {
+  ++w.block->machine->changes;
+  if (b.pending || b.transactions) return;
+  b.phase++;
+  b.pending = b.count;
+  b.released.join(b.arriving);
+  b.arriving = {};
+  b.landed.insert(b.landed.end(), b.landing.begin(), b.landing.end());
+  b.landing.clear();
+}
+
+MBarrier* barrier_at(Warp& w, int lane, u32 address) {
+  auto found = w.block->mbarriers.find(address);
+  if (found == w.block->mbarriers.end()) {
+    w.block->machine->report(event_at(w, BARRIER_UNINITIALISED, lane));
+    return nullptr;
+  }
+  MBarrier& b = found->second;
+  if (!w.visits() && !w.ordered(b.creator, lane))
+    race(w, lane, RACE, SHARED, address, 8, true, true, b.creator_pc, b.creator, w.block->id,
+         false);
+  return &b;
+}
+
 void add_mbarrier(Table& t) {
   t.push_back({"mbarrier.init", init, ">n---a"});
-  t.push_back({"mbarrier.arrive", arrive, "W>NN-a"});
+  t.push_back({"mbarrier.inval", invalidate, ">----a"});
+  t.push_back({"mbarrier.arrive", arrive<false>, "W>NN-a"});
+  t.push_back({"mbarrier.arrive_drop", arrive<true>, "W>NN-a"});
   t.push_back({"mbarrier.expect_tx", transactions<1>, ">n---a"});
   t.push_back({"mbarrier.complete_tx", transactions<-1>, ">n---a"});
   t.push_back({"mbarrier.test_wait", test_wait<false>, "p>w--a"});
   t.push_back({"mbarrier.test_wait.parity", test_wait<true>, "p>n--a"});
   t.push_back({"cp.async.mbarrier.arrive", arrive_after_copies<false>, ">----a"});
   t.push_back({"cp.async.mbarrier.arrive.noinc", arrive_after_copies<true>, ">----a"});
-  t.push_back({"cp.async.bulk", bulk_copy, ">wnniai"});
 }
 
 }  // namespace sim

@@ -204,12 +204,19 @@ template <class F> void by_space(const Access& all, F f) {
 template <class F> void in_spaces(Warp& w, const Ins& i, F f) {
   Access a;
   resolve_addresses(w, i, a);
-  if (i.space != GENERIC) return f(a, i.space);
+  if (i.space != GENERIC && !(i.space == SHARED && w.home->cluster)) return f(a, i.space);
   const u32 exec = w.exec;
-  by_space(a, [&](Access& part, u8 space) {
+  const auto in_space = [&](Access& part, u8 space) {
     w.exec = part.mask;
-    f(part, space);
-  });
+    if (space == SHARED && w.home->cluster)
+      by_block(w, part, [&](Access& of_block) {
+        w.exec = of_block.mask;
+        f(of_block, SHARED);
+      });
+    else f(part, space);
+  };
+  if (i.space == GENERIC) by_space(a, in_space);
+  else in_space(a, SHARED);
   w.exec = exec;
 }
 
@@ -243,17 +250,7 @@ Flow look_at(Warp& w, const Ins& i, i32 value, u32 bytes) {
     if (i.base() >= 0) mix(i.base(), i.base_bytes(), l);
     mix(value, bytes, l);
   }
-  if (!look.same(w.look)) {
-    w.look = look;
-    return Flow::next;
-  }
-  const u64 times = ++w.look.times;
-  if (!w.look.waits && !(times & (times - 1))) {
-    const u64 registers = all_registers(w);
-    w.look.waits = times > 1 && registers == w.look.registers;
-    w.look.registers = registers;
-  }
-  return w.look.waits ? wait_in_turn(w) : Flow::next;
+  return looks_again(w, look) ? wait_in_turn(w) : Flow::next;
 }
 
 // Where only some blocks run, the counter of grid.sync() changes at the second look, as if the
@@ -518,6 +515,20 @@ template <bool wide> Flow fence(Warp& w, const Ins&) {
 }
 
 }  // namespace
+
+bool looks_again(Warp& w, Look look) {
+  if (!look.same(w.look)) {
+    w.look = look;
+    return false;
+  }
+  const u64 times = ++w.look.times;
+  if (!w.look.waits && !(times & (times - 1))) {
+    const u64 registers = all_registers(w);
+    w.look.waits = times > 1 && registers == w.look.registers;
+    w.look.registers = registers;
+  }
+  return w.look.waits;
+}
 
 void add_memory(Table& t) {
   t.push_back({"ld", load, "VVVV>a", is_access});

@@ -18,6 +18,10 @@ const Table& operations() {
     add_schedule(t);
     add_warp(t);
     add_matrix(t);
+    add_proxy(t);
+    add_bulk(t);
+    add_wgmma(t);
+    add_cluster(t);
     add_clocks(t);
     return t;
   }();

@@ -210,6 +210,7 @@ void prepare(Block& b, Machine& m) {
   for (u32 k = 0; k < b.warps.size(); ++k) {
     Warp& w = b.warps[k];
     w.block = &b;
+    w.home = &b;
     w.program = m.program;
     w.index = k;
     w.regs_store.resize(size_t(m.program->slots) * 128 + 64);
@@ -237,6 +238,13 @@ void prepare(Block& b, Machine& m) {
     special(w, NCTAID_Z, m.grid.z);
     special(w, WARPID, k);
     special(w, NWARPID, b.warps.size());
+    special(w, CLUSTER_NCTAID_X, m.cluster.x);
+    special(w, CLUSTER_NCTAID_Y, m.cluster.y);
+    special(w, CLUSTER_NCTAID_Z, m.cluster.z);
+    special(w, CLUSTER_NCTARANK, m.cluster_size());
+    special(w, NCLUSTERID_X, m.grid.x / m.cluster.x);
+    special(w, NCLUSTERID_Y, m.grid.y / m.cluster.y);
+    special(w, NCLUSTERID_Z, m.grid.z / m.cluster.z);
     special(w, NSMID, MULTIPROCESSORS);
     special(w, GRIDID, 0);
     special(w, ENVREG1, m.workspace >> 32);
@@ -256,6 +264,10 @@ void begin(Block& b, u32 linear) {
   std::fill(words, words + b.shared.size() / 4, POISON);
   std::memset(static_cast<void*>(b.cells.data()), 0, b.cells.size() * sizeof(Cell));
   for (Barrier& barrier : b.barriers) barrier = {};
+  b.reading.clear();
+  b.cluster = nullptr;
+  b.rank = 0;
+  b.at_cluster_barrier = b.past_cluster_barrier = {};
   b.exited = {};
   b.mbarriers.clear();
   b.flags.clear();
@@ -272,11 +284,26 @@ void begin(Block& b, u32 linear) {
     w.async.clear();
     for (auto& frames : w.saved) frames.clear();
     std::fill(w.async_group, w.async_group + LANES, 0);
+    std::fill(w.bulk_group, w.bulk_group + LANES, 0);
+    w.wgmma_group = 0;
+    w.warpgroup = {};
+    w.settled.clear();
+    w.wgmmas.clear();
+    w.cluster_phase = 0;
     w.known = {};
     special(w, CTAID_X, b.id.x);
     special(w, CTAID_Y, b.id.y);
     special(w, CTAID_Z, b.id.z);
     special(w, SMID, linear % MULTIPROCESSORS);
+    const Dim c = m.cluster;
+    const Dim own{b.id.x % c.x, b.id.y % c.y, b.id.z % c.z};
+    special(w, CLUSTER_CTAID_X, own.x);
+    special(w, CLUSTER_CTAID_Y, own.y);
+    special(w, CLUSTER_CTAID_Z, own.z);
+    special(w, CLUSTER_CTARANK, own.x + c.x * (own.y + c.y * own.z));
+    special(w, CLUSTERID_X, b.id.x / c.x);
+    special(w, CLUSTERID_Y, b.id.y / c.y);
+    special(w, CLUSTERID_Z, b.id.z / c.z);
   }
 }
 
@@ -293,6 +320,41 @@ void report_deadlock(Block& b) {
         b.machine->deadlocked = true;
         return;
       }
+}
+
+// Every warp waits: one at an mbarrier, the others there, too, or at a barrier.
+const Warp* stuck_at_mbarrier(const Block& b) {
+  const Warp* found = nullptr;
+  for (const Warp& w : b.warps) {
+    if (w.done()) continue;
+    const bool others_run = std::any_of(w.others.begin(), w.others.end(), [&](const Group& g) {
+      return g.wait == Group::ready && g.pc != w.look.pc + 1;
+    });
+    if (w.waited && w.look.waits && w.look.mbarrier) found = found ? found : &w;
+    else if (w.now.mask) return nullptr;
+    if (others_run) return nullptr;
+  }
+  return found;
+}
+
+void report_mbarrier(const Warp& w) {
+  Machine& m = *w.home->machine;
+  Event e = event_at(w, MBARRIER_NEVER_COMPLETES, __builtin_ctz(w.live));
+  e.pc = e.other_pc = w.look.pc;
+  const u64 owner = w.look.mbarrier >> 24 & 0xff;
+  const Block& block = owner && w.home->cluster && owner <= w.home->cluster->blocks.size()
+                           ? *w.home->cluster->blocks[owner - 1]
+                           : *w.home;
+  const auto found = block.mbarriers.find(u32(w.look.mbarrier & 0xffffff));
+  if (found != block.mbarriers.end()) {
+    const MBarrier& b = found->second;
+    e.other_pc = b.creator_pc;
+    e.arrived = b.count - b.pending;
+    e.expected = b.count;
+    e.mask = u32(b.transactions);
+  }
+  m.report(e);
+  m.deadlocked = true;
 }
 
 // waiting: for what other blocks do
@@ -338,6 +400,12 @@ Outcome run(Block& b) {
     }
     if (spun && ++spins >= SPINS) return Outcome::paused;
     idle = busy ? 0 : idle + 1;
+    if (idle >= IDLE && (!b.cluster || b.cluster->blocks.size() == 1)) {
+      if (const Warp* w = stuck_at_mbarrier(b)) {
+        report_mbarrier(*w);
+        return Outcome::finished;
+      }
+    }
     if (idle >= IDLE && looks) return at_mbarrier ? Outcome::paused : Outcome::waiting;
   }
 }
@@ -357,7 +425,7 @@ class Residents {
         next(m.first_block), count(std::min(u64(m.grid.x) * m.grid.y * m.grid.z, m.last_block)) {}
 
   void run_all() {
-    for (u64 turn = 1; next < count || !paused.empty(); ++turn) {
+    for (u64 turn = 1; next < count || !paused.empty() || !fresh.empty(); ++turn) {
       auto b = take();
       const u64 changes = machine.changes;
       const Outcome outcome = run(*b);
@@ -365,7 +433,8 @@ class Residents {
       const bool ended = outcome == Outcome::finished;
       quiet = outcome == Outcome::waiting && changes == machine.changes ? quiet + 1 : 0;
       if (!(turn & 63) && spent(machine)) return out_of_time(first_at_work(*b));
-      (ended ? spare : paused).push_back(std::move(b));
+      if (ended) retire(std::move(b));
+      else paused.push_back(std::move(b));
       if (quiet > PATIENCE * paused.size() && (next == count || !room())) return give_up();
     }
   }
@@ -376,23 +445,59 @@ class Residents {
   u64 next;
   const u64 count;
   u64 quiet = 0;  // turns in a row that changed nothing
-  std::deque<std::unique_ptr<Block>> spare, paused;
+  std::deque<std::unique_ptr<Block>> spare, fresh, paused;
+  std::vector<std::unique_ptr<Block>> ended;  // whose clusters have not
 
   bool room() const { return paused.size() < most; }
 
   std::unique_ptr<Block> take() {
-    const bool fresh = next < count && room();
-    auto& from = fresh ? spare : paused;
-    std::unique_ptr<Block> b;
-    if (from.empty()) {
-      b = std::make_unique<Block>();
-      prepare(*b, machine);
-    } else {
-      b = std::move(from.front());
-      from.pop_front();
-    }
-    if (fresh) begin(*b, u32(next++));
+    // The blocks of one cluster come to their end before the next begins, if they can.
+    const bool waits = machine.cluster_size() > 1 && !paused.empty() && quiet <= paused.size();
+    if (next < count && room() && !waits) begin_next();
+    auto& from = fresh.empty() ? paused : fresh;
+    auto b = std::move(from.front());
+    from.pop_front();
     return b;
+  }
+
+  std::unique_ptr<Block> blank() {
+    if (spare.empty()) {
+      auto b = std::make_unique<Block>();
+      prepare(*b, machine);
+      return b;
+    }
+    auto b = std::move(spare.front());
+    spare.pop_front();
+    return b;
+  }
+
+  void begin_next() {
+    const u32 size = machine.cluster_size();
+    if (size == 1) {
+      fresh.push_back(blank());
+      return begin(*fresh.back(), u32(next++));
+    }
+    const auto cluster = std::make_shared<Cluster>();
+    for (u32 rank = 0; rank < size; ++rank) {
+      fresh.push_back(blank());
+      Block& b = *fresh.back();
+      begin(b, machine.block_in_cluster(u32(next / size), rank));
+      b.cluster = cluster;
+      b.rank = rank;
+      cluster->blocks.push_back(&b);
+    }
+    next += size;
+  }
+
+  // The shared memory of a block stays as long as its cluster.
+  void retire(std::unique_ptr<Block> b) {
+    const auto cluster = b->cluster;
+    const bool over = !cluster || ++cluster->finished == cluster->blocks.size();
+    ended.push_back(std::move(b));
+    if (!over) return;
+    for (auto& each : ended)
+      if (each->cluster == cluster) spare.push_back(std::move(each));
+    ended.erase(std::remove(ended.begin(), ended.end(), nullptr), ended.end());
   }
 
   // Nothing changes any more. Where more blocks would fit the GPU, none can be blamed.
@@ -404,6 +509,7 @@ class Residents {
     }
     for (Warp& w : paused.front()->warps) {
       if (w.done() || !w.look.waits) continue;
+      if (w.look.mbarrier) return report_mbarrier(w);
       w.pc = w.look.pc;
       Event e = event_at(w, more ? NOT_ALL_RESIDENT : WAITS_FOR_EVER, __builtin_ctz(w.live));
       e.arrived = u32(most);
@@ -430,6 +536,14 @@ Flow park(Warp& w, Group::Wait why, u32 pc) {
   w.now.mask = 0;
   w.now.wait = Group::ready;
   return Flow::yield;
+}
+
+u32 Machine::block_in_cluster(u32 index, u32 rank) const {
+  const u32 across = grid.x / cluster.x, down = grid.y / cluster.y;
+  const Dim of{index % across, index / across % down, index / across / down};
+  const Dim at{of.x * cluster.x + rank % cluster.x, of.y * cluster.y + rank / cluster.x % cluster.y,
+               of.z * cluster.z + rank / cluster.x / cluster.y};
+  return at.x + grid.x * (at.y + grid.y * at.z);
 }
 
 u64 Machine::block_bytes() const {

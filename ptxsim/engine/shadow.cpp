@@ -12,7 +12,7 @@ Event event_at(const Warp& w, EventKind kind, int lane) {
   e.pc = e.other_pc = w.pc;
   e.count = 1;
   e.region = -1;
-  e.block = w.block->id;
+  e.block = w.home->id;
   const Dim n = w.block->machine->ntid;
   u32 t = w.index * LANES + lane;
   e.thread = {t % n.x, t / n.x % n.y, t / n.x / n.y};
@@ -75,12 +75,19 @@ void check_defined(Warp& w, i32 slot, EventKind kind, bool predicate) {
   e.other_pc = (predicate ? w.pred_origin : w.origin)[slot];
   // What the origin read: the region its instruction touched last names the array.
   const Ins& origin = w.program->code[e.other_pc];
-  if (!origin.width) e.kind = origin.run == never_set ? NEVER_SET : ABSENT_LANE;
+  if (is_wgmma(origin)) e.kind = WGMMA_NOT_WAITED_FOR;
+  else if (!origin.width) e.kind = origin.run == never_set ? NEVER_SET : ABSENT_LANE;
   const Hint& hint = w.program->hints[e.other_pc];
   e.space = w.program->code[e.other_pc].space;
   e.region = hint.region;
   e.region_start = e.address = hint.low;
   w.block->machine->report(e);
+}
+
+void check_in_flight(Warp& w, const i32* slots, u32 count) {
+  for (u32 k = 0; k < count && w.tainted; ++k)
+    if (w.undefined[slots[k]] && is_wgmma(w.program->code[w.origin[slots[k]]]))
+      return check_defined(w, slots[k], WGMMA_NOT_WAITED_FOR, false);
 }
 
 // --- addresses
@@ -191,6 +198,12 @@ Region* settle_global(Warp& w, Access& a, u8 space, bool write) {
   return r;
 }
 
+// Whether `address` lies closer to the start of `next` than behind the end of the array before it.
+static bool closer(u64 address, const SharedArray& next, const SharedArray& before) {
+  const u64 end = u64(before.start) + before.size;
+  return address >= end && next.start - address < address - end;
+}
+
 void settle_shared(Warp& w, Access& a, bool write) {
   Hint& hint = hint_of(w, SHARED);
   Range span = range_of(a);
@@ -213,8 +226,7 @@ void settle_shared(Warp& w, Access& a, bool write) {
     // Below the first array, or within the red zone ahead of the next one: say "before" that one.
     for (size_t k = 0; k < arrays.size(); ++k)
       if (a.at[l] < arrays[k].start &&
-          (nearest < 0 ||
-           arrays[k].start - a.at[l] < a.at[l] - (arrays[nearest].start + arrays[nearest].size))) {
+          (nearest < 0 || closer(a.at[l], arrays[k], arrays[nearest]))) {
         nearest = k;
         break;
       }
@@ -243,6 +255,9 @@ void race(Warp& w, int lane, EventKind kind, u8 space, u64 address, u32 bytes, b
 // With a cp.async: either nobody waits for the copy, or no group holds it, so that nobody can.
 static void copy_race(Warp& w, int lane, u64 address, u32 bytes, bool write, const Cell& c) {
   const u32 thread = c.pending - 1;
+  if (is_bulk_copy(w.program->code[c.pending_pc]))
+    return race(w, lane, BULK_COPY_RACE, SHARED, address, bytes, write, true, c.pending_pc, thread,
+                w.block->id, false);
   const Warp& copier = w.block->warps[thread / LANES];
   const bool committed =
       std::any_of(copier.async.begin(), copier.async.end(), [&](const AsyncCopy& copy) {
@@ -269,9 +284,30 @@ bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, boo
   return true;
 }
 
+// A write while an asynchronous operation may still read there.
+static void check_async_reads(Warp& w, int lane, u32 address, u32 bytes) {
+  for (const AsyncReads& reads : w.block->reading)
+    if (reads.touches(address, bytes))
+      race(w, lane, OPERAND_OVERWRITTEN, SHARED, address, bytes, true, false, reads.pc,
+           reads.thread, w.block->id, false);
+}
+
+// Races between blocks of a cluster are not looked for: what one writes in the shared memory of
+// another is taken to be ordered.
+static void written_by_peer(Warp& w, u32 address, u32 bytes, u32 undefined_origin) {
+  const u32 cell = 1u << w.program->shared_shift;
+  for (u32 at = address; at - address < bytes; at += cell) {
+    Cell& c = w.block->cells[at >> w.program->shared_shift];
+    c.writer = ORDERED_FOR_ALL;
+    c.writer_pc = undefined_origin == DEFINED ? w.pc : undefined_origin | UNDEFINED_BIT;
+  }
+}
+
 void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic,
                   u32 undefined_origin) {
   const u32 cell = 1u << w.program->shared_shift;
+  if (__builtin_expect(!w.block->reading.empty(), 0)) check_async_reads(w, lane, address, bytes);
+  if (__builtin_expect(w.visits(), 0)) return written_by_peer(w, address, bytes, undefined_origin);
   for (u32 at = address; at - address < bytes; at += cell) {
     Cell& c = w.block->cells[at >> w.program->shared_shift];
     if (__builtin_expect(c.pending != 0, 0)) copy_race(w, lane, at, cell, true, c);

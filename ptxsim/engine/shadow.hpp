@@ -2,12 +2,15 @@
 // definedness checks on the shadow of shared and global memory.
 #pragma once
 
+#include <utility>
+
 #include "lanes.hpp"
 
 namespace sim {
 
 constexpr u32 ATOMIC_BIT = 0x40000000u;
 constexpr u32 PC_MASK = 0x3fffffffu;
+constexpr u32 ORDERED_FOR_ALL = 1;  // a stamp from before the first moment of any warp
 
 // The lanes of one access: addresses (inactive lanes repeat the first active one) and the mask of
 // lanes that may still go ahead.
@@ -54,6 +57,7 @@ class SharedReader {
 
   bool read(int lane, u32 address, u32 bytes, bool plain, u32& origin) {
     const u32 cell = 1u << shift_, me = now_ | u32(lane);
+    plain &= !w_.visits();
     bool undefined = false;
     for (u32 at = address; at - address < bytes; at += cell) {
       Cell& c = cells_[at >> shift_];
@@ -103,6 +107,75 @@ void trace(Warp& w, const Access& a, Use use);
 // A race of this access with that of thread `other_who` at `other_pc`.
 void race(Warp& w, int lane, EventKind kind, u8 space, u64 address, u32 bytes, bool write,
           bool other_write, u32 other_pc, u32 other_who, const Dim& other_block, bool same);
+
+// --- blocks of a cluster
+
+// What an address in shared memory says of whose it is: 0 for the block's own, else rank + 1.
+constexpr int RANK_SHIFT = 24;
+constexpr u64 WITHIN_BLOCK = (u64{1} << RANK_SHIFT) - 1;
+
+// While it lives, the warp's accesses to shared memory go to another block of its cluster.
+class Visit {
+ public:
+  Visit(Warp& w, Block* to) : warp(w), back(w.block) { w.block = to; }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+  ~Visit() { warp.block = back; }
+
+ private:
+  Warp& warp;
+  Block* const back;
+};
+
+// The block that an address says, or null, with an event, where there is none or it has ended.
+Block* block_of(Warp& w, int lane, u64 address);
+
+// Splits an access to shared memory by whose it is, and calls `f` in the block of each part.
+template <class F> void by_block(Warp& w, const Access& all, F f) {
+  for (u32 left = all.mask; left;) {
+    const int first = __builtin_ctz(left);
+    const u64 owner = all.at[first] >> RANK_SHIFT;
+    Access part = all;
+    part.mask = 0;
+    for (int l = 0; l < LANES; ++l) {
+      if (left >> l & 1 && all.at[l] >> RANK_SHIFT == owner) part.mask |= 1u << l;
+      part.at[l] = (part.mask >> l & 1 ? all.at[l] : all.at[first]) & WITHIN_BLOCK;
+    }
+    left &= ~part.mask;
+    Block* const block = block_of(w, first, all.at[first]);
+    if (!block) continue;
+    const Visit visit(w, block);
+    f(part);
+  }
+}
+
+// --- the async proxy
+
+// What one asynchronous instruction reads of shared memory, piece by piece: it checks that the
+// data are there for the async proxy, and keeps what is read until somebody waits for it.
+class AsyncReader {
+ public:
+  AsyncReader(Warp& w, int lane) : w_(w), lane_(lane) {}
+  // 16 bytes; the address is in bounds and a multiple of 16.
+  void read(u32 address);
+  bool undefined() const { return undefined_; }
+  bool take_undefined() { return std::exchange(undefined_, false); }  // since the last call
+  u32 origin() const { return origin_; }
+  // They are read until group `group` is waited for.
+  void keep(u32 group, bool wgmma);
+
+ private:
+  Warp& w_;
+  int lane_;
+  std::vector<u32> pieces_;
+  bool undefined_ = false;
+  u32 origin_ = 0;
+};
+// Nobody overwrote what these read; from now on they are reads of their thread.
+void finish_async_reads(Warp& w, const AsyncReads& reads);
+
+bool is_bulk_copy(const Ins& i);   // of any kind, to shared memory
+bool is_async_copy(const Ins& i);  // cp.async
 
 constexpr u32 DEFINED = ~0u;  // undefined_origin of a defined value
 

@@ -46,9 +46,27 @@ _KINDS = {
     Event.NEVER_SET: Kind.UNINITIALIZED_READ,
     Event.ABSENT_LANE: Kind.UNINITIALIZED_READ,
     Event.STACK_OVERFLOW: Kind.TRAP,
+    Event.PART_OF_A_WARP: Kind.BARRIER_DIVERGENCE,
+    Event.MBARRIER_NEVER_COMPLETES: Kind.BARRIER_DIVERGENCE,
+    Event.BULK_COPY_RACE: Kind.RACE,
+    Event.OPERAND_OVERWRITTEN: Kind.RACE,
+    Event.PROXY_FENCE_MISSING: Kind.RACE,
+    Event.PROXY_FENCE_AFTER_COPY: Kind.RACE,
+    Event.WGMMA_NOT_FENCED: Kind.RACE,
+    Event.WGMMA_REGISTERS_SET: Kind.RACE,
+    Event.WGMMA_NOT_WAITED_FOR: Kind.RACE,
+    Event.WARPS_NOT_ORDERED: Kind.RACE,
+    Event.BAD_TENSOR_MAP: Kind.OUT_OF_BOUNDS,
+    Event.PEER_EXITED: Kind.OUT_OF_BOUNDS,
 }
 # Legal as far as every GPU of today goes.
-_WARNINGS = {Event.BARRIERS_MIXED, Event.MASK_BEYOND_BLOCK}
+_WARNINGS = {
+    Event.BARRIERS_MIXED,
+    Event.MASK_BEYOND_BLOCK,
+    Event.PROXY_FENCE_AFTER_COPY,
+    Event.WGMMA_REGISTERS_SET,
+    Event.WARPS_NOT_ORDERED,
+}
 
 
 _GRID_BARRIER = "/cooperative_groups"  # in the path of the headers that define it

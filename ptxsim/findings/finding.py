@@ -53,6 +53,18 @@ class Event(IntEnum):
     NEVER_SET = 20  # a variable without a value reaches a result, an address or a branch
     ABSENT_LANE = 21  # so does what a shuffle took from a lane that takes no part
     STACK_OVERFLOW = 22  # recursive calls take more than a thread's stack
+    PART_OF_A_WARP = 23  # not all 32 lanes execute what a warp must execute as a whole
+    MBARRIER_NEVER_COMPLETES = 24  # a phase lacks arrivals, or its transaction count is wrong
+    BULK_COPY_RACE = 25  # with a bulk copy whose mbarrier nobody waited for
+    OPERAND_OVERWRITTEN = 26  # shared memory that a wgmma or a bulk copy may still be reading
+    PROXY_FENCE_MISSING = 27  # between a plain write and an access of the async proxy
+    PROXY_FENCE_AFTER_COPY = 28  # the same, where the write is a cp.async
+    WGMMA_NOT_FENCED = 29  # a wgmma with no wgmma.fence before it
+    WGMMA_REGISTERS_SET = 30  # its registers were set after the last wgmma.fence
+    WGMMA_NOT_WAITED_FOR = 31  # its result is used before wgmma.wait_group
+    WARPS_NOT_ORDERED = 32  # of a warpgroup: wgmma reads what another of its warps wrote
+    BAD_TENSOR_MAP = 33  # no tensor map at all, or one that does not fit its use
+    PEER_EXITED = 34  # the block of the cluster whose shared memory is accessed
 
 
 class Accessed(Record):
@@ -100,11 +112,14 @@ class Finding(Record):
     other_write: bool = False  # whether the access raced with is a write
     same_value: bool = False  # both accesses write the same
     # Threads at a barrier or a warp operation; blocks that fit the GPU, and of the grid; calls that
-    # have not returned, and bytes of the stack.
+    # have not returned, and bytes of the stack; arrivals at an mbarrier, and those that a phase
+    # takes; dimensions of a tensor map (0: it is none), and of the instruction that uses it.
     arrived: int = 0
     expected: int = 0
     count: int = 1  # how many times it happened
-    mask: int = 0  # of a warp operation: the lanes that it names, as bits
+    # Of a warp operation: the lanes that it names, as bits. Of an mbarrier: the bytes that it still
+    # expects, in 32 bits and negative where more came.
+    mask: int = 0
     lanes: int = 0  # the lanes that execute it
     streams: Crossing | None = None  # of a race between operations on two streams
     plain_launch: bool = False  # of a trap: a barrier of the grid in a launch not cooperative

@@ -53,5 +53,5 @@ def kernel_name(mangled: str) -> str:
 
 
 def readable(text: str) -> str:
-    """``text`` with every mangled name in it as ``kernel_name`` has it."""
+    """``text`` with ``kernel_name`` applied to every mangled name in it."""
     return _MANGLED.sub(lambda name: kernel_name(name[0]), text)

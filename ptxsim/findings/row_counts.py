@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -39,10 +39,15 @@ class RowCount(Record):
     lanes: tuple[int | None, ...] = ()  # () or 32
     array: int = 0  # which shared array of the kernel
     array_bytes: int = 0
+    active: int = 0  # lanes, summed over ``warps``
+    branch: int = 0  # line of the innermost branch that split warps on their way here; 0: none
 
 
-def row_counts(counters: Counters, dynamic_bytes: int) -> Iterator[RowCount]:
-    """Sums over the operations that came from one PTX instruction."""
+def row_counts(
+    counters: Counters, inside: Mapping[int, int], dynamic_bytes: int
+) -> Iterator[RowCount]:
+    """Sums over the operations that came from one PTX instruction. ``inside``: by block head, the
+    branch that split the warps."""
     program, memory, source = counters.program, counters.memory, counters.source
     warps = counters.blocks["warps"][program.head]
     lanes = counters.blocks["lanes"][program.head]
@@ -81,14 +86,16 @@ def row_counts(counters: Counters, dynamic_bytes: int) -> Iterator[RowCount]:
             lanes=touched,
             array=array,
             array_bytes=array_bytes,
+            active=int(max(lanes[i] for i in indices)),
+            branch=inside.get(int(program.head[indices[0]]), 0),
         )
 
 
 def _pattern(
     counters: Counters, index: int, dynamic_bytes: int, wanted: bool
 ) -> tuple[int, int, tuple[int | None, ...]]:
-    """The array that an instruction's lanes touch, its size, and where in it. Nothing when they
-    touch several, or it is not ``wanted``."""
+    """The array that an instruction's lanes access, its size, and where in it. Nothing if they
+    access several arrays, or if the pattern is not ``wanted``."""
     if not wanted or not len(counters.patterns):
         return 0, 0, ()
     pattern, arrays = counters.patterns[index], counters.program.arrays

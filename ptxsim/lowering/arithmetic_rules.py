@@ -1,8 +1,8 @@
 """Lowering rules of arithmetic, conversions, comparisons and selections.
 
-Arithmetic goes by PTX's own names once modifiers that do not change the result are dropped
-(rounding to nearest, flush-to-zero which nvcc does not ask for by default, ``.approx``: computed
-exactly here).
+The engine's operations have PTX's names, without modifiers that do not change the result: rounding
+to nearest; flush-to-zero, which nvcc does not ask for by default; ``.approx``, which is computed
+exactly here.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
-from ptxsim.findings.names import plain_name
 from ptxsim.frontend import LIBRARY_CALLS, Function, Instruction, Module
 from ptxsim.lowering.memory_layout import callees
 from ptxsim.lowering.operation import UnsupportedInstruction
@@ -50,13 +47,6 @@ def refuse_too_many(functions: list[Function]) -> None:
     ):
         if count > most:
             raise too_much(kernel, count, most, what)
-
-
-def refuse_clusters(kernel: Function) -> None:
-    if math.prod(kernel.cluster) > 1:
-        extents = "×".join(map(str, kernel.cluster))
-        words = f"{plain_name(kernel.name)[:80]} runs in clusters of {extents} blocks"
-        raise _refusal(kernel, f"{words} (__cluster_dims__), which the simulator does not know")
 
 
 def too_much(function: Function, count: int, most: int, what: str) -> UnsupportedInstruction:

@@ -20,7 +20,7 @@ class Block:
 
 
 class TooDeep(Exception):  # noqa: N818 - a fact about the code, not a fault
-    """Loops in loops in loops: arranging them takes a pass for each."""
+    """Too many nested loops: ordering the blocks takes one pass for each level."""
 
     def __init__(self, depth: int) -> None:
         super().__init__(f"loops are nested {depth} deep")
@@ -28,10 +28,10 @@ class TooDeep(Exception):  # noqa: N818 - a fact about the code, not a fault
 
 
 def ranks(blocks: Sequence[Block]) -> list[int]:
-    """A place for every block such that a join comes after both sides of its branch, and the
-    code behind a loop after the whole loop. Raises TangledError.
+    """The topological position of every block: a join comes after both sides of its branch, the
+    code behind a loop after the whole loop. Raises TooDeep.
 
-    Groups of lanes run lowest rank first, which makes them meet again where the program does.
+    The group of lanes with the lowest rank runs first, so groups reconverge where the program does.
     """
     order: list[int] = []
     _arrange(list(range(len(blocks))), 0, [b.successors for b in blocks], order)
@@ -42,7 +42,7 @@ def ranks(blocks: Sequence[Block]) -> list[int]:
 
 
 def _backwards(blocks: Sequence[Block]) -> list[int]:
-    """The order in which facts travel from a block to those before it in few passes."""
+    """An order of the blocks in which a backward data-flow analysis needs few passes."""
     return sorted(range(len(blocks)), key=lambda b: (blocks[b].rank, b), reverse=True)
 
 
@@ -145,7 +145,7 @@ def liveness(
     writes: Sequence[Sequence[int]],
     certain: Sequence[bool],
 ) -> tuple[list[int], list[int]]:
-    """For every block the registers, as bits, whose values may be read later: before it, behind it.
+    """The registers, as bits, that are live before and after every block.
 
     ``reads[i]``, ``writes[i]``: registers of operation i. ``certain[i]``: it writes whenever it
     is reached (it has no guard), so that older values die there.

@@ -141,7 +141,7 @@ class Lowering:
         raise self.unsupported(f"{text} is not a variable or register the simulator knows")
 
     def source(self, text: str, kind: str) -> Operand:
-        """An input; ``!%p`` and a register wider or narrower than its type are brought in line."""
+        """An input: also ``!%p``, and a register wider or narrower than its type."""
         if text[0] == "!":
             if kind != "pred":
                 raise self.unsupported_form()
@@ -169,7 +169,7 @@ class Lowering:
         return result
 
     def target(self, text: str, kind: str) -> Operand:
-        """An output; "_" throws the value away."""
+        """An output; "_" discards the value."""
         if text == "_":
             return self._new(kind)
         return self.operand(text, kind)

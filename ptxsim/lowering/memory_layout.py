@@ -12,6 +12,7 @@ from ptxsim.lowering.operation import Constant, UnsupportedInstruction
 RED_ZONE = (
     128  # bytes between shared arrays; a multiple of the 32 banks keeps conflicts as they are
 )
+_WINDOW = 1024  # bytes: a multiple of it is where a GPU's window of shared memory begins
 PRIVATE_GAP = 16  # bytes between a function's local arrays and whatever lies next to them
 _RETURN_ADDRESS = 8  # bytes
 _MOST_ALIGN = 1 << 16
@@ -108,15 +109,19 @@ class Layout:
     def _shared(self, module: Module, functions: list[Function]) -> None:
         variables = [v for v in module.variables if v.space == "shared"]
         variables += [v for f in functions for v in f.variables if v.space == "shared"]
-        packed = 0
+        packed = zones = 0
         for variable in (v for v in variables if v.size):
             packed = align_up(packed, variable.align)
-            start = packed + RED_ZONE * (len(self.arrays) + 1)
+            zones = align_up(zones + RED_ZONE, variable.align)
+            start = packed + zones
             self.arrays.append(SharedArrayInfo(variable.name, start, variable.size))
             packed += variable.size
         dynamic = [v for v in variables if not v.size]
         packed = align_up(packed, max([16, *(v.align for v in dynamic)]))
-        start = packed + RED_ZONE * (len(self.arrays) + 1)
+        # On a GPU it begins where the static arrays end, in a window that begins at a multiple of
+        # 1024: without static arrays that is what swizzled tiles need.
+        zones = align_up(zones + RED_ZONE, max([_WINDOW, *(v.align for v in dynamic)]))
+        start = packed + zones
         for variable in dynamic:
             self.module_symbols[variable.name] = Constant(start, 8)
         name = dynamic[0].name if dynamic else "dynamic shared memory"

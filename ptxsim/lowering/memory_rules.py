@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.frontend import SIZES, Instruction
-from ptxsim.lowering import mbarrier_rules
+from ptxsim.lowering import bulk_rules, mbarrier_rules
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import (
     CONST,
@@ -25,6 +25,7 @@ _SPACES = {
     "global": GLOBAL,
     "shared": SHARED,
     "shared::cta": SHARED,
+    "shared::cluster": SHARED,
     "local": LOCAL,
     "const": CONST,
     "param": PARAM,
@@ -35,7 +36,8 @@ _ORDERING = {"relaxed", "acquire", "release", "acq_rel", "sc"}
 _ATOMICS = {"add", "and", "or", "xor", "exch", "cas", "inc", "dec", "min", "max"}
 
 
-def _space(low: Lowering, mods: list[str]) -> int:
+def space_of(low: Lowering, mods: list[str]) -> int:
+    """The state space that an instruction's modifiers name."""
     for mod in mods:
         if mod in _SPACES:
             space = _SPACES[mod]
@@ -61,7 +63,7 @@ def load(low: Lowering, item: Instruction, mods: list[str]) -> None:
     kind = mods[-1]
     if kind not in SIZES or SIZES[kind] > 8:
         raise low.unsupported()
-    space = _space(low, mods)
+    space = space_of(low, mods)
     if space == PARAM and _call_parameter(item.operands[1]):
         space = LOCAL
     base, width, offset = low.address(item.operands[1])
@@ -87,7 +89,7 @@ def store(low: Lowering, item: Instruction, mods: list[str]) -> None:
     kind = mods[-1]
     if kind not in SIZES or SIZES[kind] > 8:
         raise low.unsupported()
-    space = _space(low, mods)
+    space = space_of(low, mods)
     if space == PARAM:
         space = LOCAL
     base, width, offset = low.address(item.operands[0])
@@ -141,7 +143,7 @@ def atomic(low: Lowering, item: Instruction, mods: list[str]) -> None:
             imm=offset + at * SIZES[kind],
             width=SIZES[kind],
             vec=1,
-            space=_space(low, mods),
+            space=space_of(low, mods),
             flags=OWN_TAINT
             | (SYNCHRONISES if {"acquire", "release", "acq_rel"} & set(mods) else 0),
         )
@@ -184,7 +186,7 @@ def copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
     elif mods[0] == "mbarrier":
         mbarrier_rules.arrive_after_copies(low, item, mods)
     elif mods[0] == "bulk":
-        mbarrier_rules.bulk_copy(low, item, mods)
+        bulk_rules.bulk(low, item, mods)
     else:
         raise low.unsupported()
 
@@ -215,23 +217,4 @@ def _issue_copy(low: Lowering, item: Instruction, mods: list[str]) -> None:
         width=bytes_,
         space=SHARED,
         flags=OWN_TAINT,
-    )
-
-
-def load_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    count = next((int(m[1:]) for m in mods if m in {"x1", "x2", "x4"}), 0)
-    if "m8n8" not in mods or not count or mods[-1] != "b16":
-        raise low.unsupported()
-    targets = low.vector(item.operands[0], "b32", output=True)
-    if len(targets) != count:
-        raise low.unsupported_form()
-    base, width, offset = low.address(item.operands[1])
-    low.emit_guarded(
-        "ldmatrix",
-        [*targets, *([None] * (4 - len(targets))), base, width],
-        imm=offset,
-        width=16,
-        vec=count,
-        space=_space(low, mods),
-        flags=OWN_TAINT | (SIGNED if "trans" in mods else 0),
     )

@@ -1,7 +1,7 @@
 """Kinds of operands as PTX writes them, and which of them each rule takes.
 
-Every rule declares them; ``Rule.check`` is the one place that holds an instruction against them,
-before the rule sees it. So a kind that a rule was not written for is an error when the program is
+Every rule declares the kinds that it takes, and only ``Rule.check`` compares an instruction with
+them, before the rule sees it. So a kind that a rule does not handle is an error when the program is
 loaded, never a wrong value.
 """
 

@@ -28,6 +28,9 @@ SPECIAL_REGISTERS = (
     *("%dynamic_smem_size", "%total_smem_size", "%gridid"),
     # The address of the grid's workspace, its high half first; 0 unless a launch is cooperative.
     *("%envreg1", "%envreg2"),
+    *(f"%{name}.{axis}" for name in ("cluster_ctaid", "cluster_nctaid") for axis in "xyz"),
+    *(f"%{name}.{axis}" for name in ("clusterid", "nclusterid") for axis in "xyz"),
+    *("%cluster_ctarank", "%cluster_nctarank"),
 )
 # Special registers that change while a thread runs, and how much of the time each shows.
 CLOCKS = {

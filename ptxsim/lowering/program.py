@@ -13,7 +13,6 @@ from ptxsim.lowering.basic_blocks import basic_blocks
 from ptxsim.lowering.called_functions import (
     reachable_functions,
     recursive,
-    refuse_clusters,
     refuse_too_many,
     too_much,
 )
@@ -38,6 +37,8 @@ from ptxsim.lowering.operation import (
 from ptxsim.lowering.rules import RULES
 from ptxsim.lowering.slots import Slots
 
+_LEAVES = {"ret", "exit"}
+OUT = -1  # in Program.after
 _MAX_BLOCKS = 4096
 _MOST_PREDICATES = (1 << 15) - 1  # what an instruction's guard can name
 
@@ -53,6 +54,8 @@ class Program:
     rows: np.ndarray  # per instruction: line of the PTX text, 0: none
     flops: np.ndarray  # per instruction, per lane
     head: np.ndarray  # per instruction: index of its basic block's head
+    # By head of a basic block: the heads that may follow, OUT where lanes may end or return.
+    after: dict[int, list[int]]
     guarded: np.ndarray  # per instruction: has a guard
     widths: np.ndarray  # per instruction: bytes that a lane moves, 0: none
     spaces: np.ndarray  # per instruction: space of a memory access, -1: none
@@ -84,13 +87,13 @@ class Builder:
         """Raises UnsupportedInstruction."""
         functions = reachable_functions(self.module, kernel)
         refuse_too_many(functions)
-        refuse_clusters(functions[0])
         layout = Layout(self.module, functions, self.globals)
         calling_themselves = recursive(functions)
         code: list[Operation] = []
         labels: dict[str, int] = {}
         slots = Slots()
         reach: list[int] = []  # by rank: which ranks may run later, as bits
+        after: dict[int, list[int]] = {}
         predicates = 0
         for function in functions:
             low = Lowering(
@@ -116,16 +119,20 @@ class Builder:
             except TooDeep as error:
                 raise too_much(function, error.depth, error.depth - 1, "loops in loops") from None
             reach += [0] * len(blocks)
-            for block, place, after in zip(blocks, rank, reachable(blocks), strict=True):
+            for block, place, later in zip(blocks, rank, reachable(blocks), strict=True):
                 part[block.start].imm = base + place
-                reach[base + place] = _by_rank(after, rank) << base
+                reach[base + place] = _by_rank(later, rank) << base
             labels |= {name: len(code) + at for name, at in part_labels.items()}
+            for block in blocks:
+                following = [len(code) + blocks[each].start for each in block.successors]
+                leaves = not following or part[block.end - 1].name in _LEAVES
+                after[len(code) + block.start] = [*following, OUT] if leaves else following
             frame = layout.frames[function.name]
             frame.predicates = (first_predicate, predicates)
             slots.assign(part, blocks, frame)
             code += part
             _mark_recursion(part, function.name, calling_themselves)
-        return self._pack(code, labels, layout, slots, reach, predicates, kernel)
+        return self._pack(code, labels, layout, slots, reach, after, predicates, kernel)
 
     def _pack(
         self,
@@ -134,6 +141,7 @@ class Builder:
         layout: Layout,
         slots: Slots,
         reach: list[int],
+        after: dict[int, list[int]],
         predicates: int,
         kernel: str,
     ) -> Program:
@@ -148,7 +156,7 @@ class Builder:
             if operation.name == "brx":
                 place, imm = len(pool), len(operation.labels)
                 pool += [labels[name] for name in operation.labels]
-            elif not operation.flags & OWN_TAINT and (operation.outputs or operation.extra):
+            elif operation.extra or (operation.outputs and not operation.flags & OWN_TAINT):
                 place = len(pool)
                 pool += _taint_lists(operation, slots)
                 if operation.extra:
@@ -196,6 +204,7 @@ class Builder:
             rows=np.array([o.source.row if o.source is not None else 0 for o in code]),
             flops=np.array([o.flops for o in code], np.int64),
             head=head,
+            after=after,
             guarded=np.array([o.guard is not None for o in code]),
             widths=np.array([o.width * o.vec for o in code]),
             spaces=np.array([o.space if o.width else -1 for o in code]),

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from ptxsim.frontend import LIBRARY_CALLS, Instruction
-from ptxsim.lowering import arithmetic_rules, mbarrier_rules, memory_rules, warp_rules
+from ptxsim.lowering import (
+    arithmetic_rules,
+    cluster_rules,
+    mbarrier_rules,
+    memory_rules,
+    tensor_rules,
+    warp_rules,
+    wgmma_rules,
+)
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operand_kinds import (
     ADDRESS,
@@ -24,6 +32,8 @@ from ptxsim.lowering.operation import DECIDES, OWN_TAINT, Constant, NoTextures, 
 
 
 def fence(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    if "proxy" in mods and any(m.startswith("async") for m in mods):
+        low.emit_guarded("fence.proxy.async", [])
     wide = "cta" not in mods or "proxy" in mods
     low.emit_guarded("fence" if wide else "fence.cta", [])
 
@@ -109,7 +119,8 @@ RULES: dict[str, Rule] = {
     "cvta": Rule(memory_rules.convert_address, (TARGET, VALUE)),
     "isspacep": Rule(memory_rules.is_space, (PREDICATE, VALUE)),
     "cp": Rule(memory_rules.copy, rest=ADDRESS | VALUE | CONDITION),
-    "ldmatrix": Rule(memory_rules.load_matrix, (VECTOR | REGISTER, ADDRESS)),
+    "ldmatrix": Rule(tensor_rules.load_matrix, (VECTOR | REGISTER, ADDRESS)),
+    "stmatrix": Rule(tensor_rules.store_matrix, (ADDRESS, VECTOR | REGISTER)),
     "createpolicy": Rule(cache_policy, (TARGET,), rest=VALUE | ADDRESS),
     # threads of a warp or block together
     "shfl": Rule(warp_rules.shuffle, (TARGET | PAIR, VALUE, VALUE, VALUE, VALUE)),
@@ -121,7 +132,17 @@ RULES: dict[str, Rule] = {
     "bar": _BARRIER,
     "barrier": _BARRIER,
     "mbarrier": Rule(mbarrier_rules.mbarrier, rest=TARGET | PREDICATE | VALUE | ADDRESS),
-    "mma": Rule(warp_rules.multiply_matrix, (VECTOR, VECTOR, VECTOR, VECTOR)),
+    # tensor cores
+    "mma": Rule(tensor_rules.multiply_matrix, (VECTOR, VECTOR, VECTOR, VECTOR)),
+    "wmma": Rule(
+        tensor_rules.wmma,
+        (VECTOR | ADDRESS, VECTOR | ADDRESS, VALUE | VECTOR, VECTOR),
+        optional=2,
+    ),
+    "wgmma": Rule(wgmma_rules.wgmma, rest=VECTOR | VALUE | PREDICATE),
+    # clusters
+    "mapa": Rule(cluster_rules.map_address, (TARGET, VALUE, VALUE)),
+    "getctarank": Rule(cluster_rules.rank_of_address, (TARGET, VALUE)),
     # order and time
     "membar": _FENCE,
     "fence": Rule(fence, rest=ADDRESS | NUMBER),

@@ -1,4 +1,4 @@
-"""A module before it runs: how finely to watch it, what its variables begin with."""
+"""What is known of a module before it runs: sizes of shadow cells, initial values."""
 
 from __future__ import annotations
 

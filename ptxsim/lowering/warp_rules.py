@@ -78,6 +78,9 @@ def barrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if kinds[0] == "warp":
         low.emit_guarded("bar.warp.sync", [low.source(item.operands[0], "b32")])
         return
+    if kinds[0] == "cluster":
+        low.emit_guarded(f"barrier.cluster.{kinds[1]}", [])
+        return
     texts = list(item.operands)
     result: Operand = None
     vote: Operand = None
@@ -98,19 +101,3 @@ def barrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 
 _REDUCTIONS = ("none", "popc", "and", "or")
-
-
-def multiply_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    shape = next((m for m in mods if m.startswith("m16n8")), "")
-    types = [m for m in mods if m in {"f32", "f16", "bf16", "tf32"}]
-    if len(types) != 4 or mods[2:4] != [shape, "row"] or types[0] != types[3]:
-        raise low.unsupported()
-    parts = [low.vector(t, "b32", output=index == 0) for index, t in enumerate(item.operands)]
-    k = int(shape.rpartition("k")[2])
-    low.emit_guarded(
-        f"mma.{shape}.{types[0]}.{types[1]}",
-        [],
-        extra=[operand for part in parts for operand in part],
-        flags=CROSS_LANE,
-        flops=2 * 16 * 8 * k // 32,
-    )

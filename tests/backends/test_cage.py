@@ -265,7 +265,7 @@ def test_an_engine_without_memory_ends_the_case_and_not_the_process(build: Build
         case, plan=msgspec.structs.replace(case.plan, operations=(launch,))
     )
     chosen = msgspec.structs.replace(load_lab(), limits=lab(memory_mb=700, simulate_s=60).limits)
-    with CpuDevice(Sandbox.open(), chosen.limits) as device:
+    with CpuDevice(Sandbox.open(), chosen.limits, chosen.problem_ref) as device:
         (outcome,) = device.run(build, str(folder), [greedy], chosen, lambda _stage, _detail: None)
     assert outcome.refused is Verdict.RE
     assert "more memory than the lab's 700 MB" in outcome.message

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from grader.backends.gpu.calling import Call, Caller, Step, StepError, StepKind
@@ -22,12 +23,14 @@ from grader.model import (
     Free,
     Launch,
     Memset,
-    Mnk,
     Plan,
     PointerSlot,
+    Size,
     SymbolWrite,
     Synchronise,
 )
+from ptxsim.tensor_maps import DataType, Swizzle, TensorMap, encode
+from tests.support.kernels import engine
 
 DRIVER = """
 #include <cstdio>
@@ -62,6 +65,14 @@ int cuLaunchKernelEx(const Config* c, u64 f, void** params, void** extra) {
   said("attributes %u: %u %u %d", c->count, a[0], a[2], params != nullptr);
   return cuLaunchKernel(f, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
                         c->block[2], c->shared, c->stream, params, extra);
+}
+int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* at, const u64* extents,
+                           const u64* strides, const unsigned* box, const unsigned* steps,
+                           int interleave, int swizzle, int promotion, int fill) {
+  std::memset(map, 0xab, 128);
+  return said("map %d %u %p %llu %llu %llu %u %u %u %d %d %d %d", type, rank, at, extents[0],
+              extents[1], strides[0], box[0], box[1], steps[1], interleave, swizzle, promotion,
+              fill);
 }
 int cuMemsetD8Async(u64 at, unsigned char v, size_t n, void*) {
   return said("memset %llx %d %zu", at, v, n);
@@ -158,6 +169,32 @@ def test_every_step_in_order(driver: Path, log: Path) -> None:
     assert at != later
 
 
+def test_tensor_maps_are_the_drivers_own_and_clusters_are_asked_for(
+    driver: Path, log: Path
+) -> None:
+    array = np.zeros((8, 64), np.float16)
+    request = TensorMap(
+        array, DataType.FLOAT16, (64, 8), (128,), (32, 4), (1, 2), Swizzle.BYTES_64, True
+    )
+    launch = Step(
+        kind=StepKind.LAUNCH,
+        function=0xF,
+        grid=(4, 1, 1),
+        block=(32, 1, 1),
+        data=encode(engine(), request, 0x1000),
+        pointers=(PointerSlot(offset=8, allocation=1, delta=16),),
+        cluster=(2, 1, 1),
+    )
+    call = made(driver, launch)
+    for _ in range(2):
+        call.run()
+    assert log.read_text().splitlines() == 2 * [
+        "map 6 2 0xb010 64 8 128 32 4 2 0 2 0 1",
+        "attributes 1: 4 2 0",
+        "launch f 4 1 1 32 1 1 0 0x77 128 abababababababab",
+    ]
+
+
 def test_memory_around_a_call(driver: Path, log: Path) -> None:
     """What a call frees must be there before it, and what it leaves is freed after it."""
     call = made(
@@ -194,7 +231,7 @@ def test_failures(driver: Path, log: Path) -> None:
 # A, B, C, what an earlier call made, what this one makes.
 MEMORY = [0xA000, 0xB000, 0xC000, 0xD000, 0xE000]
 PLAN = Plan(
-    size=Mnk(m=1, n=1, k=1),
+    size=Size.of(m=1, n=1, k=1),
     allocations=tuple(Allocation(name=str(i), address=at, size=64) for i, at in enumerate(MEMORY)),
     setup=(Allocate(allocation=3),),
     operations=(

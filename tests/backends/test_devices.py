@@ -20,13 +20,14 @@ from grader.backends.simulator.device import CpuDevice
 from grader.errors import MachineError
 from grader.model import Build, Verdict
 from grader.sandbox.running import Sandbox
+from tests.support.product import GEMM_REF
 from tests.support.simulating import lab, misbehaving, planned, run
 
 
 def test_outcomes_come_in_the_order_of_the_cases(build: Build) -> None:
     heard: list[str] = []
     outcomes = run(
-        misbehaving("time.sleep(0.3 if size.m == 5 else 0); right(size, a, b, c)"),
+        misbehaving("time.sleep(0.3 if size['m'] == 5 else 0); right(size, a, b, c)"),
         build,
         [planned(0), planned(1, m=6), planned(2, m=6)],
         lambda stage, detail: heard.append(f"{stage} {detail}"),
@@ -57,7 +58,7 @@ def test_changed_inputs_are_a_finding_with_their_place(build: Build) -> None:
 
 def test_after_one_that_is_too_slow_the_others_are_not_run(build: Build) -> None:
     cases = [planned(i, m=5 if i == 1 else 6) for i in range(6)]
-    body = "stopped = 'time' if size.m == 5 else time.sleep(0.2)"
+    body = "stopped = 'time' if size['m'] == 5 else time.sleep(0.2)"
     outcomes = run(misbehaving(body), build, cases)
     assert [outcome.id for outcome in outcomes][:2] == ["cpu-0", "cpu-1"]
     assert outcomes[1].stopped == "time" and outcomes[1].error is None
@@ -152,7 +153,7 @@ with replying() as replies:
 
 def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
     heard: list[str] = []
-    with GpuDevice(command=(sys.executable, "-c", BREAKS)) as device:
+    with GpuDevice(GEMM_REF, command=(sys.executable, "-c", BREAKS)) as device:
         (outcome,) = device.run(
             build, "", [planned(0), planned(1)], lab(), lambda *said: heard.append(" ".join(said))
         )
@@ -171,7 +172,7 @@ def test_leaving_kills_the_worker_and_its_children(tmp_path: Path) -> None:
     )
     with (
         pytest.raises(KeyboardInterrupt),
-        CpuDevice(Sandbox.open("off"), lab().limits, (sys.executable, "-c", script)),
+        CpuDevice(Sandbox.open("off"), lab().limits, command=(sys.executable, "-c", script)),
     ):
         while not (pids.exists() and pids.read_text().endswith("\n")):
             time.sleep(0.02)

@@ -18,6 +18,7 @@ from grader.backends.protocol import Done, Failed
 from grader.errors import MachineError
 from grader.labs.lab import load_lab
 from grader.model import Build, GpuInfo, Record
+from tests.support.product import GEMM_REF
 from tests.support.simulating import planned
 
 INFO = GpuInfo(
@@ -45,7 +46,7 @@ def own_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def device(log: Path, *replies: Record) -> GpuDevice:
     answers = b"\n".join(map(msgspec.json.encode, replies)).decode()
-    return GpuDevice(command=(sys.executable, "-c", WORKER, str(log), answers))
+    return GpuDevice(GEMM_REF, command=(sys.executable, "-c", WORKER, str(log), answers))
 
 
 def told(log: Path) -> list[str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from grader.cli import main
+from grader.cli.entry import unsupported
 from grader.model import Verdict
 from grader.results import store
 from tests.support.places import ROOT
@@ -327,13 +328,27 @@ def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "submissions/frank/sgemm.cu" in done.stderr
     folder = place / "submissions" / "frank"
-    assert sorted(p.name for p in folder.iterdir()) == ["README.md", "gemm.cuh", "sgemm.cu"]
+    names = {"README.md", "compile_flags.txt", "gemm.cuh", "sgemm.cu"}
+    assert {path.name for path in folder.iterdir()} == names
     (folder / "sgemm.cu").write_text("mine")
     done = run("new", "frank", cwd=place)
     assert done.returncode == 2
     assert "already exists" in done.stderr
     assert (folder / "sgemm.cu").read_text() == "mine"
     assert [p.name for p in folder.parent.iterdir()] == ["frank"]
+
+
+def test_editors_understand_a_new_submission(place: Path) -> None:
+    """clang-tidy reads compile_flags.txt as clangd does, and sees what a student does wrong."""
+    run("new", "frank", cwd=place)
+    source = place / "submissions" / "frank" / "sgemm.cu"
+    tidy = [str(Path(sys.executable).with_name("clang-tidy"))]
+    tidy += ["--checks=-*,clang-diagnostic-*,misc-unused-alias-decls", str(source)]
+    done = subprocess.run(tidy, capture_output=True, text=True, cwd=place)
+    assert "error:" not in done.stdout, done.stdout
+    source.write_text(starter_with("float sum = 0.0f;", "float sum = threadIdx.w;"))
+    done = subprocess.run(tidy, capture_output=True, text=True, cwd=place)
+    assert re.search(r"sgemm\.cu:\d+:\d+: error: no member named 'w'", done.stdout), done.stdout
 
 
 def test_a_folder_may_be_named_like_a_command(place: Path) -> None:
@@ -362,3 +377,39 @@ def test_doctor_names_the_remedy_of_what_is_missing(place: Path) -> None:
     done = run("doctor", cwd=place, env={"NVCC_CCBIN": "/nowhere/g++"})
     assert done.returncode == 3
     assert "apt-get install g++" in done.stderr
+
+
+def test_labs_are_known_by_name(place: Path) -> None:
+    done = run("labs", cwd=place)
+    assert done.returncode == 0
+    rows = done.stderr.splitlines()
+    assert rows[2].startswith("sgemm (default)") and "TFLOPS, beside cuBLAS" in rows[2]
+    assert any(row.startswith("sgemm-row ") and "all row-major" in row for row in rows)
+
+    done = run("new", "grace", "--lab", "sgemm-row", cwd=place)
+    assert "then: grade submissions/grace --lab sgemm-row" in " ".join(done.stderr.split())
+    header = (place / "submissions" / "grace" / "gemm.cuh").read_text()
+    assert "B  k×n, row-major" in header
+
+    done = run("new", "henry", "--lab", "sgemv", cwd=place)
+    assert done.returncode == 2
+    assert done.stderr.startswith("grade: sgemv: no such lab; name a lab file, or one of: ")
+
+
+# --- where it cannot work ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "words"),
+    [
+        ("win32", "AMD64", "install the grader in WSL2"),
+        ("darwin", "arm64", "darwin: the grader needs Linux"),
+        ("linux", "riscv64", "riscv64: NVIDIA has compilers only for x86_64 and aarch64"),
+        ("linux", "aarch64", ""),
+        ("linux", "x86_64", ""),
+    ],
+)
+def test_machines_that_cannot_grade_are_told_so(system: str, machine: str, words: str) -> None:
+    said = unsupported(system, machine)
+    assert words in said
+    assert bool(said) == bool(words)

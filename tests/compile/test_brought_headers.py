@@ -9,11 +9,11 @@ import pytest
 
 from grader.compile.brought_headers import with_brought_headers
 from grader.compile.building import compile_submission
-from grader.compile.entry import INCLUDE
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 from tests.support.places import ROOT
+from tests.support.product import GEMM, MAIN
 
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 
@@ -76,7 +76,7 @@ def uses(names: str) -> str:
 def brought(tmp_path: Path, source: str) -> list[str]:
     """The headers that ``source`` gets."""
     (tmp_path / "sgemm.cu").write_text(source)
-    text = with_brought_headers("", load_submission(tmp_path), find_toolchain())
+    text = with_brought_headers("", load_submission(tmp_path, MAIN), find_toolchain())
     return [line.split("<")[1].rstrip(">") for line in text.splitlines()]
 
 
@@ -115,7 +115,8 @@ def compile_here(folder: Path, source: str) -> None:
     folder.mkdir()
     (folder / "sgemm.cu").write_text(source)
     compile_submission(
-        load_submission(folder),
+        load_submission(folder, MAIN),
+        GEMM.interface,
         find_toolchain(),
         Sandbox.open(),
         arch="sm_80",
@@ -137,7 +138,7 @@ def test_all_names_compile_with_the_light_headers(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_all_names_compile_with_the_real_headers(tmp_path: Path) -> None:
     toolchain = find_toolchain()
-    (tmp_path / "gemm.cuh").write_text((INCLUDE / "gemm.cuh").read_text())
+    (tmp_path / "gemm.cuh").write_text(GEMM.interface.text)
     (tmp_path / "sgemm.cu").write_text(STARTER + uses(" ".join(NAMES.values())))
     done = subprocess.run(
         [

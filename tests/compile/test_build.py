@@ -23,7 +23,7 @@ from grader.compile.entry import ENTRY, INCLUDE
 from grader.compile.figures import kernels
 from grader.compile.steps import Workshop, link
 from grader.errors import Rejected, ToolchainError
-from grader.model import Build, KernelInfo, Mnk, Plan, Verdict
+from grader.model import Build, KernelInfo, Plan, Size, Verdict
 from grader.record.recording import record_plans
 from grader.sandbox.running import Limits, Sandbox
 from grader.submission.folder import load_submission
@@ -33,6 +33,7 @@ from grader.toolchain.discovery import Toolchain, find_toolchain
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import read_module
 from tests.support.places import ROOT
+from tests.support.product import GEMM, MAIN
 
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 KERNEL_ONLY = STARTER[: STARTER.index("template <>")]
@@ -106,7 +107,8 @@ def compiled(tmp_path: Path) -> Compile:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
         return compile_submission(
-            load_submission(folder),
+            load_submission(folder, MAIN),
+            GEMM.interface,
             tools or find_toolchain(),
             Sandbox.open(mode),  # type: ignore[arg-type]
             arch="sm_80",
@@ -204,8 +206,7 @@ def test_a_new_build_makes_room(compiled: Compile, monkeypatch: pytest.MonkeyPat
 
 
 def test_both_interfaces_are_the_same_file() -> None:
-    ours = ROOT / "grader" / "compile" / "include" / "gemm.cuh"
-    assert ours.read_text() == (ROOT / "starter" / "gemm.cuh").read_text()
+    assert GEMM.interface.text == (ROOT / "starter" / "gemm.cuh").read_text()
 
 
 def test_file_written_for_the_original_lab(compiled: Compile) -> None:
@@ -221,7 +222,11 @@ def test_two_at_once(compiled: Compile, tmp_path: Path) -> None:
 
     def run(_: int) -> Build:
         return compile_submission(
-            load_submission(folder), find_toolchain(), Sandbox.open(), **options
+            load_submission(folder, MAIN),
+            GEMM.interface,
+            find_toolchain(),
+            Sandbox.open(),
+            **options,
         )  # type: ignore[arg-type]
 
     with ThreadPoolExecutor(2) as pool:
@@ -308,10 +313,11 @@ def test_wheels_alone_build_and_record(
     assert wheels.origin == "wheel"
     one = compiled(STARTER, wheels)
     assert str(wheels.nvcc) in one.command
-    sizes = [Mnk(m=n, n=n, k=n) for n in (1, 17, 64)]
+    sizes = [Size.of(m=n, n=n, k=n) for n in (1, 17, 64)]
     plans = record_plans(
         one,
-        load_submission(tmp_path / "eve"),
+        load_submission(tmp_path / "eve", MAIN),
+        GEMM,
         sizes,
         wheels,
         Sandbox.open(),
@@ -365,7 +371,8 @@ def by_nvcc_alone(source: Path, arch: str) -> tuple[bytes, str]:
     tools = find_toolchain()
     cubin = source.with_suffix(".cubin")
     command = [str(tools.nvcc), "-cubin", f"-arch={arch}", "-std=c++17", "-lineinfo", "-Xptxas=-v"]
-    command += ["--expt-relaxed-constexpr", "--extended-lambda", f"-I{INCLUDE}", "-o", str(cubin)]
+    command += ["--expt-relaxed-constexpr", "--extended-lambda", f"-I{INCLUDE}"]
+    command += [f"-I{ROOT / 'starter'}", "-o", str(cubin)]
     done = subprocess.run([*command, str(source)], capture_output=True, text=True, check=True)
     return cubin.read_bytes(), done.stderr
 
@@ -522,6 +529,7 @@ def test_options_in_sections_mean_nothing_to_the_linker(tmp_path: Path) -> None:
         sandbox=Sandbox.open("off"),
         arch="sm_80",
         limits=Limits(cpu_s=60),
+        interface=GEMM.interface,
     )
     assert link(shop, host_object.read_bytes()).result.startswith(b"\x7fELF")
     assert not written.exists()

@@ -24,6 +24,7 @@ from grader.model import Result, Verdict
 from grader.results import store
 from grader.submission.folder import load_listed
 from tests.support.places import ROOT
+from tests.support.product import MAIN
 
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 WRONG = STARTER.replace("C[", "C[1 + ", 1)
@@ -108,12 +109,12 @@ def test_folders_and_flat_files(tmp_path: Path) -> None:
     class_of(tmp_path, {"bob": STARTER, ".git": ""})
     (tmp_path / "alice.cu").write_text(STARTER)
     (tmp_path / "notes.txt").write_text("not a submission")
-    entrants, complaints = call_roll(tmp_path)
+    entrants, complaints = call_roll(tmp_path, MAIN)
     assert [entrant.student for entrant in entrants] == ["alice", "bob"]
     assert [entrant.source.name for entrant in entrants] == ["alice.cu", "bob"]
     assert not complaints
     for entrant in entrants:
-        submission = load_listed(entrant.source, entrant.student)
+        submission = load_listed(entrant.source, entrant.student, MAIN)
         assert submission.student == entrant.student
         assert submission.contents == {"sgemm.cu": STARTER.encode()}
 
@@ -128,10 +129,10 @@ def test_an_export_of_gradescopes(tmp_path: Path) -> None:
         "  :submitters:\n  - :name: Cy/..\n    :sid:\n    :email:\n"
         "  - :name: Bo\n    :email: bo@x.org\n"
     )
-    entrants, _ = call_roll(tmp_path)
+    entrants, _ = call_roll(tmp_path, MAIN)
     assert [e.student for e in entrants] == ["0042", "Cy/..+bo@x.org", "submission_3"]
     assert [e.submitted for e in entrants] == ["2026-01-30T12:00:00-08:00", None, None]
-    submission = load_listed(entrants[1].source, entrants[1].student)
+    submission = load_listed(entrants[1].source, entrants[1].student, MAIN)
     assert (submission.student, submission.folder.name) == ("Cy/..+bo@x.org", "submission_2")
 
 
@@ -152,9 +153,9 @@ def test_when_gradescope_says_it_came(tmp_path: Path, text: str, moment: str | N
     )
     if moment is None:
         with pytest.raises(UsageError, match=":created_at:"):
-            call_roll(tmp_path)
+            call_roll(tmp_path, MAIN)
     else:
-        assert call_roll(tmp_path)[0][0].submitted == moment
+        assert call_roll(tmp_path, MAIN)[0][0].submitted == moment
 
 
 def test_the_time_of_an_export_stands_in_the_result(place: Path) -> None:
@@ -188,19 +189,19 @@ def test_the_time_of_an_export_stands_in_the_result(place: Path) -> None:
 def test_folders_that_are_no_class(tmp_path: Path, make: object, words: str) -> None:
     make(tmp_path)  # type: ignore[operator]
     with pytest.raises(UsageError, match=words):
-        call_roll(tmp_path)
+        call_roll(tmp_path, MAIN)
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such folder"):
-        call_roll(tmp_path / "none")
+        call_roll(tmp_path / "none", MAIN)
 
 
 # --- workers ----------------------------------------------------------------------------------
 
 
 def tasks_of(folder: Path) -> list[Task]:
-    entrants: tuple[Entrant, ...] = call_roll(folder)[0]
+    entrants: tuple[Entrant, ...] = call_roll(folder, MAIN)[0]
     return [Task(kind="grade", student=e.student, source=e.source) for e in entrants]
 
 

@@ -52,7 +52,7 @@ def test_ties_share_a_rank_and_cublas_has_none(tmp_path: Path) -> None:
         keep(tmp_path, student, total)
     (board,) = boards(tmp_path)
     assert ranks(board) == [(None, "cuBLAS"), (1, "b"), (2, "a"), (2, "c"), (4, "d"), (5, "e")]
-    assert board.rows[0].tflops == 50.2
+    assert board.rows[0].speed == 50.2
     assert board.rows[-1].points == 0
     assert board.rows[1].ratio == pytest.approx(0.9)
 
@@ -342,3 +342,29 @@ def test_ten_thousand_results_in_three_seconds(tmp_path: Path) -> None:
     assert (tmp_path / "board.html").read_text().count('<td class="long">') == 2500
     assert seconds <= 3
     assert usage.ru_maxrss <= 300_000  # KiB
+
+
+def test_several_labs_share_a_folder_and_no_board(tmp_path: Path) -> None:
+    keep(tmp_path, "ada", 80)
+    other = gpu_result("ada", 60)
+    other = msgspec.structs.replace(
+        other,
+        lab=msgspec.structs.replace(other.lab, id="sums"),
+        problem=msgspec.structs.replace(
+            other.problem, name="sums", title="sums", unit="GB/s", baseline="CUB"
+        ),
+    )
+    store.save(tmp_path, other)
+    first, second = boards(tmp_path, ladders=(sample_ladder(RUNGS),))
+    assert [(each.lab, each.unit, each.baseline) for each in (first, second)] == [
+        ("sgemm", "TFLOPS", "cuBLAS"),
+        ("sums", "GB/s", "CUB"),
+    ]
+    # The ladder is one of products: only their board shows it.
+    assert sum(row.kind == "reference" for row in first.rows) > 0
+    assert {row.kind for row in second.rows} == {"student", "baseline"}
+    console = Console(file=io.StringIO(), width=120)
+    console.print(render.terminal((first, second), None))
+    assert isinstance(console.file, io.StringIO)
+    assert "of CUB" in console.file.getvalue() and "GB/s" in console.file.getvalue()
+    assert "of CUB" in render.html((first, second), None)

@@ -14,7 +14,7 @@ from queue import Empty, Queue
 from threading import Thread
 
 from grader.backends.simulator.engine_library import engine_library
-from grader.toolchain.discovery import find_host_compiler
+from grader.toolchain.host_compiler import find_host_compiler
 from ptxsim.engine import load_engine
 from tests.fuzz.cases import make_case, run_case
 from tests.fuzz.worker import SANITISED

@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 
 from grader.errors import Rejected
-from grader.model import Mnk
+from grader.model import Size
 from tests.fuzz.cases import SEEDS
 from tests.support.explained import at
 from tests.support.places import CHEATS, CORRECT
 
 _HERE = Path(__file__).parent
-_SIZE = Mnk(m=5, n=7, k=3)
+_SIZE = Size.of(m=5, n=7, k=3)
 _MOST_BYTES = 14_000  # of one PTX text; mutations of a long one rarely meet anything
 _FOLDERS = (
     _HERE / "features",

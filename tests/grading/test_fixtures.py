@@ -24,6 +24,7 @@ from grader.submission.folder import load_submission
 from tests.support.bench import bench
 from tests.support.corpus import ExpectedFinding, Fixture, fixtures
 from tests.support.places import FIXTURES, ROOT
+from tests.support.product import MAIN
 
 
 def marked(file: Path, markers: tuple[str, ...]) -> set[int]:
@@ -87,7 +88,7 @@ def tensor_cores(folder: Path) -> tuple[Finding, ...]:
     shared = bench()
     if shared.toolchain.nvdisasm is None:
         return ()
-    built = compiled(load_submission(folder), shared, f"sm_{shared.lab.architectures[0]}")
+    built = compiled(load_submission(folder, MAIN), shared, f"sm_{shared.lab.architectures[0]}")
     return sass.find_tensor_cores(sass.disassemble(built.cubin, shared.toolchain, shared.sandbox))
 
 

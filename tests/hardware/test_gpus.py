@@ -10,7 +10,7 @@ from grader.model import GpuInfo
 
 
 @pytest.mark.parametrize(
-    ("device", "model", "tflops"),
+    ("device", "model", "speed"),
     [
         ("NVIDIA H200", "H200", 67),
         ("NVIDIA H100 PCIe", "H100 PCIe", 51),
@@ -38,12 +38,12 @@ from grader.model import GpuInfo
     ],
 )
 def test_models_are_found_by_the_drivers_name_and_peak_as_published(
-    device: str, model: str, tflops: float
+    device: str, model: str, speed: float
 ) -> None:
     found = gpus.find(device)
 
     assert found is not None and found.name == model
-    assert found.fp32_tflops == pytest.approx(tflops, rel=0.01)
+    assert found.fp32_tflops == pytest.approx(speed, rel=0.01)
     assert found.source
 
 
@@ -99,3 +99,14 @@ def test_a_block_that_does_not_fit_has_no_occupancy() -> None:
 
     assert occupancy(sm, block=(32, 1, 1), registers=32, shared_bytes=65 * 1024) is None
     assert occupancy(sm, block=(1024, 1, 1), registers=128, shared_bytes=0) is None
+
+
+@pytest.mark.parametrize(
+    ("arch", "capability"), [("sm_60", 61), ("sm_61", 61), ("sm_70", 70), ("sm_90a", 90)]
+)
+def test_host_code_sees_a_gpu_of_its_own_generation(arch: str, capability: int) -> None:
+    gpu = gpus.standing_for(arch)
+    assert gpu.capability == capability
+    assert gpu.memory is not None
+    doubled = 2 * gpu.memory.clock_mhz * gpu.memory.bus_bits / 8 / 1000
+    assert doubled == pytest.approx(gpu.dram_gb_s, rel=0.1)

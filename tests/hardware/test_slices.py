@@ -15,10 +15,11 @@ from grader.backends.gpu.watch import Watch
 from grader.backends.probe import gpu_uuid
 from grader.hardware import gpus
 from grader.hardware.peaks import Attributes, gpu_info, least_ms
-from grader.model import GpuInfo, Mnk, Watched
+from grader.model import GpuInfo, Size, Watched
 from grader.report.measurement import measurements, sentence
 from tests.support.pages import gpu_result, timed
 from tests.support.places import ROOT
+from tests.support.product import GEMM
 
 CARD, SLICE = "GPU-1", "MIG-2"
 A100 = {
@@ -84,11 +85,11 @@ def test_a_slice_has_its_own_peaks(nvml: Any) -> None:
     assert card is not None and card.l2_bytes_per_clock is None
     assert (card.multiprocessors, card.dram_gb_s) == (14, info.dram_gb_s)
     assert gpus.find(info.name) is None
-    product, slab = Mnk(m=4096, n=4096, k=4096), Mnk(m=1, n=65536, k=1024)
-    assert least_ms(product, info) == pytest.approx(
-        2 / 3 * product.flops / 2.527e12 * 1e3, rel=1e-3
+    product, slab = Size.of(m=4096, n=4096, k=4096), Size.of(m=1, n=65536, k=1024)
+    assert least_ms(*GEMM.least(product), info) == pytest.approx(
+        2 / 3 * GEMM.work(product) / 2.527e12 * 1e3, rel=1e-3
     )
-    assert least_ms(slab, info) == pytest.approx(4 * 65537 * 1024 / 194.4e9 * 1e3)
+    assert least_ms(*GEMM.least(slab), info) == pytest.approx(4 * 65537 * 1024 / 194.4e9 * 1e3)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_a_slice_whose_share_nobody_tells_has_no_known_bandwidth(
     assert info.dram_gb_s is None
     assert gpus.of(info) is None
     assert info.fp32_peak_tflops is not None
-    assert least_ms(Mnk(m=1, n=65536, k=1024), info) < 0.1
+    assert least_ms(*GEMM.least(Size.of(m=1, n=65536, k=1024)), info) < 0.1
 
 
 def test_a_card_newer_than_the_table_has_its_peak_by_its_cores(nvml: Any) -> None:
@@ -163,5 +164,5 @@ def test_the_report_says_what_was_not_watched() -> None:
     timing = msgspec.structs.replace(case.timing, watched=watched)
     result = gpu_result(cases=(msgspec.structs.replace(case, timing=timing),))
     (measured,) = measurements(result)
-    words = sentence(measured, result.environment.gpu)
+    words = sentence(measured, GEMM.info(), result.environment.gpu)
     assert words.endswith("not watched, as NVML does not tell: the SM clock")

@@ -8,9 +8,10 @@ from grader.backends.protocol import CaseOutcome, refused
 from grader.errors import Rejected
 from grader.judging import verdicts as judge
 from grader.labs.lab import Case, Rules
-from grader.model import CaseResult, ErrorStats, Finding, Kind, LineCount, Mnk, Severity, Verdict
+from grader.model import CaseResult, ErrorStats, Finding, Kind, LineCount, Severity, Size, Verdict
+from tests.support.product import GEMM
 
-SIZE = Mnk(m=2, n=3, k=5)
+SIZE = Size.of(m=2, n=3, k=5)
 RULES = Rules()
 
 
@@ -23,6 +24,8 @@ def stats(wrong: int = 0) -> ErrorStats:
         first_mismatch=None,
         tile_map=(),
         tile_edge=1,
+        operand="C",
+        shape=(1, 1),
     )
 
 
@@ -99,7 +102,7 @@ RULINGS = {
     "input": (
         outcome(finding(Kind.INPUT_MODIFIED, line=None)),
         Verdict.WA,
-        "input-modified!: the values are right here, but A and B belong to the grader",
+        "input-modified!: the values are right here, but inputs belong to the grader",
     ),
     "unknown error": (
         outcome(finding(Kind.HOST_CRASH)),
@@ -140,14 +143,14 @@ def verdicts(results: tuple[CaseResult, ...]) -> list[Verdict | None]:
 
 def test_nothing_after_a_time_limit_counts_even_if_it_ran() -> None:
     seen = [outcome(name="cpu-0"), outcome(name="cpu-2"), outcome(name="cpu-1", stopped="time")]
-    results = judge.judge_cases(cases(4), seen, RULES)
+    results = judge.judge_cases(cases(4), seen, GEMM, RULES)
     assert verdicts(results) == [Verdict.AC, Verdict.TLE, None, None]
     assert [result.message for result in results[2:]] == ["not run: 2×3×5 did not end in time"] * 2
     assert judge.overall(results) is Verdict.TLE
 
 
 def test_running_out_of_the_time_for_all_cases_is_a_time_limit() -> None:
-    results = judge.judge_cases(cases(3), [outcome(name="cpu-0")], RULES)
+    results = judge.judge_cases(cases(3), [outcome(name="cpu-0")], GEMM, RULES)
     assert verdicts(results) == [Verdict.AC, Verdict.TLE, None]
     assert results[1].message == "the time for all sizes is used up"
     assert results[2].message == "not run: at 2×3×5 the time for all sizes was used up"
@@ -156,22 +159,22 @@ def test_running_out_of_the_time_for_all_cases_is_a_time_limit() -> None:
 def test_the_reason_for_not_running_is_the_real_one() -> None:
     """A simulator goes on after a runtime error or a deadlock; a GPU's context does not."""
     outside = outcome(finding(Kind.OUT_OF_BOUNDS), name="cpu-0")
-    results = judge.judge_cases(cases(3), [outside], RULES)
+    results = judge.judge_cases(cases(3), [outside], GEMM, RULES)
     assert verdicts(results) == [Verdict.RE, Verdict.TLE, None]
     assert "time for all sizes" in results[1].message and "time for all" in results[2].message
 
     deadlock = outcome(finding(Kind.BARRIER_DIVERGENCE), name="cpu-0", stopped="deadlock")
-    results = judge.judge_cases(cases(2), [deadlock, outcome(name="cpu-1")], RULES)
+    results = judge.judge_cases(cases(2), [deadlock, outcome(name="cpu-1")], GEMM, RULES)
     assert verdicts(results) == [Verdict.TLE, Verdict.AC]
 
     late = outcome(finding(Kind.OUT_OF_BOUNDS), name="cpu-0", stopped="time")
-    results = judge.judge_cases(cases(3), [late, outcome(name="cpu-1")], RULES)
+    results = judge.judge_cases(cases(3), [late, outcome(name="cpu-1")], GEMM, RULES)
     assert verdicts(results) == [Verdict.RE, None, None]
     assert {result.message for result in results[1:]} == {"not run: 2×3×5 did not end in time"}
 
     crash = outcome(name="cpu-0", stopped="crash", message="cudaErrorIllegalAddress")
     refusal = refused("cpu-2", SIZE, Rejected(Verdict.FE, "calls cublasSgemm"))
-    results = judge.judge_cases(cases(3), [crash, refusal], RULES)
+    results = judge.judge_cases(cases(3), [crash, refusal], GEMM, RULES)
     assert verdicts(results) == [Verdict.RE, None, Verdict.FE]
     assert results[0].message == "cudaErrorIllegalAddress"
     assert results[1].message.startswith("not run: 2×3×5 ended with a runtime error")
@@ -192,7 +195,14 @@ def test_only_slow_means_right_wherever_it_ended_in_time() -> None:
 
 def result(verdict: Verdict | None) -> CaseResult:
     return CaseResult(
-        id="x", m=1, n=1, k=1, verdict=verdict, message="", seconds=None, error=None, timing=None
+        id="x",
+        size={"m": 1, "n": 1, "k": 1},
+        amount=2,
+        verdict=verdict,
+        message="",
+        seconds=None,
+        error=None,
+        timing=None,
     )
 
 
@@ -244,7 +254,7 @@ def test_counts_come_from_the_largest_case_that_ran_to_its_end() -> None:
         )
         return CaseOutcome(
             id=f"cpu-{extent}",
-            size=Mnk(m=extent, n=1, k=1),
+            size=Size.of(m=extent, n=1, k=1),
             refused=None,
             message="",
             stopped=stopped,
@@ -256,5 +266,5 @@ def test_counts_come_from_the_largest_case_that_ran_to_its_end() -> None:
         )
 
     seen = [counted(1, None), counted(8, None), counted(9, "time"), counted(4, None)]
-    assert [line.line for line in judge.line_counts(seen)] == [8]
-    assert judge.line_counts([counted(9, "time")]) == ()
+    assert [line.line for line in judge.line_counts(seen, GEMM)] == [8]
+    assert judge.line_counts([counted(9, "time")], GEMM) == ()

@@ -1,4 +1,4 @@
-"""Which kernels count as a library's GEMM, and which only look like one."""
+"""Which kernels count as a library's, and which only look like one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import pytest
 
 from grader.judging.libraries import library_kernels, refusal
 from grader.labs.lab import Rules
-from grader.model import BuildInfo, Launch, Mnk, Plan, Verdict
+from grader.model import BuildInfo, Launch, Plan, Size, Verdict
 from ptxsim.frontend.interface import Interface
+from tests.support.product import GEMM
 
 CUTLASS = "/usr/lib/include/cutlass"
 INSTANCE = (
@@ -20,9 +21,9 @@ def noted(kernel: str, *origins: str) -> tuple[str, ...]:
     launch = Launch(
         kernel=kernel, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, params=b"", pointers=()
     )
-    plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=(), operations=(launch,))
+    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=(launch,))
     declared = Interface(entries={}, symbols={}, origins={kernel: origins} if origins else {})
-    return tuple(note.message for note in library_kernels([plan], declared))
+    return tuple(note.message for note in library_kernels([plan], declared, GEMM))
 
 
 @pytest.mark.parametrize(
@@ -37,12 +38,12 @@ def noted(kernel: str, *origins: str) -> tuple[str, ...]:
 )
 def test_code_from_the_library_counts_whatever_the_kernel_is_called(file: str) -> None:
     (message,) = noted("_Z4mine5Bytes", f"{CUTLASS}/{file}", "/usr/include/sm_32_intrinsics.hpp")
-    assert message == f"mine is a library's GEMM: its code comes from cutlass/{file}"
+    assert message == f"mine is a library's kernel: its code comes from cutlass/{file}"
 
 
 def test_the_library_among_the_submitted_files_is_known_by_what_it_instantiates() -> None:
     (message,) = noted(INSTANCE)
-    assert message.startswith("cutlass::Kernel<…> is a library's GEMM: its name instantiates")
+    assert message.startswith("cutlass::Kernel<…> is a library's kernel: its name instantiates")
 
 
 @pytest.mark.parametrize(
@@ -65,8 +66,8 @@ def test_the_lab_decides() -> None:
     launch = Launch(
         kernel=INSTANCE, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, params=b"", pointers=()
     )
-    plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=(), operations=(), setup=(launch,))
-    notes = library_kernels([plan], Interface(entries={}, symbols={}))
+    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=(), setup=(launch,))
+    notes = library_kernels([plan], Interface(entries={}, symbols={}), GEMM)
     refused = refusal(notes, Rules(), build)
     assert refused is not None
     assert refused.verdict is Verdict.RF

@@ -18,12 +18,13 @@ from rich.console import Console
 from grader.backends.statistics import Pair, find_modes, summarise
 from grader.judging import scoring
 from grader.labs.lab import Case, Checkpoint, Scoring
-from grader.model import Environment, GpuInfo, Mnk, Modes, Timing, Verdict
+from grader.model import Environment, GpuInfo, Modes, Size, Timing, Verdict
 from grader.report import html, terminal
 from grader.results import store
+from tests.support.product import flops, speed
 from tests.support.results import RIGHT, make_result
 
-SIZE = Mnk(m=8192, n=8192, k=8192)
+SIZE = Size.of(m=8192, n=8192, k=8192)
 RUNS = (20, 20, 20)
 Times = Callable[[int, int], float]  # repetition, run → relative time
 GPU = GpuInfo(
@@ -52,7 +53,7 @@ class Machine:
             [Pair(bench_ms=22 * bench(i, run), baseline_ms=20 * baseline(i, run)) for i in range(n)]
             for run, n in enumerate(counts)
         ]
-        return find_modes(runs, SIZE)
+        return find_modes(runs, speed(SIZE))
 
     def rate(self, counts: Sequence[int], bench: Times, baseline: Times, times: int = 200) -> float:
         return sum(self.found(counts, bench, baseline) is not None for _ in range(times)) / times
@@ -109,7 +110,7 @@ def test_honest_speeds_further_apart_cost_no_more_than_the_difference(machine: M
     bench = both(machine.now_and_then(0.4, 1.065), machine.normal(0.004))
     modes = machine.found((60, 60, 60), bench, machine.normal(0.0015))
     assert modes
-    assert modes.slow.tflops >= modes.fast.tflops / 1.08
+    assert modes.slow.speed >= modes.fast.speed / 1.08
 
 
 def test_the_clock_explains_itself(machine: Machine) -> None:
@@ -126,7 +127,7 @@ def test_what_the_host_adds_to_a_short_launch_is_no_mode(machine: Machine) -> No
     runs = [
         [Pair(bench_ms=0.012 * late(i, r), baseline_ms=0.012) for i in range(300)] for r in range(3)
     ]
-    assert find_modes(runs, Mnk(m=256, n=256, k=256)) is None
+    assert find_modes(runs, Size.of(m=256, n=256, k=256)) is None
 
 
 def test_modes_of_the_baseline_are_not_the_submissions(machine: Machine) -> None:
@@ -154,7 +155,7 @@ def test_two_speeds_are_found(
     assert modes
     assert modes.fast.share == pytest.approx(share, abs=0.02)
     assert modes.fast.share + modes.slow.share == pytest.approx(1)
-    assert modes.fast.tflops / modes.slow.tflops == pytest.approx(3.7, rel=0.02)
+    assert modes.fast.speed / modes.slow.speed == pytest.approx(3.7, rel=0.02)
     assert modes.fast.ratio / modes.slow.ratio == pytest.approx(3.7, rel=0.02)
 
 
@@ -182,10 +183,10 @@ def test_hiding_the_gap_does_not_help(machine: Machine) -> None:
 def timing() -> Timing:
     """97 TFLOPS in the first run and 26 in the others, beside 50."""
     runs = [
-        [Pair(bench_ms=SIZE.flops / speed / 1e9, baseline_ms=SIZE.flops / 50e9)] * 6
+        [Pair(bench_ms=flops(SIZE) / speed / 1e9, baseline_ms=flops(SIZE) / 50e9)] * 6
         for speed in (97.0, 26.0, 26.0)
     ]
-    return summarise(runs, SIZE)
+    return summarise(runs, speed(SIZE))
 
 
 def test_every_policy_scores_the_slower_mode() -> None:
@@ -200,14 +201,16 @@ def test_every_policy_scores_the_slower_mode() -> None:
 
 def test_one_speed_is_scored_by_the_published_rule() -> None:
     runs = [[Pair(bench_ms=ms, baseline_ms=20.0)] * 6 for ms in (20.0, 20.2, 20.4)]
-    seen = summarise(runs, SIZE)
+    seen = summarise(runs, speed(SIZE))
     assert seen.modes is None
-    assert seen.scored_tflops == max(run.bench_tflops for run in seen.runs)
+    assert seen.scored_speed == max(run.speed for run in seen.runs)
     assert seen.scored_ratio == seen.ratio
 
 
 def test_document_page_and_terminal_say_so(tmp_path: Path) -> None:
-    case = msgspec.structs.replace(RIGHT, id="performance-0", m=8192, n=8192, k=8192)
+    case = msgspec.structs.replace(
+        RIGHT, id="performance-0", size={"m": 8192, "n": 8192, "k": 8192}
+    )
     case = msgspec.structs.replace(case, timing=timing())
     where = Environment(
         grader="0", device="gpu", gpu=GPU, cuda="13.0", host="h", slurm=None, sandbox="bubblewrap"
@@ -229,13 +232,13 @@ def test_document_page_and_terminal_say_so(tmp_path: Path) -> None:
 
 def test_a_document_from_before_has_one_speed(tmp_path: Path) -> None:
     case = msgspec.structs.replace(RIGHT, timing=timing())
-    document = json.loads(store.encode(make_result(cases=(case,), version=3)))
+    document = json.loads(store.encode(make_result(cases=(case,))))
     del document["cases"][0]["timing"]["modes"]
     path = tmp_path / "old.json"
     path.write_text(json.dumps(document))
     (read,) = store.load(path).cases
     assert read.timing and read.timing.modes is None
-    assert read.timing.scored_tflops == pytest.approx(97)
+    assert read.timing.scored_speed == pytest.approx(97)
 
 
 TIMES = st.floats(1e-4, 1e4)
@@ -246,10 +249,10 @@ RUN = st.lists(st.tuples(TIMES, TIMES), min_size=1, max_size=20)
 @settings(max_examples=100, deadline=None)
 def test_whatever_the_times_the_score_never_gains(times: list[list[tuple[float, float]]]) -> None:
     runs = [[Pair(bench_ms=bench, baseline_ms=base) for bench, base in run] for run in times]
-    seen = summarise(runs, SIZE)
-    assert seen.scored_tflops <= max(run.bench_tflops for run in seen.runs)
+    seen = summarise(runs, speed(SIZE))
+    assert seen.scored_speed <= max(run.speed for run in seen.runs)
     assert seen.scored_ratio <= seen.ratio
     if seen.modes:
-        assert seen.modes.fast.tflops > seen.modes.slow.tflops
+        assert seen.modes.fast.speed > seen.modes.slow.speed
         assert seen.modes.fast.share + seen.modes.slow.share == pytest.approx(1)
         assert 0 < seen.modes.fast.share < 1

@@ -11,9 +11,10 @@ from grader.errors import GraderError, MachineError, OutOfTime, Rejected, Toolch
 from grader.judging import rulings
 from grader.judging.rulings import Ruling
 from grader.labs.lab import Case, Lab, Rules, load_lab
-from grader.model import ErrorStats, Finding, GpuInfo, Kind, Mnk, Severity, Verdict
+from grader.model import ErrorStats, Finding, GpuInfo, Kind, Severity, Size, Verdict
+from tests.support.product import speed
 
-SIZE = Mnk(m=512, n=512, k=512)
+SIZE = Size.of(m=512, n=512, k=512)
 CASE = Case(id="performance-0", size=SIZE)
 GPU = GpuInfo(
     name="Some GPU",
@@ -28,7 +29,15 @@ RACE = Finding(kind=Kind.RACE, severity=Severity.ERROR, message="race", file="sg
 
 def outcome(*findings: Finding, stopped: str | None = None) -> CaseOutcome:
     stats = ErrorStats(
-        max=0.0, rms=0.0, tolerance=1e-6, wrong=0, first_mismatch=None, tile_map=(), tile_edge=1
+        max=0.0,
+        rms=0.0,
+        tolerance=1e-6,
+        wrong=0,
+        first_mismatch=None,
+        tile_map=(),
+        tile_edge=1,
+        operand="C",
+        shape=(1, 1),
     )
     pairs = [[Pair(bench_ms=2.0, baseline_ms=1.0)] * 6]
     return CaseOutcome(
@@ -42,7 +51,7 @@ def outcome(*findings: Finding, stopped: str | None = None) -> CaseOutcome:
         findings=findings,
         lines=(),
         printed="",
-        timing=None if stopped else summarise(pairs, SIZE),
+        timing=None if stopped else summarise(pairs, speed(SIZE)),
     )
 
 
@@ -98,8 +107,8 @@ def test_what_is_only_slow_is_explained() -> None:
         ruling = rulings.on_gpu(cases, late, lab(), gpu=GPU, simulated=simulated, seen=seen)
         assert (ruling.verdict, ruling.explain) == (Verdict.TLE, explain)
         assert ruling.score is not None and ruling.score.total == 0
-    assert rulings.in_simulator(cases, late, Rules()).explain
-    assert not rulings.in_simulator(cases, [outcome(RACE), small], Rules()).explain
+    assert rulings.in_simulator(cases, late, load_lab()).explain
+    assert not rulings.in_simulator(cases, [outcome(RACE), small], load_lab()).explain
 
 
 @pytest.mark.parametrize(

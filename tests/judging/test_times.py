@@ -10,9 +10,10 @@ from grader.backends.statistics import Clocked, Pair, summarise
 from grader.judging import verdicts as judge
 from grader.judging.times import held_to_the_clock
 from grader.labs.lab import Case, Rules
-from grader.model import ErrorStats, GpuInfo, Mnk, Verdict
+from grader.model import ErrorStats, GpuInfo, Size, Verdict
+from tests.support.product import GEMM, speed
 
-LARGE = Mnk(m=8192, n=8192, k=8192)
+LARGE = Size.of(m=8192, n=8192, k=8192)
 GPU = GpuInfo(
     name="Some GPU",
     uuid="GPU-0",
@@ -23,11 +24,19 @@ GPU = GpuInfo(
     fp32_peak_tflops=60.0,
 )
 STATS = ErrorStats(
-    max=0.0, rms=0.0, tolerance=1e-6, wrong=0, first_mismatch=None, tile_map=(), tile_edge=1
+    max=0.0,
+    rms=0.0,
+    tolerance=1e-6,
+    wrong=0,
+    first_mismatch=None,
+    tile_map=(),
+    tile_edge=1,
+    operand="C",
+    shape=(1, 1),
 )
 
 
-def outcome(name: str, size: Mnk, untimed_ms: float, timed_ms: float | None = None) -> CaseOutcome:
+def outcome(name: str, size: Size, untimed_ms: float, timed_ms: float | None = None) -> CaseOutcome:
     seen = CaseOutcome(
         id=name,
         size=size,
@@ -44,23 +53,28 @@ def outcome(name: str, size: Mnk, untimed_ms: float, timed_ms: float | None = No
     if timed_ms is None:
         return seen
     pairs = [[Pair(bench_ms=timed_ms, baseline_ms=20.0)] * 6]
-    return msgspec.structs.replace(seen, timing=summarise(pairs, size))
+    return msgspec.structs.replace(seen, timing=summarise(pairs, speed(size)))
 
 
 def verdicts(*outcomes: CaseOutcome) -> list[str]:
-    held = held_to_the_clock(outcomes, GPU)
+    held = held_to_the_clock(outcomes, GEMM, GPU)
     cases = [Case(id=each.id, size=each.size) for each in outcomes]
-    return [each.verdict.value for each in judge.judge_cases(cases, held, Rules()) if each.verdict]
+    return [
+        each.verdict.value for each in judge.judge_cases(cases, held, GEMM, Rules()) if each.verdict
+    ]
 
 
 def test_a_long_warm_up_is_a_time_limit() -> None:
     """20 ms timed: 10 times that and a tenth of a second are 300 ms."""
-    (held,) = held_to_the_clock([outcome("performance-0", LARGE, 301.0, 20.0)], GPU)
+    (held,) = held_to_the_clock([outcome("performance-0", LARGE, 301.0, 20.0)], GEMM, GPU)
     (finding,) = held.findings
     assert finding.kind == "untimed-work"
     assert "took 301 ms" in finding.message and "may take 300 ms" in finding.message
     assert judge.judge_case(held, Rules())[0] is Verdict.TLE
-    assert held_to_the_clock([outcome("performance-0", LARGE, 299.0, 20.0)], GPU)[0].findings == ()
+    assert (
+        held_to_the_clock([outcome("performance-0", LARGE, 299.0, 20.0)], GEMM, GPU)[0].findings
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,22 +85,22 @@ def test_honest_launches_of_other_sizes_are_far_below(
     size: tuple[int, int, int], ms: float
 ) -> None:
     m, n, k = size
-    small = outcome("correctness-0", Mnk(m=m, n=n, k=k), ms)
+    small = outcome("correctness-0", Size.of(m=m, n=n, k=k), ms)
     assert verdicts(small, outcome("performance-0", LARGE, 30.0, 20.0)) == ["AC", "AC"]
 
 
 def test_work_in_a_verified_launch_is_found_once_the_pace_is_known() -> None:
     """The case is over its limit; those that ran after it have their own verdicts."""
-    small = outcome("correctness-0", Mnk(m=1, n=1, k=1), 105.0)
-    other = outcome("correctness-1", Mnk(m=2, n=1, k=1), 1.0)
+    small = outcome("correctness-0", Size.of(m=1, n=1, k=1), 105.0)
+    other = outcome("correctness-1", Size.of(m=2, n=1, k=1), 1.0)
     timed = outcome("performance-0", LARGE, 30.0, 20.0)
     assert verdicts(small, other, timed) == ["TLE", "AC", "AC"]
 
 
 def test_the_slowest_pace_counts_where_a_size_is_not_timed() -> None:
-    slow_small = outcome("performance-0", Mnk(m=256, n=256, k=256), 1.0, 1.0)
+    slow_small = outcome("performance-0", Size.of(m=256, n=256, k=256), 1.0, 1.0)
     timed = outcome("performance-1", LARGE, 30.0, 20.0)
-    middle = outcome("correctness-0", Mnk(m=1024, n=1024, k=1024), 400.0)
+    middle = outcome("correctness-0", Size.of(m=1024, n=1024, k=1024), 400.0)
     assert verdicts(middle, timed) == ["TLE", "AC"]
     assert verdicts(middle, slow_small, timed) == ["AC", "AC", "AC"]
 
@@ -109,7 +123,7 @@ def clocked(*times: tuple[float, float]) -> CaseOutcome:
         ([(20.0, 20.2), (12.3, 12.5)], ""),
         (
             [(20.0, 20.2), (12.1, 12.3), (20.0, 20.2)],
-            "no FP32 product of this size takes",
+            "nothing of this size takes",
         ),
         ([(20.0, 20.2), (float("nan"), 20.2), (20.0, 20.2)], "a repetition took nan ms"),
         ([(14.0, 34.0)] * 3, "took 19.8 ms more than the GPU's events say"),
@@ -120,11 +134,11 @@ def test_times_that_cannot_be_are_forbidden_and_no_timing(
     times: list[tuple[float, float]], words: str
 ) -> None:
     """60 TFLOPS make two thirds of 8192³ multiplications and additions in 12.2 ms."""
-    (held,) = held_to_the_clock([clocked(*times)], GPU)
+    (held,) = held_to_the_clock([clocked(*times)], GEMM, GPU)
     verdict, message = judge.judge_case(held, Rules())
     assert (verdict is Verdict.RF) == (held.timing is None) == bool(words)
     assert words in message
 
 
 def test_nothing_is_held_against_times_of_a_gpu_that_never_ran() -> None:
-    assert held_to_the_clock([clocked((1e-3, 9.0))], None)[0].findings == ()
+    assert held_to_the_clock([clocked((1e-3, 9.0))], GEMM, None)[0].findings == ()

@@ -12,17 +12,18 @@ from grader.backends.statistics import Pair
 from grader.hardware.peaks import least_ms
 from grader.judging import scoring, times
 from grader.labs.lab import Case, Checkpoint, Scoring
-from grader.model import CaseResult, GpuInfo, Mnk, Run, Timing, Verdict
+from grader.model import CaseResult, GpuInfo, Run, Size, Timing, Verdict
 from grader.report.measurement import measurements, sentence
+from tests.support.product import GEMM, flops, speed
 from tests.support.results import make_result
 
-SIZE = Mnk(m=8192, n=8192, k=8192)
+SIZE = Size.of(m=8192, n=8192, k=8192)
 
 
 def measured(*runs: tuple[float, float]) -> Timing:
     ratio = runs[0][0] / runs[0][1]
     return Timing(
-        runs=tuple(Run(bench_tflops=b, cublas_tflops=c) for b, c in runs),
+        runs=tuple(Run(speed=b, baseline_speed=c) for b, c in runs),
         ratio=ratio,
         ratio_ci=(ratio, ratio),
         noise=0.0,
@@ -33,9 +34,8 @@ def measured(*runs: tuple[float, float]) -> Timing:
 def result(case: str, verdict: Verdict, time: Timing | None) -> CaseResult:
     return CaseResult(
         id=case,
-        m=1,
-        n=1,
-        k=1,
+        size={"m": 1, "n": 1, "k": 1},
+        amount=2,
         verdict=verdict,
         message="",
         seconds=None,
@@ -80,9 +80,9 @@ def test_a_summary_gives_the_runs_medians_and_the_ratio_of_all() -> None:
         [Pair(bench_ms=40.0, baseline_ms=20.0)] * 3,
         [Pair(bench_ms=50.0, baseline_ms=20.0)] * 3,
     ]
-    summary = timing.summarise(runs, SIZE)
-    assert [round(r.bench_tflops, 2) for r in summary.runs] == [27.49, 21.99]
-    assert summary.runs[0].cublas_tflops == pytest.approx(SIZE.flops / 20e-3 / 1e12)
+    summary = timing.summarise(runs, speed(SIZE))
+    assert [round(r.speed, 2) for r in summary.runs] == [27.49, 21.99]
+    assert summary.runs[0].baseline_speed == pytest.approx(flops(SIZE) / 20e-3 / 1e12)
     assert summary.samples == 6
     assert summary.ratio == pytest.approx(0.45)
     assert summary.ratio_ci == (0.4, 0.5)
@@ -90,15 +90,15 @@ def test_a_summary_gives_the_runs_medians_and_the_ratio_of_all() -> None:
 
 def test_the_hosts_part_of_a_call_is_told_apart() -> None:
     pairs = [Pair(bench_ms=ms, baseline_ms=1.0) for ms in (2.0, 2.5, 3.0)]
-    alone = timing.summarise([pairs], SIZE)
+    alone = timing.summarise([pairs], speed(SIZE))
     assert (alone.device_ms, alone.host_ms) == (None, None)
-    both = timing.summarise([pairs], SIZE, device_ms=1.5)
+    both = timing.summarise([pairs], speed(SIZE), device_ms=1.5)
     assert (both.device_ms, both.host_ms) == (1.5, 1.0)
-    assert timing.summarise([pairs], SIZE, device_ms=2.6).host_ms == 0.0
+    assert timing.summarise([pairs], speed(SIZE), device_ms=2.6).host_ms == 0.0
 
     cases = (result("performance-0", Verdict.AC, both),)
     (shown,) = measurements(make_result(cases=cases))
-    said = sentence(shown, None)
+    said = sentence(shown, GEMM.info(), None)
     assert "1.5 ms" in said and "1 ms on top (40 %)" in said
 
 
@@ -160,17 +160,17 @@ def test_no_product_takes_less_than_the_gpu_can() -> None:
         multiprocessors=132, fp32_peak_tflops=66.9, dram_gb_s=4814.0,
     )  # fmt: skip
     # The peak's time for two thirds of the operations; for a thin product that of reading A.
-    assert least_ms(SIZE, gpu) == pytest.approx(2 / 3 * SIZE.flops / 66.9e9)
-    thin = Mnk(m=8192, n=1, k=8192)
-    assert least_ms(thin, gpu) == pytest.approx(4 * 8193 * 8192 / 4814e6)
+    assert least_ms(*GEMM.least(SIZE), gpu) == pytest.approx(2 / 3 * flops(SIZE) / 66.9e9)
+    thin = Size.of(m=8192, n=1, k=8192)
+    assert least_ms(*GEMM.least(thin), gpu) == pytest.approx(4 * 8193 * 8192 / 4814e6)
     unknown = msgspec.structs.replace(gpu, fp32_peak_tflops=None, dram_gb_s=None)
-    assert least_ms(SIZE, unknown) == 0
+    assert least_ms(*GEMM.least(SIZE), unknown) == 0
 
 
 def test_why_measuring_stopped_and_how_few_samples_are_few() -> None:
     steady = [Pair(bench_ms=2.0, baseline_ms=1.0)] * 6
-    assert timing.summarise([steady, steady], SIZE).stopped == "certain"
-    assert timing.summarise([steady, steady[:3]], SIZE).stopped == "budget"
+    assert timing.summarise([steady, steady], speed(SIZE)).stopped == "certain"
+    assert timing.summarise([steady, steady[:3]], speed(SIZE)).stopped == "budget"
     assert timing.few(5)
     assert not timing.few(6)
 

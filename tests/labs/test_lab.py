@@ -8,7 +8,7 @@ import pytest
 
 from grader.errors import LabError
 from grader.labs.lab import DEFAULT_LAB, load_lab
-from grader.model import Mnk
+from grader.model import Size
 
 SMALL = """\
 id: tiny
@@ -26,11 +26,11 @@ def test_the_default_lab_covers_what_the_simulator_should_try() -> None:
     lab = load_lab()
     sizes = [case.size for case in lab.cpu]
     assert len(sizes) >= 8
-    assert Mnk(m=1, n=1, k=1) in sizes
-    assert any(s.m % 64 == s.n % 64 == s.k % 32 == 0 for s in sizes)
-    assert any(s.k % 2 and s.m % 2 and s.n % 2 for s in sizes)
-    assert any(len({s.m, s.n, s.k}) == 3 for s in sizes)
-    assert max(max(s.m, s.n, s.k) for s in sizes) <= 257
+    assert Size.of(m=1, n=1, k=1) in sizes
+    assert any(s["m"] % 64 == s["n"] % 64 == s["k"] % 32 == 0 for s in sizes)
+    assert any(all(extent % 2 for extent in s.extents) for s in sizes)
+    assert any(len(set(s.extents)) == 3 for s in sizes)
+    assert max(max(s.extents) for s in sizes) <= 257
     assert lab.architectures[0] == 80
     assert len(lab.sha256) == 64
 
@@ -42,7 +42,7 @@ def test_a_small_lab_gets_its_defaults_and_case_ids(tmp_path: Path) -> None:
     assert [c.id for c in lab.cpu] == ["cpu-0", "cpu-1"]
     assert [c.id for c in lab.performance] == ["performance-0", "wide"]
     assert lab.performance[1].weight == 2
-    assert lab.performance[1].size == Mnk(m=128, n=64, k=64)
+    assert lab.performance[1].size == Size.of(m=128, n=64, k=64)
     assert lab.multiple_of == 1
     assert lab.limits.memory_mb > 0
 
@@ -97,7 +97,7 @@ MISTAKES = {
         changed("policy: oj", "policy: oj, checkpoints: [{ratio: 1, score: 9}]"),
         "scoring.checkpoints: the policy 'oj' has none",
     ),
-    "layout": (SMALL + "layout: {C: row}\n", "layout.C: expected 'col', got 'row'"),
+    "layout": (SMALL + "layout: {C: diagonal}\n", "layout.C: expected 'row' or 'col', got"),
     "host calls": (
         SMALL + "rules: {host_calls: ignored}\n",
         "rules.host_calls: expected 'charged' or 'free', got 'ignored'",

@@ -46,6 +46,7 @@ from tests.support.pages import (
     timed,
 )
 from tests.support.places import REFERENCE
+from tests.support.product import GEMM
 from tests.support.results import SHA
 
 LAB = """\
@@ -103,7 +104,7 @@ def test_a_missing_reference_says_what_to_do(
         find_reference(None, "other")
     assert find_reference(None, "sgemm") == REFERENCE  # the checkout's, from anywhere
     monkeypatch.setattr("grader.__file__", str(tmp_path / "site-packages" / "grader" / "x.py"))
-    with pytest.raises(UsageError, match=r"no reference/ here: .*grade ladder DIR"):
+    with pytest.raises(UsageError, match=r"no reference/ here or in the .*grade ladder DIR"):
         find_reference(None, "sgemm")
 
 
@@ -114,18 +115,18 @@ def test_a_rung_that_runs_out_of_time_keeps_its_smaller_sizes() -> None:
     ladder = sample_ladder(RUNGS)
     slow = ladder.steps[SLOWEST]
     assert slow.verdict is Verdict.TLE
-    assert [speed.m for speed in slow.speeds] == [1024, 2048]
+    assert [speed.size["m"] for speed in slow.speeds] == [1024, 2048]
     assert slow.message == "4096×4096×4096: a launch did not end within 10 s"
-    assert [size[0] for size in ladder.sizes] == list(LADDER_SIZES)
-    assert ladder.cublas((8192, 8192, 8192)) == pytest.approx(51.2)
-    assert ladder.cublas((1, 2, 3)) is None
+    assert [size["m"] for size in ladder.sizes] == list(LADDER_SIZES)
+    assert ladder.baseline({"m": 8192, "n": 8192, "k": 8192}) == pytest.approx(51.2)
+    assert ladder.baseline({"m": 1, "n": 2, "k": 3}) is None
 
 
 def test_rungs_without_a_result_are_said_to_have_none() -> None:
     results = {"01_naive": gpu_result("01_naive", 1.8)}
     lab = LabRef(id="ladder", sha256=SHA)
-    ladder = make_ladder(RUNGS, results, lab, grader="0.1.0", host=None)
-    assert ladder.steps[0].speeds[-1].tflops == pytest.approx(0.018 * 50.2)
+    ladder = make_ladder(RUNGS, results, lab, GEMM.info(), grader="0.1.0", host=None)
+    assert ladder.steps[0].speeds[-1].rate == pytest.approx(0.018 * 50.2)
     assert ladder.steps[1].verdict is None
     assert "not graded" in html(ladder)
     assert "–" in shown(ladder)
@@ -145,7 +146,7 @@ def test_a_rung_that_ever_launches_several_kernels_has_no_mark() -> None:
     names = [rung.name for rung in RUNGS[:3]]
     results = dict(zip(names, (result(*each) for each in counts), strict=True))
     lab = LabRef(id="ladder", sha256=SHA)
-    ladder = make_ladder(RUNGS[:3], results, lab, grader="0.1.0", host=None)
+    ladder = make_ladder(RUNGS[:3], results, lab, GEMM.info(), grader="0.1.0", host=None)
 
     assert [step.kernels for step in ladder.steps] == [1, 3, None]
     marked = [line.split()[0] for line in shown(ladder).splitlines() if "● " in line]
@@ -198,7 +199,7 @@ def ladder_of(*ratios: float | None) -> Ladder:
         for rung, ratio in zip(RUNGS, ratios, strict=False)
     }
     lab = LabRef(id="ladder", sha256=SHA)
-    return make_ladder(RUNGS[: len(ratios)], results, lab, grader="0.1.0", host=None)
+    return make_ladder(RUNGS[: len(ratios)], results, lab, GEMM.info(), grader="0.1.0", host=None)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,7 @@ def test_standing(ratio: float, below: int | None, ahead: list[int]) -> None:
     assert [rung.number for rung in found.ahead] == ahead
     assert found.rungs == 6
     assert found.measured == ladder.created
-    own = text.standing(found)
+    own = text.standing(found, GEMM.info())
     if below and ahead:
         words = RUNGS[ahead[-1] - 1].name.partition("_")[2].replace("_", " ")
         assert f"between rung {below} (" in own
@@ -311,7 +312,7 @@ def test_many_sizes_can_be_told_apart() -> None:
     cases = tuple(timed(edge, 20 + edge / 1000, 50) for edge in edges)
     results = {rung.name: gpu_result(rung.name, cases=cases) for rung in RUNGS}
     lab = LabRef(id="ladder", sha256=SHA)
-    kinds = legend(make_ladder(RUNGS, results, lab, grader="0.1.0", host=None))
+    kinds = legend(make_ladder(RUNGS, results, lab, GEMM.info(), grader="0.1.0", host=None))
     assert [name for _, name in kinds] == [str(edge) for edge in edges]
     assert len({kind for kind, _ in kinds}) == len(edges)
 
@@ -365,7 +366,7 @@ def test_the_command_grades_resumes_and_forgets_what_changed(
     assert bounded.steps[0].ceilings == ()
     assert bounded.untimed == ("A100 80GB PCIe", "RTX 2080 Ti")
     assert [found.arch for found in bounded.steps[1].ceilings] == ["sm_80", "sm_75"]
-    assert all(0 < found.tflops < 19.6 for found in bounded.steps[1].ceilings)
+    assert all(0 < found.speed < 19.6 for found in bounded.steps[1].ceilings)
     assert "≤ RTX 2080 Ti" in capsys.readouterr().err
     assert cli.main(words) == 0  # the source is the same: they stay
     assert load(tmp_path).steps == bounded.steps

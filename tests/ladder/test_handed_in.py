@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,14 +27,15 @@ from grader.model import (
     Explanation,
     LabRef,
     Limit,
-    Mnk,
     Result,
+    Size,
     Verdict,
     Watched,
 )
 from grader.submission.folder import load_listed
 from tests.support.pages import RUNGS, gpu_environment
 from tests.support.places import REFERENCE
+from tests.support.product import GEMM, MAIN
 from tests.support.results import RIGHT, make_result
 
 CARD = next(gpu for gpu in gpus.known() if gpu.name == "RTX 2080 Ti")
@@ -45,7 +46,9 @@ LATE = "03_one_block"  # takes too long on purpose
 
 @cache
 def here() -> Here:
-    sources = {rung.name: load_listed(REFERENCE / rung.name, rung.name).sha256 for rung in RUNGS}
+    sources = {
+        rung.name: load_listed(REFERENCE / rung.name, rung.name, MAIN).sha256 for rung in RUNGS
+    }
     return Here(rungs=RUNGS, sources=sources, lab=load_lab(LADDER_LAB), grader=grader.__version__)
 
 
@@ -62,9 +65,9 @@ def card() -> Any:
     )
 
 
-def case(size: Mnk, share: float, random: Random) -> CaseResult:
+def case(size: Size, share: float, random: Random) -> CaseResult:
     """Two runs of some repetitions, near this share of the peak."""
-    tera = size.flops / 1e9
+    tera = here().lab.problem.work(size) / 1e9
     runs = [
         [
             Pair(
@@ -76,24 +79,28 @@ def case(size: Mnk, share: float, random: Random) -> CaseResult:
         for _ in range(2)
     ]
     watched = Watched(sm_clock_mhz=(1500, 1620), slowed=())
-    timing = summarise(runs, size, "cublasSgemm", watched=watched)
-    return msgspec.structs.replace(RIGHT, m=size.m, n=size.n, k=size.k, timing=timing)
+    work = here().lab.problem.work(size)
+    speed = partial(GEMM.info().speed, work)
+    timing = summarise(runs, speed, "cublasSgemm", watched=watched)
+    return msgspec.structs.replace(RIGHT, size=size.dims, amount=work, timing=timing)
 
 
-def explanation(size: Mnk) -> Explanation:
-    most = Limit(resource="FP32", tflops=13.4)
+def explanation(size: Size) -> Explanation:
+    most = Limit(resource="FP32", speed=13.4)
     bound = Bound(
         gpu=CARD.name,
-        size=size,
-        tflops=12.0,
+        size=size.dims,
+        speed=12.0,
         resource="waiting",
         limits=(most,),
-        peak_tflops=13.4,
+        peak=13.4,
         most=most,
     )
     return Explanation(
         arch="sm_75",
-        size=size,
+        size=size.dims,
+        operations=here().lab.problem.work(size),
+        bytes=1,
         kernels=(),
         counts=(),
         tile=None,
@@ -129,7 +136,7 @@ def whole() -> HandedIn:
                 made.submission, student=rung.name, sha256=here().sources[rung.name]
             ),
         )
-    ladder = make_ladder(RUNGS, results, lab, grader=grader.__version__, host=None)
+    ladder = make_ladder(RUNGS, results, lab, GEMM.info(), grader=grader.__version__, host=None)
     return hand_in(ladder, results)
 
 
@@ -150,7 +157,7 @@ def faster(tree: Tree) -> None:
     times = timing(tree)
     for run in times["runs"]:
         run["repetitions"] = [[own / 4, base] for own, base in run["repetitions"]]
-        run["bench_tflops"] *= 4
+        run["speed"] *= 4
     times["ratio"] *= 4
 
 
@@ -229,8 +236,8 @@ TAMPERED: dict[str, tuple[Tampering, str]] = {
         f"^{LAST} at 8192: 14 repetitions, but 15 samples$",
     ),
     "another speed": (
-        lambda tree: timing(tree)["runs"][1].update(bench_tflops=11.0),
-        f"^{LAST} at 8192: run 2: its TFLOPS are not those of its repetitions$",
+        lambda tree: timing(tree)["runs"][1].update(speed=11.0),
+        f"^{LAST} at 8192: run 2: its speeds are not those of its repetitions$",
     ),
     "another ratio": (
         lambda tree: timing(tree).update(ratio=1.5),
@@ -238,7 +245,7 @@ TAMPERED: dict[str, tuple[Tampering, str]] = {
     ),
     "above the peak": (faster, f"^{LAST} at 8192: [34].* TFLOPS, above the peak of 14.2"),
     "above its bound": (
-        lambda tree: result(tree)["explanation"]["bounds"][0]["most"].update(tflops=3.0),
+        lambda tree: result(tree)["explanation"]["bounds"][0]["most"].update(speed=3.0),
         f"^{LAST} at 8192: .* TFLOPS, above its bound of 3$",
     ),
     "a clock above the highest": (
@@ -260,7 +267,7 @@ TAMPERED: dict[str, tuple[Tampering, str]] = {
     ),
     "too soon": (all_at_once, r"^dates: \d+ s of measurements within 0 s on one GPU$"),
     "another table": (
-        lambda tree: tree["ladder"]["steps"][-1]["speeds"][-1].update(tflops=13.0),
+        lambda tree: tree["ladder"]["steps"][-1]["speeds"][-1].update(rate=13.0),
         f"^{LAST}: the document's figures are not those of its result$",
     ),
     "no table": (

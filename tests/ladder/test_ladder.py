@@ -20,19 +20,20 @@ from grader.labs.lab import Case
 from grader.ladder.document import shipped_ladders
 from grader.ladder.host import run_host
 from grader.ladder.rungs import find_rungs
-from grader.model import KernelSass, LineCount, Mnk, Verdict
+from grader.model import KernelSass, LineCount, Size, Verdict
 from grader.performance.sass import disassemble, summarise
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 from tests.support import bench as benches
 from tests.support.places import REFERENCE, ROOT
+from tests.support.product import MAIN
 
 RUNGS = sorted(file.parent for file in REFERENCE.glob("*/sgemm.cu"))
 SOURCES = [REFERENCE / "00_host" / "host.cpp", *(rung / "sgemm.cu" for rung in RUNGS)]
 # Beside the lab's own sizes: single elements, edges one past a tile, thin shapes both ways, rows
 # of A aligned and not, K over several stages and slices.
 ODD = ((33, 65, 17), (130, 70, 36), (257, 129, 31), (1, 700, 3), (700, 1, 4), (68, 20, 1100))
-COUNTED = Mnk(m=256, n=128, k=64)  # the largest of all, whose lines are in the result
+COUNTED = Size.of(m=256, n=128, k=64)  # the largest of all, whose lines are in the result
 # FFMA share of the main loop: some instructions below what nvcc 13.0 made of it.
 WIDE = {
     "18_transposed": 0.80,
@@ -72,7 +73,7 @@ def graded(rung: Path) -> Any:
 @cache
 def bench() -> Bench:
     shared = benches.bench()
-    odd = (Case(id=f"odd-{i}", size=Mnk(m=m, n=n, k=k)) for i, (m, n, k) in enumerate(ODD))
+    odd = (Case(id=f"odd-{i}", size=Size.of(m=m, n=n, k=k)) for i, (m, n, k) in enumerate(ODD))
     lab = msgspec.structs.replace(shared.lab, cpu=(*shared.lab.cpu, *odd))
     return msgspec.structs.replace(shared, lab=lab)
 
@@ -111,7 +112,7 @@ def test_the_compiler_unrolls_as_the_pragma_would() -> None:
 
 def test_rows_that_pass_through_shared_memory_are_stored_whole() -> None:
     """Rung 20's stores at an m that is no multiple of four: fewer sectors than rung 19's."""
-    case = Case(id="odd", size=Mnk(m=257, n=129, k=32))
+    case = Case(id="odd", size=Size.of(m=257, n=129, k=32))
     shared = benches.bench()
     tools = msgspec.structs.replace(shared, lab=msgspec.structs.replace(shared.lab, cpu=(case,)))
 
@@ -204,7 +205,7 @@ def test_without_asynchronous_copies(name: str) -> None:
 
 @pytest.mark.parametrize("name", [PACKED[0], *others(*PACKED[1:3]), PACKED[-1]])
 def test_with_bulk_copies(name: str) -> None:
-    more = (Case(id=f"{m}-{n}-{k}", size=Mnk(m=m, n=n, k=k)) for m, n, k in PACKING_PAYS)
+    more = (Case(id=f"{m}-{n}-{k}", size=Size.of(m=m, n=n, k=k)) for m, n, k in PACKING_PAYS)
     cases = (*bench().lab.cpu, *(more if name == "32_dispatch" else ()))
     lab = msgspec.structs.replace(bench().lab, architectures=(90,), cpu=cases)
     hopper = msgspec.structs.replace(bench(), lab=lab)
@@ -218,7 +219,7 @@ def test_with_bulk_copies(name: str) -> None:
 def machine_code(rung: Path, arch: str) -> list[KernelSass]:
     """The kernels of a rung that multiply."""
     tools = bench()
-    built = compiled(load_submission(rung), tools, arch)
+    built = compiled(load_submission(rung, MAIN), tools, arch)
     kernels = map(summarise, disassemble(built.cubin, tools.toolchain, tools.sandbox))
     return [kernel for kernel in kernels if kernel.loop is not None]
 

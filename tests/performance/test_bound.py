@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from grader.hardware import gpus
-from grader.model import Bound, KernelCounts, KernelInfo, Mnk, Traffic
+from grader.model import Bound, KernelCounts, KernelInfo, Size, Traffic
 from grader.performance.bound import bound
 from tests.support.explained import built, counts, loops, rung
 from tests.support.places import ALICE, FIXTURES
+from tests.support.product import flops, work
 
 NOTHING = Traffic(requests=0, cost=0, lines=0, bytes=0)
-SIZE = Mnk(m=8192, n=8192, k=8192)
+SIZE = Size.of(m=8192, n=8192, k=8192)
 H200 = gpus.find("NVIDIA H200")
 # TFLOPS at 8192³ on an H200: docs/measurements/2026-11-21-h200-ladder.txt and -bound.txt.
 MEASURED = {
@@ -50,7 +51,7 @@ NO_RUNGS = {
 
 def a_kernel(**changes: object) -> KernelCounts:
     """M·N·K FFMA and nothing else, in ten full waves of an H200."""
-    ffma = SIZE.flops // 64
+    ffma = flops(SIZE) // 64
     kernel = KernelCounts(
         name="k",
         grid=(1320, 1, 1),
@@ -60,7 +61,7 @@ def a_kernel(**changes: object) -> KernelCounts:
         complete=True,
         instructions=ffma,
         floats=ffma,
-        flops=SIZE.flops,
+        flops=flops(SIZE),
         warp_cycles=0.0,
         mix=(),
         global_loads=NOTHING,
@@ -75,21 +76,21 @@ def a_kernel(**changes: object) -> KernelCounts:
 
 def limit(kernel: KernelCounts) -> tuple[float, str]:
     assert H200 is not None
-    found = bound([kernel], {}, SIZE, H200)
+    found = bound([kernel], {}, work(SIZE), H200)
     assert found is not None
-    return found.tflops, found.resource
+    return found.speed, found.resource
 
 
 def test_nothing_but_ffma_reaches_the_peak() -> None:
-    tflops, resource = limit(a_kernel())
+    speed, resource = limit(a_kernel())
 
     assert H200 is not None
-    assert tflops == pytest.approx(H200.fp32_tflops, rel=1e-6)
+    assert speed == pytest.approx(H200.fp32_tflops, rel=1e-6)
     assert resource in ("FP32", "issue")  # four schedulers feed 128 lanes
 
 
 def test_each_resource_bounds() -> None:
-    ffma = SIZE.flops // 64
+    ffma = flops(SIZE) // 64
     peak = limit(a_kernel())[0]
     waves = Traffic(requests=ffma, cost=ffma, lines=0, bytes=0)
 
@@ -102,16 +103,16 @@ def test_each_resource_bounds() -> None:
     # A single warp at a time on each multiprocessor: its own time decides.
     one = KernelInfo(name="k", registers=32, shared_bytes=200 * 1024, spill_bytes=0)
     assert H200 is not None
-    slow = bound([a_kernel(warp_cycles=1e9)], {"k": one}, SIZE, H200)
+    slow = bound([a_kernel(warp_cycles=1e9)], {"k": one}, work(SIZE), H200)
     assert slow is not None and slow.resource == "latency"
-    assert slow.tflops == pytest.approx(SIZE.flops / (10e9 / 1.98e9) / 1e12)
+    assert slow.speed == pytest.approx(flops(SIZE) / (10e9 / 1.98e9) / 1e12)
 
 
 def test_a_kernel_that_does_not_fit_has_no_bound() -> None:
     huge = KernelInfo(name="k", registers=32, shared_bytes=300 * 1024, spill_bytes=0)
 
     assert H200 is not None
-    assert bound([a_kernel()], {"k": huge}, SIZE, H200) is None
+    assert bound([a_kernel()], {"k": huge}, work(SIZE), H200) is None
 
 
 @cache
@@ -120,7 +121,7 @@ def bound_of(name: str) -> Bound:
     kernels = {kernel.name: kernel for kernel in built(folder, "sm_90").kernels}
     assert H200 is not None
     of = (folder, "sm_90", 8192, 1.0, 1)
-    found = bound(counts(*of), kernels, SIZE, H200, loops(*of))
+    found = bound(counts(*of), kernels, work(SIZE), H200, loops(*of))
     assert found is not None
     return found
 
@@ -129,9 +130,9 @@ def bound_of(name: str) -> Bound:
 def test_what_was_measured_stays_under_the_bound_and_near_the_estimate(name: str) -> None:
     found = bound_of(name)
 
-    assert found.most is not None and found.tflops <= found.most.tflops
-    assert MEASURED[name] <= found.most.tflops
-    assert 0.75 <= MEASURED[name] / found.tflops <= 1.05
+    assert found.most is not None and found.speed <= found.most.speed
+    assert MEASURED[name] <= found.most.speed
+    assert 0.75 <= MEASURED[name] / found.speed <= 1.05
 
 
 def test_all_launches_count_and_a_pass_takes_the_time_of_its_memory() -> None:
@@ -139,12 +140,14 @@ def test_all_launches_count_and_a_pass_takes_the_time_of_its_memory() -> None:
     assert H200 is not None
     moved = Traffic(requests=1, cost=1, lines=1, bytes=4_000_000_000)
     copies = a_kernel(flops=0, floats=0, instructions=1, global_loads=moved, global_stores=moved)
-    alone, both = (bound(counts, {}, SIZE, H200) for counts in ([a_kernel()], [copies, a_kernel()]))
+    alone, both = (
+        bound(counts, {}, work(SIZE), H200) for counts in ([a_kernel()], [copies, a_kernel()])
+    )
 
     assert alone is not None and both is not None and both.most is not None
-    seconds = [SIZE.flops / tflops / 1e12 for tflops in (alone.tflops, both.tflops)]
+    seconds = [flops(SIZE) / speed / 1e12 for speed in (alone.speed, both.speed)]
     assert seconds[1] - seconds[0] == pytest.approx(8 / 4800)
-    assert both.most.tflops == pytest.approx(alone.tflops, rel=1e-3)  # it may all be in the L2
+    assert both.most.speed == pytest.approx(alone.speed, rel=1e-3)  # it may all be in the L2
 
 
 def test_what_the_issue_model_waits_for() -> None:
@@ -164,7 +167,7 @@ def test_what_the_issue_model_waits_for() -> None:
 
 def test_the_bounds_rank_kernels_as_the_clock_does() -> None:
     measured = np.array(list(MEASURED.values()))
-    bounds = np.array([bound_of(name).tflops for name in MEASURED])
+    bounds = np.array([bound_of(name).speed for name in MEASURED])
     ranks = [np.argsort(np.argsort(values)) for values in (measured, bounds)]
 
     assert np.corrcoef(*ranks)[0, 1] >= 0.95

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.bound_corpus import Pattern, patterns
 from grader.grading.pipeline import grade
 from grader.labs.lab import Case
-from grader.model import Mnk, Verdict
+from grader.model import Size, Verdict
 from tests.support.bench import bench
 
 PATTERNS = tuple(patterns())
@@ -31,7 +31,7 @@ def test_there_are_thirty_patterns_of_different_names() -> None:
 def test_a_pattern_is_right_at_multiples_of_128(pattern: Pattern, tmp_path: Path) -> None:
     if pattern.source.startswith("cute") and bench().toolchain.cutlass_include is None:
         pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
-    case = Case(id="cpu-1", size=Mnk(m=256, n=128, k=128))
+    case = Case(id="cpu-1", size=Size.of(m=256, n=128, k=128))
     lab = msgspec.structs.replace(bench().lab, cpu=(case,))
     graded = grade(
         pattern.write(tmp_path), msgspec.structs.replace(bench(), lab=lab), lambda _s, _d: None

@@ -10,10 +10,10 @@ from grader.model import (
     CaseResult,
     Explanation,
     Free,
-    Mnk,
     Operation,
     Plan,
     Run,
+    Size,
     Synchronise,
     Timing,
 )
@@ -21,9 +21,18 @@ from grader.performance.advice import with_host_calls
 from ptxsim.records import Place
 from tests.support.results import RIGHT
 
-SIZE = Mnk(m=1024, n=1024, k=1024)
+SIZE = Size.of(m=1024, n=1024, k=1024)
 NOTHING_KNOWN = Explanation(
-    arch="sm_90", size=SIZE, kernels=(), counts=(), tile=None, bounds=(), advice=(), missing=None
+    arch="sm_90",
+    size=SIZE.dims,
+    operations=2,
+    bytes=12,
+    kernels=(),
+    counts=(),
+    tile=None,
+    bounds=(),
+    advice=(),
+    missing=None,
 )
 AT = Place(file="sgemm.cu", line=12)
 WORKSPACE = (
@@ -35,11 +44,11 @@ WORKSPACE = (
 
 
 def said(
-    operations: tuple[Operation, ...], host_ms: float | None, at: Mnk = SIZE
+    operations: tuple[Operation, ...], host_ms: float | None, at: Size = SIZE
 ) -> list[tuple[str, str]]:
     plan = Plan(size=SIZE, allocations=(), operations=operations)
     timing = Timing(
-        runs=(Run(bench_tflops=1.0, cublas_tflops=2.0),),
+        runs=(Run(speed=1.0, baseline_speed=2.0),),
         ratio=0.5,
         ratio_ci=(0.5, 0.5),
         noise=0.0,
@@ -47,7 +56,7 @@ def said(
         device_ms=None if host_ms is None else 2.0,
         host_ms=host_ms,
     )
-    case: CaseResult = msgspec.structs.replace(RIGHT, m=at.m, n=at.n, k=at.k, timing=timing)
+    case: CaseResult = msgspec.structs.replace(RIGHT, size=at.dims, timing=timing)
     found = with_host_calls(NOTHING_KNOWN, [plan], [RIGHT, case]).advice
     assert all((each.file, each.line) == (AT.file, AT.line) for each in found)
     return [(each.idea, each.message) for each in found]
@@ -75,4 +84,4 @@ def test_nothing_is_said_of_calls_that_cost_little_or_were_not_measured(
 
 
 def test_only_the_size_that_is_explained_counts() -> None:
-    assert said(WORKSPACE, 1.0, at=Mnk(m=64, n=64, k=64)) == []
+    assert said(WORKSPACE, 1.0, at=Size.of(m=64, n=64, k=64)) == []

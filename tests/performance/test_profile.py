@@ -11,7 +11,7 @@ from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.probe import gpu_names
 from grader.cli.entry import main
 from grader.errors import MachineError
-from grader.model import Mnk, Plan
+from grader.model import Plan, Size
 from grader.performance import profiler
 from grader.performance.compare import compare, total
 from tests.support.explained import counts
@@ -26,7 +26,7 @@ TABLE = """\
 "0","12","{name}","{instructions}","1,000","x"
 "1","12","{name}","{instructions}","2,000.5","x"
 """
-PLAN = Plan(size=Mnk(m=1, n=1, k=1), allocations=(), operations=())
+PLAN = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=())
 
 
 def fake_ncu(folder: Path, script: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from grader.backends import gpu
-from grader.model import Mnk
+from grader.model import Size
 from grader.problems.inputs import (
     KEY_BYTES,
     Floats,
@@ -19,8 +19,10 @@ from grader.problems.inputs import (
     values,
 )
 from tests.support import kernels
+from tests.support.product import GEMM
 
 CHECKS = Path(gpu.__file__).parent / "checks.cu"
+_EXPOSING = (0, 0, 0, 0, 0)  # what fill calls the default kind of values
 KEY = bytes(range(KEY_BYTES))
 MANY = 1 << 18
 
@@ -59,11 +61,11 @@ def test_the_stream_is_the_blocks_one_after_the_other() -> None:
 
 
 def test_every_key_makes_its_own_inputs() -> None:
-    size = Mnk(m=100, n=50, k=30)
+    size = Size.of(m=100, n=50, k=30)
     keys = fresh_key(), fresh_key()
-    a, b = make_inputs(size, keys)
-    again, _ = make_inputs(size, keys)
-    other, _ = make_inputs(size)
+    a, b = make_inputs(GEMM.operands(size), keys)
+    again, _ = make_inputs(GEMM.operands(size), keys)
+    other, _ = make_inputs(GEMM.operands(size))
     assert (a == again).all()
     assert a.dtype == b.dtype == np.float32
     assert a.size == 3000 and b.size == 1500
@@ -105,7 +107,12 @@ def test_the_gpu_makes_the_same_bits(count: int) -> None:
     # fill's parameters: the array, its length and the key, in 64-bit words.
     words = np.frombuffer(key, np.int32).tolist()
     seen = kernels.run(
-        CHECKS.read_text(), [out], [count, 0, *words], (2, 1, 1), (256, 1, 1), kernel="fill"
+        CHECKS.read_text(),
+        [out],
+        [count, 0, *words, *_EXPOSING],
+        (2, 1, 1),
+        (256, 1, 1),
+        kernel="fill",
     )
     assert not seen.stopped and not seen.findings, seen.findings
     assert (out[:count] == values(key, count)).all()

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from grader.model import Allocation, Copy, Launch, Memset, Mnk, Plan, SymbolWrite
+from grader.model import Allocation, Copy, Launch, Memset, Plan, Size, SymbolWrite
 from ptxsim.engine import REFUSED, check_layout
 from ptxsim.errors import EngineError, Reason, RefusedProgram
 from ptxsim.frontend import read_module
@@ -322,7 +322,7 @@ def a_plan(**changes: Any) -> Plan:
         kernel="k", grid=(1, 1, 1), block=(32, 1, 1), shared_bytes=0, params=params, pointers=()
     )
     launch = msgspec.structs.replace(launch, **changes.pop("launch", {}))
-    plan = Plan(size=Mnk(m=8, n=8, k=8), allocations=tuple(memory), operations=(launch,))
+    plan = Plan(size=Size.of(m=8, n=8, k=8), allocations=tuple(memory), operations=(launch,))
     return msgspec.structs.replace(plan, **changes)
 
 

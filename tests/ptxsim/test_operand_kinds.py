@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.model import Allocation, Launch, Mnk, Plan
+from grader.model import Allocation, Launch, Plan, Size
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.errors import RefusedProgram
 from ptxsim.simulator import SimLimits, Simulator
@@ -145,7 +145,7 @@ def run(text: str, count: int) -> np.ndarray:
         pointers=(),
     )
     plan = Plan(
-        size=Mnk(m=1, n=1, k=1),
+        size=Size.of(m=1, n=1, k=1),
         allocations=tuple(
             Allocation(name=name, address=at, size=size, symbol=symbol)
             for name, at, size, symbol in (*places, glob)

@@ -10,7 +10,7 @@ import pytest
 
 from grader.backends.simulator.wording import sentence
 from ptxsim.findings.finding import Event, Severity
-from ptxsim.records import Allocation, Launch, Mnk, Plan
+from ptxsim.records import Allocation, Launch, Plan, Size
 from ptxsim.sampling import Sampler
 from ptxsim.simulator import SimOutcome
 from tests.support.kernels import compiled, engine, run
@@ -453,7 +453,7 @@ def test_a_block_alone_passes_grid_sync() -> None:
     )
     memory = ((1, "A"), (2, "B"), (3, "C"))
     plan = Plan(
-        size=Mnk(m=1, n=1, k=1),
+        size=Size.of(m=1, n=1, k=1),
         allocations=tuple(
             Allocation(name=name, address=at << 40, size=4 * 64 * 132) for at, name in memory
         ),

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from grader.model import Allocation, Dim3, Launch, Mnk, Plan
+from grader.model import Allocation, Dim3, Launch, Plan, Size
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.errors import RefusedProgram
 from ptxsim.simulator import SimLimits, SimOutcome, Simulator
@@ -102,7 +102,7 @@ def launch(
     call = Launch(
         kernel=kernel, grid=grid, block=block, shared_bytes=shared, params=params, pointers=()
     )
-    plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=allocations, operations=(call,))
+    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=allocations, operations=(call,))
     buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}
     return simulator.run(plan, buffers, SimLimits(seconds=30))
 

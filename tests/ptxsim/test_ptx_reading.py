@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from grader.backends.probe import first_gpu_arch
-from grader.model import Allocation, Launch, Mnk, Plan
+from grader.model import Allocation, Launch, Plan, Size
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import PtxError, parse
@@ -139,7 +139,7 @@ def test_what_is_read_runs_as_ptxas_compiles_it(
         params=struct.pack("<Q", ADDRESS),
         pointers=(),
     )
-    plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=(allocation,), operations=(launch,))
+    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(allocation,), operations=(launch,))
     outcome = simulator.run(plan, {0: out.view(np.uint8)}, SimLimits(seconds=20))
     assert not outcome.findings
     assert int(out[0]) == odd.says
@@ -294,7 +294,7 @@ def test_kernels_too_large_to_simulate_are_refused_with_the_bound(body: str, wor
     launch = Launch(
         kernel="k", grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, params=bytes(8), pointers=()
     )
-    plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=(), operations=(launch,))
+    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=(launch,))
     with pytest.raises(RefusedProgram, match=words):
         simulator.run(plan, {}, SimLimits(seconds=20))
 

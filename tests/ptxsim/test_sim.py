@@ -814,16 +814,3 @@ extern "C" __global__ void k(float* a, float* b, int n) {{
 """
     with pytest.raises(RefusedProgram, match=rf"{says}.*sgemm\.cu:4"):
         run(source, [floats(1), floats(1)], [1])
-
-
-def test_clusters_given_at_compile_time_are_refused_by_name():
-    source = """
-extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int* a, int* b) {
-  b[blockIdx.x * 32 + threadIdx.x] = a[0];
-}
-"""
-    words = r"k runs in clusters of 2×1×1 blocks \(__cluster_dims__\).* \(sgemm\.cu:2\)"
-    with pytest.raises(RefusedProgram, match=words):
-        run(source, [np.zeros(64, np.int32)], grid=(2, 1, 1), arch="sm_90")
-    alone = source.replace("2, 1, 1", "1, 1, 1")
-    assert run(alone, [np.zeros(64, np.int32), np.zeros(64, np.int32)], arch="sm_90").findings == ()

@@ -20,22 +20,25 @@ from grader.model import (
     KernelParam,
     Launch,
     Memset,
-    Mnk,
     Plan,
     PointerSlot,
+    Size,
     SymbolWrite,
     Synchronise,
 )
 from grader.record import plan_bounds as bounds
+from grader.record.calls import Given
 from grader.record.plan_check import Known, flaw
 from ptxsim.frontend.interface import Entry, Interface, Symbol
+from tests.support.product import GEMM
 
-SIZE = Mnk(m=2, n=3, k=5)
+SIZE = Size.of(m=2, n=3, k=5)
 NAMES = ("A", "B", "C", "workspace 1", "table", "workspace 2")
 SIZES = (40, 60, 24, 1 << 33, 64, 100)
 AT = tuple(bounds.addresses(SIZES))
 TARGET = target_for("sm_80")
 ENTRY = Entry(params=(KernelParam(offset=0, size=24),), max_threads=256)
+GIVEN = Given(size=SIZE, operands=GEMM.operands(SIZE))
 KNOWN = Known(
     declared=Interface(
         entries={"k": ENTRY},
@@ -55,6 +58,8 @@ def words(*values: int) -> bytes:
 
 PLAN = Plan(
     size=SIZE,
+    inputs=2,
+    outputs=1,
     allocations=tuple(
         Allocation(name=name, address=at, size=size, symbol=name if name == "table" else None)
         for name, at, size in zip(NAMES, AT, SIZES, strict=True)
@@ -103,7 +108,6 @@ def other(*values: object) -> st.SearchStrategy[Any]:
 
 MEMORY, DO = "allocations", "operations"
 FORGED: dict[tuple[str | int, ...], st.SearchStrategy[Any]] = {
-    **{("size", i): far(v, v) for i, v in enumerate((2, 3, 5))},
     **{(MEMORY, i, "address"): far(at, at) for i, at in enumerate(AT)},
     **{(MEMORY, i, "size"): far(SIZES[i], SIZES[i]) for i in (0, 1, 2, 4)},
     (MEMORY, 3, "size"): far(1, TARGET.memory_bytes - SIZES[5]),
@@ -146,8 +150,6 @@ def forged(path: tuple[str | int, ...], value: object) -> Plan:
     """PLAN with one value in another's place."""
     document = msgspec.to_builtins(PLAN, builtin_types=(bytes,))
     place = document
-    if path[0] == "size":
-        document["size"] = list(document["size"])
     for step in path[:-1]:
         if isinstance(place[step], tuple):
             place[step] = list(place[step])
@@ -163,7 +165,7 @@ def changed(index: int, **fields: Any) -> Plan:
 
 
 def test_the_plan_that_is_forged_is_sound() -> None:
-    assert flaw(PLAN, SIZE, KNOWN) is None
+    assert flaw(PLAN, GIVEN, KNOWN) is None
 
 
 @pytest.mark.parametrize("path", FORGED, ids=lambda path: ".".join(map(str, path)))
@@ -171,7 +173,7 @@ def test_a_forged_field_is_refused(path: tuple[str | int, ...]) -> None:
     @settings(max_examples=30, derandomize=True, database=None, deadline=None)
     @given(value=FORGED[path])
     def refuses(value: object) -> None:
-        assert flaw(forged(path, value), SIZE, KNOWN) is not None
+        assert flaw(forged(path, value), GIVEN, KNOWN) is not None
 
     refuses()
 
@@ -188,7 +190,7 @@ MANY = {
 @pytest.mark.parametrize("kind", MANY)
 def test_too_many_or_too_few_operations(kind: str) -> None:
     assert "too many" in (
-        flaw(msgspec.structs.replace(PLAN, operations=MANY[kind]), SIZE, KNOWN) or ""
+        flaw(msgspec.structs.replace(PLAN, operations=MANY[kind]), GIVEN, KNOWN) or ""
     )
 
 
@@ -206,7 +208,7 @@ def test_a_cooperative_launch_that_no_gpu_can_do(most: int, fields: dict[str, An
             for cooperative in (False, True):
                 plan = changed(3, grid=grid, cooperative=cooperative, **fields)
                 wrong = cooperative and (extra or grid[1] > 1)
-                assert (flaw(plan, SIZE, KNOWN) is not None) == wrong, (grid, cooperative)
+                assert (flaw(plan, GIVEN, KNOWN) is not None) == wrong, (grid, cooperative)
 
 
 def with_allocations(*added: tuple[str, int, str | None]) -> Plan:
@@ -222,8 +224,8 @@ def with_allocations(*added: tuple[str, int, str | None]) -> Plan:
 
 
 def test_allocations_that_only_look_right() -> None:
-    assert flaw(with_allocations(("workspace 3", 8, None)), SIZE, KNOWN) is None
-    assert flaw(with_allocations(("constant", 16, "constant")), SIZE, KNOWN) is None
+    assert flaw(with_allocations(("workspace 3", 8, None)), GIVEN, KNOWN) is None
+    assert flaw(with_allocations(("constant", 16, "constant")), GIVEN, KNOWN) is None
     for added, words_ in (
         ([("table", 64, "table")], "twice"),
         ([("workspace 2", 8, None)], "numbered"),
@@ -231,7 +233,7 @@ def test_allocations_that_only_look_right() -> None:
         ([("workspace 3", TARGET.memory_bytes, None)], "exceed"),
         ([(f"workspace {i}", 8, None) for i in range(3, 1100)], "too many allocations"),
     ):
-        assert words_ in (flaw(with_allocations(*added), SIZE, KNOWN) or ""), added
+        assert words_ in (flaw(with_allocations(*added), GIVEN, KNOWN) or ""), added
 
 
 def test_memory_is_allocated_once_in_order_and_freed_once() -> None:
@@ -241,7 +243,7 @@ def test_memory_is_allocated_once_in_order_and_freed_once() -> None:
         (made[:1], (made[1], *PLAN.operations, free)),
     ):
         plan = msgspec.structs.replace(PLAN, setup=setup, operations=operations)
-        assert flaw(plan, SIZE, KNOWN) is None
+        assert flaw(plan, GIVEN, KNOWN) is None
     for setup, operations in (
         ((), PLAN.operations),
         (made[:1], PLAN.operations),
@@ -252,23 +254,23 @@ def test_memory_is_allocated_once_in_order_and_freed_once() -> None:
         (made[:1], (free, made[1], *PLAN.operations)),
     ):
         plan = msgspec.structs.replace(PLAN, setup=setup, operations=operations)
-        assert flaw(plan, SIZE, KNOWN) is not None
+        assert flaw(plan, GIVEN, KNOWN) is not None
 
 
 def test_parameters_and_data_have_their_lengths() -> None:
     assert isinstance(LAUNCH, Launch)
     for params in (b"", LAUNCH.params[:-1], LAUNCH.params + b"\0"):
-        assert flaw(changed(3, params=params, pointers=()), SIZE, KNOWN) is not None
-    assert flaw(changed(2, data=b"\0" * 12, pointers=()), SIZE, KNOWN) is None
-    assert flaw(changed(2, data=b"\0" * 13, pointers=()), SIZE, KNOWN) is not None
+        assert flaw(changed(3, params=params, pointers=()), GIVEN, KNOWN) is not None
+    assert flaw(changed(2, data=b"\0" * 12, pointers=()), GIVEN, KNOWN) is None
+    assert flaw(changed(2, data=b"\0" * 13, pointers=()), GIVEN, KNOWN) is not None
 
 
 def test_pointers_overlap_nowhere_and_stand_in_order() -> None:
     assert isinstance(LAUNCH, Launch)
     first, second = LAUNCH.pointers
-    assert flaw(changed(3, pointers=(first,)), SIZE, KNOWN) is None
-    assert flaw(changed(3, pointers=(second, first)), SIZE, KNOWN) is not None
-    assert flaw(changed(3, pointers=(first, first)), SIZE, KNOWN) is not None
+    assert flaw(changed(3, pointers=(first,)), GIVEN, KNOWN) is None
+    assert flaw(changed(3, pointers=(second, first)), GIVEN, KNOWN) is not None
+    assert flaw(changed(3, pointers=(first, first)), GIVEN, KNOWN) is not None
 
 
 def test_registers_bound_a_block() -> None:
@@ -276,8 +278,8 @@ def test_registers_bound_a_block() -> None:
     entry = msgspec.structs.replace(ENTRY, max_threads=1024)
     declared = Interface(entries={"k": entry}, symbols=KNOWN.declared.symbols)
     known = msgspec.structs.replace(KNOWN, declared=declared, figures={"k": many})
-    assert flaw(changed(3, block=(256, 1, 1)), SIZE, known) is None
-    assert flaw(changed(3, block=(257, 1, 1)), SIZE, known) is not None
+    assert flaw(changed(3, block=(256, 1, 1)), GIVEN, known) is None
+    assert flaw(changed(3, block=(257, 1, 1)), GIVEN, known) is not None
 
 
 def test_the_largest_plan_is_checked_at_once() -> None:
@@ -285,7 +287,7 @@ def test_the_largest_plan_is_checked_at_once() -> None:
     operations = (*(PLAN.operations[0],) * bounds.MAX_TRANSFERS, *(LAUNCH,) * bounds.MAX_LAUNCHES)
     plan = msgspec.structs.replace(with_allocations(*added), operations=operations)
     started = time.process_time()
-    assert flaw(plan, SIZE, KNOWN) is None
+    assert flaw(plan, GIVEN, KNOWN) is None
     assert time.process_time() - started < 5
 
 

@@ -23,9 +23,9 @@ from grader.model import (
     Free,
     Launch,
     Memset,
-    Mnk,
     Operation,
     Plan,
+    Size,
     Submission,
     SymbolWrite,
     Synchronise,
@@ -36,6 +36,7 @@ from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.frontend.interface import read_interface
+from tests.support.product import GEMM, MAIN
 
 FOLDER = Path(__file__).parent / "host"
 SOURCE = (FOLDER / "sgemm.cu").read_text().splitlines()
@@ -46,13 +47,14 @@ Recorder = Callable[..., "tuple[Plan | Rejected, ...]"]
 
 @pytest.fixture(scope="session")
 def submission() -> Submission:
-    return load_submission(FOLDER)
+    return load_submission(FOLDER, MAIN)
 
 
 @pytest.fixture(scope="session")
 def built(submission: Submission) -> Build:
     return building.compile_submission(
         submission,
+        GEMM.interface,
         find_toolchain(),
         Sandbox.open(),
         arch="sm_80",
@@ -68,11 +70,12 @@ def recorded(built: Build, submission: Submission) -> Recorder:
     def run(
         *scenarios: int, mode: str = "auto", record_s: float = 5
     ) -> tuple[Plan | Rejected, ...]:
-        sizes = [Mnk(m=scenario, n=N, k=K) for scenario in scenarios]
+        sizes = [Size.of(m=scenario, n=N, k=K) for scenario in scenarios]
         sandbox = Sandbox.open(mode)  # type: ignore[arg-type]
         return record_plans(
             built,
             submission,
+            GEMM,
             sizes,
             find_toolchain(),
             sandbox,
@@ -105,7 +108,7 @@ def integer(launch: Launch) -> int:
 
 def test_launches(recorded: Recorder) -> None:
     one = plan(recorded, 1)
-    assert one.size == Mnk(m=1, n=N, k=K)
+    assert one.size == Size.of(m=1, n=N, k=K)
     assert [(a.name, a.size) for a in one.allocations] == [("A", 20), ("B", 60), ("C", 12)]
     first, second, third, fourth = launches(one)
     assert first.kernel == "_Z4tellPfi"
@@ -212,7 +215,7 @@ def test_a_call_comes_after_the_one_before_it(recorded: Recorder) -> None:
 def test_a_later_call_may_be_refused(recorded: Recorder) -> None:
     for scenario, words in (
         (15, "run_custom launched no kernel, in call 3 of run_custom for one size"),
-        (16, "cudaFree: A, B and C belong to the grader, in call 2 of run_custom for one size"),
+        (16, "cudaFree: A belongs to the grader, in call 2 of run_custom for one size"),
     ):
         (one,) = recorded(scenario)
         assert isinstance(one, Rejected)
@@ -378,9 +381,9 @@ REFUSED = {
     65: (Verdict.FE, "cudaStreamBeginCapture cannot be used"),
     66: (Verdict.FE, "cudaMemcpy2D cannot be used for rows with gaps"),
     67: (Verdict.FE, "cudaDeviceSetLimit is supported for cudaLimitStackSize only"),
-    68: (Verdict.FE, "attribute cudaLaunchAttributeClusterDimension .* no clusters of blocks"),
+    68: (Verdict.RE, "cudaErrorInvalidConfiguration: .* a cluster of (2, 0, 0) blocks"),
     80: (Verdict.RE, "cudaMemset returned cudaErrorInvalidValue"),
-    81: (Verdict.RE, "A, B and C belong to the grader"),
+    81: (Verdict.RE, "A belongs to the grader"),
     82: (Verdict.RE, "cudaErrorInvalidValue: the source is no device address"),
     84: (Verdict.RE, "cudaMemcpy: source and target overlap"),
     85: (Verdict.RE, "cudaFree returned cudaErrorInvalidValue: this memory was freed before"),

@@ -24,9 +24,7 @@ def wrong_result() -> Result:
     large = msgspec.structs.replace(
         WRONG,
         id="cpu-2",
-        m=96,
-        n=256,
-        k=64,
+        size={"m": 96, "n": 256, "k": 64},
         error=msgspec.structs.replace(WRONG.error, tile_map=maps, tile_edge=8),
     )
     return make_result(
@@ -135,7 +133,7 @@ def test_the_wrong_page_points_at_the_mistake() -> None:
         "two threads touch tile[3]",
         "sgemm.cu:3, block (1,0,0)",
         'class="marked"><i>3</i>',
-        "each square is 8×8 elements",
+        "each sign is 8×8 elements",
         "first wrong element: C[row 1, column 4] is nan",
         "No performance score",
     ):

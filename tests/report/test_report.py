@@ -50,12 +50,15 @@ def test_wrong_values_show_where_and_how_the_pattern_looks() -> None:
     assert "9 of 24 elements are wrong" in output
     assert "first wrong element: C[row 1, column 4] is nan, should be -1.25" in output
     assert "  ..\n  .#\n  +#" in output
-    assert "one sign is 2×2 elements" in output
+    assert "each sign is 2×2 elements" in output
 
 
 def test_a_message_stands_once_below_the_table_with_its_sizes() -> None:
     late = "endless-loop at sgemm.cu:9: did not end in time, and more words than a column holds"
-    cases = [msgspec.structs.replace(WRONG, message=late, error=None, m=i) for i in range(1, 6)]
+    cases = [
+        msgspec.structs.replace(WRONG, message=late, error=None, size={"m": i, "n": 6, "k": 5})
+        for i in range(1, 6)
+    ]
     unrun = msgspec.structs.replace(
         RIGHT, verdict=None, error=None, message="not run: 1×6×5 did not end in time"
     )
@@ -71,7 +74,9 @@ def test_a_message_stands_once_below_the_table_with_its_sizes() -> None:
 
 
 def test_sizes_that_differ_in_the_count_of_wrong_elements_share_a_message() -> None:
-    other = msgspec.structs.replace(WRONG, m=8, message="3 of 48 elements are wrong (race)")
+    other = msgspec.structs.replace(
+        WRONG, size={"m": 8, "n": 6, "k": 5}, message="3 of 48 elements are wrong (race)"
+    )
     assert [
         (told.sizes, told.message)
         for told in text.told(
@@ -146,15 +151,14 @@ def test_a_very_long_log_is_cut() -> None:
 def test_a_score_is_shown_in_the_judges_form() -> None:
     benches, baselines = (16.183, 16.1785, 16.1763), (18.6725, 18.7723, 18.8029)
     runs = tuple(
-        Run(bench_tflops=bench, cublas_tflops=cublas)
+        Run(speed=bench, baseline_speed=cublas)
         for bench, cublas in zip(benches, baselines, strict=True)
     )
     timing = Timing(runs=runs, ratio=0.86, ratio_ci=(0.85, 0.87), noise=0.01, samples=30)
     case = CaseResult(
         id="performance-0",
-        m=8192,
-        n=8192,
-        k=8192,
+        size={"m": 8192, "n": 8192, "k": 8192},
+        amount=2 * 8192**3,
         verdict=Verdict.AC,
         message="",
         seconds=None,
@@ -182,7 +186,9 @@ def test_a_score_is_shown_in_the_judges_form() -> None:
     ) in output
     assert "No performance score" not in output
 
-    small = msgspec.structs.replace(case, id="small", m=512, n=512, k=512)
+    small = msgspec.structs.replace(
+        case, id="small", size={"m": 512, "n": 512, "k": 512}, amount=2 * 512**3
+    )
     shares = (Share(case="performance-0", weight=3), Share(case="small", weight=0.5))
     weighted = msgspec.structs.replace(score, shares=shares)
     output = shown(make_result(cases=(small, case), score=weighted, environment=environment))

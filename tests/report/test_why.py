@@ -47,14 +47,14 @@ def test_a_timed_result_is_set_against_the_peak_of_its_gpu() -> None:
     why = explained(ALICE)
     timed = gpu_result("alice", 0.63)
     case = timed.cases[-1]
-    size = msgspec.structs.replace(why.size, m=case.m, n=case.n, k=case.k)
+    size = case.size
     result = msgspec.structs.replace(timed, explanation=msgspec.structs.replace(why, size=size))
     peak = next(a.answer for a in answers(result) if a.question.startswith("What is the peak"))
     card = gpus.of(result.environment.gpu) if result.environment.gpu else None
 
     assert card is not None and f"{card.fp32_tflops:.3g} TFLOPS on this H200" in peak
     assert case.timing is not None
-    best = max(run.bench_tflops for run in case.timing.runs)
+    best = max(run.speed for run in case.timing.runs)
     assert f"Measured: {best:.4g}, {100 * best / card.fp32_tflops:.1f} %" in peak
 
 
@@ -90,10 +90,10 @@ def test_waiting_is_named_by_its_reason() -> None:
     (said,) = [a.answer for a in answers(make_result(explanation=why)) if "limits" in a.question]
 
     (bound,) = why.bounds
-    assert bound.most is not None and bound.tflops < bound.most.tflops
+    assert bound.most is not None and bound.speed < bound.most.speed
     sentence = shown(make_result(explanation=why))
-    assert f"at most {bound.most.tflops:.3g} of " in sentence
-    assert f"about {bound.tflops:.3g} is expected: the limit is waiting for register" in sentence
+    assert f"at most {bound.most.speed:.3g} of " in sentence
+    assert f"about {bound.speed:.3g} is expected: the limit is waiting for register" in sentence
     assert "In the issue model the schedulers issue in" in said
     assert "waiting for register banks" in said
     # A document from before there was an issue model, or a bound without it.

@@ -34,8 +34,18 @@ def umask() -> int:
 def test_the_document_holds_every_key(tmp_path: Path) -> None:
     document = json.loads(store.save(tmp_path, make_result(build=None, cases=())).read_bytes())
     assert list(document) == [
-        *("schema", "version", "created", "lab", "submission", "environment", "build", "cases"),
-        *("findings", "lines", "verdict", "score", "error", "standing", "launches"),
+        *("schema", "version", "created", "lab", "problem", "submission", "environment"),
+        *(
+            "build",
+            "cases",
+            "findings",
+            "lines",
+            "verdict",
+            "score",
+            "error",
+            "standing",
+            "launches",
+        ),
         "explanation",
     ]
     assert document["build"] is None

@@ -23,12 +23,13 @@ from grader.compile import building
 from grader.errors import MachineError, Rejected
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Case, load_lab
-from grader.model import Mnk, Plan, Verdict
+from grader.model import Plan, Size, Verdict
 from grader.record.recording import record_plans
 from grader.sandbox.running import Completed, Limits, Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 from tests.support.places import HONEST
+from tests.support.product import GEMM, MAIN
 
 BUSY = 4  # processes for each core
 BURN = "import time\nwhile time.process_time() < {}: pass"
@@ -118,7 +119,8 @@ def compiled(text: str, place: Path, compile_s: float = 20) -> building.Build:
     folder.mkdir(exist_ok=True)
     (folder / "sgemm.cu").write_text(text)
     return building.compile_submission(
-        load_submission(folder),
+        load_submission(folder, MAIN),
+        GEMM.interface,
         find_toolchain(),
         Sandbox.open(),
         arch="sm_80",
@@ -158,8 +160,9 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     def recorded(kind: int, record_s: float) -> Plan | Rejected:
         (outcome,) = record_plans(
             built,
-            load_submission(place / "eve"),
-            [Mnk(m=kind, n=8, k=8)],
+            load_submission(place / "eve", MAIN),
+            GEMM,
+            [Size.of(m=kind, n=8, k=8)],
             find_toolchain(),
             sandbox,
             declared=declared,
@@ -195,7 +198,7 @@ def test_a_busy_machine_costs_nobody_a_verdict(tmp_path: Path, busy_core: None) 
     limits = msgspec.structs.replace(
         lab.limits, compile_s=8, record_s=0.5, simulate_s=1, memory_mb=2048
     )
-    case = Case(id="cpu-0", size=Mnk(m=9, n=17, k=33))
+    case = Case(id="cpu-0", size=Size.of(m=9, n=17, k=33))
     bench = Bench(
         lab=msgspec.structs.replace(lab, cpu=(case,), limits=limits),
         toolchain=find_toolchain(),

@@ -14,6 +14,7 @@ from grader.grading.pipeline import read_sources
 from grader.model import Verdict
 from grader.submission.folder import copy_sources, load_listed, load_submission, student_of
 from tests.support.files import bind, grow
+from tests.support.product import MAIN
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 def refused(folder: Path, words: str) -> None:
     with pytest.raises(Rejected, match=words) as caught:
-        load_submission(folder)
+        load_submission(folder, MAIN)
     assert caught.value.verdict is Verdict.FE
     assert "\n" not in str(caught.value)
 
@@ -35,29 +36,29 @@ def test_sources_only_sorted_and_hashed(folder: Path) -> None:
     (folder / "tile").mkdir()
     for name in ("tile/load.cuh", "a.h", "notes.txt", ".hidden.h", "old.o"):
         (folder / name).write_text(name)
-    submission = load_submission(folder)
+    submission = load_submission(folder, MAIN)
     assert submission.student == "ada"
     assert [file.name for file in submission.files] == ["a.h", "sgemm.cu", "tile/load.cuh"]
     assert submission.files[0].size == 3
     before = submission.sha256
     (folder / "notes.txt").write_text("other")
-    assert load_submission(folder).sha256 == before
+    assert load_submission(folder, MAIN).sha256 == before
     (folder / "a.h").write_text("b.h")
-    assert load_submission(folder).sha256 != before
+    assert load_submission(folder, MAIN).sha256 != before
 
 
 def test_copy_holds_the_listed_files(folder: Path, tmp_path: Path) -> None:
     (folder / "tile").mkdir()
     (folder / "tile" / "load.cuh").write_text("x")
     (folder / "notes.txt").write_text("x")
-    submission = load_submission(folder)
+    submission = load_submission(folder, MAIN)
     copy_sources(submission, tmp_path / "copy")
     found = sorted(path.name for path in (tmp_path / "copy").rglob("*") if path.is_file())
     assert found == ["load.cuh", "sgemm.cu"]
 
 
 def test_what_was_read_stands_whatever_becomes_of_the_folder(folder: Path, tmp_path: Path) -> None:
-    submission = load_submission(folder)
+    submission = load_submission(folder, MAIN)
     (folder / "sgemm.cu").unlink()
     (folder / "sgemm.cu").symlink_to("/etc/passwd")
     copy_sources(submission, tmp_path / "copy")
@@ -68,9 +69,9 @@ def test_what_was_read_stands_whatever_becomes_of_the_folder(folder: Path, tmp_p
 def test_where_one_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "tile").mkdir()
     monkeypatch.chdir(folder / "tile")
-    assert load_submission(Path("..")).student == "ada"
+    assert load_submission(Path(".."), MAIN).student == "ada"
     monkeypatch.chdir(folder)
-    assert load_submission(Path()).student == "ada"
+    assert load_submission(Path(), MAIN).student == "ada"
 
 
 def test_a_folder_that_is_a_link_is_refused_under_its_own_name(
@@ -81,12 +82,12 @@ def test_a_folder_that_is_a_link_is_refused_under_its_own_name(
     refused(link, "mallory: a link; name the folder that it leads to")
     assert student_of(link) == "mallory"
     with pytest.raises(Rejected, match="mallory: a link"):
-        load_listed(link, "mallory")
+        load_listed(link, "mallory", MAIN)
 
 
 def test_a_listed_file_is_a_submission(tmp_path: Path) -> None:
     (tmp_path / "ada.cu").write_text("// kernel\n")
-    submission = load_listed(tmp_path / "ada.cu", "ada")
+    submission = load_listed(tmp_path / "ada.cu", "ada", MAIN)
     assert submission.student == "ada"
     assert submission.contents == {"sgemm.cu": b"// kernel\n"}
 
@@ -103,7 +104,7 @@ def test_a_listed_file_is_a_submission(tmp_path: Path) -> None:
 def test_odd_listed_files(make: Callable[[Path], None], words: str, tmp_path: Path) -> None:
     make(tmp_path / "x.cu")
     with pytest.raises(Rejected, match=words):
-        load_listed(tmp_path / "x.cu", "x")
+        load_listed(tmp_path / "x.cu", "x", MAIN)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_no_folder_is_a_usage_error(tmp_path: Path, name: str, words: str) -> No
     if name != "nobody":
         (tmp_path / name).write_text("x")
     with pytest.raises(SubmissionError, match=words):
-        load_submission(tmp_path / name)
+        load_submission(tmp_path / name, MAIN)
 
 
 def test_missing(folder: Path) -> None:
@@ -173,7 +174,7 @@ def test_what_is_no_source_is_never_opened(folder: Path) -> None:
     bind(folder / "socket")
     grow(folder / "a.out", 3 << 30)
     (folder / ".git").symlink_to("..")
-    assert list(load_submission(folder).contents) == ["sgemm.cu"]
+    assert list(load_submission(folder, MAIN).contents) == ["sgemm.cu"]
 
 
 def test_nobody_exchanges_a_file_while_it_is_read(folder: Path, tmp_path: Path) -> None:
@@ -205,7 +206,7 @@ def test_nobody_exchanges_a_file_while_it_is_read(folder: Path, tmp_path: Path) 
 
 def read_or_refused(folder: Path) -> bytes | None:
     try:
-        return load_submission(folder).contents["sgemm.cu"]
+        return load_submission(folder, MAIN).contents["sgemm.cu"]
     except Rejected as refusal:
         assert "a link" in str(refusal) or "cannot be read" in str(refusal)
         return None
@@ -222,7 +223,7 @@ def test_what_may_not_be_read(folder: Path) -> None:
     folder.chmod(0)
     try:
         with pytest.raises(SubmissionError, match="ada: cannot be read: Permission denied"):
-            load_submission(folder)
+            load_submission(folder, MAIN)
     finally:
         folder.chmod(0o700)
 

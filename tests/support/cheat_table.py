@@ -283,9 +283,10 @@ HEAD = """\
 
 These submissions try to fool the grader or to break it. Each is a folder under `tests/cheats/`.
 Its first comment says what it tries, what stops it, and which verdict it must get.
-`tests/whole/test_cheats.py` grades all of them in the simulator (CI), `tests/whole/test_gpu.py`
-on a GPU. After each cheat the test checks that no other file has changed, no process is left, and
-no secret appears in any output that a student can read. `tests/whole/test_cheats.py` also creates
+`tests/whole/test_cheats.py` grades all of them in the simulator (CI), in bubblewrap and in
+Landlock's sandbox; `tests/whole/test_gpu.py` grades them on a GPU. After each cheat the test checks
+that no other file has changed, no process is left, and no secret appears in any output that a
+student can read. `tests/whole/test_cheats.py` also creates
 folders that are cheats themselves (links that lead outside, pipes, names meant for a shell).
 
 `python -m tests.support.cheat_table > docs/cheats.md` writes this page. The last columns give the

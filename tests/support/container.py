@@ -24,6 +24,7 @@ from grader.toolchain.native import locked
 
 PACKAGES = ("g++", "python3", "python3-venv", "util-linux", "zip", "unzip")
 SUITE = "bookworm"
+PYTHON = "3.11"  # the base's
 _NAME = "localhost/sgemm-grader-base"
 _WEEK_S = 7 * 24 * 3600
 # How podman starts a container as root on this machine: the first that works. Old versions of crun
@@ -53,6 +54,10 @@ class Container(Record):
     image: str
     way: tuple[str, ...]  # options of podman
     mounts: tuple[tuple[Path, str], ...] = ()  # folders of ours, and where they are
+
+    def remove(self) -> None:
+        """Delete the image."""
+        _ran(["podman", "rmi", "--force", self.image])
 
     def run(
         self,
@@ -114,6 +119,8 @@ def _base() -> Container | str:
                 made = _ran(["mmdebstrap", "--variant=minbase", include, SUITE, str(archive)], 900)
                 if made.status != 0:
                     return f"no base: mmdebstrap: {_last(made)}"
+                for old in _ran(["podman", "images", "--quiet", _NAME]).stdout.split():
+                    _ran(["podman", "rmi", "--force", old])
                 imported = _ran(["podman", "import", str(archive), image], 300)
                 if imported.status != 0:
                     return f"no base: podman import: {_last(imported)}"

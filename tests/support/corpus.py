@@ -97,16 +97,19 @@ def cheats() -> tuple[Cheat, ...]:
     return tuple(_read_cheat(folder) for folder in sorted(CHEATS.iterdir()) if folder.is_dir())
 
 
-def fixtures(kind: str = "*") -> tuple[Fixture, ...]:
-    """Those of one kind (correct, broken, gpu) or all, by name. Raises as ``cheats`` does."""
-    return tuple(_read_fixture(file.parent) for file in sorted(FIXTURES.glob(f"{kind}/*/sgemm.cu")))
+def fixtures(kind: str = "*", main: str = "sgemm.cu") -> tuple[Fixture, ...]:
+    """Those of one kind (correct, broken, gpu, reduction) or all whose file is ``main``, by name.
+    Raises as ``cheats`` does."""
+    return tuple(
+        _read_fixture(file.parent, main) for file in sorted(FIXTURES.glob(f"{kind}/*/{main}"))
+    )
 
 
-def _declared(folder: Path, *needed: str) -> dict[str, str]:
+def _declared(folder: Path, *needed: str, main: str = "sgemm.cu") -> dict[str, str]:
     """The fields of the first comment; what stands before them is called "about"."""
     found: dict[str, str] = {}
     field = "about"
-    for line in (folder / "sgemm.cu").read_text().splitlines():
+    for line in (folder / main).read_text().splitlines():
         if not line.startswith("//"):
             break
         text = line[2:].strip()
@@ -137,15 +140,15 @@ def _read_cheat(folder: Path) -> Cheat:
     )
 
 
-def _read_fixture(folder: Path) -> Fixture:
-    declared = _declared(folder, "CPU")
+def _read_fixture(folder: Path, main: str) -> Fixture:
+    declared = _declared(folder, "CPU", main=main)
     finding = log = None
     if text := declared.get("Finding"):
         found = _match(folder, _FINDING, text, "a finding")
         finding = ExpectedFinding(
             kind=found["kind"],
             says=found["says"] or "",
-            file=found["file"] or "sgemm.cu",
+            file=found["file"] or main,
             markers=tuple(found["markers"].split(" or ")) if found["markers"] else (),
         )
     if text := declared.get("Log"):

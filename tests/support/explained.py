@@ -11,7 +11,7 @@ from grader.grading import preparing
 from grader.grading.pipeline import Bench
 from grader.hardware import gpus
 from grader.labs.lab import Limits
-from grader.model import Build, Explanation, KernelCounts, Mnk
+from grader.model import Build, Explanation, KernelCounts, Size
 from grader.performance.join import count
 from grader.performance.loop_steps import MainLoop, main_loop_steps
 from grader.performance.sass import Function, disassemble
@@ -20,8 +20,9 @@ from ptxsim.sampling import SOME, LaunchSample, Sampler
 from tests.support.bench import bench
 from tests.support.kernels import engine
 from tests.support.places import ROOT
+from tests.support.product import MAIN, work
 
-LARGE = Mnk(m=8192, n=8192, k=8192)
+LARGE = Size.of(m=8192, n=8192, k=8192)
 
 
 def rung(idea: str) -> Path:
@@ -38,11 +39,11 @@ def roomy() -> Bench:
 
 @cache
 def built(folder: Path, arch: str) -> Build:
-    return preparing.compiled(load_submission(folder), roomy(), arch)
+    return preparing.compiled(load_submission(folder, MAIN), roomy(), arch)
 
 
-def at(folder: Path, arch: str, size: Mnk) -> preparing.Prepared:
-    return preparing.prepared(load_submission(folder), [size], roomy(), arch)
+def at(folder: Path, arch: str, size: Size) -> preparing.Prepared:
+    return preparing.prepared(load_submission(folder, MAIN), [size], roomy(), arch)
 
 
 @cache
@@ -56,7 +57,7 @@ def samples(
     folder: Path, arch: str, n: int, seconds: float = 20.0, blocks: int = SOME
 ) -> tuple[LaunchSample, ...]:
     """Of every kind of launch of an n³ product."""
-    ready = at(folder, arch, Mnk(m=n, n=n, k=n))
+    ready = at(folder, arch, Size.of(m=n, n=n, k=n))
     sampler = Sampler(ready.built.ptx.read_text(), ready.submission.folder, engine())
     return sampler.sample(ready.plans[0], seconds, blocks)
 
@@ -67,9 +68,9 @@ def counts(
 ) -> tuple[KernelCounts, ...]:
     """What they do."""
     by_name = {function.name: function for function in functions(folder, arch)}
-    size = Mnk(m=n, n=n, k=n)
+    size = Size.of(m=n, n=n, k=n)
     found = samples(folder, arch, n, seconds, blocks)
-    return tuple(count(by_name[sample.kernel], sample, size) for sample in found)
+    return tuple(count(by_name[sample.kernel], sample, work(size)) for sample in found)
 
 
 def loops(
@@ -77,9 +78,9 @@ def loops(
 ) -> tuple[MainLoop | None, ...]:
     """How they go round their main loops."""
     by_name = {function.name: function for function in functions(folder, arch)}
-    size = Mnk(m=n, n=n, k=n)
+    size = Size.of(m=n, n=n, k=n)
     found = samples(folder, arch, n, seconds, blocks)
-    return tuple(main_loop_steps(by_name[sample.kernel], sample, size) for sample in found)
+    return tuple(main_loop_steps(by_name[sample.kernel], sample, work(size)) for sample in found)
 
 
 @cache

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from grader.backends.simulator.engine_library import engine_library
-from grader.model import Allocation, Dim3, Launch, Mnk, Plan
+from grader.model import Allocation, Dim3, Launch, Plan, Size
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.engine import Engine, load_engine
 from ptxsim.simulator import SimLimits, SimOutcome, Simulator
@@ -112,6 +112,6 @@ def run_ptx(
         stack_bytes=stack,
         cooperative=cooperative,
     )
-    plan = Plan(size=Mnk(m=1, n=1, k=1), allocations=allocations, operations=(launch,))
+    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=allocations, operations=(launch,))
     buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}
     return simulator.run(plan, buffers, SimLimits(seconds=seconds, resident=resident))

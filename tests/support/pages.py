@@ -23,6 +23,7 @@ from grader.model import (
     Verdict,
 )
 from tests.support.places import REFERENCE
+from tests.support.product import GEMM
 from tests.support.results import RIGHT, SHA, make_result
 
 H200 = GpuInfo(
@@ -67,16 +68,14 @@ LINES = tuple(
 def timed(edge: int, bench: float, cublas: float) -> CaseResult:
     """A timed, accepted case of edge³: three runs near these TFLOPS."""
     runs = tuple(
-        Run(bench_tflops=bench * share, cublas_tflops=cublas * share)
-        for share in (0.997, 1.0, 0.995)
+        Run(speed=bench * share, baseline_speed=cublas * share) for share in (0.997, 1.0, 0.995)
     )
     ratio = bench / cublas
     return msgspec.structs.replace(
         RIGHT,
         id=f"performance-{edge}",
-        m=edge,
-        n=edge,
-        k=edge,
+        size={"m": edge, "n": edge, "k": edge},
+        amount=2 * edge**3,
         timing=Timing(
             runs=runs,
             ratio=ratio,
@@ -144,7 +143,9 @@ def sample_ladder(rungs: Sequence[Rung], gpu: GpuInfo | None = H200) -> Ladder:
         loops=(HostLoop(name="plain", gflops=0.9), HostLoop(name="restrict", gflops=2.7)),
     )
     lab = LabRef(id="ladder", sha256=SHA)
-    return make_ladder(rungs, ladder_results(rungs, gpu), lab, grader="0.1.0", host=host)
+    return make_ladder(
+        rungs, ladder_results(rungs, gpu), lab, GEMM.info(), grader="0.1.0", host=host
+    )
 
 
 RUNGS = find_rungs(REFERENCE)

@@ -22,13 +22,13 @@ from grader.model import (
     SubmissionRef,
     Verdict,
 )
+from tests.support.product import GEMM
 
 SHA = "0123456789abcdef" * 4
 RIGHT = CaseResult(
     id="cpu-0",
-    m=1,
-    n=1,
-    k=1,
+    size={"m": 1, "n": 1, "k": 1},
+    amount=2,
     verdict=Verdict.AC,
     message="",
     seconds=0.01,
@@ -40,14 +40,15 @@ RIGHT = CaseResult(
         first_mismatch=None,
         tile_map=(),
         tile_edge=1,
+        operand="C",
+        shape=(1, 1),
     ),
     timing=None,
 )
 WRONG = CaseResult(
     id="cpu-1",
-    m=4,
-    n=6,
-    k=5,
+    size={"m": 4, "n": 6, "k": 5},
+    amount=240,
     verdict=Verdict.WA,
     message="9 of 24 elements are wrong",
     seconds=0.02,
@@ -56,9 +57,17 @@ WRONG = CaseResult(
         rms=None,
         tolerance=1e-6,
         wrong=9,
-        first_mismatch=Mismatch(row=1, col=4, got=None, want=-1.25, got_text="nan"),
+        first_mismatch=Mismatch(
+            index=(1, 4),
+            element="C[row 1, column 4]",
+            got=None,
+            want=-1.25,
+            got_text="nan",
+        ),
         tile_map=("..", ".#", "+#"),
         tile_edge=2,
+        operand="C",
+        shape=(4, 6),
     ),
     timing=None,
 )
@@ -81,6 +90,7 @@ def make_result(student: str = "alice", **changes: object) -> Result:
         version=SCHEMA_VERSION,
         created="2026-01-02T03:04:05+00:00",
         lab=LabRef(id="sgemm", sha256=SHA),
+        problem=GEMM.info(),
         submission=SubmissionRef(
             student=student,
             sha256=SHA,

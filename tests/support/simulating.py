@@ -10,7 +10,7 @@ import msgspec
 from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
 from grader.backends.simulator.device import CpuDevice
 from grader.labs.lab import Lab, load_lab
-from grader.model import Allocation, Build, Mnk, Plan
+from grader.model import Allocation, Build, Plan, Size
 from grader.sandbox.running import Mode, Sandbox
 
 FAKE = """\
@@ -39,7 +39,7 @@ class Fake:
         yield SimOutcome((), (), stopped, 0.25, "hello")
 
 def right(size, a, b, c):
-    c[:] = (a.reshape(size.m, size.k) @ b.reshape(size.n, size.k).T).T.reshape(-1)
+    c[:] = (a.reshape(size["m"], size["k"]) @ b.reshape(size["n"], size["k"]).T).T.reshape(-1)
 
 def burn(seconds):
     end = time.thread_time() + seconds
@@ -60,7 +60,7 @@ def planned(index: int, m: int = 5, n: int = 7, k: int = 3) -> PlannedCase:
         Allocation(name=name, address=0x7F00_0000_0000 + (i << 32), size=4 * count)
         for i, (name, count) in enumerate(floats.items())
     )
-    plan = Plan(size=Mnk(m=m, n=n, k=k), allocations=allocations, operations=())
+    plan = Plan(size=Size.of(m=m, n=n, k=k), allocations=allocations, operations=())
     return PlannedCase(id=f"cpu-{index}", plan=plan)
 
 
@@ -80,5 +80,5 @@ def run(
     **limits: float,
 ) -> tuple[CaseOutcome, ...]:
     chosen = lab(**limits)
-    with CpuDevice(Sandbox.open(mode), chosen.limits, command) as device:
+    with CpuDevice(Sandbox.open(mode), chosen.limits, chosen.problem_ref, command) as device:
         return device.run(build, str(build.ptx.parent), cases, chosen, progress)

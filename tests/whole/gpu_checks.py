@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from typing import Any
+from typing import Any, get_args
 
 import cupy
 import msgspec
@@ -23,22 +24,27 @@ from grader.errors import MachineError
 from grader.grading.preparing import prepared
 from grader.judging import verdicts as judge
 from grader.judging.times import held_to_the_clock
-from grader.labs.lab import Rules
-from grader.model import Mnk, Plan
+from grader.labs.lab import Rules, load_lab
+from grader.model import Plan, Size
 from grader.problems import inputs
+from grader.problems.gemm.gemm import Gemm, Options
+from grader.problems.gemm.layout import Layout
+from grader.problems.operands import Order
 from grader.submission.folder import load_submission
 from tests.support.places import ROOT
+from tests.support.product import GEMM, GEMM_REF, MAIN
 
-SIZE = Mnk(m=300, n=700, k=501)
+SIZE = Size.of(m=300, n=700, k=501)
 KEYS = numbered_keys(7)
+LAYOUTS = [Layout(A=a, B=b, C=c) for a, b, c in itertools.product(get_args(Order), repeat=3)]
 
 
 def main() -> None:
     arch = first_gpu_arch()
     assert arch
-    ready = prepared(load_submission(find_starter(ROOT)), [SIZE], tools(), arch)
+    ready = prepared(load_submission(find_starter(ROOT, load_lab()), MAIN), [SIZE], tools(), arch)
     built, (plan,) = ready.built, ready.plans
-    bench = SharedBench()
+    bench = SharedBench(GEMM)
     said: dict[str, object] = {}
     with bench.stream, bench.arena.memory(plan) as memory:
         module = load_module(built.cubin.read_bytes())
@@ -46,18 +52,17 @@ def main() -> None:
         a, b, c = (cupy.empty(count, cupy.float32) for count in (300 * 501, 501 * 700, 300 * 700))
         bench.kernels.fill(a, KEYS[0])
         bench.kernels.fill(b, KEYS[1])
-        expected = inputs.make_inputs(SIZE, KEYS)
+        expected = inputs.make_inputs(GEMM.operands(SIZE), KEYS)
         same = all((x.get() == y).all() for x, y in zip((a, b), expected, strict=True))
         said["the same inputs as on the CPU"] = bool(same)
         bench.kernels.fill(a[: 257 * 16 + 5], KEYS[1])
-        (count, first), unchanged = bench.kernels.changed((a, KEYS[0]), (b, KEYS[1]))
+        (count, first), unchanged = bench.kernels.changed(GEMM.operands(SIZE)[:2], (a, b), KEYS)
         said["changed"] = [count > 4000, first, *unchanged]
         bench.kernels.fill(a, KEYS[0])
-        pointers = [int(each.data.ptr) for each in (a, b, c)]
-        bench.cublas.sgemm(SIZE, *pointers)()
+        bench.on_gpu.refer(SIZE, (a, b), (c,))
 
         def freivalds() -> float | None:
-            excess = bench.kernels.freivalds(SIZE, a, b, c)
+            excess = bench.on_gpu.prove(SIZE, (a, b), (c,))
             return None if math.isnan(excess) else excess
 
         said["freivalds, cuBLAS"] = freivalds()
@@ -65,6 +70,9 @@ def main() -> None:
         said["freivalds, one element"] = freivalds()
         c[12345] = cupy.nan
         said["freivalds, nan"] = freivalds()
+
+        for layout in LAYOUTS:
+            said[str(layout)] = in_layout(bench, layout, a, b, c)
 
         case.fresh()
         case.reference()
@@ -82,12 +90,33 @@ def main() -> None:
         # A GPU that could do next to nothing: any kernel is faster than it can be.
         bench.gpu = msgspec.structs.replace(bench.gpu, fp32_peak_tflops=1e-3)
         job = GpuJob(
-            cubin="", cases=(), runs=1, run_seconds=0.01, baseline="cublas", host_calls="charged"
+            problem=GEMM_REF,
+            cubin="",
+            cases=(),
+            runs=1,
+            run_seconds=0.01,
+            host_calls="charged",
         )
         outcome = time_case(bench, case, job, lambda: None)
-        (held,) = held_to_the_clock([outcome], bench.gpu)
+        (held,) = held_to_the_clock([outcome], GEMM, bench.gpu)
         said["impossible"] = judge.judge_case(held, Rules())[0].value
     print(json.dumps(said))
+
+
+def in_layout(bench: SharedBench, layout: Layout, a: Any, b: Any, c: Any) -> list[bool]:
+    """Whether every baseline is right by Freivalds' check, and the check sees a wrong element."""
+    problem = Gemm(Options(layout=layout))
+    on_gpu = problem.on_gpu(bench.kernels)
+    right = []
+    for launch in on_gpu.baselines(SIZE, (a, b), (c,)).values():
+        launch()
+        right.append(on_gpu.prove(SIZE, (a, b), (c,)) <= 1)
+    want = c.copy()
+    right.append(on_gpu.compare(SIZE, (a, b), (c,), (want,)).wrong == 0)
+    c[4321] += 1.0
+    right.append(on_gpu.compare(SIZE, (a, b), (c,), (want,)).wrong == 1)
+    right.append(not on_gpu.prove(SIZE, (a, b), (c,)) <= 1)
+    return right
 
 
 def replayed(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) -> dict[str, int]:

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from grader.grading.pipeline import Bench, Graded, grade
 from grader.labs.lab import Case, load_lab
-from grader.model import Mnk, Verdict
+from grader.model import Size, Verdict
 from grader.report import html, terminal
 from grader.results import store
 from grader.sandbox import bubblewrap, landlock
@@ -47,7 +47,9 @@ def bench(request: pytest.FixtureRequest) -> Bench:
     limits = msgspec.structs.replace(
         lab.limits, compile_s=10, record_s=2, simulate_s=2, memory_mb=2048
     )
-    cases = tuple(Case(id=f"cpu-{i}", size=Mnk(m=m, n=n, k=k)) for i, (m, n, k) in enumerate(SIZES))
+    cases = tuple(
+        Case(id=f"cpu-{i}", size=Size.of(m=m, n=n, k=k)) for i, (m, n, k) in enumerate(SIZES)
+    )
     return Bench(
         lab=msgspec.structs.replace(lab, cpu=cases, limits=limits),
         toolchain=find_toolchain(),

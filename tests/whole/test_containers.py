@@ -11,14 +11,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from grader.model import Result
-from tests.support.container import Container, base, built
+from tests.support.container import PYTHON, Container, base, built
 from tests.support.corpus import Fixture, cheats, fixtures, lay_out
 from tests.support.places import ALICE, ROOT
 
@@ -42,9 +42,12 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     """containers/Dockerfile on the base, with the wheels that pip finds for it."""
     start = base()
     wheels = tmp_path_factory.mktemp("wheels")
-    download = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(wheels)]
-    subprocess.run([*download, str(ROOT), "setuptools>=77"], check=True, stdin=subprocess.DEVNULL)
-    yield built(
+    pip(["wheel", "--no-deps", "--wheel-dir", wheels, ROOT])
+    (ours,) = wheels.iterdir()
+    theirs = ["--only-binary", ":all:", "--python-version", PYTHON]
+    pip(["download", *theirs, "--dest", wheels, ours, "setuptools>=77"])
+    ours.unlink()  # the image makes its own
+    image = built(
         ROOT,
         ROOT / "containers" / "Dockerfile",
         "localhost/sgemm-grader-test",
@@ -53,6 +56,13 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
         *("--build-arg", "PIP_NO_INDEX=1", "--build-arg", "PIP_FIND_LINKS=/wheels"),
         *("--volume", f"{wheels}:/wheels:ro"),
     )
+    yield image
+    image.remove()
+
+
+def pip(arguments: Sequence[str | Path]) -> None:
+    command = [sys.executable, "-m", "pip", "--quiet", *map(str, arguments)]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from grader.backends.gpu.calling import CALLING
 from grader.backends.simulator.engine_library import engine_library
 from grader.performance.issue_model import model_library
 from grader.record.recorder_process import recorder_program
-from grader.toolchain.discovery import find_host_compiler, find_toolchain
+from grader.toolchain.discovery import find_toolchain
+from grader.toolchain.host_compiler import find_host_compiler
 
 ROOT = Path(__file__).parents[2]
 COMPILED = {

@@ -30,8 +30,8 @@ from grader.course.roster import late, read_roster
 from grader.errors import GraderError, LabError, Rejected, StoreError, UsageError
 from grader.hardware.targets import target_for
 from grader.labs.lab import DEFAULT_LAB, load_lab
-from grader.model import Finding, KernelInfo, Kind, Mnk, Severity, Verdict
-from grader.record.calls import Recorded, assembled
+from grader.model import Finding, KernelInfo, Kind, Severity, Size, Verdict
+from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_bounds import addresses
 from grader.record.plan_check import Known, flaw
 from grader.report import html, terminal
@@ -39,6 +39,7 @@ from grader.results import store
 from grader.submission.folder import load_submission
 from ptxsim.frontend import PtxError, parse
 from ptxsim.frontend.interface import Interface, Symbol, read_interface
+from tests.support.product import MAIN
 from tests.support.results import RACE, WRONG, make_result
 
 MORE = int(os.environ.get("SGEMM_FUZZ", "0"))
@@ -234,7 +235,7 @@ def test_exports_of_gradescope(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "submission_metadata.yml"
     path.write_bytes(content)
     try:
-        call_roll(tmp_path)
+        call_roll(tmp_path, MAIN)
     except UsageError as error:
         one_line(error, path, tmp_path)
 
@@ -259,7 +260,7 @@ def test_folders(tmp_path_factory: pytest.TempPathFactory, content: bytes, name:
         return  # no name for a file here
     (folder / "sgemm.cu").write_bytes(content)
     try:
-        load_submission(folder)
+        load_submission(folder, MAIN)
     except Rejected as refusal:
         assert refusal.verdict is Verdict.FE
         one_line(refusal, "sgemm.cu", name, ascii(name)[1:-1])
@@ -334,7 +335,6 @@ OPERATIONS = [
     },
 ]
 RECORDED = {
-    "size": [2, 3, 5],
     "allocations": [
         {"name": name, "address": address, "size": size, "symbol": None}
         for name, address, size in zip(("A", "B", "C", "workspace 1"), AT, SIZES, strict=True)
@@ -345,6 +345,9 @@ RECORDED = {
         OPERATIONS,
     ],
 }
+GIVEN = Given(
+    size=Size.of(m=2, n=3, k=5), operands=load_lab().problem.operands(Size.of(m=2, n=3, k=5))
+)
 KERNEL = read_interface(".entry k(.param .u64 k_0) {}", Path("/nowhere")).entries
 KNOWN = Known(
     declared=Interface(entries=KERNEL, symbols={"table": Symbol(space="global", size=4, align=4)}),
@@ -356,10 +359,11 @@ KNOWN = Known(
 def test_the_plan_that_is_changed_is_sound() -> None:
     plan = assembled(
         msgspec.json.decode(json.dumps(RECORDED), type=Recorded),
+        GIVEN,
         KNOWN.variables,
         KNOWN.declared.entries,
     )
-    assert flaw(plan, Mnk(m=2, n=3, k=5), KNOWN) is None
+    assert flaw(plan, GIVEN, KNOWN) is None
     assert (len(plan.setup), len(plan.operations)) == (5, 4)
 
 
@@ -372,8 +376,8 @@ def test_plans_from_an_untrusted_process(document: Any) -> None:
         recorded = msgspec.json.decode(json.dumps(document), type=Recorded)
     except (msgspec.DecodeError, ValueError):
         return
-    plan = assembled(recorded, KNOWN.variables, KNOWN.declared.entries)
-    if flaw(plan, Mnk(m=2, n=3, k=5), KNOWN) is not None:
+    plan = assembled(recorded, GIVEN, KNOWN.variables, KNOWN.declared.entries)
+    if flaw(plan, GIVEN, KNOWN) is not None:
         return
     sizes = [allocation.size for allocation in plan.allocations]
     assert sizes[:3] == [40, 60, 24]

@@ -20,7 +20,7 @@ from grader.grading.pipeline import Bench, grade
 from grader.hardware.targets import target_for
 from grader.labs.lab import Case, Lab, load_lab
 from grader.ladder.document import stored_ladders
-from grader.model import Mnk, Result, Verdict
+from grader.model import Result, Size, Verdict
 from grader.report.text import score_block
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_toolchain
@@ -37,7 +37,7 @@ pytestmark = [
 def lab(extent: int = 1024) -> Lab:
     """The default lab with one smaller size to time, and few for the simulator."""
     default = load_lab()
-    case = Case(id="performance-0", size=Mnk(m=extent, n=extent, k=extent))
+    case = Case(id="performance-0", size=Size.of(m=extent, n=extent, k=extent))
     limits = msgspec.structs.replace(default.limits, launch_s=2)
     return msgspec.structs.replace(default, performance=(case,), cpu=default.cpu[:3], limits=limits)
 
@@ -140,8 +140,8 @@ def test_two_speeds_are_in_the_document_and_the_slower_is_scored() -> None:
     (timing,) = [case.timing for case in result.cases if case.timing]
     assert timing.modes
     assert 0.15 <= timing.modes.slow.share <= 0.25
-    assert timing.modes.fast.tflops > 3 * timing.modes.slow.tflops
-    assert timing.scored_tflops == timing.modes.slow.tflops
+    assert timing.modes.fast.speed > 3 * timing.modes.slow.speed
+    assert timing.scored_speed == timing.modes.slow.speed
     assert "two speeds" in score_block(result)
 
 

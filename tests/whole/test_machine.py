@@ -23,7 +23,8 @@ import pytest
 from grader.errors import ToolchainError
 from grader.model import Verdict
 from grader.results import store
-from grader.toolchain.discovery import _ask, find_host_compiler
+from grader.toolchain.discovery import _ask
+from grader.toolchain.host_compiler import find_host_compiler
 from tests.support.commands import (
     ALICE,
     STARTER,

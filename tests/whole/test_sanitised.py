@@ -19,7 +19,7 @@ import grader
 from grader.backends.simulator.engine_library import engine_library
 from grader.compile.building import compile_submission
 from grader.errors import MachineError, Rejected
-from grader.model import Build, Launch, Mnk, Plan, Record, Submission, Verdict
+from grader.model import Build, Launch, Plan, Record, Size, Submission, Verdict
 from grader.record import recorder_process, recording
 from grader.submission.folder import load_submission
 from grader.toolchain.native import Native
@@ -30,11 +30,12 @@ from tests.fuzz.worker import SANITISED
 from tests.support.bench import bench
 from tests.support.corpus import cheats, fixtures
 from tests.support.places import ROOT
+from tests.support.product import GEMM, MAIN
 from tests.whole.sanitised import sanitised_model
 
 pytestmark = pytest.mark.slow
 
-SIZES = (Mnk(m=9, n=17, k=33), Mnk(m=32, n=32, k=16))
+SIZES = (Size.of(m=9, n=17, k=33), Size.of(m=32, n=32, k=16))
 OPTIONS = Path(__file__).with_name("sanitisers.cpp")  # what the environment would say
 RECORDER_FLAGS = (
     *("-g", "-fno-omit-frame-pointer"),
@@ -77,10 +78,11 @@ def folders(place: Path) -> Iterator[Path]:
 
 def made(folder: Path) -> Made | None:
     """None for what does not compile."""
-    submission, shared = load_submission(folder), bench()
+    submission, shared = load_submission(folder, MAIN), bench()
     try:
         build = compile_submission(
             submission,
+            GEMM.interface,
             shared.toolchain,
             shared.sandbox,
             arch=f"sm_{shared.lab.architectures[0]}",
@@ -105,6 +107,7 @@ def record(
         return recording.record_plans(
             build,
             submission,
+            GEMM,
             SIZES,
             shared.toolchain,
             shared.sandbox,

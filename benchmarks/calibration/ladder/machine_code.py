@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.calibration.ladder.variants import parse
 from benchmarks.machine import machine, table
-from benchmarks.tools import tools
+from benchmarks.tools import MAIN, tools
 from grader.errors import Rejected
 from grader.grading.preparing import compiled
 from grader.performance.sass import disassemble, summarise
@@ -29,7 +29,7 @@ def rows(folder: Path, arch: str) -> list[list[str]]:
     """One for every kernel with a main loop."""
     bench = tools()
     try:
-        built = compiled(load_submission(folder), bench, arch)
+        built = compiled(load_submission(folder, MAIN), bench, arch)
     except Rejected as error:
         return [[folder.name, str(error), "", "", "", ""]]
     found = []

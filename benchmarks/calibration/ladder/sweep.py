@@ -20,12 +20,13 @@ from benchmarks.judge_h200 import Kernel
 from benchmarks.tools import on_gpu
 from grader.backends.gpu.bench import SharedBench
 from grader.errors import GraderError
+from grader.problems.gemm.gemm import Gemm
 
 
 def measure(bench: SharedBench, kernel: Kernel, n: int, repeats: int) -> str:
     """Microseconds, TFLOPS and the ratio to cuBLAS's fastest; or what is wrong with the product."""
     case = kernel.case(bench, n)
-    name, baseline = case.baseline("best")
+    name, baseline = case.baseline()
     keys = case.fresh()
     case.launch()
     case.reference()
@@ -64,7 +65,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor() as pool:
         folders = [variant.write(arguments.rung, Path(scratch)) for variant in variants]
         kernels = list(pool.map(made, folders))
-    bench = SharedBench()
+    bench = SharedBench(Gemm())
     print(
         f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}, {arguments.rung}", flush=True
     )

@@ -1,4 +1,4 @@
-"""What all cases of one worker share: stream, checks, cuBLAS, the L2 flush, the stopwatch."""
+"""What all cases of one worker share: stream, checks, baselines, the L2 flush, the stopwatch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 
 import cupy
 from cupy.cuda import runtime
-from cupy_backends.cuda.libs import cublas as _loads_the_libraries  # noqa: F401
 
-from grader.backends.gpu.baseline import WORKSPACE_BYTES, Cublas, Product
 from grader.backends.gpu.calling import Caller
 from grader.backends.gpu.card import describe
 from grader.backends.gpu.choice import Choices
@@ -21,18 +19,22 @@ from grader.backends.gpu.plan_replay import Replay
 from grader.backends.gpu.watch import Watch
 from grader.backends.probe import first_gpu_uuid
 from grader.backends.statistics import Clocked
+from grader.problems.arrays_on_gpu import ArraysOnGpu
+from grader.problems.on_gpu import OnGpu
+from grader.problems.operands import Launch
+from grader.problems.problem import Problem
 from grader.toolchain.native import cache_folder
 
 _FLUSH_FACTOR = 2  # the flush buffer against the L2
 # Submitting a launch takes the host tens of microseconds, more on a busy machine. If the GPU waited
-# for it, the time would include the wait, and a small product would have two speeds.
+# for it, the time would include the wait, and a small size would have two speeds.
 _HEAD_START_US = 100.0
 
 
 class SharedBench:
     """Made once per worker, in a process that has no CUDA context yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, problem: Problem) -> None:
         nvml = Nvml(first_gpu_uuid())
         self.watch = Watch(nvml)
         self.stream = cupy.cuda.Stream(non_blocking=True)
@@ -40,20 +42,21 @@ class SharedBench:
         self.gpu = describe(nvml)
         l2 = int(cupy.cuda.Device().attributes["L2CacheSize"])
         self._flush = cupy.empty(max(_FLUSH_FACTOR * l2, 1 << 20), dtype=cupy.uint8)
-        self._workspace = cupy.empty(WORKSPACE_BYTES, dtype=cupy.uint8)
-        self.cublas = Cublas(self.stream.ptr, int(self._workspace.data.ptr))
-        self.choices = Choices(cache_folder() / "baselines", self.gpu, self.cublas.version)
+        self.problem = problem
+        with self.stream:
+            self.on_gpu: OnGpu = problem.on_gpu(self.kernels) or ArraysOnGpu(problem)
+        self.choices = Choices(cache_folder() / "baselines", self.gpu, self.on_gpu.library)
         self.arena = Arena()
         self.caller = Caller()
         self._driver = ctypes.CDLL("libcuda.so.1")
         self._events = (cupy.cuda.Event(), cupy.cuda.Event())
         self.watch.begin()
 
-    def time(self, launch: Product) -> float:
+    def time(self, launch: Launch) -> float:
         """Milliseconds of one launch with none of its data in the L2."""
         return self.clocked(launch).gpu_ms
 
-    def clocked(self, launch: Product) -> Clocked:
+    def clocked(self, launch: Launch) -> Clocked:
         """The same, by the GPU's events and by the host's clock.
 
         The GPU is kept busy until the host has handed over the first launches, as it is when a

@@ -8,6 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
+
+#include "tensor_map.hpp"
 
 namespace {
 
@@ -36,7 +39,11 @@ struct Step {
   u64 value;  // MEMSET
   // LAUNCH: cooperative; ALLOCATE and FREE: ordered in the stream; WRITE: the host waits first
   u64 flag;
+  u64 cluster[3];  // LAUNCH: blocks
+  u64 maps;        // LAUNCH: whether the parameters hold tensor maps, in the encoding of our own
 };
+
+constexpr int NOT_SUPPORTED = 801;  // CUDA_ERROR_NOT_SUPPORTED
 
 using Stream = void*;
 using Event = void*;
@@ -46,7 +53,7 @@ struct Attribute {
   unsigned id, pad;
   int value[16];  // a union of 64 bytes
 };
-constexpr unsigned COOPERATIVE = 2;
+constexpr unsigned COOPERATIVE = 2, CLUSTER = 4;
 struct Config {
   unsigned grid[3], block[3], shared;
   Stream stream;
@@ -68,6 +75,9 @@ struct Driver {
   int (*wait_for_stream)(Stream);
   int (*wait)();
   int (*record)(Event, Stream);
+  // cuTensorMapEncodeTiled; null before CUDA 12
+  int (*encode)(void*, int, unsigned, void*, const u64*, const u64*, const unsigned*,
+                const unsigned*, int, int, int, int);
 } driver;
 
 template <typename Function> bool find(void* library, const char* name, Function& function) {
@@ -75,17 +85,59 @@ template <typename Function> bool find(void* library, const char* name, Function
   return function != nullptr;
 }
 
+// The driver's own map in place of ours.
+int encode(const sim::TensorMap& map, unsigned char* to) {
+  if (!driver.encode) return NOT_SUPPORTED;
+  unsigned box[sim::MOST_DIMENSIONS], steps[sim::MOST_DIMENSIONS];
+  u64 extents[sim::MOST_DIMENSIONS], strides[sim::MOST_DIMENSIONS];
+  for (unsigned d = 0; d < sim::MOST_DIMENSIONS; ++d) {
+    box[d] = map.box[d];
+    steps[d] = map.steps[d];
+    extents[d] = map.extents[d];
+    strides[d] = map.strides[d];
+  }
+  alignas(64) unsigned char made[sim::TENSOR_MAP_BYTES];
+  const int error =
+      driver.encode(made, map.type, map.rank, reinterpret_cast<void*>(map.address), extents,
+                    strides + 1, box, steps, 0, map.swizzle, map.promotion, map.fills_nan);
+  if (!error) std::memcpy(to, made, sizeof made);
+  return error;
+}
+
+// The parameters with the driver's maps; maps lie at multiples of 64.
+int with_maps(const Step& s, std::vector<unsigned char>& parameters) {
+  parameters.assign(s.data, s.data + s.bytes);
+  for (u64 at = 0; at + sim::TENSOR_MAP_BYTES <= s.bytes; at += 64) {
+    sim::TensorMap map;
+    std::memcpy(static_cast<void*>(&map), s.data + at, sizeof map);
+    if (!map.sound()) continue;
+    if (const int error = encode(map, parameters.data() + at)) return error;
+  }
+  return 0;
+}
+
 int launch(const Step& s, Stream stream) {
   size_t bytes = s.bytes;
-  void* extra[] = {reinterpret_cast<void*>(1), s.data, reinterpret_cast<void*>(2), &bytes, nullptr};
-  if (s.flag) {  // cuLaunchCooperativeKernel takes no block of parameters
-    Attribute cooperative = {COOPERATIVE, 0, {1}};
+  unsigned char* data = s.data;
+  std::vector<unsigned char> parameters;
+  if (s.maps) {
+    if (const int error = with_maps(s, parameters)) return error;
+    data = parameters.data();
+  }
+  void* extra[] = {reinterpret_cast<void*>(1), data, reinterpret_cast<void*>(2), &bytes, nullptr};
+  const bool clusters = s.cluster[0] * s.cluster[1] * s.cluster[2] > 1;
+  if (s.flag || clusters) {  // cuLaunchCooperativeKernel takes no block of parameters
+    Attribute attributes[2];
+    unsigned count = 0;
+    if (s.flag) attributes[count++] = {COOPERATIVE, 0, {1}};
+    if (clusters)
+      attributes[count++] = {CLUSTER, 0, {int(s.cluster[0]), int(s.cluster[1]), int(s.cluster[2])}};
     const Config config = {{unsigned(s.grid[0]), unsigned(s.grid[1]), unsigned(s.grid[2])},
                            {unsigned(s.block[0]), unsigned(s.block[1]), unsigned(s.block[2])},
                            unsigned(s.shared),
                            stream,
-                           &cooperative,
-                           1};
+                           attributes,
+                           count};
     return driver.launch_with(&config, s.function, nullptr, extra);
   }
   return driver.launch(s.function, unsigned(s.grid[0]), unsigned(s.grid[1]), unsigned(s.grid[2]),
@@ -129,6 +181,7 @@ extern "C" {
 // Whether the driver library has everything.
 int calling_open(const char* path) {
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) find(library, "cuTensorMapEncodeTiled", driver.encode);
   return library != nullptr && find(library, "cuLaunchKernel", driver.launch) &&
          find(library, "cuLaunchKernelEx", driver.launch_with) &&
          find(library, "cuMemsetD8Async", driver.fill) &&

@@ -14,12 +14,13 @@ from pathlib import Path
 from grader.errors import MachineError
 from grader.model import PointerSlot, Record
 from grader.toolchain.native import Native
+from ptxsim.tensor_maps import ENGINE_HEADERS, MAGIC
 
 CALLING = Native(
     name="calling",
     sources=(Path(__file__).with_name("calling.cpp"),),
     shared=True,
-    flags=("-O2", "-ldl"),
+    flags=("-O2", f"-I{ENGINE_HEADERS}", "-ldl"),
 )
 _DRIVER = "libcuda.so.1"
 _OUT_OF_MEMORY = 2  # CUresult
@@ -53,6 +54,7 @@ class Step(Record):
     value: int = 0
     # Ordered in the stream; of a launch: cooperative; of a write: the host waits first.
     flag: bool = False
+    cluster: tuple[int, int, int] = (1, 1, 1)  # blocks, of a launch
 
 
 class StepError(Exception):
@@ -88,6 +90,8 @@ class _Step(ctypes.Structure):
         ("source_delta", ctypes.c_int64),
         ("value", ctypes.c_uint64),
         ("flag", ctypes.c_uint64),
+        ("cluster", ctypes.c_uint64 * 3),
+        ("maps", ctypes.c_uint64),
     )
 
 
@@ -148,6 +152,8 @@ class Call:
             source_delta=step.source_delta,
             value=step.value,
             flag=step.flag,
+            cluster=(ctypes.c_uint64 * 3)(*step.cluster),
+            maps=step.kind is StepKind.LAUNCH and MAGIC in step.data,
         )
 
     def run(self, start: int = 0, end: int = 0) -> None:

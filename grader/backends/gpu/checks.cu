@@ -1,8 +1,8 @@
-// The checks that run beside the submission: inputs, poison, comparison (see kernels.py).
+// What every problem needs beside the submission: inputs, poison, canaries (see kernels.py).
 typedef unsigned long long u64;
 typedef unsigned int u32;
 
-// --- inputs: grader/inputs.py has the same generator, and says why it is one -------------------
+// --- inputs: problems/inputs.py has the same generator, and says why it is one -------------------
 
 constexpr int THREADS = 256, WORDS = 16, TILE = THREADS * WORDS;
 
@@ -48,34 +48,51 @@ __device__ u32 value(u32 word) {
   return ((word & 0x80000000u) | bits) + (word & 0x7ff) + 0x1001;
 }
 
+// A kind of values, in the order of kernels.py's _kind().
+struct Kind {
+  u32 steps;  // 0: exposing values
+  u32 mask;
+  u32 least;
+  float unit;
+  u32 is_signed;
+};
+
+__device__ u32 value_of(const Kind& kind, u32 word) {
+  if (!kind.steps) return value(word);
+  float magnitude = (float)((word & kind.mask) + kind.least) * kind.unit;
+  return __float_as_uint(kind.is_signed && word >> 31 ? -magnitude : magnitude);
+}
+
 // A block's next TILE elements, from the one numbered `first` on. They pass through shared memory
 // so that neighbouring threads, not each thread by itself, touch neighbouring elements. The row
 // has a word more than it needs, against bank conflicts.
 typedef u32 Tile[THREADS][WORDS + 1];
 
-__device__ void make(Tile& tile, const Key& key, u64 first) {
+__device__ void make(Tile& tile, const Key& key, const Kind& kind, u64 first) {
   u32 words[WORDS];
   key_stream(key, (u32)(first / WORDS) + threadIdx.x, words);
   __syncthreads();  // nobody reads the last tile any more
 #pragma unroll
-  for (int i = 0; i < WORDS; ++i) tile[threadIdx.x][i] = value(words[i]);
+  for (int i = 0; i < WORDS; ++i) tile[threadIdx.x][i] = value_of(kind, words[i]);
   __syncthreads();
 }
 
-extern "C" __global__ void fill(u32* out, u64 count, u64 k0, u64 k1, u64 k2, u64 k3) {
+extern "C" __global__ void fill(u32* out, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u32 steps, u32 mask, u32 least, float unit, u32 is_signed) {
   __shared__ Tile tile;
   Key key = key_of(k0, k1, k2, k3);
+  Kind kind = {steps, mask, least, unit, is_signed};
   for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
-    make(tile, key, first);
+    make(tile, key, kind, first);
     for (int i = threadIdx.x; i < TILE && first + i < count; i += THREADS) out[first + i] = tile[i / WORDS][i % WORDS];
   }
 }
 
-extern "C" __global__ void changed(const u32* in, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u64* result) {
+extern "C" __global__ void changed(const u32* in, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u32 steps, u32 mask, u32 least, float unit, u32 is_signed, u64* result) {
   __shared__ Tile tile;
   Key key = key_of(k0, k1, k2, k3);
+  Kind kind = {steps, mask, least, unit, is_signed};
   for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
-    make(tile, key, first);
+    make(tile, key, kind, first);
     for (int i = threadIdx.x; i < TILE && first + i < count; i += THREADS)
       if (in[first + i] != tile[i / WORDS][i % WORDS]) {
         atomicAdd(&result[0], 1ull);
@@ -100,73 +117,4 @@ extern "C" __global__ void poison(u32* out, u64 count, u32 bits) {
 extern "C" __global__ void differs(const u32* in, u64 count, u32 bits, u64* result) {
   for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (u64)blockDim.x)
     if (in[i] != bits) { atomicAdd(&result[0], 1ull); atomicMin(&result[1], i); }
-}
-
-// One block per vector of `length` consecutive elements: its Euclidean norm.
-extern "C" __global__ void norms(const float* in, int length, double* out) {
-  __shared__ double part[128];
-  double sum = 0;
-  for (int p = threadIdx.x; p < length; p += 128) {
-    double v = in[blockIdx.x * (u64)length + p];
-    sum += v * v;
-  }
-  part[threadIdx.x] = sum;
-  __syncthreads();
-  for (int step = 64; step; step >>= 1) {
-    if (threadIdx.x < step) part[threadIdx.x] += part[threadIdx.x + step];
-    __syncthreads();
-  }
-  if (threadIdx.x == 0) out[blockIdx.x] = sqrt(part[0]);
-}
-
-// result: wrong elements, first wrong in row-major order, not finite, bits of the largest error;
-// squares: sum of squared errors. A warp adds up before it touches them: 67 million atomics on one
-// address take longer than the product.
-extern "C" __global__ void compare(const float* got, const float* want, const double* rows, const double* columns,
-                                   int m, int n, double root_k, double tolerance, u64* result, double* squares) {
-  u64 count = (u64)m * n, wrong = 0, first = ~0ull, bad = 0;
-  double sum = 0, largest = 0;
-  for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (u64)blockDim.x) {
-    u64 row = i % m, column = i / m;
-    double error = fabs((double)got[i] - (double)want[i]) / (rows[row] * columns[column] / root_k);
-    if (!(error <= tolerance)) { ++wrong; first = min(first, row * n + column); }
-    if (isfinite(error)) { sum += error * error; largest = fmax(largest, error); }
-    else ++bad;
-  }
-  for (int apart = 16; apart; apart >>= 1) {
-    wrong += __shfl_xor_sync(~0u, wrong, apart);
-    first = min(first, __shfl_xor_sync(~0u, first, apart));
-    bad += __shfl_xor_sync(~0u, bad, apart);
-    sum += __shfl_xor_sync(~0u, sum, apart);
-    largest = fmax(largest, __shfl_xor_sync(~0u, largest, apart));
-  }
-  if (threadIdx.x % 32) return;
-  if (wrong) { atomicAdd(&result[0], wrong); atomicMin(&result[1], first); }
-  if (bad) atomicAdd(&result[2], bad);
-  atomicMax(&result[3], (u64)__double_as_longlong(largest));
-  atomicAdd(squares, sum);
-}
-
-// Freivalds: products with a vector of random signs, in FP64. The signs are those of `signs`.
-// out[i] += sum over this block row's columns j of ± in[i + j*length]; out starts as zeros.
-extern "C" __global__ void signed_columns(const float* in, int length, int columns, const float* signs, double* out) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= length) return;
-  double sum = 0;
-  for (int j = blockIdx.y; j < columns; j += gridDim.y) sum += copysign(1.0, (double)signs[j]) * in[i + j * (u64)length];
-  atomicAdd(&out[i], sum);
-}
-
-// One block per row of `length` consecutive elements: its product with a vector.
-extern "C" __global__ void rows_times(const float* in, int length, const double* vector, double* out) {
-  __shared__ double part[128];
-  double sum = 0;
-  for (int p = threadIdx.x; p < length; p += 128) sum += in[blockIdx.x * (u64)length + p] * vector[p];
-  part[threadIdx.x] = sum;
-  __syncthreads();
-  for (int step = 64; step; step >>= 1) {
-    if (threadIdx.x < step) part[threadIdx.x] += part[threadIdx.x + step];
-    __syncthreads();
-  }
-  if (threadIdx.x == 0) out[blockIdx.x] = part[0];
 }

@@ -1,4 +1,4 @@
-"""Finds the fastest of cuBLAS's variants for a product, once per GPU, driver and size."""
+"""Finds the fastest of a problem's baselines, once per GPU, driver and size."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from grader.backends.gpu.baseline import Product
-from grader.errors import MachineError
-from grader.model import GpuInfo, Mnk, Record
+from grader.model import GpuInfo, Record, Size
+from grader.problems.operands import Launch
 
 _REPEATS = 4
 
@@ -22,7 +21,7 @@ class Choice(Record):
     """One file of the cache; ``key`` is for people, its hash is the file's name."""
 
     key: str
-    fastest: str  # "cublasSgemm" or "cublasLt 2"
+    fastest: str  # the baseline's name
 
 
 class Choices:
@@ -30,35 +29,25 @@ class Choices:
 
     def __init__(self, folder: Path, gpu: GpuInfo, library: str) -> None:
         self._folder = folder
-        self._where = f"{gpu.name}, {gpu.uuid}, driver {gpu.driver}, cuBLAS {library}"
+        self._where = f"{gpu.name}, {gpu.uuid}, driver {gpu.driver}, {library}"
 
     def fastest(
         self,
-        size: Mnk,
-        admitted: str,
-        products: Mapping[str, Product],
-        milliseconds: Callable[[Product], float],
+        problem: str,
+        size: Size,
+        baselines: Mapping[str, Launch],
+        milliseconds: Callable[[Launch], float],
     ) -> str:
-        """Name of the fastest of the ``products`` that ``admitted`` (the lab's baseline) allows.
-
-        Raises MachineError when it allows none of them.
-        """
-        allowed = {
-            name: product
-            for name, product in products.items()
-            if admitted == "best" or (admitted == "cublas") == (name == "cublasSgemm")
-        }
-        if not allowed:
-            raise MachineError(f"cublasLt offers nothing for {size}")
-        key = f"{size}, {admitted}, {self._where}"
+        """Name of the fastest of the ``baselines``. problem: with its options."""
+        key = f"{problem}, {size}, {self._where}"
         path = self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             known = msgspec.json.decode(path.read_bytes(), type=Choice)
-            if known.key == key and known.fastest in allowed:
+            if known.key == key and known.fastest in baselines:
                 return known.fastest
         times = {
-            name: statistics.median(milliseconds(product) for _ in range(_REPEATS))
-            for name, product in allowed.items()
+            name: statistics.median(milliseconds(launch) for _ in range(_REPEATS))
+            for name, launch in baselines.items()
         }
         fastest = min(times, key=lambda name: times[name])
         self._keep(path, Choice(key=key, fastest=fastest))

@@ -32,6 +32,7 @@ from grader.backends.protocol import (
 from grader.errors import MachineError
 from grader.labs.lab import Lab
 from grader.model import Build, Finding, GpuInfo
+from grader.problems.catalogue import ProblemRef
 from grader.toolchain.native import lock_folder, locked
 
 _WORKER = (sys.executable, "-m", "grader.backends.gpu.gpu_worker")
@@ -41,7 +42,7 @@ _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 
 
 class GpuDevice:
-    """Replays plans on the first GPU and, for timed cases, measures them against cuBLAS.
+    """Replays plans on the first GPU and, for timed cases, measures them against the baseline.
 
     Only one grader may use a GPU at a time: two would slow and disturb each other. If the GPU is
     free on ``__enter__``, it is taken at once, and the worker makes its context while the
@@ -51,7 +52,10 @@ class GpuDevice:
 
     name = "gpu"
 
-    def __init__(self, run_seconds: float = 1.0, command: Sequence[str] = _WORKER) -> None:
+    def __init__(
+        self, problem: ProblemRef, run_seconds: float = 1.0, command: Sequence[str] = _WORKER
+    ) -> None:
+        self._problem = problem
         self._run_seconds = run_seconds  # measuring time of one run of a timed case
         self._worker = WorkerProcess(command)
         self._holding = ExitStack()  # of the GPU's lock
@@ -72,7 +76,7 @@ class GpuDevice:
         try:
             self._held = self._holding.enter_context(locked(_lock_of_the_gpu(), wait=False))
             if self._held:
-                self._worker.tell(msgspec.json.encode(Warm()))
+                self._worker.tell(msgspec.json.encode(Warm(problem=self._problem)))
         except BaseException:
             self.__exit__()
             raise
@@ -95,11 +99,11 @@ class GpuDevice:
         """The outcomes of ``cases``. ``ready`` hears of the GPU before the first case runs."""
         timed = {case.id for case in lab.performance}
         job = GpuJob(
+            problem=self._problem,
             cubin=str(build.cubin),
             cases=tuple(TimedCase(case=case, timed=case.id in timed) for case in cases),
             runs=lab.scoring.runs,
             run_seconds=self._run_seconds,
-            baseline=lab.baseline,
             host_calls=lab.rules.host_calls,
         )
         if not self._held:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from grader.backends.protocol import Done, Failed, Finished, PlannedCase
 from grader.model import Finding, GpuInfo, Plan, Record
+from grader.problems.catalogue import ProblemRef
 
 
 class TimedCase(Record):
-    """A case for the GPU; ``timed`` ones are measured against cuBLAS as well as verified."""
+    """A case for the GPU; ``timed`` ones are measured against the baseline as well as verified."""
 
     case: PlannedCase
     timed: bool
@@ -16,13 +17,15 @@ class TimedCase(Record):
 class Warm(Record, tag="warm"):
     """Make the CUDA context and what all jobs need; the GPU's lock is held. A job follows."""
 
+    problem: ProblemRef
+
 
 class GpuJob(Record, tag="job"):
+    problem: ProblemRef
     cubin: str  # path
     cases: tuple[TimedCase, ...]
     runs: int  # of every timed case
     run_seconds: float  # measuring time of one run; one repetition is always made
-    baseline: str  # "best", "cublas" or "cublaslt"
     host_calls: str = "charged"  # or "free": allocating, freeing and waiting take no time
 
 
@@ -50,5 +53,6 @@ Reply = Ready | Beat | Finished | Broken | Failed | Done
 class Watching(Record):
     """One plan to run once under a profiler."""
 
+    problem: ProblemRef
     cubin: str  # path
     plan: Plan

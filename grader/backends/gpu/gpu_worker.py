@@ -17,7 +17,7 @@ from cupy.cuda import runtime
 from cupy_backends.cuda.api import driver
 
 from grader.backends.gpu.bench import SharedBench
-from grader.backends.gpu.checks import checks_cubin
+from grader.backends.gpu.checks import checks_cubin, host_library
 from grader.backends.gpu.gpu_messages import (
     Beat,
     Broken,
@@ -26,6 +26,7 @@ from grader.backends.gpu.gpu_messages import (
     TimedCase,
     Warm,
 )
+from grader.backends.gpu.kernels import CHECKS
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.backends.gpu.plan_replay import load_module
 from grader.backends.probe import first_gpu_arch
@@ -33,18 +34,23 @@ from grader.backends.protocol import CaseOutcome, Done, Failed, Finished, refuse
 from grader.backends.serving import Replies, replying, requests
 from grader.errors import GraderError, Rejected
 from grader.model import Finding, Verdict
+from grader.problems.catalogue import load_problem
 
 _DECODER: msgspec.json.Decoder[Warm | GpuJob] = msgspec.json.Decoder(Warm | GpuJob)
 _ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
 
 
 def _serve(replies: Replies) -> None:
-    arch = first_gpu_arch()
-    if arch is not None:
-        checks_cubin(arch)  # compiled, if need be, while the submission is
     asked = requests(_DECODER)
     request = next(asked)
-    bench = SharedBench()
+    problem = load_problem(request.problem)
+    arch = first_gpu_arch()
+    if arch is not None:  # compiled, if need be, while the submission is
+        for source in (CHECKS, *problem.gpu_sources):
+            checks_cubin(arch, source)
+        for source in problem.gpu_libraries:
+            host_library(arch, source)
+    bench = SharedBench(problem)
     replies.send(Ready(gpu=bench.gpu))
     job = next(asked) if isinstance(request, Warm) else request
     assert isinstance(job, GpuJob)
@@ -78,7 +84,9 @@ def _one(
     except Rejected as refusal:
         outcome = refused(planned.id, planned.plan.size, refusal)
     except MemoryError:
-        asked = sum(allocation.size for allocation in planned.plan.allocations[3:])
+        asked = sum(
+            allocation.size for allocation in planned.plan.allocations[planned.plan.given :]
+        )
         if not asked:
             raise
         words = f"the GPU has no room for the {asked} bytes that run_custom allocates"

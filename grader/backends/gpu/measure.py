@@ -1,19 +1,20 @@
-"""One size on the GPU: verified once, or timed against cuBLAS with every output verified.
+"""One size on the GPU: verified once, or timed against a baseline with every output verified.
 
-The submission always runs on new inputs. No part of their product exists before its launch has
+The submission always runs on new inputs. No part of their result exists before its launch has
 ended, and their keys are drawn just before it.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from grader.backends.gpu.baseline import Product
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.diary import Diary
 from grader.backends.gpu.gpu_messages import GpuJob
@@ -26,15 +27,16 @@ from grader.errors import MachineError
 from grader.hardware.peaks import least_ms
 from grader.model import Finding, Kind, PartTime, Severity
 from grader.problems.inputs import fresh_key
+from grader.problems.operands import Launch
 
-Keys = tuple[bytes, bytes]  # of A and B
+Keys = tuple[bytes, ...]  # of the inputs
 
 # To tell the device's part of a call from the host's: as many repetitions, or as long.
 _DEVICE_REPETITIONS, _DEVICE_MS = 5, 500.0
 
 
 class MeasuredCase:
-    """One size: its buffers, the submission's replay and cuBLAS's products."""
+    """One size: its buffers, the submission's replay and the baselines."""
 
     def __init__(
         self, bench: SharedBench, module: Any, planned: PlannedCase, memory: PlanMemory
@@ -42,27 +44,33 @@ class MeasuredCase:
         self.planned = planned
         self.size = planned.plan.size
         self._bench = bench
-        self._a, self._b, self._c = memory.given()
-        self._reference = Buffer(4 * self.size.m * self.size.n)
+        self._operands = bench.problem.operands(self.size)
+        self._given = memory.given(planned.plan)
+        arrays = [b.array(o) for b, o in zip(self._given, self._operands, strict=True)]
+        inputs = planned.plan.inputs
+        self.inputs, self.outputs = arrays[:inputs], arrays[inputs:]
+        targets = self._operands[inputs:]
+        self._reference = [Buffer(each.bytes).array(each) for each in targets]
         self._replay = Replay(
             module, planned.plan, memory, bench.kernels, bench.stream, bench.caller
         )
-        self.launch: Product = self._replay.launch
+        self.launch: Launch = self._replay.launch
         self._charged = planned.plan.host_calls > 0
         self._first_is_right = False  # a call before this one was, on other inputs
 
     def fresh(self) -> Keys:
-        """New A and B, poison everywhere else. Returns the keys of A and B.
+        """New inputs, poison everywhere else. Returns the keys of the inputs.
 
         The keys are drawn after all launched work has ended, so no kernel is left that could find
         them.
         """
         self._bench.stream.synchronize()
-        keys = fresh_key(), fresh_key()
+        keys = tuple(fresh_key() for _ in self.inputs)
         kernels = self._bench.kernels
-        kernels.fill(self._a.floats(), keys[0])
-        kernels.fill(self._b.floats(), keys[1])
-        kernels.poison(self._c.words)
+        for array, operand, key in zip(self.inputs, self._operands, keys, strict=False):
+            kernels.fill(array, key, operand.values)
+        for buffer in self._given[len(self.inputs) :]:
+            kernels.poison(buffer.words)
         self._replay.fresh()
         return keys
 
@@ -97,36 +105,43 @@ class MeasuredCase:
             times.append(self._bench.time(self._replay.launch))
         return statistics.median(times)
 
-    def products(self, target: Buffer) -> dict[str, Product]:
-        """cuBLAS's ways to compute the product into ``target``, by name."""
-        pointers = (self._a.address, self._b.address, target.address)
-        found = {"cublasSgemm": self._bench.cublas.sgemm(self.size, *pointers)}
-        return found | self._bench.cublas.candidates(self.size, *pointers)
+    def baselines(self, target: Sequence[Any]) -> Mapping[str, Launch]:
+        """The lab's ways to compute the result into ``target``, by name."""
+        return self._bench.on_gpu.baselines(self.size, self.inputs, target)
 
     @property
-    def addresses(self) -> tuple[int, int, int]:
-        """The addresses of A, B and C on the device."""
-        return self._a.address, self._b.address, self._c.address
+    def addresses(self) -> tuple[int, ...]:
+        """The addresses of the operands on the device."""
+        return tuple(each.address for each in self._given)
 
     def reference(self) -> None:
-        self.products(self._reference)["cublasSgemm"]()
+        self._bench.on_gpu.refer(self.size, self.inputs, self._reference)
 
-    def baseline(self, admitted: str) -> tuple[str, Product]:
-        """Name and launch of the fastest of the products that the lab admits."""
-        products = self.products(self._reference)
+    def baseline(self) -> tuple[str, Launch]:
+        """Name and launch of the fastest of the baselines that the lab admits."""
+        found = self.baselines(self._reference)
         self.fresh()
-        name = self._bench.choices.fastest(self.size, admitted, products, self._bench.time)
-        return name, products[name]
+        bench = self._bench
+        name = bench.choices.fastest(bench.problem.key, self.size, found, bench.time)
+        return name, found[name]
+
+    def refer_beside(self, baseline: Launch, *, launched: bool) -> None:
+        """The reference for the inputs of this repetition. launched: the baseline already ran on
+        them, and may have left it."""
+        if not self._bench.on_gpu.baselines_are_right:
+            self.reference()
+        elif not launched:
+            baseline()
 
     def stand_in(self, name: str) -> None:
-        """Let cuBLAS play the submission: the self-test of the measurement."""
-        self.launch = self.products(self._c)[name]
+        """Let a baseline play the submission: the self-test of the measurement."""
+        self.launch = self.baselines(self.outputs)[name]
         self._charged = False
 
     def parts(self, beat: Callable[[], None]) -> tuple[PartTime, ...]:
         """How long each part of the call takes; ``beat`` is called after each repetition."""
 
-        def repeat(launch: Product) -> None:
+        def repeat(launch: Launch) -> None:
             self.fresh()
             self._bench.time(launch)
             beat()
@@ -137,25 +152,18 @@ class MeasuredCase:
         return time_parts(steps, repeat, self._bench.mark, self._bench.elapsed)
 
     def prove_reference(self) -> None:
-        """Raises MachineError unless the reference is A·B, checked in FP64."""
-        arrays = (buffer.floats() for buffer in (self._a, self._b, self._reference))
-        excess = self._bench.kernels.freivalds(self.size, *arrays)
+        """Raises MachineError unless the reference is right, checked in another way."""
+        excess = self._bench.on_gpu.prove(self.size, self.inputs, self._reference)
         if not (excess <= 1):
             raise MachineError(
                 f"the reference itself is wrong at {self.size} ({excess:.3g} times what rounding "
-                "explains): the GPU or its cuBLAS is faulty"
+                "explains): the GPU or its libraries are faulty"
             )
 
     def check(self, keys: Keys, seconds: float) -> CaseOutcome:
-        """Compare C with the reference; look at canaries and inputs."""
-        stats = self._bench.kernels.compare(
-            self.size,
-            self._a.floats(),
-            self._b.floats(),
-            self._c.floats(),
-            self._reference.floats(),
-        )
-        message = f"{stats.wrong} of {self.size.m * self.size.n} elements are wrong"
+        """Compare the outputs with the reference; look at canaries and inputs."""
+        stats = self._bench.on_gpu.compare(self.size, self.inputs, self.outputs, self._reference)
+        message = f"{stats.wrong} of {math.prod(stats.shape)} elements are wrong"
         if self._first_is_right:
             message = f"the first call is right, a later one is not: {message}"
         return CaseOutcome(
@@ -166,22 +174,24 @@ class MeasuredCase:
             stopped=None,
             seconds=seconds,
             error=stats,
-            findings=(*self._inputs(keys), *self._canaries()),
+            findings=(*self._modified(keys), *self._canaries()),
             lines=(),
             printed="",
         )
 
-    def _inputs(self, keys: Keys) -> list[Finding]:
+    def _modified(self, keys: Keys) -> list[Finding]:
+        operands = self._operands[: len(keys)]
+        names = " and ".join(each.name for each in operands)
         found = []
-        seen = self._bench.kernels.changed((self._a.words, keys[0]), (self._b.words, keys[1]))
-        for name, (count, first) in zip("AB", seen, strict=True):
+        seen = self._bench.kernels.changed(operands, self.inputs, keys)
+        for operand, (count, first) in zip(operands, seen, strict=True):
             if count:
                 found.append(
                     Finding(
                         kind=Kind.INPUT_MODIFIED,
                         severity=Severity.ERROR,
-                        message=f"{count} elements of {name} were overwritten, the first at index "
-                        f"{first}; A and B must stay as they are",
+                        message=f"{count} elements of {operand.name} were overwritten, the first "
+                        f"at index {first}; {names} must not change",
                         count=count,
                     )
                 )
@@ -204,7 +214,7 @@ class MeasuredCase:
 def verify_case(
     bench: SharedBench, case: MeasuredCase, beat: Callable[[], None] = lambda: None
 ) -> CaseOutcome:
-    """One launch on fresh inputs, compared with cuBLAS."""
+    """One launch on fresh inputs, compared with the reference."""
     started = time.monotonic()
     setting_up, wrong = case.set_up()
     beat()
@@ -233,12 +243,12 @@ def time_case(
     beat()
     if refused is not None:
         return refused
-    name, baseline = case.baseline(job.baseline)
+    name, baseline = case.baseline()
     case.fresh()
     warm_up = max(setting_up, bench.time(case.launch))  # module loading, instruction caches
     beat()
     charged = job.host_calls == "charged"
-    least = least_ms(case.size, bench.gpu)
+    least = least_ms(*bench.problem.least(case.size), bench.gpu)
     runs: list[list[Pair]] = []
     diary = Diary()
     clocks: list[tuple[Clocked, Clocked]] = []  # submission and baseline
@@ -251,14 +261,15 @@ def time_case(
             keys = case.fresh()
             if turn % 2:
                 theirs = bench.clocked(baseline)
-                # cuBLAS leaves parts of its product in shared memory, registers and workspaces.
-                # They must not belong to the product that the submission must compute now.
+                # The baseline leaves parts of its result in shared memory, registers and
+                # workspaces. They must not belong to what the submission must compute now.
                 keys = case.fresh()
                 mine = case.timed(charged)
-                baseline()
+                case.refer_beside(baseline, launched=False)
             else:
                 mine = case.timed(charged)
                 theirs = bench.clocked(baseline)
+                case.refer_beside(baseline, launched=True)
             clocks.append((mine, theirs))
             sight = bench.watch.look()
             beat()
@@ -275,7 +286,7 @@ def time_case(
                 run.append(Pair(bench_ms=mine.gpu_ms, baseline_ms=theirs.gpu_ms))
     timing = summarise(
         runs,
-        case.size,
+        partial(bench.problem.speed, case.size),
         name,
         disturbed=diary.disturbed,
         watched=diary.seen(),

@@ -16,9 +16,9 @@ from typing import Any
 import cupy
 
 from grader.model import Allocation, Finding, Kind, Plan, Severity
+from grader.problems.operands import Operand
 from grader.record.plan_bounds import ARENA_BYTES, FIRST_ADDRESS, RED_ZONE
 
-_GIVEN = 3  # A, B and C
 _OUT_OF_MEMORY = 2  # CUresult
 _PINNED = _ON_DEVICE = 1  # CUmemAllocationType, CUmemLocationType
 _READ_WRITE = 3  # CUmemAccess_flags
@@ -40,8 +40,8 @@ class Buffer:
         self.after = around[edge + words :]
         self.address = int(self.words.data.ptr)
 
-    def floats(self) -> Any:
-        return self.words.view(cupy.float32)
+    def array(self, operand: Operand) -> Any:
+        return self.words.view(operand.element.dtype)[: operand.count]
 
 
 class PlanMemory:
@@ -54,11 +54,9 @@ class PlanMemory:
         self.buffers = tuple(buffers)
         self.relocated = relocated
 
-    def given(self) -> tuple[Buffer, Buffer, Buffer]:
-        """The buffers of A, B and C."""
-        a, b, c = self.buffers[:_GIVEN]
-        assert a and b and c
-        return a, b, c
+    def given(self, plan: Plan) -> list[Buffer]:
+        """The buffers of the operands."""
+        return [buffer for buffer in self.buffers[: plan.given] if buffer is not None]
 
     def notes(self) -> tuple[Finding, ...]:
         """What the instructor should know about where the plan ran."""

@@ -18,6 +18,7 @@ from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import Arena
 from grader.backends.gpu.plan_replay import Replay, load_module
+from grader.problems.catalogue import load_problem
 from grader.problems.inputs import fresh_key
 
 
@@ -29,8 +30,10 @@ def main() -> None:
     with stream:
         for job in jobs:
             with arena.memory(job.plan) as memory:
-                for buffer in memory.given()[:2]:
-                    kernels.fill(buffer.floats(), fresh_key())
+                operands = load_problem(job.problem).operands(job.plan.size)
+                for operand, buffer in zip(operands, memory.given(job.plan), strict=True):
+                    if operand.role == "in":
+                        kernels.fill(buffer.array(operand), fresh_key(), operand.values)
                 module = load_module(Path(job.cubin).read_bytes())
                 replay = Replay(module, job.plan, memory, kernels, stream, caller)
                 replay.set_up()

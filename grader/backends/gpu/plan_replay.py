@@ -1,9 +1,9 @@
 """A launch plan on a real GPU: its set-up once, its call again and again, and the canaries.
 
-A call is launched plainly, as a program does it and as cuBLAS beside it is. There are two ways to
-make it. ``launch`` gives every allocation memory of ours with canaries around it, which stays where
-it is: what the device does, without the host's part. ``call`` also allocates, frees and waits as
-the program does, where and when it does.
+A call is launched plainly, as a program does it and as the baseline beside it is. There are two
+ways to make it. ``launch`` gives every allocation memory of ours with canaries around it, which
+stays where it is: what the device does, without the host's part. ``call`` also allocates, frees and
+waits as the program does, where and when it does.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from grader.backends.gpu.memory import PlanMemory
 from grader.backends.gpu.steps import HOST, steps_of
 from grader.errors import MachineError, Rejected
 from grader.model import Allocate, Launch, Operation, Plan, SymbolWrite, Verdict
-from grader.problems.product import POISON
+from grader.problems.comparison import POISON
 
 _CANARY = 0x5AFEC0DE
-_GIVEN = 3  # A, B and C
 _MAX_DYNAMIC_SHARED, _CARVEOUT = 8, 9  # CUfunction_attribute
 _STACK_SIZE = 0  # CUlimit
 _DEFAULT_STACK = 1024  # bytes
@@ -69,7 +68,7 @@ class Replay:
             if buffer is not None:
                 kernels.poison(buffer.before, _CANARY)
                 kernels.poison(buffer.after, _CANARY)
-        for buffer in self._buffers[_GIVEN:]:
+        for buffer in self._buffers[plan.given :]:
             if buffer is not None:
                 kernels.poison(buffer.words)
         self._company = list(self._held_beside())
@@ -157,7 +156,7 @@ class Replay:
     def _lasting(self) -> Iterator[Any]:
         """Memory whose contents live on from call to call."""
         for index, buffer in enumerate(self._buffers):
-            if buffer is not None and index >= _GIVEN and index not in self._plan.own:
+            if buffer is not None and index >= self._plan.given and index not in self._plan.own:
                 yield buffer.words
         for name in self._plan.variables:
             address, size = self._extents[name]

@@ -58,6 +58,7 @@ def _step(
                 data=operation.params,
                 pointers=operation.pointers,
                 flag=operation.cooperative,
+                cluster=operation.cluster,
             )
         case Memset():
             return Step(

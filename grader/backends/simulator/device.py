@@ -2,7 +2,7 @@
 
 Only the worker reads a submission's PTX: it lists declared kernels and variables (``read``), finds
 tensor-core instructions (``tensor_cores``), simulates (``run``), and counts a few blocks of a large
-product (``sample``). Its answers come from an untrusted process: they are bounded, decoded strictly
+size (``sample``). Its answers come from an untrusted process: they are bounded, decoded strictly
 and checked.
 """
 
@@ -46,6 +46,7 @@ from grader.errors import MachineError, Rejected
 from grader.labs.lab import Lab
 from grader.labs.lab import Limits as LabLimits
 from grader.model import Build, Finding, Plan, Verdict
+from grader.problems.catalogue import ProblemRef
 from grader.sandbox.children import started
 from grader.sandbox.meter import FellAsleep, Starved, TookTooLong
 from grader.sandbox.running import Limits, Sandbox
@@ -77,9 +78,15 @@ class CpuDevice:
     name = "cpu"
 
     def __init__(
-        self, sandbox: Sandbox, limits: LabLimits, command: Sequence[str] = _WORKER
+        self,
+        sandbox: Sandbox,
+        limits: LabLimits,
+        problem: ProblemRef | None = None,
+        command: Sequence[str] = _WORKER,
     ) -> None:
+        """problem: what ``run`` verifies."""
         self._sandbox = sandbox
+        self._problem = problem
         self._limits = limits
         self._command = command
         self._engine = engine_library()
@@ -112,8 +119,12 @@ class CpuDevice:
             file_mb=_FILE_MB,
             processes=_THREADS,
         )
-        cage = Cage(sandbox=self._sandbox, limits=limits, readable=(engine,))
-        worker = WorkerProcess((*self._command, str(engine)), cage)
+        own = self._problem.file if self._problem else None
+        cage = Cage(
+            sandbox=self._sandbox, limits=limits, readable=(engine, *((own,) if own else ()))
+        )
+        asked = msgspec.json.encode(self._problem).decode()
+        worker = WorkerProcess((*self._command, str(engine), asked), cage)
         self._worker = self._ending.enter_context(worker)
         return worker
 

@@ -6,8 +6,6 @@ from grader.model import Dim3
 from ptxsim.findings.finding import Access, Finding
 from ptxsim.records import Place
 
-_MAIN_FILE = "sgemm.cu"  # messages name its lines without the file
-
 
 class EventScene:
     """The names and numbers of one event, as its sentence needs them."""
@@ -19,11 +17,12 @@ class EventScene:
         self.gpu = f"the {gpu}" if gpu else "the GPU"
         self.access = seen.access
         self.same_block = seen.block == seen.other_block
-        self.here, self.there = line_of(seen.here), line_of(seen.there)
+        self.here, self.there = line_of(seen.here, seen.place), line_of(seen.there, seen.place)
         self.this_thread = f"thread {_short(seen.thread)}"
         self.that_thread = f"thread {_short(seen.other_thread)}"
         self.who = f"block {_short(seen.block)} {self.this_thread}"
         self.that_one = f"block {_short(seen.other_block)} {self.that_thread}"
+        self.that_block = f"block {_short(seen.other_block)}"
         self.in_block = f"(block {_short(seen.block)})"
         self.does = "writes" if self.access.write else "reads"
         self.did = "wrote" if seen.other_write else "read"
@@ -35,11 +34,12 @@ class EventScene:
         self.lane = (lowest & -lowest).bit_length() - 1
 
 
-def line_of(place: Place | None) -> str:
-    """ "line 12", with the file when it is not the main one."""
+def line_of(place: Place | None, shown: Place | None) -> str:
+    """ "line 12", with the file when it is not the one that the finding shows."""
     if place is None:
         return "an unknown line"
-    return f"line {place.line}" if place.file == _MAIN_FILE else f"{place.file}:{place.line}"
+    same = shown is not None and place.file == shown.file
+    return f"line {place.line}" if same else f"{place.file}:{place.line}"
 
 
 def _short(dim: Dim3) -> str:

@@ -94,6 +94,31 @@ def _trap(s: EventScene) -> str:
 
 
 # A format of the scene ``s``, or a function of it.
+def _mbarrier(s: EventScene) -> str:
+    missing = s.seen.mask - (1 << 32) if s.seen.mask >> 31 else s.seen.mask
+    why = []
+    if s.seen.arrived != s.seen.expected:
+        why.append(f"{s.seen.arrived} of {s.seen.expected} arrivals came")
+    if missing > 0:
+        why.append(f"it still expects {byte_count(missing)} (expect_tx) that no copy brings")
+    if missing < 0:
+        why.append(f"copies brought {byte_count(-missing)} more than it expects (expect_tx)")
+    because = f": {' and '.join(why)}" if why else ""
+    return (
+        f"{s.who} waits at {s.here} for ever for a phase of the mbarrier that was initialised at "
+        f"{s.there}{because}"
+    )
+
+
+def _tensor_map(s: EventScene) -> str:
+    if not s.seen.arrived:
+        return f"what {s.who} uses as a tensor map at {s.here} is none"
+    return (
+        f"{s.who} uses a tensor map of {s.seen.arrived} dimensions at {s.here}, where "
+        f"{s.seen.expected} are asked for"
+    )
+
+
 _SENTENCES: dict[Event, str | Callable[[EventScene], str]] = {
     Event.OUT_OF_BOUNDS: _out_of_bounds,
     Event.MISALIGNED: _misaligned,
@@ -166,5 +191,52 @@ _SENTENCES: dict[Event, str | Callable[[EventScene], str]] = {
         "{s.who} calls itself too deep at {s.here}: after {s.seen.arrived} calls that have not "
         "returned its stack of {s.seen.expected} bytes is full; cudaDeviceSetLimit("
         "cudaLimitStackSize, …) makes it larger"
+    ),
+    Event.PART_OF_A_WARP: (
+        "only {s.present} reach {s.here} ({s.who}), an instruction that all 32 threads of a warp "
+        "must execute together; {s.missing} do not"
+    ),
+    Event.MBARRIER_NEVER_COMPLETES: _mbarrier,
+    Event.BULK_COPY_RACE: (
+        "bulk copy not waited for: {s.this_thread} {s.does} {s.element} at {s.here} while the "
+        "copy that {s.that_thread} issued at {s.there} may still be under way {s.in_block}; wait "
+        "for the phase of its mbarrier"
+    ),
+    Event.OPERAND_OVERWRITTEN: (
+        "{s.this_thread} writes {s.element} at {s.here} while the asynchronous operation at "
+        "{s.there} may still read it {s.in_block}; wait for its group first (wgmma.wait_group or "
+        "cp.async.bulk.wait_group.read)"
+    ),
+    Event.PROXY_FENCE_MISSING: (
+        "{s.here} reads {s.element} through the async proxy, and {s.that_thread} wrote it at "
+        "{s.there} with a plain store {s.in_block}: no fence.proxy.async between them makes it "
+        "visible there"
+    ),
+    Event.PROXY_FENCE_AFTER_COPY: (
+        "{s.here} reads {s.element} through the async proxy, and a cp.async of {s.that_thread} "
+        "wrote it at {s.there} {s.in_block} with no fence.proxy.async between them; GPUs of today "
+        "read the right data, but PTX does not promise it"
+    ),
+    Event.WGMMA_NOT_FENCED: (
+        "the wgmma at {s.here} has no wgmma.fence before it ({s.who}): its registers may not hold "
+        "what was put there"
+    ),
+    Event.WGMMA_REGISTERS_SET: (
+        "registers of the wgmma at {s.here} were set after the last wgmma.fence ({s.who}); PTX "
+        "asks for a wgmma.fence between them"
+    ),
+    Event.WGMMA_NOT_WAITED_FOR: (
+        "{s.who} uses at {s.here} the result of the wgmma at {s.there}, which may still be under "
+        "way: wgmma.commit_group and wgmma.wait_group first"
+    ),
+    Event.WARPS_NOT_ORDERED: (
+        "the wgmma at {s.here} reads {s.element}, which {s.that_thread} of another warp wrote at "
+        "{s.there} with no barrier between them {s.in_block}; GPUs of today start a wgmma when "
+        "its four warps have come, but PTX does not promise it"
+    ),
+    Event.BAD_TENSOR_MAP: _tensor_map,
+    Event.PEER_EXITED: (
+        "{s.who} accesses at {s.here} the shared memory of {s.that_block}, which has ended; a "
+        "barrier of the cluster must keep it alive"
     ),
 }

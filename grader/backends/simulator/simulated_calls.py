@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from grader.backends.protocol import CaseOutcome, PlannedCase
 from grader.backends.simulator.simulation_messages import Room
 from grader.backends.simulator.wording import worded
-from grader.model import Finding, Kind, Mnk, Plan, Record, Severity
-from grader.problems import product as verify
-from grader.problems.inputs import Floats, make_inputs
+from grader.model import Finding, Kind, Plan, Record, Severity, Size
+from grader.problems.comparison import Check, check, poisoned
+from grader.problems.inputs import make_inputs
+from grader.problems.operands import Operand
+from grader.problems.problem import Problem
 from ptxsim.findings.finding import Event
 from ptxsim.findings.finding import Finding as SeenEvent
 from ptxsim.simulator import SimOutcome
@@ -29,37 +31,53 @@ _AGAIN = 1 / 3  # of a call's time: the call runs once more if it took less
 _ORDINALS = ("first", "second", "third")
 
 
-class Matrices:
-    """A, B and C of one size, and copies of A and B to compare with."""
+class Arrays:
+    """The operands of one size, and copies of the inputs to compare with."""
 
-    def __init__(self, size: Mnk) -> None:
-        self.size = size
-        self._a, self._b = make_inputs(size)
-        self._given = {"A": self._a.copy(), "B": self._b.copy()}
-        self._c = verify.poisoned(size)
-        views = (self._given["A"], self._given["B"], self._c)
-        self.buffers = {index: _bytes(view) for index, view in enumerate(views)}
+    def __init__(self, problem: Problem, size: Size) -> None:
+        self._problem, self._size = problem, size
+        operands = problem.operands(size)
+        self._inputs = [each for each in operands if each.role == "in"]
+        self._outputs = [each for each in operands if each.role == "out"]
+        self._originals = make_inputs(operands)
+        self._given = [each.copy() for each in self._originals]
+        self._results = [poisoned(each) for each in self._outputs]
+        self.buffers = {i: _bytes(each) for i, each in enumerate((*self._given, *self._results))}
 
     @property
     def bytes(self) -> int:
-        return self._a.nbytes + self._b.nbytes + self._c.nbytes
+        return sum(each.nbytes for each in (*self._given, *self._results))
 
     def renew(self) -> None:
-        """Other inputs, and nothing in C."""
-        self._a, self._b = make_inputs(self.size)
-        self._given["A"][:], self._given["B"][:] = self._a, self._b
-        self._c[:] = verify.poisoned(self.size)
+        """Other inputs, and nothing in the outputs."""
+        self._originals = make_inputs((*self._inputs, *self._outputs))
+        for given, original in zip(self._given, self._originals, strict=True):
+            given[:] = original
+        for result, operand in zip(self._results, self._outputs, strict=True):
+            _bytes(result)[:] = _bytes(poisoned(operand))
 
-    def check(self) -> verify.Check:
-        return verify.check(self.size, self._a, self._b, self._c)
+    def check(self) -> Check:
+        return check(self._problem, self._size, self._originals, self._results)
 
     def modified(self) -> tuple[Finding, ...]:
         """A finding for each input that is no longer as it was given."""
-        originals = {"A": self._a, "B": self._b}
-        return tuple(
-            _modified(name, self.size, before, self._given[name])
-            for name, before in originals.items()
-            if not np.array_equal(before.view(np.uint32), self._given[name].view(np.uint32))
+        found = []
+        for operand, before, after in zip(self._inputs, self._originals, self._given, strict=True):
+            changed = np.flatnonzero(
+                (_bytes(before) != _bytes(after)).reshape(operand.count, -1).any(axis=1)
+            )
+            if changed.size:
+                found.append(self._modified(operand, changed))
+        return tuple(found)
+
+    def _modified(self, operand: Operand, changed: NDArray[Any]) -> Finding:
+        place = operand.named(operand.index(int(changed[0])))
+        names = " and ".join(each.name for each in self._inputs)
+        return Finding(
+            kind=Kind.INPUT_MODIFIED,
+            severity=Severity.ERROR,
+            message=f"{place} was overwritten; {names} must not change",
+            count=int(changed.size),
         )
 
 
@@ -67,7 +85,7 @@ class Seen(Record):
     """One call."""
 
     outcome: SimOutcome
-    check: verify.Check | None  # None: it did not end
+    check: Check | None  # None: it did not end
     findings: tuple[Finding, ...]
 
     @property
@@ -79,7 +97,7 @@ class Seen(Record):
 def seen_calls(
     calls: Iterator[SimOutcome],
     plan: Plan,
-    matrices: Matrices,
+    arrays: Arrays,
     seconds: float,
     rooms: Sequence[Room],
 ) -> list[Seen]:
@@ -90,13 +108,13 @@ def seen_calls(
         started = time.thread_time()
         outcome = next(calls)
         took = time.thread_time() - started
-        check = None if outcome.stopped else matrices.check()
-        findings = (*worded(outcome.findings, _gpu(rooms, outcome.findings)), *matrices.modified())
+        check = None if outcome.stopped else arrays.check()
+        findings = (*worded(outcome.findings, _gpu(rooms, outcome.findings)), *arrays.modified())
         seen.append(Seen(outcome=outcome, check=check, findings=findings))
         again = len(seen) == 1 or (not plan.unsettled and took <= _AGAIN * seconds)
         if not plan.setup or seen[-1].fails or not again or len(seen) == len(_ORDINALS):
             return seen
-        matrices.renew()
+        arrays.renew()
 
 
 def summary(case: PlannedCase, seen: Sequence[Seen]) -> CaseOutcome:
@@ -152,15 +170,3 @@ def _what(finding: Finding) -> tuple[object, ...]:
 
 def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
     return values.view(np.uint8)
-
-
-def _modified(name: str, size: Mnk, before: Floats, after: Floats) -> Finding:
-    changed = np.flatnonzero(before.view(np.uint32) != after.view(np.uint32))
-    major, minor = divmod(int(changed[0]), size.k)
-    row, column = (major, minor) if name == "A" else (minor, major)
-    return Finding(
-        kind=Kind.INPUT_MODIFIED,
-        severity=Severity.ERROR,
-        message=f"{name}[row {row}, column {column}] was overwritten; A and B must not change",
-        count=int(changed.size),
-    )

@@ -1,4 +1,5 @@
-"""The process that simulates: one per grade, ``python -m`` this module with the engine's path.
+"""The process that simulates: one per grade, ``python -m`` this module with the engine's path and
+the problem (``ProblemRef`` in JSON).
 
 Only this process handles what a student can forge: the PTX and the plans. It runs in the sandbox,
 and before it reads the first request it gives up every right that computing does not need.
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from grader.backends.protocol import CaseOutcome, Done, Failed, Finished, PlannedCase, refused
 from grader.backends.serving import Replies, replying, requests
 from grader.backends.simulator.refusals import rejected
-from grader.backends.simulator.simulated_calls import Matrices, seen_calls, summary
+from grader.backends.simulator.simulated_calls import Arrays, seen_calls, summary
 from grader.backends.simulator.simulation_messages import (
     Declared,
     Inspect,
@@ -41,6 +42,8 @@ from grader.backends.simulator.simulation_messages import (
 from grader.backends.simulator.wording import worded
 from grader.errors import GraderError, Rejected
 from grader.model import Plan, Verdict
+from grader.problems.catalogue import ProblemRef, load_problem
+from grader.problems.problem import Problem
 from grader.sandbox import seccomp
 from ptxsim.engine import Engine, load_engine
 from ptxsim.errors import EngineError, RefusedProgram
@@ -50,13 +53,13 @@ from ptxsim.sampling import LaunchSample, Sampler
 from ptxsim.simulator import SimLimits, SimOutcome
 
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
-# Needed in any case: the interpreter, and A, B and C with their copies and shadows.
+# Needed in any case: the interpreter, and the operands with their copies and shadows.
 _INTERPRETER, _PER_BYTE = 512 << 20, 16
 _OUT_OF_MEMORY = (
     "the simulator needs more memory than the lab allows: raise limits.memory_mb in the lab file, "
     "or give it smaller cpu sizes"
 )
-_TOO_LARGE_TO_SAMPLE = "A, B and C of this size need more memory than the lab allows"
+_TOO_LARGE_TO_SAMPLE = "the operands of this size need more memory than the lab allows"
 
 
 class Runs(Protocol):
@@ -80,9 +83,16 @@ def _load() -> Engine:
     return load_engine(Path(sys.argv[1]))
 
 
+def _problem() -> Problem | None:
+    """None where nothing is to be verified."""
+    found = msgspec.json.decode(sys.argv[2], type=ProblemRef | None)
+    return load_problem(found) if found else None
+
+
 def main(
     make_simulator: Callable[[str, Path, Any], Runs] = Sampler,
     prepare: Callable[[], object] = _load,
+    problem: Callable[[], Problem | None] = _problem,
 ) -> None:
     """Answer requests.
 
@@ -90,12 +100,12 @@ def main(
     """
     with replying() as replies:
         try:
-            engine = prepare()
+            engine, asked = prepare(), problem()
         except (GraderError, EngineError) as error:
             replies.send(Failed(message=str(error)))
             return
         seccomp.lock_down()
-        server = _Server(make_simulator, engine, replies)
+        server = _Server(make_simulator, engine, asked, replies)
         for request in requests(_DECODER):
             server.answer(request)
 
@@ -104,10 +114,15 @@ class _Server:
     """Answers requests about the module that was read last."""
 
     def __init__(
-        self, make_simulator: Callable[[str, Path, Any], Runs], engine: Any, replies: Replies
+        self,
+        make_simulator: Callable[[str, Path, Any], Runs],
+        engine: Any,
+        problem: Problem | None,
+        replies: Replies,
     ) -> None:
         self._make_simulator = make_simulator
         self._engine = engine
+        self._problem = problem
         self._replies = replies
         self._simulator: Runs | None = None
 
@@ -128,7 +143,8 @@ class _Server:
                 case Probe(plan=plan, seconds=seconds):
                     send(Notes(findings=worded(self._simulator.probe(plan, seconds))))
                 case Job():
-                    _serve(request, self._simulator, self._replies)
+                    assert self._problem
+                    _serve(request, self._simulator, self._problem, self._replies)
         except RefusedProgram as refusal:
             send(Refused.of(rejected(refusal)))
         except (GraderError, EngineError) as error:
@@ -146,7 +162,7 @@ def _too_large(request: Request) -> Reply:
     return Refused(verdict=Verdict.RE, message=message)
 
 
-def _serve(job: Job, simulator: Runs, replies: Replies) -> None:
+def _serve(job: Job, simulator: Runs, problem: Problem, replies: Replies) -> None:
     """Limits are CPU time: the thread's for a case, the process's for all cases."""
     started = time.process_time()
     out_of_time = threading.Event()
@@ -156,7 +172,7 @@ def _serve(job: Job, simulator: Runs, replies: Replies) -> None:
         if out_of_time.is_set() or left <= 0:
             return
         seconds = min(job.case_seconds, left)
-        outcome = run_case(simulator, case, seconds, job.memory_mb << 20, rooms)
+        outcome = run_case(simulator, problem, case, seconds, job.memory_mb << 20, rooms)
         if outcome.stopped == "time":
             out_of_time.set()
         replies.send(Finished(outcome=outcome))
@@ -172,19 +188,24 @@ def _serve(job: Job, simulator: Runs, replies: Replies) -> None:
 
 
 def run_case(
-    simulator: Runs, case: PlannedCase, seconds: float, memory: int, rooms: Sequence[Room]
+    simulator: Runs,
+    problem: Problem,
+    case: PlannedCase,
+    seconds: float,
+    memory: int,
+    rooms: Sequence[Room],
 ) -> CaseOutcome:
-    """Fresh inputs and poisoned C for each call, the simulator, then the verification."""
+    """Fresh inputs and poisoned outputs for each call, the simulator, then the verification."""
     size = case.plan.size
-    matrices = Matrices(size)
+    arrays = Arrays(problem, size)
     limits = SimLimits(seconds=seconds, resident=tuple(room.blocks for room in rooms))
     try:
-        with closing(simulator.calls(case.plan, matrices.buffers, limits)) as calls:
-            seen = seen_calls(calls, case.plan, matrices, seconds, rooms)
+        with closing(simulator.calls(case.plan, arrays.buffers, limits)) as calls:
+            seen = seen_calls(calls, case.plan, arrays, seconds, rooms)
     except RefusedProgram as refusal:
         return refused(case.id, size, rejected(refusal))
     except MemoryError:
-        if _PER_BYTE * matrices.bytes + _INTERPRETER > memory:
+        if _PER_BYTE * arrays.bytes + _INTERPRETER > memory:
             raise
         words = f"it needs more memory than the lab's {memory >> 20} MB: allocate less"
         return refused(case.id, size, Rejected(Verdict.RE, words))

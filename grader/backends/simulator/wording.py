@@ -11,7 +11,7 @@ from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.finding import Crossing, Severity
 from ptxsim.findings.names import plain_name
-from ptxsim.records import Allocate, Copy, Free, Launch, Memset, Operation, SymbolWrite
+from ptxsim.records import Allocate, Copy, Free, Launch, Memset, Operation, Place, SymbolWrite
 
 _REFUSALS = {
     Reason.UNREADABLE: "the grader cannot read what nvcc made of this: {}",
@@ -61,23 +61,23 @@ def refusal_worded(refusal: RefusedProgram) -> tuple[str, tuple[Finding, ...]]:
 
 def sentence(seen: simulator.Finding, gpu: str = "") -> str:
     if seen.streams is not None:
-        return _stream_race(seen.streams)
+        return _stream_race(seen.streams, seen.place)
     if seen.event is None:
         tensor_core = seen.kind is simulator.Kind.TENSOR_CORE
         return f"{seen.text} runs on tensor cores" if tensor_core else seen.text
     return event_sentence(seen.event, EventScene(seen, gpu))
 
 
-def _stream_race(seen: Crossing) -> str:
-    first, second = _operation_at(seen.first), _operation_at(seen.second)
+def _stream_race(seen: Crossing, shown: Place | None) -> str:
+    first, second = _operation_at(seen.first, shown), _operation_at(seen.second, shown)
     return (
         f"{first} on one stream and {second} on another use {seen.name}, and nothing orders them: "
         f"record an event behind the one and let the other's stream wait for it"
     )
 
 
-def _operation_at(operation: Operation) -> str:
-    at = f" at {line_of(operation.place)}" if operation.place else ""
+def _operation_at(operation: Operation, shown: Place | None) -> str:
+    at = f" at {line_of(operation.place, shown)}" if operation.place else ""
     return _operation(operation) + at
 
 

@@ -48,9 +48,10 @@ class Setup(Record):
 
     def bench(self) -> Bench:
         """Raises LabError, ToolchainError, SandboxError."""
+        lab = load_lab(self.lab)
         return Bench(
-            lab=load_lab(self.lab),
-            toolchain=find_toolchain(),
+            lab=lab,
+            toolchain=find_toolchain(self.gpu_arch or f"sm_{lab.architectures[0]}"),
             sandbox=Sandbox.open(self.sandbox),
             gpu_arch=self.gpu_arch,
             ladders=self.ladders,
@@ -147,6 +148,6 @@ def _compile(task: Task, bench: Bench) -> None:
     """Build for the GPU and for the simulator that looks on."""
     simulated = f"sm_{bench.lab.architectures[0]}"
     with contextlib.suppress(Rejected):  # the grading will report it
-        submission = load_listed(task.source, task.student)
+        submission = load_listed(task.source, task.student, bench.lab.problem.interface.main)
         for arch in dict.fromkeys((bench.gpu_arch or simulated, simulated)):
             compiled(submission, bench, arch)

@@ -18,7 +18,6 @@ import yaml
 from grader.course.roster import moment
 from grader.errors import UsageError, one_line
 from grader.model import Record
-from grader.submission.folder import MAIN
 from grader.submission.reading import read
 
 METADATA = "submission_metadata.yml"
@@ -36,8 +35,10 @@ class Entrant(Record):
     submitted: str | None = None  # when it was handed in, ISO 8601 with a zone; null: not known
 
 
-def call_roll(folder: Path) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
+def call_roll(folder: Path, main: str) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
     """The submissions in ``folder`` by student, and a line for each entry without a known student.
+
+    main: the file that a submission holds.
 
     Raises UsageError when there are none.
     """
@@ -51,7 +52,7 @@ def call_roll(folder: Path) -> tuple[tuple[Entrant, ...], tuple[str, ...]]:
         raise UsageError(f"{folder}: no such folder") from None
     except OSError as error:
         raise UsageError(f"{folder}: cannot be read: {error.strerror}") from None
-    if any(entry.name == MAIN and not entry.is_dir(follow_symlinks=False) for entry in visible):
+    if any(entry.name == main and not entry.is_dir(follow_symlinks=False) for entry in visible):
         raise UsageError(f"{folder}: is one submission; grade it with: grade {folder}")
     exported = _exported(folder / METADATA)
     entrants = [

@@ -22,7 +22,7 @@ _SPARKS = "▁▂▃▄▅▆▇█"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 CSV_COLUMNS = (
     *("board", "rank", "student", "name", "kind", "verdict", "points", "max_points", "passed"),
-    *("cases", "tflops", "cublas_ratio", "attempts", "graded", "late", "other_lab_file", "sha256"),
+    *("cases", "speed", "baseline_ratio", "attempts", "graded", "late", "other_lab_file", "sha256"),
 )
 
 
@@ -39,7 +39,7 @@ def for_students(boards: Sequence[Board], alias: Callable[[str], str]) -> tuple[
 def _anonymous(rows: Sequence[Row], alias: Callable[[str], str]) -> list[Row]:
     hidden = [
         row
-        if row.kind in ("cublas", "reference")
+        if row.kind in ("baseline", "reference")
         else msgspec.structs.replace(
             row, student=alias(row.student), sha256=None, created=None, late=False, other_lab=False
         )
@@ -77,8 +77,8 @@ def _table(board: Board, roster: Roster | None) -> Table:
     table.add_column("verdict")
     table.add_column("score" if timed else "sizes right", justify="right")
     if timed:
-        table.add_column("TFLOPS", justify="right")
-        table.add_column("of cuBLAS", justify="right")
+        table.add_column(board.unit, justify="right")
+        table.add_column(f"of {board.baseline}", justify="right")
     table.add_column("history")
     table.add_column("")
     for row in board.rows:
@@ -89,7 +89,7 @@ def _table(board: Board, roster: Roster | None) -> Table:
             _points(row, timed),
         ]
         if timed:
-            cells.append(f"{row.tflops:.4g}" if row.tflops is not None else "")
+            cells.append(f"{row.speed:.4g}" if row.speed is not None else "")
             cells.append(f"{100 * row.ratio:.1f} %" if row.ratio is not None else "")
         cells += [_spark(row.history), marks(row)]
         table.add_row(*cells, style="" if row.kind == "student" else "dim")
@@ -145,7 +145,7 @@ def table_csv(boards: Sequence[Board], roster: Roster | None) -> str:
             cells = (
                 *(board.title, row.rank, row.student, person.name if person else ""),
                 *(row.kind, row.verdict.value if row.verdict else None, row.points),
-                *(row.max_points, row.passed, row.cases, row.tflops, row.ratio),
+                *(row.max_points, row.passed, row.cases, row.speed, row.ratio),
                 *(len(row.history), row.created, *(_yes(row.late), _yes(row.other_lab))),
                 row.sha256,
             )

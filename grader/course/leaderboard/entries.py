@@ -8,7 +8,7 @@ import msgspec
 
 from grader.course.roster import moment
 from grader.errors import StoreError
-from grader.model import GpuInfo, LabRef, Score, Timing, Verdict
+from grader.model import Dims, GpuInfo, LabRef, ProblemInfo, Score, Timing, Verdict
 from grader.results import store
 
 
@@ -24,9 +24,8 @@ class _Where(msgspec.Struct, frozen=True):
 
 
 class _Case(msgspec.Struct, frozen=True):
-    m: int
-    n: int
-    k: int
+    size: Dims
+    amount: int
     verdict: Verdict | None
     timing: Timing | None
 
@@ -36,6 +35,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     created: str
     lab: LabRef
+    problem: ProblemInfo
     submission: _Who
     environment: _Where
     cases: tuple[_Case, ...]
@@ -55,15 +55,15 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def fastest(self) -> tuple[float, float] | None:
-        """TFLOPS of the submission and of cuBLAS, as scored, for the largest timed size."""
+        """Speeds of the submission and of the baseline, as scored, for the largest timed size."""
         timed = [case for case in self.cases if case.timing and case.timing.runs]
         if not timed:
             return None
-        timing = max(timed, key=lambda case: case.m * case.n * case.k).timing
+        timing = max(timed, key=lambda case: case.amount).timing
         assert timing
         return (
-            timing.scored_tflops,
-            max(run.cublas_tflops for run in timing.runs),
+            timing.scored_speed,
+            max(run.baseline_speed for run in timing.runs),
         )
 
 

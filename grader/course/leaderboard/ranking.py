@@ -17,7 +17,7 @@ from grader.model import Record, Verdict
 __all__ = ["Board", "Entry", "Row", "make_boards", "order", "read_entries"]
 
 Choice = Literal["best", "latest"]
-Kind = Literal["student", "reference", "cublas", "missing"]
+Kind = Literal["student", "reference", "baseline", "missing"]
 
 
 class Row(Record):
@@ -31,8 +31,8 @@ class Row(Record):
     max_points: float | None
     passed: int | None
     cases: int | None
-    tflops: float | None
-    ratio: float | None  # tflops over cuBLAS's
+    speed: float | None
+    ratio: float | None  # speed over the baseline's
     history: tuple[float, ...]  # points of all attempts in the order they were graded
     created: str | None
     sha256: str | None
@@ -44,6 +44,8 @@ class Board(Record):
     lab: str
     device: str  # "cpu" or "gpu"
     gpu: str | None  # model
+    unit: str  # of the speeds
+    baseline: str  # what they are compared with
     rows: tuple[Row, ...]
 
     @property
@@ -77,17 +79,26 @@ def make_boards(
             lab=lab,
             device=device,
             gpu=gpu,
+            unit=groups[(lab, device, gpu)][-1].problem.unit,
+            baseline=groups[(lab, device, gpu)][-1].problem.baseline,
             rows=_rows(
                 groups[(lab, device, gpu)],
                 choice,
                 roster,
                 due,
                 references,
-                next((x for x in ladders if gpu and x.gpu and x.gpu.name == gpu), None),
+                _ladder(ladders, groups[(lab, device, gpu)], gpu),
             ),
         )
         for lab, device, gpu in keys
     )
+
+
+def _ladder(ladders: Sequence[Ladder], entries: Sequence[Entry], gpu: str | None) -> Ladder | None:
+    """The first that was measured for the same problem on this GPU model."""
+    problem = entries[-1].problem
+    found = (each for each in ladders if gpu and each.gpu and each.gpu.name == gpu)
+    return next((each for each in found if each.problem.like(problem)), None)
 
 
 def _share_out(groups: dict[tuple[str, str, str | None], list[Entry]]) -> None:
@@ -116,7 +127,7 @@ def _rows(
         _row(attempts, choice, roster, due, newest_lab, student in references)
         for student, attempts in by_student.items()
     ]
-    rows += _cublas(entries)
+    rows += _baseline(entries)
     if ladder:
         rows += [row for row in _rungs(ladder, entries) if row.student not in by_student]
     rows.sort(key=order)
@@ -148,7 +159,7 @@ def _row(
         max_points=chosen.score.max if chosen.score else 100,
         passed=chosen.passed,
         cases=len(chosen.cases),
-        tflops=fastest[0] if fastest else None,
+        speed=fastest[0] if fastest else None,
         ratio=fastest[0] / fastest[1] if fastest and fastest[1] else None,
         history=tuple(entry.points for entry in ordered),
         created=chosen.created,
@@ -159,9 +170,9 @@ def _row(
 
 
 def order(row: Row) -> tuple[float, bool, str]:
-    """Best first. What was timed but never scored stands by its share of cuBLAS, out of 100."""
+    """Best first. What was timed but never scored stands by its ratio to the baseline."""
     points = 100 * (row.ratio or 0) if row.points is None else row.points
-    return -points, row.kind != "cublas", row.student
+    return -points, row.kind != "baseline", row.student
 
 
 def _ranked(rows: Sequence[Row]) -> list[Row]:
@@ -178,16 +189,16 @@ def _ranked(rows: Sequence[Row]) -> list[Row]:
     return ranked
 
 
-def _cublas(entries: Sequence[Entry]) -> list[Row]:
-    """cuBLAS itself, at the median of its best runs; none where nothing was timed."""
+def _baseline(entries: Sequence[Entry]) -> list[Row]:
+    """The baseline itself, at the median of its best runs; none where nothing was timed."""
     rates = sorted(fastest[1] for entry in entries if (fastest := entry.fastest))
     if not rates:
         return []
     full = max(entry.score.max for entry in entries if entry.score) if _scored(entries) else None
-    row = _blank("cuBLAS", "cublas")
+    row = _blank(entries[-1].problem.baseline, "baseline")
     return [
         msgspec.structs.replace(
-            row, points=full, max_points=full, tflops=rates[len(rates) // 2], ratio=1.0
+            row, points=full, max_points=full, speed=rates[len(rates) // 2], ratio=1.0
         )
     ]
 
@@ -197,16 +208,16 @@ def _rungs(ladder: Ladder, entries: Iterable[Entry]) -> list[Row]:
     timed = [case for entry in entries for case in entry.cases if case.timing and case.timing.runs]
     if not timed:
         return []
-    largest = max(timed, key=lambda case: case.m * case.n * case.k)
+    largest = max(timed, key=lambda case: case.amount)
     return [
         msgspec.structs.replace(
             _blank(step.rung.name, "reference"),
             verdict=step.verdict,
-            tflops=speed.tflops,
-            ratio=speed.tflops / speed.cublas_tflops,
+            speed=speed.rate,
+            ratio=speed.rate / speed.baseline,
         )
         for step in ladder.steps
-        if (speed := step.at((largest.m, largest.n, largest.k)))
+        if (speed := step.at(largest.size))
     ]
 
 
@@ -228,7 +239,7 @@ def _blank(student: str, kind: Kind) -> Row:
         max_points=None,
         passed=None,
         cases=None,
-        tflops=None,
+        speed=None,
         ratio=None,
         history=(),
         created=None,

@@ -1,25 +1,52 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from grader.model import Advice
-from grader.performance.advice import grid, inner_loop, tiles, waits
-from grader.performance.facts import Facts
+from grader.performance.advice import divergence, grid, inner_loop, tiles, trees, waits
+from grader.performance.facts import Facts, KernelFacts
 
 MOST = 3  # pieces of advice; a student does one thing at a time
 
-_RULES: Sequence[Callable[[Facts], Advice | None]] = (
-    *(grid.few_blocks, tiles.global_sum, tiles.no_tile, tiles.conflicts, inner_loop.rolled),
-    *(inner_loop.more_for_each_thread, inner_loop.scalar_loads, inner_loop.scalar_shared),
-    *(waits.exposed, waits.two_barriers, waits.through_registers),
-    *(grid.long_wave, grid.tail, waits.banks),
-)
+# By the names that problems use: rules for kernels with a main loop, and rules for any.
+_WITH_LOOP: Mapping[str, Callable[[Facts], Advice | None]] = {
+    "few-blocks": grid.few_blocks,
+    "global-sum": tiles.global_sum,
+    "no-tile": tiles.no_tile,
+    "bank-conflicts": tiles.conflicts,
+    "rolled-loop": inner_loop.rolled,
+    "more-for-each-thread": inner_loop.more_for_each_thread,
+    "scalar-loads": inner_loop.scalar_loads,
+    "scalar-shared": inner_loop.scalar_shared,
+    "exposed-loads": waits.exposed,
+    "two-barriers": waits.two_barriers,
+    "through-registers": waits.through_registers,
+    "long-wave": grid.long_wave,
+    "tail": grid.tail,
+    "register-banks": waits.banks,
+}
+_ANY: Mapping[str, Callable[[KernelFacts], Advice | None]] = {
+    "split-warps": divergence.split_warps,
+    "few-parts": trees.few_parts,
+    "scattered-pairs": trees.scattered_pairs,
+    "idle-threads": trees.idle_threads,
+    "barriers-for-one-warp": trees.barriers_for_one_warp,
+    "sums-through-memory": trees.sums_through_memory,
+    "few-bytes-on-the-way": trees.few_bytes_on_the_way,
+    "several-passes": trees.several_passes,
+}
 
 
-def advise(facts: Facts) -> tuple[Advice, ...]:
-    """The first rules that apply, in the order of the ladder."""
-    found = (rule(facts) for rule in _RULES)
+def advise(facts: KernelFacts, names: Sequence[str]) -> tuple[Advice, ...]:
+    """What applies of the rules that a problem names, in its order."""
+    found = (_said(facts, name) for name in names)
     return tuple(_distinct(each for each in found if each is not None))[:MOST]
+
+
+def _said(facts: KernelFacts, name: str) -> Advice | None:
+    if name in _ANY:
+        return _ANY[name](facts)
+    return _WITH_LOOP[name](facts) if isinstance(facts, Facts) else None
 
 
 def _distinct(found: Iterator[Advice]) -> Iterator[Advice]:

@@ -34,7 +34,7 @@ def long_wave(facts: Facts) -> Advice | None:
     )
     across, down = counts.grid[0], counts.grid[1]
     threads = counts.block[0] * counts.block[1] * counts.block[2]
-    covered = across * down * threads * facts.loop.accumulators / (facts.size.m * facts.size.n)
+    covered = across * down * threads * facts.loop.accumulators / facts.work.elements
     if not 0.9 < covered < 1.1:
         return None  # a block does not compute a separate tile of C
     if fits is None or facts.loop.accumulators < BLOCKED or down < 2 or counts.grid[2] > 1:

@@ -26,9 +26,8 @@ def with_host_calls(
     why: Explanation, plans: Iterable[Plan], cases: Iterable[CaseResult]
 ) -> Explanation:
     """``why`` with advice on the host calls of the size it explains, if they cost much there."""
-    plan = next((plan for plan in plans if plan.size == why.size), None)
-    size = (why.size.m, why.size.n, why.size.k)
-    timing = next((each.timing for each in cases if (each.m, each.n, each.k) == size), None)
+    plan = next((plan for plan in plans if plan.size.dims == why.size), None)
+    timing = next((each.timing for each in cases if each.size == why.size), None)
     said = _advice(plan, timing) if plan and timing else None
     return msgspec.structs.replace(why, advice=(said, *why.advice)) if said else why
 

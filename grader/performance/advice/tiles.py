@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from grader.model import Advice, Traffic
-from grader.performance.advice.piece import advice
+from grader.performance.advice.piece import advice, placed
 from grader.performance.banks import Conflict
 from grader.performance.facts import Facts
 
@@ -31,13 +31,14 @@ def no_tile(facts: Facts) -> Advice | None:
     lines = loads.lines / loads.requests
     spread = (
         f", and a warp's load touches {lines:.3g} lines of 128 bytes one after the other, where 1 "
-        "would do"
+        "would do for lanes that read neighbours in memory"
         if lines > 1.5
         else ""
     )
     message = (
         f"{each:.2g} loads from global memory for each FFMA{spread}; load a tile of A and of B "
-        "into shared memory, neighbouring threads along K, so that every element serves 32 threads"
+        "into shared memory, neighbouring threads at neighbours in memory, so that every element "
+        "serves 32 threads"
     )
     ffma = facts.executed("FFMA")
     tiled = Traffic(requests=ffma // 16, cost=ffma // 4, lines=ffma // 16, bytes=8 * ffma)
@@ -69,10 +70,7 @@ def conflicts(facts: Facts) -> Advice | None:
             f"{conflict.remedy.words} (in the model {left} of this array's extra wavefronts remain)"
         )
     idea = "tile32" if facts.loop.accumulators == 1 else "warp_tile"
-    said = advice(facts, idea, message, at.opcode, gain=_without(facts, conflict))
-    if at.line is None:
-        return said
-    return msgspec.structs.replace(said, file=at.file, line=at.line)
+    return placed(advice(facts, idea, message, at.opcode, gain=_without(facts, conflict)), at)
 
 
 def _without(facts: Facts, conflict: Conflict) -> float | None:

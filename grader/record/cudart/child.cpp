@@ -21,7 +21,7 @@ namespace {
 int reply = -1;
 size_t call = 1;  // of run_custom, the one that is recorded
 
-using Entry = void (*)(float*, float*, float*, int, int, int);
+using Entry = void (*)(void* const*, const size_t*, const int*);
 
 void write_all(const std::string& text) {
   for (size_t done = 0; done < text.size();) {
@@ -35,8 +35,8 @@ std::string in_later_call() {
   return call == 1 ? "" : ", in call " + std::to_string(call) + " of run_custom for one size";
 }
 
-// Uninitialised bytes that host code passes on, such as the padding of a struct, are the same in
-// every call. No number that is likely to be right: neither 0 nor the last call's.
+// So that uninitialised bytes that host code passes on, such as the padding of a struct, are the
+// same in every call. 0x7f7f7f7f is hardly ever the right value by chance, as 0 would be.
 [[gnu::noinline]] void overwrite_stack() {
   unsigned char below[1 << 16];
   std::memset(below, 0x7f, sizeof below);
@@ -85,7 +85,7 @@ void lock_down() {
       SYS_rt_tgsigqueueinfo, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_pidfd_getfd, SYS_ptrace,
       SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_prlimit64, SYS_setrlimit,
       SYS_setpriority,
-      // leaving the CPU to others, which costs no time of one's own
+      // giving up the CPU, so that time passes that is not charged
       SYS_sched_yield, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr,
       SYS_sched_setaffinity, SYS_ioprio_set,
       // the world outside
@@ -211,12 +211,12 @@ void run_child(const Size& size, int reply_fd) {
   call_stack();  // the first use loads a library and allocates, which a signal handler should not
   catch_signals();
   std::atexit(on_exit);
-  const Buffers buffers = plan_begin(size);
+  const std::vector<void*> vectors = plan_begin(size);
   try {
     const Entry entry = load();
     for (; call <= CALLS; ++call) {
       overwrite_stack();
-      entry(buffers.a, buffers.b, buffers.c, size.m, size.n, size.k);
+      entry(vectors.data(), size.counts.data(), size.dims.data());
       if (plan_launches() == 0)
         refuse(after_last_error().empty() ? "FE" : "RE",
                "run_custom launched no kernel" + after_last_error(), {});

@@ -73,16 +73,31 @@ Refusal judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared, bool c
   return cooperative ? judge_cooperative(kernel, grid, threads, shared) : Refusal{cudaSuccess, ""};
 }
 
+constexpr uint64_t MOST_OF_A_CLUSTER = 16;  // blocks; more than 8 only where a kernel allows it
+
+Refusal judge_cluster(dim3 grid, dim3 cluster) {
+  const uint64_t blocks = uint64_t(cluster.x) * cluster.y * cluster.z;
+  if (!blocks || blocks > MOST_OF_A_CLUSTER)
+    return {cudaErrorInvalidConfiguration, "a cluster of " + text(cluster) + " blocks"};
+  if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
+    return {cudaErrorInvalidConfiguration,
+            "the grid " + text(grid) + " is no multiple of its clusters, " + text(cluster)};
+  if (blocks > 1 && request.target.major < 9)
+    return {cudaErrorInvalidValue, request.target.name + " has no clusters of blocks"};
+  return {cudaSuccess, ""};
+}
+
 cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
-                   cudaStream_t stream, bool cooperative = false) {
-  const Refusal refusal = judge(kernel, grid, block, shared, cooperative);
+                   cudaStream_t stream, bool cooperative = false, dim3 cluster = {1, 1, 1}) {
+  Refusal refusal = judge(kernel, grid, block, shared, cooperative);
+  if (refusal.error == cudaSuccess) refusal = judge_cluster(grid, cluster);
   if (refusal.error != cudaSuccess)
     refuse("RE", std::string(cudaGetErrorName(refusal.error)) + ": kernel " + kernel.name +
                      " cannot be launched: " + refusal.why);
   std::vector<unsigned char> block_of_params(kernel.param_bytes());
   for (size_t i = 0; i < kernel.params.size(); ++i)
     std::memcpy(&block_of_params[kernel.params[i].first], arguments[i], kernel.params[i].second);
-  plan_launch(kernel, grid, block, shared, block_of_params, stream, cooperative);
+  plan_launch(kernel, grid, block, shared, block_of_params, stream, cooperative, cluster);
   launch_site.clear();
   return cudaSuccess;
 }
@@ -109,9 +124,8 @@ std::string attribute_name(int id) {
 
 std::string why_refused(int id) {
   switch (id) {
-    case 4:
     case 5:
-    case 11: return "the simulator knows no clusters of blocks";
+    case 11: return "of clusters only cudaLaunchAttributeClusterDimension is";
     case 14: return "use cudaFuncSetAttribute";
     default: return "launches have no other attribute than cudaLaunchAttributeCooperative here";
   }
@@ -182,15 +196,19 @@ cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 bl
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** arguments) {
   bool cooperative = false;
+  dim3 cluster{1, 1, 1};
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     const cudaLaunchAttribute& attribute = config->attrs[i];
     if (attribute.id == cudaLaunchAttributeCooperative) cooperative = attribute.val.cooperative;
+    else if (attribute.id == cudaLaunchAttributeClusterDimension)
+      cluster = {attribute.val.clusterDim.x, attribute.val.clusterDim.y,
+                 attribute.val.clusterDim.z};
     else if (attribute.id != cudaLaunchAttributeIgnore)
       refuse("FE", "cudaLaunchKernelEx with the attribute " + attribute_name(attribute.id) +
                        " is not supported: " + why_refused(attribute.id));
   }
   return launch(kernel_of(function, __func__), config->gridDim, config->blockDim, arguments,
-                config->dynamicSmemBytes, config->stream, cooperative);
+                config->dynamicSmemBytes, config->stream, cooperative, cluster);
 }
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {

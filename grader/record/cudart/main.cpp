@@ -33,7 +33,7 @@ bool read_request(const char* path) {
       t.blocks_per_multiprocessor >> t.registers_per_multiprocessor >> t.l2_bytes >> t.clock_khz >>
       t.memory_clock_khz >> t.bus_bits >> t.shared_per_multiprocessor >> t.shared_optin >>
       t.shared_reserved >> t.memory_bytes;
-  size_t kernels = 0, sizes = 0;
+  size_t kernels = 0, vectors = 0, dims = 0, sizes = 0;
   for (in >> kernels; kernels > 0 && in; --kernels) {
     Kernel k;
     size_t params = 0;
@@ -43,8 +43,15 @@ bool read_request(const char* path) {
     if (k.shared_static < DEFAULT_SHARED) k.shared_dynamic = DEFAULT_SHARED - k.shared_static;
     request.kernels[k.name] = k;
   }
-  in >> sizes;
-  for (Size s; sizes > 0 && in >> s.m >> s.n >> s.k; --sizes) request.sizes.push_back(s);
+  in >> vectors >> dims;
+  request.vectors.resize(vectors);
+  for (auto& [name, bytes] : request.vectors) in >> name >> bytes;
+  for (in >> sizes; sizes > 0 && in; --sizes) {
+    Size s = {std::vector<size_t>(vectors), std::vector<int>(dims)};
+    for (size_t& count : s.counts) in >> count;
+    for (int& dim : s.dims) in >> dim;
+    request.sizes.push_back(s);
+  }
   return bool(in);
 }
 
@@ -56,9 +63,9 @@ struct Ended {
   std::string reply;
 };
 
-// What a child with one thread is charged after `wall` seconds: all of them, sleep included, but
-// those in which it was ready to run and others ran. A kernel that does not tell of these gives its
-// CPU time alone.
+// The time that a child with one thread is charged after `wall` seconds: all of it, sleep included,
+// except when the child was ready to run and others ran. If the kernel does not report how long
+// that was, the child's CPU time.
 double charged(pid_t child, double wall) {
   std::ifstream in("/proc/" + std::to_string(child) + "/schedstat");
   double running = 0, waiting = 0;  // nanoseconds
@@ -91,9 +98,9 @@ Ended await(pid_t child, int fd) {
     if (n <= 0 || ended.reply.size() + n > MAX_REPLY_BYTES) break;
     ended.reply.append(chunk, n);
   }
-  // Its end of the pipe closes when it ends, and a moment later it can be waited for. One that
-  // lives on has closed the pipe, talks on or hangs; a status of SIGKILL says that somebody else
-  // did it.
+  // A child that ends closes its end of the pipe, and a moment later waitpid finds it. One that is
+  // still alive has closed the pipe, writes too much or hangs; it is killed here, but its status
+  // does not say SIGKILL, which means that another process killed it.
   for (int i = 0; i < PATIENCE_MS && ended.late == IN_TIME; ++i) {
     if (waitpid(child, &ended.status, WNOHANG) == child) return ended;
     usleep(1000);

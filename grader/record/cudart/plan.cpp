@@ -11,9 +11,8 @@ struct Allocation {
   bool live;
 };
 
-Size size;
 std::vector<Allocation> allocations;
-size_t workspace_bytes = 0;  // of those that live
+size_t workspace_bytes = 0;  // of live workspaces
 uint64_t next_address = FIRST_ADDRESS;
 std::string memory, operations;  // the JSON so far; operations are those of this call
 std::string calls;               // the JSON of the calls before
@@ -77,7 +76,7 @@ void add_transfer(const std::string& operation, const std::string& order,
   add(operation, order, worker);
 }
 
-// Pointers may stand at any offset, and a little outside the allocation they are meant for.
+// A pointer may lie at any offset, and point a little outside its allocation.
 bool near_allocation(uint64_t address, size_t& index, int64_t& delta) {
   if (address < FIRST_ADDRESS - REACH || address >= next_address) return false;
   auto after = std::upper_bound(allocations.begin(), allocations.end(), address,
@@ -107,16 +106,13 @@ std::string pointers_in(const unsigned char* data, size_t bytes) {
 
 }  // namespace
 
-Buffers plan_begin(const Size& problem) {
-  size = problem;
-  const auto buffer = [](const char* name, size_t rows, size_t columns) {
-    return static_cast<float*>(plan_allocate(name, sizeof(float) * rows * columns));
-  };
-  Buffers buffers;
-  buffers.a = buffer("A", size.m, size.k);
-  buffers.b = buffer("B", size.k, size.n);
-  buffers.c = buffer("C", size.m, size.n);
-  return buffers;
+std::vector<void*> plan_begin(const Size& size) {
+  std::vector<void*> vectors;
+  for (size_t i = 0; i < request.vectors.size(); ++i) {
+    const auto& [name, bytes] = request.vectors[i];
+    vectors.push_back(plan_allocate(name, bytes * size.counts[i]));
+  }
+  return vectors;
 }
 
 void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol) {
@@ -181,14 +177,15 @@ bool plan_freed(const void* pointer) {
 }
 
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
-                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative) {
+                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
+                 dim3 cluster) {
   bounded(++launch_count, MAX_LAUNCHES, "launches more than", "kernels in one call");
   add("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
           ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) + ",\"params\":\"" +
           base64(params.data(), params.size()) + "\",\"pointers\":[" +
           pointers_in(params.data(), params.size()) + "],\"carveout\":" +
           std::to_string(kernel.carveout) + ",\"stack_bytes\":" + number(device_stack_bytes()) +
-          ",\"cooperative\":" + truth(cooperative) + "}",
+          ",\"cooperative\":" + truth(cooperative) + ",\"cluster\":" + triple(cluster) + "}",
       order_on(stream));
 }
 
@@ -227,8 +224,7 @@ void plan_end_call() {
 }
 
 std::string plan_json() {
-  return "{\"recorded\":{\"size\":[" + std::to_string(size.m) + "," + std::to_string(size.n) + "," +
-         std::to_string(size.k) + "],\"allocations\":[" + memory + "],\"calls\":[" + calls + "]}}";
+  return "{\"recorded\":{\"allocations\":[" + memory + "],\"calls\":[" + calls + "]}}";
 }
 
 std::string json_text(const std::string& text) {

@@ -10,6 +10,7 @@
 // - launch.cpp: kernels and their launches
 // - device.cpp: answers about the device and its occupancy
 // - order.cpp: streams, events, synchronisation
+// - tensor_map.cpp: the driver's calls that host code asks the runtime for
 // - errors.cpp: errors
 //
 // Everything below is one process per problem size, with one thread: plain globals will do.
@@ -46,7 +47,11 @@ struct Kernel {
   }
 };
 
-struct Size { int m, n, k; };
+// One size of the problem: the vectors that run_custom is given, and its other arguments.
+struct Size {
+  std::vector<size_t> counts;  // elements of each vector
+  std::vector<int> dims;
+};
 
 struct Request {
   std::string library;
@@ -54,6 +59,7 @@ struct Request {
   double wall_seconds;
   Target target;
   std::map<std::string, Kernel> kernels;
+  std::vector<std::pair<std::string, size_t>> vectors;  // name, and bytes of an element
   std::vector<Size> sizes;
 };
 
@@ -78,19 +84,19 @@ void stub_unresolved(void* library);
 
 // --- plan.cpp
 struct Place { size_t allocation, delta; };
-struct Buffers { float *a, *b, *c; };
-Buffers plan_begin(const Size& size);
+std::vector<void*> plan_begin(const Size& size);  // the addresses of its vectors
 void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol = "");
 // Operations take the stream that they are issued to. `ordered` ones wait for their turn in it.
 void* plan_allocate_workspace(size_t bytes, bool ordered, cudaStream_t stream);
-size_t plan_workspace_bytes();  // of those that live
+size_t plan_workspace_bytes();  // of live workspaces
 void plan_free(size_t allocation, bool ordered, cudaStream_t stream);
 void plan_synchronise(const std::string& order);  // as order_on gives it
 // The live allocation that holds [address, address + bytes]; false when there is none.
 bool plan_find(const void* address, size_t bytes, Place& place);
-bool plan_freed(const void* address);  // inside an allocation that lives no more
+bool plan_freed(const void* address);  // inside an allocation that was freed
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
-                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative);
+                 const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
+                 dim3 cluster);
 void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream);
 void plan_copy(Place source, Place target, size_t bytes, cudaStream_t stream);
 void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,

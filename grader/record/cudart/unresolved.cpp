@@ -1,6 +1,6 @@
-// Functions that the host code calls and nobody defines: cuBLAS, and whatever part of the CUDA
-// runtime is not supported here. Each gets a stub, so that a call ends with its name and line and
-// code that is never called does no harm.
+// Functions that the host code calls and nobody defines: other libraries', and whatever part of the
+// CUDA runtime is not supported here. Each gets a stub, so that a call ends with its name and line
+// and code that is never called does no harm.
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -37,9 +37,6 @@ const char* why_not(const std::string& function) {
   if (concerns_textures(function))
     return "textures, surfaces and CUDA arrays are not supported; read the matrix through a "
            "pointer (const float* __restrict__ or __ldg takes the same cache)";
-  if (function.rfind("cublas", 0) == 0)
-    return "cuBLAS is a compiled library, and its launches cannot be recorded, not even where the "
-           "lab allows libraries";
   return "kernel launches, device memory, streams and events of the CUDA runtime are supported, "
          "other libraries are not";
 }

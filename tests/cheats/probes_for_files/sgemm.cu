@@ -1,6 +1,7 @@
 // Asks the preprocessor which of the instructor's files exist, and reports them by its verdict.
 // Stopped by: the compiler sees only the toolchain and the submission, so the answer is always no
 // Needs: a sandbox
+// Landlock: CE Permission denied
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

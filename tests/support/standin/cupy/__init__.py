@@ -19,12 +19,21 @@ from grader.backends.probe import visible_gpus
 from grader.backends.protocol import CaseOutcome, Done, Finished
 from grader.backends.statistics import Pair, summarise
 from grader.model import ErrorStats, GpuInfo, Record
+from tests.support.product import speed
 
 _LOG = Path(os.environ["CUDA_STANDIN_LOG"])
 _TOGETHER = int(os.environ.get("CUDA_STANDIN_TOGETHER", "1"))
 _PATIENCE_S = 60.0
 _RIGHT = ErrorStats(
-    max=0.0, rms=0.0, tolerance=1e-6, wrong=0, first_mismatch=None, tile_map=(), tile_edge=1
+    max=0.0,
+    rms=0.0,
+    tolerance=1e-6,
+    wrong=0,
+    first_mismatch=None,
+    tile_map=(),
+    tile_edge=1,
+    operand="C",
+    shape=(1, 1),
 )
 
 
@@ -47,7 +56,7 @@ def _outcome(each: TimedCase) -> CaseOutcome:
         findings=(),
         lines=(),
         printed="",
-        timing=summarise(runs, size, "cublasSgemm") if each.timed else None,
+        timing=summarise(runs, speed(size), "cublasSgemm") if each.timed else None,
     )
 
 

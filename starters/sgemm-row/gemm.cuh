@@ -1,8 +1,8 @@
 // The interface of the lab: C = A·B in single precision.
 //
 //   A  m×k, row-major:     A[i * k + p]
-//   B  k×n, column-major:  B[p + j * k]
-//   C  m×n, column-major:  C[i + j * m]
+//   B  k×n, row-major:     B[p * n + j]
+//   C  m×n, row-major:     C[i * n + j]
 //
 // Specialise run_custom for float in sgemm.cu. The vectors are already on the device; take the
 // pointers for your kernel with d_A.data().get().

@@ -1,8 +1,8 @@
-"""cuBLAS as the baseline: the fastest of cublasSgemm and cublasLt's candidates for one size.
+"""cuBLAS: cublasSgemm and cublasLt's candidates for one size and layout.
 
 It calls the C interface of the libraries that CuPy loads: CUDA 12 and 13 have the same few
-functions, and nothing needs to be compiled. All products are FP32 without TF32. In BLAS terms the
-lab's layout is op T / op N with lda = ldb = K, ldc = M.
+functions, and nothing needs to be compiled. All products are FP32 without TF32. cuBLAS knows
+column-major matrices only; ``Call`` says in its terms what a layout asks for.
 """
 
 from __future__ import annotations
@@ -13,18 +13,55 @@ from collections.abc import Callable
 from ctypes import byref, c_float, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
 from grader.errors import MachineError
-from grader.model import Mnk
+from grader.model import Record, Size
+from grader.problems.gemm.layout import Layout
+from grader.problems.operands import Launch
 
 WORKSPACE_BYTES = 64 << 20
 _CANDIDATES = 8
 _OP_N, _OP_T = 0, 1
 _PEDANTIC = 2  # CUBLAS_PEDANTIC_MATH
 _COMPUTE_32F, _REAL_32F = 68, 0
-_DESC_TRANSA = 3
+_DESC_TRANSA, _DESC_TRANSB = 3, 4
 _PREFERENCE_WORKSPACE = 1
 
-# Launches one product into C, on the stream given to Cublas.
-Product = Callable[[], None]
+
+class Call(Record):
+    """One product of column-major matrices: ``op(X)·op(Y)``, ``rows`` × ``columns``.
+
+    A row-major matrix is its transpose to cuBLAS. So an input needs op T where its order is not
+    column-major, and a row-major C is Bᵀ·Aᵀ: X is B then, and every op is the other one.
+    """
+
+    swapped: bool  # X is B, and Y is A
+    transposed: tuple[bool, bool]  # op(X), op(Y)
+    rows: int  # of the result
+    columns: int
+    depth: int
+    leading: tuple[int, int, int]  # of X, Y and the result
+
+
+def call_for(layout: Layout, size: Size) -> Call:
+    m, n, k = size.extents
+    a = layout.A == "row", k if layout.A == "row" else m
+    b = layout.B == "row", n if layout.B == "row" else k
+    if layout.C == "col":
+        return Call(
+            swapped=False,
+            transposed=(a[0], b[0]),
+            rows=m,
+            columns=n,
+            depth=k,
+            leading=(a[1], b[1], m),
+        )
+    return Call(
+        swapped=True,
+        transposed=(not b[0], not a[0]),
+        rows=n,
+        columns=m,
+        depth=k,
+        leading=(b[1], a[1], n),
+    )
 
 
 class _Heuristic(ctypes.Structure):
@@ -78,28 +115,30 @@ class Cublas:
         self._lt.cublasLtGetVersion.restype = c_size_t
         return str(self._lt.cublasLtGetVersion())
 
-    def sgemm(self, size: Mnk, a: int, b: int, c: int) -> Product:
+    def sgemm(self, layout: Layout, size: Size, a: int, b: int, c: int) -> Launch:
         """cublasSgemm with these pointers."""
+        call = call_for(layout, size)
+        x, y = (b, a) if call.swapped else (a, b)
         arguments = (
             self._handle,
-            c_int(_OP_T),
-            c_int(_OP_N),
-            c_int(size.m),
-            c_int(size.n),
-            c_int(size.k),
+            *(c_int(_OP_T if flag else _OP_N) for flag in call.transposed),
+            c_int(call.rows),
+            c_int(call.columns),
+            c_int(call.depth),
             byref(self._one),
-            c_void_p(a),
-            c_int(size.k),
-            c_void_p(b),
-            c_int(size.k),
+            c_void_p(x),
+            c_int(call.leading[0]),
+            c_void_p(y),
+            c_int(call.leading[1]),
             byref(self._zero),
             c_void_p(c),
-            c_int(size.m),
+            c_int(call.leading[2]),
         )
         return lambda: self._call(self._blas.cublasSgemm_v2, *arguments)
 
-    def candidates(self, size: Mnk, a: int, b: int, c: int) -> dict[str, Product]:
+    def candidates(self, layout: Layout, size: Size, a: int, b: int, c: int) -> dict[str, Launch]:
         """cublasLt's heuristic choices, best guess first, by the name the result gives them."""
+        call = call_for(layout, size)
         description = c_void_p()
         self._call(
             self._lt.cublasLtMatmulDescCreate,
@@ -107,18 +146,20 @@ class Cublas:
             c_int(_COMPUTE_32F),
             c_int(_REAL_32F),
         )
-        transpose = c_int32(_OP_T)
-        self._call(
-            self._lt.cublasLtMatmulDescSetAttribute,
-            description,
-            c_int(_DESC_TRANSA),
-            byref(transpose),
-            c_size_t(4),
-        )
+        for attribute, flag in zip((_DESC_TRANSA, _DESC_TRANSB), call.transposed, strict=True):
+            operation = c_int32(_OP_T if flag else _OP_N)
+            self._call(
+                self._lt.cublasLtMatmulDescSetAttribute,
+                description,
+                c_int(attribute),
+                byref(operation),
+                c_size_t(4),
+            )
+        first, second = call.transposed
         layouts = [
-            self._layout(size.k, size.m),
-            self._layout(size.k, size.n),
-            self._layout(size.m, size.n),
+            self._layout(call.rows, call.depth, call.leading[0], transposed=first),
+            self._layout(call.depth, call.columns, call.leading[1], transposed=second),
+            self._layout(call.rows, call.columns, call.leading[2], transposed=False),
         ]
         preference = c_void_p()
         self._call(self._lt.cublasLtMatmulPreferenceCreate, byref(preference))
@@ -146,22 +187,25 @@ class Cublas:
         )
         if status:  # no candidate at this size: only cublasSgemm is left
             return {}
-        pointers = (c_void_p(a), c_void_p(b), c_void_p(c))
+        x, y = (b, a) if call.swapped else (a, b)
+        pointers = (c_void_p(x), c_void_p(y), c_void_p(c))
         return {
             f"cublasLt {index + 1}": self._product(description, layouts, pointers, found[index])
             for index in range(count.value)
             if found[index].state == 0
         }
 
-    def _layout(self, rows: int, columns: int) -> c_void_p:
+    def _layout(self, rows: int, columns: int, leading: int, *, transposed: bool) -> c_void_p:
+        """rows, columns: after the operation; the descriptor has them as they are stored."""
+        stored = (columns, rows) if transposed else (rows, columns)
         layout = c_void_p()
         self._call(
             self._lt.cublasLtMatrixLayoutCreate,
             byref(layout),
             c_int(_REAL_32F),
-            c_uint64(rows),
-            c_uint64(columns),
-            c_int64(rows),
+            c_uint64(stored[0]),
+            c_uint64(stored[1]),
+            c_int64(leading),
         )
         return layout
 
@@ -171,7 +215,7 @@ class Cublas:
         layouts: list[c_void_p],
         pointers: tuple[c_void_p, c_void_p, c_void_p],
         choice: _Heuristic,
-    ) -> Product:
+    ) -> Launch:
         a, b, c = pointers
         arguments = (
             self._lt_handle,

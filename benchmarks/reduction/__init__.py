@@ -1,0 +1,1 @@
+"""Rungs of the reduction beside CUB, as native programs."""

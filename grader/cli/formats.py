@@ -1,0 +1,77 @@
+"""``grade --format``: the result on stdout, in the format of whoever asked."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+
+from grader.errors import MachineError, one_line
+from grader.model import Result
+from grader.report.formats import github
+from grader.report.formats.csoj import csoj
+from grader.report.formats.gradescope import gradescope
+from grader.report.formats.prairielearn import prairielearn
+from grader.report.formats.sarif import sarif
+from grader.results import store
+
+_SUMMARY, _OUTPUT = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"
+
+# Each takes the result and the submission's folder, from the root of the workspace. "" means that
+# the format has no place for a failure of the grader.
+RENDERERS: dict[str, Callable[[Result, str], str]] = {
+    "json": lambda result, _folder: store.encode(result).decode() + "\n",
+    "github": github.workflow_commands,
+    "sarif": sarif,
+    "gradescope": lambda result, _folder: gradescope(result),
+    "prairielearn": lambda result, _folder: prairielearn(result),
+    "csoj": lambda result, _folder: csoj(result),
+}
+
+
+def write(name: str, result: Result, path: Path) -> None:
+    """Print the result of the submission in ``path``. Raises MachineError."""
+    sys.stdout.write(RENDERERS[name](result, in_workspace(path)))
+    sys.stdout.flush()
+    if name == "github":
+        _append(_SUMMARY, github.job_summary(result))
+        _append(_OUTPUT, github.outputs(result))
+
+
+def in_workspace(folder: Path) -> str:
+    """The folder from the root of the repository; "" for the root itself."""
+    path = os.path.relpath(folder, os.environ.get("GITHUB_WORKSPACE") or None)
+    return "" if path == "." else path
+
+
+def show(name: str | None, report: RenderableType, console: Console) -> None:
+    """Print the report for people, on stderr.
+
+    GitHub's runner looks for commands in everything that is printed, and students write a part of
+    it. There it goes to stdout, in front of the annotations, and commands are off meanwhile.
+    """
+    if name != "github":
+        console.print(report)
+        return
+    sys.stdout.flush()
+    token = secrets.token_hex(16)
+    sys.stdout.write(f"::stop-commands::{token}\n")
+    Console(file=sys.stdout, highlight=False, width=console.width).print(report)
+    sys.stdout.write(f"::{token}::\n")
+    sys.stdout.flush()
+
+
+def _append(variable: str, words: str) -> None:
+    """To the file that GitHub's runner names; elsewhere there is none."""
+    named = os.environ.get(variable)
+    if not named:
+        return
+    try:
+        with Path(named).open("a", encoding="utf-8") as file:
+            file.write(words)
+    except OSError as error:
+        raise MachineError(f"{variable}={one_line(named)}: {error.strerror}; unset it") from None

@@ -1,0 +1,159 @@
+"""``grade kit``: everything that a course system needs to grade with this grader."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+from rich.console import Console
+
+from grader.cli import exit_status, options
+from grader.cli.notices import say
+from grader.cli.scaffold import find_starter
+from grader.course.kits.csoj import csoj_kit
+from grader.course.kits.github import github_kit
+from grader.course.kits.gradescope import Container, gradescope_kit
+from grader.course.kits.kit import write_folder, zipped
+from grader.labs.lab import find_lab, load_lab
+from grader.report.formats.gradescope import Shown, Visibility
+from grader.results import store
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Write what a course system needs to grade with this grader."
+    systems = parser.add_subparsers(dest="system", metavar="SYSTEM", required=True)
+    scope = systems.add_parser("gradescope", help="autograder.zip, to upload")
+    github = systems.add_parser("github", help="a workflow that grades on every push")
+    judge = systems.add_parser("csoj", help="an image and a problem for ZJUSCT's judge")
+    for one in (scope, github, judge):
+        options.lab(one)
+    for one in (scope, judge):
+        one.add_argument(
+            "--hidden",
+            metavar="FILE",
+            type=Path,
+            help="another lab file, whose correctness and cpu sizes students do not see",
+        )
+        one.add_argument(
+            "--memory-mb",
+            metavar="N",
+            type=options.positive,
+            default=2048,
+            help="memory of the container (default: 2048)",
+        )
+        options.sandbox(one, default="require")
+    for one, minutes in ((scope, 10), (github, 15), (judge, 10)):
+        one.add_argument(
+            "--minutes",
+            metavar="N",
+            type=options.positive,
+            default=minutes,
+            help=f"time for a submission there (default: {minutes})",
+        )
+    _gradescope_options(scope)
+    _github_options(github)
+    judge.add_argument("--image", default="sgemm-grader", help="its name in the cluster")
+    _to(judge, "csoj", "folder for the kit")
+
+
+def _gradescope_options(scope: argparse.ArgumentParser) -> None:
+    for option, default, what in (
+        ("--visibility", "visible", "the result"),
+        ("--hidden-visibility", "hidden", "the hidden sizes"),
+        ("--stdout-visibility", "hidden", "what the autograder prints"),
+    ):
+        scope.add_argument(
+            option,
+            choices=get_args(Visibility),
+            default=default,
+            help=f"when students see {what} (default: {default})",
+        )
+    _to(scope, "autograder.zip", "file to write")
+
+
+def _github_options(github: argparse.ArgumentParser) -> None:
+    github.add_argument(
+        "--folder", metavar="DIR", default=".", help="where sgemm.cu is in a repository"
+    )
+    github.add_argument(
+        "--grader",
+        metavar="REQUIREMENT",
+        default="sgemm-grader",
+        help="what pip installs there, such as git+https://… (default: sgemm-grader)",
+    )
+    github.add_argument(
+        "--code-scanning", action="store_true", help="also send findings to code scanning"
+    )
+    _to(github, ".", "root of the repository")
+
+
+def _to(parser: argparse.ArgumentParser, default: str, meaning: str) -> None:
+    parser.add_argument(
+        "--to",
+        metavar="PATH",
+        type=Path,
+        default=Path(default),
+        help=f"{meaning} (default: {default})",
+    )
+
+
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    _SYSTEMS[chosen.system](chosen, console)
+    return exit_status.DONE
+
+
+def _gradescope(chosen: argparse.Namespace, console: Console) -> None:
+    shown = Shown(
+        visibility=chosen.visibility,
+        hidden=chosen.hidden_visibility,
+        stdout=chosen.stdout_visibility,
+    )
+    container = Container(
+        minutes=chosen.minutes, memory_mb=chosen.memory_mb, sandbox=chosen.sandbox
+    )
+    lab = find_lab(chosen.lab)
+    starter = find_starter(Path.cwd(), load_lab(lab))
+    kit = gradescope_kit(lab, chosen.hidden, starter, shown, container)
+    store.write(chosen.to, zipped(kit))
+    say(console, f"autograder: {chosen.to}")
+    say(
+        console,
+        "upload it under Configure Autograder; in the assignment's settings give the container "
+        f"{chosen.memory_mb} MB and {chosen.minutes} minutes",
+    )
+
+
+def _github(chosen: argparse.Namespace, console: Console) -> None:
+    kit = github_kit(
+        find_lab(chosen.lab),
+        folder=chosen.folder,
+        requirement=chosen.grader,
+        minutes=chosen.minutes,
+        code_scanning=chosen.code_scanning,
+    )
+    write_folder(kit, chosen.to)
+    for name in kit:
+        say(console, f"written: {chosen.to / name}")
+
+
+def _csoj(chosen: argparse.Namespace, console: Console) -> None:
+    kit = csoj_kit(
+        find_lab(chosen.lab),
+        chosen.hidden,
+        image=chosen.image,
+        minutes=chosen.minutes,
+        memory_mb=chosen.memory_mb,
+        sandbox=chosen.sandbox,
+    )
+    write_folder(kit, chosen.to)
+    say(console, f"kit: {chosen.to}/")
+    say(console, f"docker build -t {chosen.image} {chosen.to}, then create problem.json in CSOJ")
+
+
+_SYSTEMS: dict[str, Callable[[argparse.Namespace, Console], None]] = {
+    "gradescope": _gradescope,
+    "github": _github,
+    "csoj": _csoj,
+}

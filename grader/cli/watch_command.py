@@ -1,0 +1,121 @@
+"""``grade watch FOLDER``: grade again whenever a file is saved.
+
+It polls. The kernel's notices (inotify) do not come for network folders or for Windows' folders
+under WSL2, and looking at the few files of a submission takes microseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from grader.cli import exit_status, options
+from grader.cli.device import choose_device
+from grader.cli.notices import say
+from grader.cli.toolkit import choose_toolchain
+from grader.errors import Rejected, SubmissionError
+from grader.grading.pipeline import Bench, grade
+from grader.labs.lab import find_lab, load_lab
+from grader.model import Result
+from grader.report import terminal
+from grader.sandbox.running import Sandbox
+from grader.submission.folder import load_submission, student_of
+
+_PAUSE_S = 0.1
+_ENTRIES = 4096  # as many as a submission may have
+
+_Seen = frozenset[tuple[str, int, int, int]]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Grade a submission, and again whenever a file in it is saved; Ctrl-C ends it. It stores "
+        "nothing and does not explain the speed: grade does."
+    )
+    options.submission(parser)
+    options.lab(parser)
+    options.device(parser)
+    options.sandbox(parser)
+    parser.add_argument("--once", action="store_true", help="end after the first result")
+
+
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    lab = load_lab(find_lab(chosen.lab))
+    arch = choose_device(chosen.device, console)
+    bench = Bench(
+        lab=lab,
+        gpu_arch=arch,
+        toolchain=choose_toolchain(lab, arch, console),
+        sandbox=Sandbox.open(chosen.sandbox),
+        explain=False,
+    )
+    folder: Path = chosen.submission
+    student = student_of(folder)
+    graded: tuple[str, Result] | None = None  # the sources' hash, and what came of them
+    for _ in _saves(folder):
+        sources = _hash(folder, lab.problem.interface.main)
+        if graded is not None and sources and graded[0] == sources:
+            say(console, f"{student}: nothing changed: {graded[1].verdict.value}")
+            continue
+        started = time.monotonic()
+        found = grade(folder, bench, _silent)
+        console.print(terminal.render(found.result, found.sources))
+        say(console, f"{time.monotonic() - started:.1f} s; waiting for {folder} to be saved")
+        graded = sources, found.result
+        if chosen.once:
+            return exit_status.of(found.result)
+    return exit_status.DONE
+
+
+def _silent(_stage: str, _detail: str) -> None:
+    """What happens between two results would only scroll them away."""
+
+
+def _saves(folder: Path) -> Iterator[None]:
+    """Now, and after every change, once the files have been quiet for a moment."""
+    last: _Seen | None = None
+    while True:
+        seen = _look(folder)
+        if seen != last:
+            time.sleep(_PAUSE_S)
+            if _look(folder) == seen:  # an editor may write a file in several steps
+                last = seen
+                yield
+        else:
+            time.sleep(_PAUSE_S)
+
+
+def _look(folder: Path) -> _Seen:
+    """Every file below the folder that is not hidden: its name, when it was saved, and its size.
+
+    Raises SubmissionError if there is no folder.
+    """
+    if not folder.is_dir():
+        raise SubmissionError(f"{folder}: no such folder")
+    seen = []
+    for place, below, names in os.walk(folder):
+        below[:] = [name for name in below if not name.startswith(".")]
+        for name in names:
+            path = os.path.join(place, name)  # noqa: PTH118 - many, ten times a second
+            try:
+                state = os.lstat(path)
+            except OSError:  # gone meanwhile
+                continue
+            if not name.startswith("."):
+                seen.append((path, state.st_mtime_ns, state.st_size, state.st_ino))
+            if len(seen) > _ENTRIES:
+                return frozenset(seen)
+    return frozenset(seen)
+
+
+def _hash(folder: Path, main: str) -> str:
+    """Of the sources; "" if they cannot be graded, which grading will explain."""
+    try:
+        return load_submission(folder, main).sha256
+    except (Rejected, SubmissionError, OSError):
+        return ""

@@ -1,0 +1,116 @@
+"""Problems by name, or from a course's own file.
+
+A problem of its own is Python that the grader runs with its own rights, in its own processes: write
+it, or read it, as you would the grader's source. It is the instructor's, never a student's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from grader.errors import LabError
+from grader.model import Record
+from grader.problems.problem import Problem
+
+DEFAULT = "gemm"
+_SHIPPED = {  # by name: the module
+    "gemm": "grader.problems.gemm.gemm",
+    "reduction": "grader.problems.reduction.reduction",
+}
+
+
+class ProblemRef(Record):
+    """A problem as it travels to another process."""
+
+    source: str  # a name of _SHIPPED, or the absolute path of a Python file
+    options: dict[str, Any]  # as in the lab file
+
+    @property
+    def file(self) -> Path | None:
+        return Path(self.source) if self.source.endswith(".py") else None
+
+
+def names() -> tuple[str, ...]:
+    """Of the problems that ship with the grader."""
+    return tuple(_SHIPPED)
+
+
+def problem_class(source: str) -> type[Problem]:
+    """The problem of this name, or the only one in this file. Raises LabError."""
+    if source in _SHIPPED:
+        return _only(importlib.import_module(_SHIPPED[source]), source)
+    if not source.endswith(".py"):
+        known = ", ".join(map(repr, names()))
+        raise LabError(f"there is no problem {source!r}: it is {known}, or a file 'NAME.py'")
+    return _only(_loaded(Path(source)), source)
+
+
+def load_problem(ref: ProblemRef) -> Problem:
+    """Raises LabError, and msgspec.ValidationError for options that do not fit."""
+    kind = problem_class(ref.source)
+    return kind(msgspec.convert(ref.options, kind.Options))
+
+
+def _loaded(path: Path) -> ModuleType:
+    """The file as a module, run once for each content."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise LabError(f"{path}: cannot be read: {error.strerror}") from None
+    name = f"grader_problem_{hashlib.sha256(str(path).encode() + content).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise LabError(f"{_where(path, error)}: {type(error).__name__}: {error}") from None
+    return module
+
+
+def _where(path: Path, error: BaseException) -> str:
+    """The file, and the last of its lines that the error passed through."""
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"{path}:{line}" if line else str(path)
+
+
+def _only(module: ModuleType, source: str) -> type[Problem]:
+    found = [
+        each
+        for each in vars(module).values()
+        if isinstance(each, type)
+        and issubclass(each, Problem)
+        and each.__module__ == module.__name__
+        and not inspect.isabstract(each)
+    ]
+    if len(found) == 1:
+        return found[0]
+    unfinished = [
+        each
+        for each in vars(module).values()
+        if isinstance(each, type)
+        and inspect.isabstract(each)
+        and each.__module__ == module.__name__
+    ]
+    if unfinished and not found:
+        lacks = ", ".join(sorted(getattr(unfinished[0], "__abstractmethods__", ())))
+        raise LabError(f"{source}: {unfinished[0].__name__} lacks {lacks}")
+    raise LabError(f"{source}: expected one class that derives from Problem, got {len(found)}")

@@ -1,0 +1,203 @@
+"""C = A·B in FP32. A, B and C each row-major or column-major, as the lab says.
+
+**The criterion.** An element is correct if ``|C - Cref| / s <= tolerance(K)`` with the scale
+``s = ‖row i of A‖ · ‖column j of B‖ / √K``, the typical size of a sum of K products with random
+signs.
+
+FP32 rounds each partial sum with a relative error of at most u = 2⁻²⁴. Partial sums grow like √p,
+and the rounding errors are independent, so the error divided by s grows like u·√K for every order
+of summation that does not depend on the data. Measured worst elements of 256² results
+for K = 1 … 16384: 1 to 3.6 u·√K with and without fused multiply-add. The tolerance is
+``u·(2 + 8·√K)``, two to three times that.
+
+Rounding the *inputs* to TF32 (10 bits) or BF16 (7) puts an error in every product, which does not
+shrink with K: 5.5e-4 of s on average, against a tolerance of 4e-6 at K = 64 and 6e-5 at K = 16384.
+More than 90 % of the elements are then wrong.
+
+**The inputs** (``inputs.py``) expose every shortcut. Magnitudes lie in [0.5, 1.5), so omitting one
+term at K = 16384 costs at least 0.25 / 128 of s, 30 tolerances. Signs are random, so sums stay
+small. The 13 mantissa bits that TF32 drops lie just above half a unit in its last place. Every
+input is far from its TF32, FP16 and BF16 neighbours, rounded or truncated, and always on the same
+side, so even 1×1×1 shows the difference.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.model import Record, Size
+from grader.problems.gemm.layout import Layout, header
+from grader.problems.gemm.libraries import evidence
+from grader.problems.on_gpu import OnGpu, Tools
+from grader.problems.operands import FLOAT, Operand
+from grader.problems.problem import TFLOPS, Cause, Dim, Expected, Interface, Problem
+
+Doubles = NDArray[np.float64]
+
+CHECKS = Path(__file__).with_name("checks.cu")
+UNIT_ROUNDOFF = 2.0**-24
+MAX_EXTENT = 65536  # larger sizes fit no device's memory: 65536² floats are 16 GiB
+# Each level of Strassen's scheme saves 1/8 of the multiplications; no FP32 scheme saves a third.
+_FEWEST_OPERATIONS = 2 / 3
+_STEPS = (4, 8, 16, 32, 64, 128)  # K steps of tiled kernels
+
+
+class Options(Record):
+    """A lab file's own fields for this problem."""
+
+    layout: Layout = Layout()
+    baseline: Literal["best", "cublas", "cublaslt"] = "best"
+
+
+class Gemm(Problem):
+    name = "gemm"
+    dims = tuple(Dim(name=name, most=MAX_EXTENT) for name in ("m", "n", "k"))
+    unit = TFLOPS
+    baseline = "cuBLAS"
+    output = "C"
+    formula = "2·M·N·K"
+    Options = Options
+    questions = (
+        "operations",
+        "peak",
+        "limits",
+        "loop",
+        "tile",
+        "tile-traffic",
+        "divergence",
+        "tensor-cores",
+    )
+    advice = (
+        *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps"),
+        *("rolled-loop", "more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
+        *("two-barriers", "through-registers", "long-wave", "tail", "register-banks"),
+    )
+
+    def __init__(self, options: Record | None = None) -> None:
+        super().__init__(options)
+        assert isinstance(self.options, Options)
+        self.layout = self.options.layout
+        self.admitted = self.options.baseline
+
+    @property
+    def title(self) -> str:
+        return f"C = A·B in FP32, {self.layout}"
+
+    @property
+    def interface(self) -> Interface:
+        return Interface(
+            main="sgemm.cu",
+            header="gemm.cuh",
+            text=header(self.layout),
+            vectors=(FLOAT, FLOAT, FLOAT),
+            dims=3,
+        )
+
+    def operands(self, size: Size) -> tuple[Operand, ...]:
+        m, n, k = size.extents
+        return (
+            Operand(name="A", role="in", shape=(m, k), order=self.layout.A),
+            Operand(name="B", role="in", shape=(k, n), order=self.layout.B),
+            Operand(name="C", role="out", shape=(m, n), order=self.layout.C),
+        )
+
+    # --- right or wrong ---
+
+    def tolerance(self, size: Size) -> float:
+        return tolerance(size["k"])
+
+    def reference(self, xp: Any, size: Size, inputs: Sequence[Any]) -> tuple[Expected, ...]:
+        a, b, _ = self.operands(size)
+        return (
+            product(
+                a.logical(inputs[0]).astype(np.float64), b.logical(inputs[1]).astype(np.float64)
+            ),
+        )
+
+    def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
+        k = size["k"]
+        a, b, c = self.operands(size)
+        words = self.layout.mistakes()
+        for wrong in sorted(itertools.product((False, True), repeat=3), key=sum):
+            if any(wrong):
+                read_a, read_b = (
+                    (_other(x) if flag else x).logical(values).astype(np.float64)
+                    for x, flag, values in zip((a, b), wrong, inputs, strict=False)
+                )
+                found = product(read_a, read_b)
+                if wrong[2]:  # what was stored in the other order, read in this one
+                    found = Expected(want=_stored(found.want, c), scale=_stored(found.scale, c))
+                cause = "; ".join(text for text, flag in zip(words, wrong, strict=True) if flag)
+                yield Cause(words=cause, outputs=(found,), tolerance=tolerance(k))
+        wide_a = a.logical(inputs[0]).astype(np.float64)
+        wide_b = b.logical(inputs[1]).astype(np.float64)
+        for kept in sorted({k // step * step for step in _STEPS} - {k}, reverse=True):
+            missing = f"the last {k - kept} of K = {k} terms are missing"
+            yield Cause(
+                words=f"{missing}; K need not be a multiple of the tile"
+                if kept
+                else "C is all zeros",
+                outputs=(product(wide_a[:, :kept], wide_b[:kept, :]),),
+                tolerance=tolerance(max(1, kept)),
+            )
+
+    # --- fast or slow ---
+
+    def work(self, size: Size) -> int:
+        """2·M·N·K: a product and a sum for each term."""
+        return 2 * size["m"] * size["n"] * size["k"]
+
+    def fewest_operations(self, size: Size) -> float:
+        return _FEWEST_OPERATIONS * self.work(size)
+
+    def from_a_library(self, names: Collection[str], files: Collection[str]) -> str | None:
+        return evidence(names, files)
+
+    @property
+    def gpu_sources(self) -> tuple[Path, ...]:
+        return (CHECKS,)
+
+    def on_gpu(self, tools: Tools) -> OnGpu:
+        from grader.problems.gemm.on_gpu import GemmOnGpu
+
+        return GemmOnGpu(self, tools)
+
+
+def tolerance(k: int) -> float:
+    """Largest |C - Cref| / s that FP32 arithmetic may leave; derived in the module's docstring."""
+    return UNIT_ROUNDOFF * (2 + 8 * math.sqrt(k))
+
+
+def freivalds_bounds(k: int, rows: Doubles, columns: Doubles) -> Doubles:
+    """For every row i, the limit of |C·x − A·(B·x)| for a vector x of random signs.
+
+    rows: ‖row i of A‖, columns: ‖column j of B‖. The errors of row i, each at most the tolerance,
+    add up with random signs: the sum passes six times their Euclidean norm once in 10⁷.
+    """
+    return 6 * tolerance(k) / math.sqrt(k) * rows * float(np.linalg.norm(columns))
+
+
+def product(a: Doubles, b: Doubles) -> Expected:
+    """A·B, and s for every element."""
+    k = max(1, a.shape[1])
+    scale = np.outer(np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=0)) / math.sqrt(k)
+    return Expected(want=a @ b, scale=scale)
+
+
+def _other(operand: Operand) -> Operand:
+    """The operand, if its memory were read in the other order."""
+    return msgspec.structs.replace(operand, order="col" if operand.order == "row" else "row")
+
+
+def _stored(values: Doubles, target: Operand) -> Doubles:
+    """What is in ``target`` when a program stores ``values`` in the other order."""
+    stored: Doubles = target.logical(_other(target).flat(values))
+    return stored

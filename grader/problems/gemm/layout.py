@@ -1,0 +1,81 @@
+"""How the three matrices lie in memory, and the header that says so."""
+
+from __future__ import annotations
+
+from grader.model import Record
+from grader.problems.operands import Order
+
+_LONG = {"row": "row-major", "col": "column-major"}
+# Matrix: rows, columns, and the names of its two indices.
+_MATRICES = {"A": ("m", "k", "i", "p"), "B": ("k", "n", "p", "j"), "C": ("m", "n", "i", "j")}
+
+
+class Layout(Record):
+    """Which index of a matrix counts: consecutive columns for "row", consecutive rows for "col"."""
+
+    A: Order = "row"
+    B: Order = "col"
+    C: Order = "col"
+
+    def __str__(self) -> str:
+        orders = {name: _LONG[self.of(name)] for name in _MATRICES}
+        if len(set(orders.values())) == 1:
+            return f"all {orders['A']}"
+        return ", ".join(f"{name} {order}" for name, order in orders.items())
+
+    def of(self, name: str) -> Order:
+        order: Order = getattr(self, name)
+        return order
+
+    def element(self, name: str) -> str:
+        """How host and device code address an element: ``A[i * k + p]``."""
+        rows, columns, i, j = _MATRICES[name]
+        major, minor, extent = (i, j, columns) if self.of(name) == "row" else (j, i, rows)
+        first, second = f"{major} * {extent}", minor
+        return (
+            f"{name}[{first} + {second}]"
+            if self.of(name) == "row"
+            else (f"{name}[{second} + {first}]")
+        )
+
+    def mistakes(self) -> tuple[str, str, str]:
+        """What a program does that takes A, B or C for what it is not."""
+
+        def right(name: str) -> str:
+            return f"{name} is {_LONG[self.of(name)]}, {self.element(name).replace(' * ', '*')}"
+
+        def wrong(name: str) -> str:
+            return _LONG["col" if self.of(name) == "row" else "row"]
+
+        return (
+            f"A was read as if {wrong('A')}: {right('A')}",
+            f"B was read as if {wrong('B')}: {right('B')}",
+            f"C came out transposed: {right('C')}",
+        )
+
+
+def header(layout: Layout) -> str:
+    """``gemm.cuh`` for this layout."""
+    rows = [
+        f"//   {name}  {_MATRICES[name][0]}×{_MATRICES[name][1]}, "
+        f"{_LONG[layout.of(name)] + ':':<14} {layout.element(name)}"
+        for name in _MATRICES
+    ]
+    return _HEADER.replace("{matrices}", "\n".join(rows))
+
+
+_HEADER = """\
+// The interface of the lab: C = A·B in single precision.
+//
+{matrices}
+//
+// Specialise run_custom for float in sgemm.cu. The vectors are already on the device; take the
+// pointers for your kernel with d_A.data().get().
+#pragma once
+
+#include <thrust/device_vector.h>
+
+template <typename T>
+void run_custom(thrust::device_vector<T>& d_A, thrust::device_vector<T>& d_B,
+                thrust::device_vector<T>& d_C, const int m, const int n, const int k);
+"""

@@ -1,0 +1,159 @@
+"""The product on a GPU: cuBLAS as reference and baseline, Freivalds' check as its proof."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import cupy
+import numpy as np
+from cupy_backends.cuda.libs import cublas as _loads_the_libraries  # noqa: F401
+
+from grader.errors import MachineError
+from grader.model import ErrorStats, Size
+from grader.problems.comparison import compare, tile_edge
+from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas
+from grader.problems.gemm.gemm import CHECKS, Gemm, freivalds_bounds
+from grader.problems.inputs import fresh_key
+from grader.problems.on_gpu import Tools
+from grader.problems.operands import Launch, Operand, Steps
+from grader.problems.problem import Expected
+
+# The reference is cuBLAS in FP32, with rounding errors of its own: two errors, twice the tolerance.
+REFERENCE_MARGIN = 2.0
+_SGEMM = "cublasSgemm"
+_SIGNS = Steps(bits=0, least=1)
+_THREADS = 256
+_DOT_THREADS = 128  # as norms and rows_times in checks.cu are written
+_COLUMN_CHUNKS = 64
+_NONE = (1 << 64) - 1
+
+
+class GemmOnGpu:
+    baselines_are_right = True
+
+    def __init__(self, problem: Gemm, tools: Tools) -> None:
+        self._problem = problem
+        self._tools = tools
+        self._kernels = tools.functions(CHECKS)
+        self._workspace = cupy.empty(WORKSPACE_BYTES, dtype=cupy.uint8)
+        self._cublas = Cublas(tools.stream.ptr, int(self._workspace.data.ptr))
+
+    @property
+    def library(self) -> str:
+        return f"cuBLAS {self._cublas.version}"
+
+    def baselines(
+        self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> dict[str, Launch]:
+        pointers = _pointers(inputs, outputs)
+        layout, admitted = self._problem.layout, self._problem.admitted
+        found: dict[str, Launch] = {}
+        if admitted != "cublaslt":
+            found[_SGEMM] = self._cublas.sgemm(layout, size, *pointers)
+        if admitted != "cublas":
+            found |= self._cublas.candidates(layout, size, *pointers)
+        if not found:
+            raise MachineError(f"cublasLt offers nothing for {size}")
+        return found
+
+    def refer(self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        self._cublas.sgemm(self._problem.layout, size, *_pointers(inputs, outputs))()
+
+    def prove(self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]) -> float:
+        """Freivalds: how far C·x is from A·(B·x) for one vector of random signs, in FP64.
+
+        1 is ``freivalds_bounds``. Rounding stays far below it; one wrong element exceeds it by far.
+        NaN when C holds one. The signs come from a key that is drawn here, after C is complete.
+        """
+        m, n, k = size.extents
+        (a, b), (c,) = inputs, outputs
+        of_a, of_b, of_c = map(_strides, self._problem.operands(size))
+        signs = cupy.empty(n, dtype=cupy.float32)
+        self._tools.fill(signs, fresh_key(), _SIGNS)
+        bx = self._signed_columns(b, (k, n), of_b, signs)
+        abx = cupy.empty(m)
+        self._launch("rows_times", (m,), _DOT_THREADS, a, np.int32(k), *of_a, bx, abx)
+        cx = self._signed_columns(c, (m, n), of_c, signs)
+        rows, columns = self._norms(size, inputs)
+        bounds = freivalds_bounds(k, rows.get(), columns.get())
+        return float(np.max(np.abs(cx.get() - abx.get()) / bounds))
+
+    def compare(
+        self, size: Size, inputs: Sequence[Any], got: Sequence[Any], want: Sequence[Any]
+    ) -> ErrorStats:
+        """By the problem's criterion, with room for the errors of both."""
+        m, n, k = size.extents
+        target = self._problem.operands(size)[2]
+        tolerance = REFERENCE_MARGIN * self._problem.tolerance(size)
+        rows, columns = self._norms(size, inputs)
+        result, squares = cupy.zeros(3, dtype=cupy.uint64), cupy.zeros(1)
+        blocks = max(1, min(4096, -(-m * n // _THREADS)))
+        self._launch(
+            "compare",
+            (blocks,),
+            _THREADS,
+            *(got[0], want[0], rows, columns, np.int32(m), np.int32(n), *_strides(target)),
+            *(np.float64(math.sqrt(k)), np.float64(tolerance), result, squares),
+        )
+        wrong, bad, largest = (int(each) for each in result.get())
+        if wrong:  # only wrong answers cost the time for a picture
+            scale = cupy.outer(rows, columns) / math.sqrt(k)
+            expected = Expected(want=target.logical(want[0]).astype(np.float64), scale=scale)
+            return compare(cupy, target, got[0], expected, tolerance)
+        error = float(np.array([largest], np.uint64).view(np.float64)[0])
+        return ErrorStats(
+            max=None if bad else error,
+            rms=None if bad else math.sqrt(float(squares.get()[0]) / (m * n)),
+            tolerance=tolerance,
+            wrong=0,
+            operand=target.name,
+            shape=target.shape,
+            first_mismatch=None,
+            tile_map=(),
+            tile_edge=tile_edge(target.shape),
+        )
+
+    def _norms(self, size: Size, inputs: Sequence[Any]) -> tuple[Any, Any]:
+        """Of the rows of A and of the columns of B."""
+        m, n, k = size.extents
+        of_a, of_b, _ = map(_strides, self._problem.operands(size))
+        rows, columns = cupy.empty(m), cupy.empty(n)
+        self._launch("norms", (m,), _DOT_THREADS, inputs[0], np.int32(k), *of_a, rows)
+        self._launch("norms", (n,), _DOT_THREADS, inputs[1], np.int32(k), *of_b[::-1], columns)
+        return rows, columns
+
+    def _signed_columns(
+        self,
+        matrix: Any,
+        shape: tuple[int, int],
+        strides: tuple[np.int64, np.int64],
+        signs: Any,
+    ) -> Any:
+        """The matrix times the signs."""
+        rows, columns = shape
+        out = cupy.zeros(rows)
+        grid = (-(-rows // _THREADS), min(columns, _COLUMN_CHUNKS))
+        arguments = (matrix, np.int32(rows), np.int32(columns), *strides, signs, out)
+        self._launch("signed_columns", grid, _THREADS, *arguments)
+        return out
+
+    def _launch(self, name: str, grid: tuple[int, ...], threads: int, *arguments: Any) -> None:
+        function = self._kernels.get_function(name)
+        function(grid, (threads,), arguments, stream=self._tools.stream)
+
+
+def _strides(operand: Operand) -> tuple[np.int64, np.int64]:
+    """From a row to the next, and from a column to the next, in elements."""
+    rows, columns = operand.shape
+    return (
+        (np.int64(columns), np.int64(1))
+        if operand.order == "row"
+        else (np.int64(1), np.int64(rows))
+    )
+
+
+def _pointers(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[int, int, int]:
+    a, b, c = (int(each.data.ptr) for each in (*inputs, *outputs))
+    return a, b, c

@@ -1,0 +1,94 @@
+"""The arguments of a problem's host function: vectors on the device, and how they are to be read.
+
+All arrays here may be NumPy's or CuPy's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+from grader.model import Record
+
+Order = Literal["row", "col"]
+Launch = Callable[[], None]  # starts work on the GPU's stream and returns
+
+
+class Element(Record):
+    """The type of an operand's elements."""
+
+    name: str  # in C++: "float"
+    dtype: str  # in NumPy: "float32"
+    bytes: int
+    mangled: str  # in a C++ symbol: "f"
+
+
+FLOAT = Element(name="float", dtype="float32", bytes=4, mangled="f")
+
+
+class Exposing(Record, tag="exposing"):
+    """FP32 values ±[0.5, 1.5) that expose a lower precision: ``inputs.py`` has the bits."""
+
+
+class Steps(Record, tag="steps"):
+    """±(least + r) · 2^exponent, with r uniform in 0 … 2^bits - 1. Exact in the element's type if
+    that holds ``least + 2^bits`` exactly. With ``bits = 0`` and ``least = 1``: random signs."""
+
+    bits: int
+    least: int = 0
+    exponent: int = 0
+    signed: bool = True
+
+    def __post_init__(self) -> None:
+        """FP32 must hold every step."""
+        if not (0 <= self.bits <= 24 and 0 <= self.least <= (1 << 24) - (1 << self.bits)):
+            raise ValueError(f"least + 2^bits must be at most 2^24: {self}")
+
+
+Values = Exposing | Steps
+EXPOSING = Exposing()
+
+
+class Operand(Record):
+    """One vector of the host function, at one size."""
+
+    name: str  # in messages: "A"
+    role: Literal["in", "out"]
+    shape: tuple[int, ...]  # (1,): a scalar, (n,): a vector, (rows, columns): a matrix
+    order: Order = "row"  # which index of a matrix counts; consecutive columns for "row"
+    element: Element = FLOAT
+    values: Values = EXPOSING  # of an input
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return self.count * self.element.bytes
+
+    def logical(self, flat: Any) -> Any:
+        """The memory as an array of ``shape``; a view."""
+        return flat.reshape(self.shape) if self.order == "row" else flat.reshape(self.shape[::-1]).T
+
+    def flat(self, logical: Any) -> Any:
+        """The opposite: an array of ``shape`` in the order of the memory; a copy if need be."""
+        return (logical if self.order == "row" else logical.T).reshape(-1)
+
+    def index(self, place: int) -> tuple[int, ...]:
+        """The indices of the element at ``place`` in memory."""
+        shape = self.shape if self.order == "row" else self.shape[::-1]
+        found: list[int] = []
+        for extent in reversed(shape):
+            place, at = divmod(place, extent)
+            found.insert(0, at)
+        return tuple(found if self.order == "row" else reversed(found))
+
+    def named(self, index: tuple[int, ...]) -> str:
+        """An element as messages name it: "A[row 3, column 5]", "in[7]", "out"."""
+        if self.count == 1:
+            return self.name
+        if len(index) == 2:
+            return f"{self.name}[row {index[0]}, column {index[1]}]"
+        return f"{self.name}[{', '.join(map(str, index))}]"

@@ -1,0 +1,267 @@
+"""The protocol that every problem keeps. All other rooms know a problem only by it.
+
+A problem is a class below ``Problem``, made from the fields that a lab file gives it. What has a
+default below is optional. ``xp`` is NumPy, or CuPy on a GPU: code that is written with it runs on
+both. Arrays that a problem gets are flat, in the order of the memory; ``Operand.logical`` gives
+them their shape. docs/new-lab.md makes a problem step by step.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from grader.model import ProblemInfo, Record, Size
+from grader.problems.on_gpu import OnGpu, Tools
+from grader.problems.operands import FLOAT, Element, Launch, Operand
+
+FUNCTION = "run_custom"  # what every lab calls the host function, a template of the element's type
+
+
+class Dim(Record):
+    """One dimension of a size: an ``int`` parameter of the host function."""
+
+    name: str  # "m"
+    most: int  # the largest that a lab file may ask for
+
+
+class Interface(Record):
+    """What the student implements. The host function takes the operands as
+    ``thrust::device_vector<T>&``, in their order, then one ``int`` for each dimension."""
+
+    main: str  # the file to hand in: "sgemm.cu"
+    header: str  # the file that it includes: "gemm.cuh"
+    text: str  # the header's contents; declares the function
+    vectors: tuple[Element, ...]  # the operands' types
+    dims: int  # how many dimensions
+    element: Element = FLOAT  # that the function is specialised for
+
+    @property
+    def symbol(self) -> str:
+        """The specialisation that the student defines: "run_custom<float>"."""
+        return f"{FUNCTION}<{self.element.name}>"
+
+    @property
+    def mangled(self) -> str:
+        """How that symbol begins in an object file."""
+        return f"_Z{len(FUNCTION)}{FUNCTION}I{self.element.mangled}E"
+
+
+# NVIDIA's libraries of whole routines, by how their functions and headers begin. No host code may
+# call one: it would do the task.
+_VENDORS = {
+    "cublas": "cuBLAS",
+    "cusparse": "cuSPARSE",
+    "cusolver": "cuSOLVER",
+    "cudnn": "cuDNN",
+    "cutensor": "cuTENSOR",
+    "cufft": "cuFFT",
+    "npp": "NPP",
+}
+
+
+def vendor_library(name: str) -> str | None:
+    """The library that a function or a header belongs to, as it writes its own name."""
+    return next((own for start, own in _VENDORS.items() if name.startswith(start)), None)
+
+
+class Unit(Record):
+    """In what a speed is told."""
+
+    name: str  # "TFLOPS"
+    scale: float  # so many operations or bytes a second are 1
+    of: Literal["operations", "bytes"]  # what is counted, and which peak of the GPU is asked about
+
+
+TFLOPS = Unit(name="TFLOPS", scale=1e12, of="operations")
+GB_S = Unit(name="GB/s", scale=1e9, of="bytes")
+
+
+class Expected(Record):
+    """What one output must be, as float64 arrays of the operand's shape. An element is right if
+    ``|got - want| / scale <= tolerance``."""
+
+    want: Any
+    scale: Any  # an array, or one number
+
+
+class Work(Record):
+    """What one size of a problem asks for, as far as a bound on the speed needs it."""
+
+    size: Size
+    operations: int  # floating-point; 0 where these do not count
+    bytes: int  # the fewest that must come from memory or go there
+    elements: int  # of the outputs
+    amount: int  # what the unit counts
+    unit: Unit
+
+    def speed(self, seconds: float) -> float:
+        """In the unit."""
+        return self.amount / seconds / self.unit.scale
+
+    def peak(self, fp32_tflops: float, dram_gb_s: float) -> float:
+        """Of a GPU, in the unit."""
+        per_second = fp32_tflops * 1e12 if self.unit.of == "operations" else dram_gb_s * 1e9
+        return per_second / self.unit.scale
+
+
+class Cause(Record):
+    """A likely mistake, and what a program that makes it computes."""
+
+    words: str  # "A was read as if column-major: …"
+    outputs: tuple[Expected, ...]
+    tolerance: float
+
+
+class Problem(ABC):
+    """One problem with the options of one lab."""
+
+    name: ClassVar[str]  # in a lab file: "gemm"
+    dims: ClassVar[tuple[Dim, ...]]
+    unit: ClassVar[Unit]
+    baseline: ClassVar[str]  # what a speed is compared with: "cuBLAS"
+    output: ClassVar[str]  # the operand that a report is about: "C"
+    formula: ClassVar[str] = ""  # of the operations, for a report: "2·M·N·K"
+    # The fields of the lab file that are this problem's own; the constructor gets them checked.
+    Options: ClassVar[type[Record]] = Record
+
+    def __init__(self, options: Record | None = None) -> None:
+        self.options = self.Options() if options is None else options
+
+    # --- the interface ---
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The task in a few words: "C = A·B in FP32, …"."""
+
+    @property
+    @abstractmethod
+    def interface(self) -> Interface: ...
+
+    @abstractmethod
+    def operands(self, size: Size) -> tuple[Operand, ...]:
+        """The vectors of the host function, in its order: the inputs, then the outputs."""
+
+    # --- right or wrong ---
+
+    @abstractmethod
+    def reference(self, xp: Any, size: Size, inputs: Sequence[Any]) -> tuple[Expected, ...]:
+        """What each output must be, computed in float64. A GPU's result is proved by NumPy's."""
+
+    @abstractmethod
+    def tolerance(self, size: Size) -> float:
+        """The largest error that correct arithmetic may leave. Derive it where it is computed."""
+
+    def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
+        """Likely mistakes, the simplest first. A message names the first that explains every
+        element of a wrong result. NumPy only."""
+        return iter(())
+
+    # --- fast or slow ---
+
+    def work(self, size: Size) -> int:
+        """Floating-point operations that the task needs; 0 where these do not count."""
+        return 0
+
+    def traffic(self, size: Size) -> int:
+        """The fewest bytes that must come from memory or go there: each operand once."""
+        return sum(each.bytes for each in self.operands(size))
+
+    def fewest_operations(self, size: Size) -> float:
+        """Fewer FP32 operations cannot do it, by any algorithm."""
+        return self.work(size)
+
+    def least(self, size: Size) -> tuple[float, float]:
+        """Operations, and bytes read from DRAM, that no algorithm can avoid: what times are
+        possible follows from them."""
+        inputs = (each for each in self.operands(size) if each.role == "in")
+        return self.fewest_operations(size), sum(each.bytes for each in inputs)
+
+    def amount(self, size: Size) -> int:
+        """What ``unit`` counts."""
+        return self.work(size) if self.unit.of == "operations" else self.traffic(size)
+
+    def speed(self, size: Size, milliseconds: float) -> float:
+        """In ``unit``."""
+        return self.amount(size) / (milliseconds * 1e-3) / self.unit.scale
+
+    def at(self, size: Size) -> Work:
+        outputs = (each for each in self.operands(size) if each.role == "out")
+        return Work(
+            size=size,
+            operations=self.work(size),
+            bytes=self.traffic(size),
+            elements=sum(each.count for each in outputs),
+            amount=self.amount(size),
+            unit=self.unit,
+        )
+
+    def from_a_library(self, names: Collection[str], files: Collection[str]) -> str | None:
+        """Why a kernel counts as a library's, which a lab may forbid: "its code comes from …".
+
+        names: the identifiers in its mangled name. files: where its code comes from.
+        """
+        return None
+
+    def baselines(
+        self, xp: Any, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> Mapping[str, Launch]:
+        """What to compare with, by name: each computes ``outputs`` on CuPy's current stream.
+
+        The fastest is taken. The default copies as many bytes as the task must move.
+        """
+        half = self.traffic(size) // 2
+        source, target = xp.zeros(half, dtype=xp.uint8), xp.empty(half, dtype=xp.uint8)
+
+        def copy() -> None:
+            target[:] = source
+
+        return {"copy": copy}
+
+    @property
+    def key(self) -> str:
+        """The problem with its options, as a key of caches."""
+        return f"{self.name} {msgspec.json.encode(self.options).decode()}"
+
+    @property
+    def gpu_sources(self) -> tuple[Path, ...]:
+        """CUDA C++ that ``on_gpu`` will ask for; it is compiled while the submission is."""
+        return ()
+
+    def on_gpu(self, tools: Tools) -> OnGpu | None:
+        """How this problem works on a GPU; None: by the methods above. A problem with its own way
+        imports CuPy here."""
+        return None
+
+    # --- the report ---
+
+    @property
+    def gpu_libraries(self) -> tuple[Path, ...]:
+        """The same of host functions, for ``Tools.library``."""
+        return ()
+
+    def info(self) -> ProblemInfo:
+        """What a result document says of it."""
+        return ProblemInfo(
+            name=self.name,
+            title=self.title,
+            unit=self.unit.name,
+            scale=self.unit.scale,
+            counts=self.unit.of,
+            baseline=self.baseline,
+            main=self.interface.main,
+            dims=tuple(dim.name for dim in self.dims),
+            output=self.output,
+            formula=self.formula,
+            questions=self.questions,
+        )
+
+    # Names of the questions that a report answers (report/why.py) and of the pieces of advice that
+    # apply (performance/advice/).
+    questions: ClassVar[tuple[str, ...]] = ("peak", "limits", "loop", "traffic")
+    advice: ClassVar[tuple[str, ...]] = ()

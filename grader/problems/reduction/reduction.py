@@ -1,0 +1,155 @@
+"""The sum of n numbers in FP32.
+
+**The criterion.** The sum must be exact: ``|out - sum| / unit <= tolerance(n)``, half a step of the
+inputs, and sums are whole steps.
+
+**The inputs** make that possible. They are multiples of a step, with random signs and magnitudes of
+half a unit to three halves, a unit being 2²³. If signs do not depend on the order of summation,
+every partial sum stays below 8·√n units; trivially it stays below 1.5·n. The step is chosen so
+that this is at most 2²⁴ steps. FP32 holds every whole number up to 2²⁴, so no addition of
+two partial sums rounds, in any order: one after the other, as a tree, in blocks, with atomics.
+
+**Why 8·√n.** Hoeffding: a sum of p ≤ n such terms exceeds t·(the root of their squares' sum), at
+most t·√(13/12·p) units here, with a probability of at most 2·exp(-t²/2). For t = 7.68, 8·√n units,
+that is 4·10⁻¹³. Take the partial sums of a summation tree by size: those of more than n/2ʲ⁺¹ and up
+to n/2ʲ terms form fewer than 2ʲ⁺¹ chains in which each contains the one before, and by Lévy's
+inequality a chain exceeds a limit at most twice as often as its last sum. As p shrinks, t grows:
+together they exceed it less than once in 10¹² sums.
+
+**Why it is tight.** A missing or doubled element is half a unit at least: 128 times the tolerance
+at n = 2²⁸, the worst case. FP16 overflows at 2¹⁶, below the smallest element. Scaled to fit, FP16
+(11 bits) cannot hold the elements up to n = 2²⁰, nor BF16 (8 bits) up to 2²⁶; beyond, they round
+partial sums of more than 2¹¹ or 2⁸ steps.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grader.model import Record, Size
+from grader.problems.on_gpu import OnGpu, Tools
+from grader.problems.operands import FLOAT, Operand, Steps
+from grader.problems.problem import GB_S, Cause, Dim, Expected, Interface, Problem
+
+UNIT_BITS = 23
+UNIT = 2.0**UNIT_BITS
+MOST = 1 << 28
+CUB = Path(__file__).with_name("cub.cu")
+_HEADER = CUB.with_name("reduction.cuh")
+_BLOCKS = (2, 4, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)  # elements of a block's part
+
+
+class Options(Record):
+    """A lab file has no fields of its own for this problem."""
+
+
+class Reduction(Problem):
+    name = "reduction"
+    dims = (Dim(name="n", most=MOST),)
+    unit = GB_S
+    baseline = "CUB"
+    output = "out"
+    formula = "N - 1"
+    Options = Options
+    questions = ("operations", "peak", "limits", "divergence", "traffic")
+    advice = (
+        *("few-parts", "split-warps", "scattered-pairs", "idle-threads"),
+        *("barriers-for-one-warp", "sums-through-memory", "few-bytes-on-the-way"),
+        "several-passes",
+    )
+
+    def __init__(self, options: Record | None = None) -> None:
+        super().__init__(options or Options())
+
+    @property
+    def title(self) -> str:
+        return "the sum of n numbers in FP32"
+
+    @property
+    def interface(self) -> Interface:
+        return Interface(
+            main="reduction.cu",
+            header="reduction.cuh",
+            text=_HEADER.read_text(encoding="utf-8"),
+            vectors=(FLOAT, FLOAT),
+            dims=1,
+        )
+
+    def operands(self, size: Size) -> tuple[Operand, ...]:
+        n = size["n"]
+        return (
+            Operand(name="in", role="in", shape=(n,), values=steps(n)),
+            Operand(name="out", role="out", shape=(1,)),
+        )
+
+    # --- right or wrong ---
+
+    def tolerance(self, size: Size) -> float:
+        return tolerance(size["n"])
+
+    def reference(self, xp: Any, size: Size, inputs: Sequence[Any]) -> tuple[Expected, ...]:
+        """Exact: float64 holds every whole number up to 2⁵³, and |sum| is below 1.5·n·2²³."""
+        return (Expected(want=inputs[0].sum(dtype=xp.float64).reshape(1), scale=UNIT),)
+
+    def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
+        n, values = size["n"], inputs[0]
+        for kept in sorted({n // block * block for block in _BLOCKS} - {n}, reverse=True):
+            total = values[:kept].sum(dtype=np.float64).reshape(1)
+            yield Cause(
+                words=f"the last {n - kept} of n = {n} elements are missing"
+                if kept
+                else "nothing was added up",
+                outputs=(Expected(want=total, scale=UNIT),),
+                tolerance=tolerance(n),
+            )
+        for first in sorted({block for block in _BLOCKS if block < n}):
+            total = values[:first].sum(dtype=np.float64).reshape(1)
+            yield Cause(
+                words=f"only the first {first} of n = {n} elements were added up",
+                outputs=(Expected(want=total, scale=UNIT),),
+                tolerance=tolerance(n),
+            )
+
+    # --- fast or slow ---
+
+    def work(self, size: Size) -> int:
+        """An addition for each element but the first."""
+        return size["n"] - 1
+
+    def from_a_library(self, names: Collection[str], files: Collection[str]) -> str | None:
+        """A kernel of CUB's or Thrust's own. What a kernel takes from them for itself, such as
+        cub::BlockReduce, is allowed."""
+        own = {"cub", "cuda_cub"} & set(names)
+        return f"its name is in the namespace {min(own)}" if own else None
+
+    @property
+    def gpu_libraries(self) -> tuple[Path, ...]:
+        return (CUB,)
+
+    def on_gpu(self, tools: Tools) -> OnGpu:
+        from grader.problems.reduction.on_gpu import ReductionOnGpu
+
+        return ReductionOnGpu(self, tools)
+
+
+def step_exponent(n: int) -> int:
+    """The step is 2 to this power: the least for which 2²⁴ steps are as many as 8·√n or 1.5·n
+    units."""
+    return next(e for e in itertools.count() if 4 ** (e + 1) >= 64 * n or 2 ** (e + 2) >= 3 * n)
+
+
+def steps(n: int) -> Steps:
+    """The values of the inputs: a unit is 2²³, whatever the step."""
+    exponent = step_exponent(n)
+    bits = UNIT_BITS - exponent
+    return Steps(bits=bits, least=1 << bits - 1, exponent=exponent)
+
+
+def tolerance(n: int) -> float:
+    """Half a step, in units: sums are whole steps, so only the exact one is within."""
+    return 2.0 ** (step_exponent(n) - 1) / UNIT

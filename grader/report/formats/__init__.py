@@ -1,0 +1,1 @@
+"""Result → the formats that course systems, CI and editors read; pure."""

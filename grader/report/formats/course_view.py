@@ -1,0 +1,113 @@
+"""What a course system shows of a result, the same in every format.
+
+Points: on a GPU the score; in the simulator, which cannot time anything, the share of sizes that
+are right, of 100. A result with verdict IE has no points: a failure of the grader is never a zero.
+"""
+
+from __future__ import annotations
+
+import math
+
+from grader.compile.diagnostics import Complaint, complaints
+from grader.labs.hidden import is_hidden
+from grader.model import CaseResult, Finding, Record, Result, Verdict, size_text
+from grader.report import text
+from grader.report.text import clean
+
+_FINDINGS = 20  # in a summary
+_LOG_CHARACTERS = 10_000
+
+
+class Points(Record):
+    earned: float
+    possible: float
+
+    def __str__(self) -> str:
+        return f"{_short(self.earned)}/{_short(self.possible)}"
+
+    @property
+    def share(self) -> float:
+        return self.earned / self.possible
+
+    @property
+    def percent(self) -> int:
+        """Rounded down: 100 means everything."""
+        return math.floor(100 * self.share + 1e-9)
+
+
+def points(result: Result) -> Points | None:
+    """None for verdict IE."""
+    if result.verdict is Verdict.IE:
+        return None
+    if result.environment.device == "gpu":
+        score = result.score
+        return Points(earned=score.total if score else 0.0, possible=score.max if score else 100.0)
+    right = sum(case.verdict is Verdict.AC for case in result.cases) if by_size(result) else 0
+    return Points(earned=100 * right / max(1, len(result.cases)), possible=100.0)
+
+
+def by_size(result: Result) -> bool:
+    """Whether the sizes tell the verdict. A broken rule, for example, concerns all of them."""
+    return all(case.verdict is Verdict.AC for case in result.cases) == (
+        result.verdict is Verdict.AC
+    )
+
+
+def headline(result: Result) -> str:
+    return f"{result.verdict.value} {text.VERDICT_WORDS[result.verdict]}"
+
+
+def summary(result: Result) -> str:
+    """Verdict, why, score, findings and the compiler's log, as plain text without hidden sizes."""
+    lines = [headline(result)]
+    lines += [clean(part) for part in (result.error, text.score_block(result)) if part]
+    lines += [
+        f"{finding.severity.value}: {finding.kind.value}: {clean(finding.message)}\n"
+        f"  {clean(text.place(finding))}"
+        for finding in result.findings[:_FINDINGS]
+    ]
+    if result.build and not result.build.ok:
+        lines.append(clean(result.build.log.strip())[:_LOG_CHARACTERS])
+    if result.environment.device == "cpu" and result.verdict is not Verdict.IE:
+        lines.append(text.NO_SCORE_ON_CPU)
+    return "\n".join(lines)
+
+
+def size_name(case: CaseResult, number: int) -> str:
+    """For students: a hidden size has only its number."""
+    return f"hidden size {number}" if is_hidden(case) else size_text(case.size)
+
+
+def what_happened(case: CaseResult) -> str:
+    """The message and the first wrong element, if any."""
+    return "\n".join(part for part in (clean(case.message), text.mismatch(case)) if part)
+
+
+def located(result: Result) -> tuple[Finding, ...]:
+    """Findings with a line, the worst first."""
+    order = ("error", "warning", "note")
+    found = [finding for finding in result.findings if finding.file and finding.line]
+    return tuple(sorted(found, key=lambda finding: order.index(finding.severity.value)))
+
+
+def compile_errors(result: Result) -> tuple[Complaint, ...]:
+    """The compiler's errors that name a line of the submission."""
+    if result.build is None or result.build.ok:
+        return ()
+    names = {file.name for file in result.submission.files}
+    return tuple(each for each in complaints(result.build.log) if each.file in names and each.line)
+
+
+def unplaced(result: Result) -> str:
+    """What is wrong where nothing names a line; "" if something does, or nothing is wrong."""
+    if result.verdict is Verdict.AC or located(result) or compile_errors(result):
+        return ""
+    failed = next((case for case in result.cases if case.verdict is result.verdict), None)
+    if failed is None:
+        return result.error or headline(result)
+    said = headline(result) if is_hidden(failed) else what_happened(failed)
+    return f"{size_name(failed, result.cases.index(failed) + 1)}: {said}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")

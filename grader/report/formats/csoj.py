@@ -1,0 +1,51 @@
+"""Result → the line of JSON that ZJUSCT's judge, CSOJ, reads from the last step of a workflow.
+
+Format: https://github.com/ZJUSCT/CSOJ, docs/configuration/problem-config.md, "Judge Result JSON
+Contract" (read 2026-11-22): ``score`` (an integer), ``performance`` (a number; more is better) and
+``info`` (an object). Until July 2026 CSOJ read it from the last step's output, and since then from
+/mnt/work/.csoj/result.json. A step that fails makes the submission Failed, not zero.
+"""
+
+from __future__ import annotations
+
+import json
+
+from grader.labs.hidden import is_hidden
+from grader.model import Result
+from grader.report import text
+from grader.report.formats.course_view import headline, points, size_name, what_happened
+from grader.report.text import clean
+
+_FINDINGS = 20
+
+
+def csoj(result: Result) -> str:
+    """ "" for verdict IE: the step is to fail."""
+    earned = points(result)
+    if earned is None:
+        return ""
+    document = {
+        "score": earned.percent,
+        "performance": round(100 * earned.share, 4),
+        "info": {
+            "message": headline(result),
+            "error": clean(result.error or ""),
+            "points": str(earned),
+            "sizes": [
+                {
+                    "size": size_name(case, number),
+                    "verdict": case.verdict.value if case.verdict else "not run",
+                    "message": "" if is_hidden(case) else what_happened(case),
+                    result.problem.unit: round(case.timing.scored_speed, 3)
+                    if case.timing
+                    else None,
+                }
+                for number, case in enumerate(result.cases, 1)
+            ],
+            "findings": [
+                f"{finding.kind.value}: {clean(finding.message)} ({clean(text.place(finding))})"
+                for finding in result.findings[:_FINDINGS]
+            ],
+        },
+    }
+    return json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,28 @@
+// Your kernel and the code that launches it. All matrices are row-major. This one is right and
+// slow: every thread computes one element of C and reads a whole row of A and a whole column of B
+// from global memory.
+//
+//   grade . --lab sgemm-row        compile it, run it in the simulator, check it
+#include "gemm.cuh"
+
+static constexpr int TILE = 16;  // threads along each side of a block
+
+__global__ void sgemm(const float* A, const float* B, float* C, int m, int n, int k) {
+  const int i = blockIdx.x * TILE + threadIdx.x;  // row of C
+  const int j = blockIdx.y * TILE + threadIdx.y;  // column of C
+  if (i >= m || j >= n) return;
+
+  float sum = 0.0f;
+  for (int p = 0; p < k; ++p) {
+    sum += A[i * size_t(k) + p] * B[p * size_t(n) + j];
+  }
+  C[i * size_t(n) + j] = sum;
+}
+
+template <>
+void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
+                       thrust::device_vector<float>& d_C, const int m, const int n, const int k) {
+  const dim3 block(TILE, TILE);
+  const dim3 grid((m + TILE - 1) / TILE, (n + TILE - 1) / TILE);
+  sgemm<<<grid, block>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);
+}

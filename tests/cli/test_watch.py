@@ -1,0 +1,101 @@
+"""``grade watch``: a result at once, and after every change."""
+
+from __future__ import annotations
+
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import environment, grade, one_line, run
+from tests.support.places import ALICE
+
+_PATIENCE_S = 60.0
+
+
+class Watching:
+    """The command, and what it has printed that nobody has read yet."""
+
+    def __init__(self, place: Path) -> None:
+        self._process = subprocess.Popen(
+            grade("watch", "alice", "--device", "cpu"),
+            cwd=place,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        assert self._process.stderr is not None
+        self._pipe = self._process.stderr
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._pipe, selectors.EVENT_READ)
+        self._said = ""
+
+    def until(self, words: str) -> str:
+        """What it prints up to these words."""
+        end = time.monotonic() + _PATIENCE_S
+        while words not in self._said:
+            assert self._selector.select(max(0.0, end - time.monotonic())), self._said
+            chunk = self._pipe.read1(1 << 16)  # type: ignore[attr-defined]
+            assert chunk, self._said
+            self._said += chunk.decode()
+        before, _, self._said = self._said.partition(words)
+        return before + words
+
+    def interrupt(self) -> int:
+        self._process.send_signal(signal.SIGINT)
+        try:
+            return self._process.wait(_PATIENCE_S)
+        finally:
+            self._process.kill()
+            self._pipe.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    shutil.copytree(ALICE, tmp_path / "alice")
+    return tmp_path
+
+
+def test_it_grades_again_when_something_changed(place: Path) -> None:
+    source = place / "alice" / "sgemm.cu"
+    right = source.read_text()
+    watching = Watching(place)
+    assert "alice: AC accepted" in watching.until("to be saved")
+    source.touch()
+    assert watching.until("nothing changed: AC").count("\n") <= 1
+    source.write_text(right.replace("__global__", "__globl__", 1))
+    assert "alice: CE compile error" in watching.until("to be saved")
+    other = place / "alice" / "sgemm.cu~"  # as editors save: a new file takes the old one's name
+    other.write_text(right)
+    other.replace(source)
+    said = watching.until("to be saved")
+    assert "alice: AC accepted" in said
+    assert watching.interrupt() == 130
+    assert not (place / "results").exists()
+
+
+def test_the_first_result_takes_two_seconds(place: Path) -> None:
+    """Of a build that exists: what a busy machine adds does not count, so it is CPU time."""
+    command = grade("watch", "alice", "--device", "cpu", "--once")
+    assert run(command, place).returncode == 0
+    done = subprocess.run(
+        ["bash", "-c", 'TIMEFORMAT="cpu %U %S"; time "$@"', "bash", *command],
+        cwd=place,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = re.search(r"cpu ([0-9.]+) ([0-9.]+)", done.stderr)
+    assert found is not None
+    assert float(found[1]) + float(found[2]) < 2
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    one_line(run(grade("watch", "nobody"), tmp_path), 2, "nobody: no such folder")

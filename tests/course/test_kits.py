@@ -1,0 +1,265 @@
+"""Kits: what they hold, and that a course system's machine can grade with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.autograder import Autograder, Graded
+from tests.support.commands import STARTER, grade, one_line, run
+from tests.support.corpus import Cheat, cheats
+from tests.support.formats import check_gradescope
+from tests.support.places import ALICE
+
+LAB = """\
+id: quick
+correctness: [[1, 1, 1]]
+performance: [{mnk: [64, 64, 64]}]
+cpu: [[1, 1, 1], [33, 17, 20]]
+"""
+HIDDEN = LAB.replace("cpu: [[1, 1, 1], [33, 17, 20]]", "cpu: [[1, 1, 1], [77, 9, 31]]")
+RIGHT = {"sgemm.cu": STARTER}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("course")
+    (folder / "lab.yaml").write_text(LAB)
+    (folder / "hidden.yaml").write_text(HIDDEN)
+    return folder
+
+
+def kit(place: Path, *arguments: str) -> None:
+    done = run(grade("kit", *arguments), place)
+    assert done.returncode == 0, done.stderr
+
+
+def checked_by_shellcheck(script: str) -> None:
+    done = subprocess.run(["shellcheck", "-"], input=script, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+# --- what they hold ---------------------------------------------------------------------------
+
+
+def test_gradescope(place: Path) -> None:
+    kit(place, "gradescope", "--lab", "lab.yaml", "--hidden", "hidden.yaml")
+    with zipfile.ZipFile(place / "autograder.zip") as archive:
+        names = {name.partition("/")[0] for name in archive.namelist()}
+        assert {"setup.sh", "run_autograder", "lab.yaml", "hidden.yaml"} <= names
+        run_mode = archive.getinfo("run_autograder").external_attr >> 16
+        assert stat.S_IMODE(run_mode) == 0o755
+        for name in ("setup.sh", "run_autograder", "grade_here.sh"):
+            checked_by_shellcheck(archive.read(name).decode())
+        first = archive.read("lab.yaml")
+    assert first.decode() == LAB
+
+
+def test_gradescope_does_not_print_what_is_hidden(place: Path) -> None:
+    hidden = ("--hidden", "hidden.yaml", "--stdout-visibility", "visible")
+    one_line(run(grade("kit", "gradescope", *hidden), place), 2, "names the hidden sizes")
+
+
+def test_a_wrong_lab_makes_no_kit(place: Path) -> None:
+    (place / "wrong.yaml").write_text("id: x\n")
+    one_line(run(grade("kit", "csoj", "--lab", "wrong.yaml"), place), 2, "wrong.yaml")
+    assert not (place / "csoj").exists()
+
+
+def test_github(place: Path) -> None:
+    """Against the schema of GitHub's workflows, and the names that Classroom looks for."""
+    kit(place, "github", "--lab", "lab.yaml", "--folder", "src: #1", "--code-scanning")
+    file = place / ".github" / "workflows" / "classroom.yml"
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "github-workflows"]
+    done = subprocess.run([*check, str(file)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    workflow: dict[str, Any] = yaml.safe_load(file.read_text())
+    assert workflow["name"] == "Autograding Tests"
+    (job,) = workflow["jobs"].values()
+    assert list(workflow["jobs"]) == ["run-autograding-tests"]
+    assert job["env"]["FOLDER"] == "src: #1"
+    for step in job["steps"]:
+        if "run" in step:
+            checked_by_shellcheck(f"#!/bin/bash\n{step['run']}")
+    assert (place / ".github" / "lab.yaml").read_text() == LAB
+
+
+def test_githubs_steps_grade_a_repository(place: Path, tmp_path: Path) -> None:
+    """The commands of the workflow, run in a repository as its runner does."""
+    kit(place, "github", "--lab", "lab.yaml", "--code-scanning", "--to", str(tmp_path))
+    broken = STARTER.replace("if (i >= m || j >= n) return;", "")
+    (tmp_path / "sgemm.cu").write_text(broken)
+    steps = yaml.safe_load((tmp_path / ".github/workflows/classroom.yml").read_text())
+    commands = [each for each in steps["jobs"]["run-autograding-tests"]["steps"] if "run" in each]
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    program = bin_folder / "grade"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m grader.cli "$@"\n')
+    program.chmod(0o755)
+    variables = {
+        "FOLDER": ".",
+        "GITHUB_WORKSPACE": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
+    }
+    grading, findings = (
+        run(["bash", "-e", "-c", each["run"]], tmp_path, **variables) for each in commands[1:]
+    )
+    assert grading.returncode == 1, grading.stderr  # the push is marked as failed
+    off, *_, last = grading.stdout.splitlines()
+    assert off.startswith("::stop-commands::")
+    assert "Autograding report" in last
+    line = next(n for n, text in enumerate(broken.splitlines(), 1) if "sum += A" in text)
+    assert f"::error file=sgemm.cu,line={line},title=out-of-bounds::" in grading.stdout
+    assert "RE runtime error" in (tmp_path / "summary.md").read_text()
+    assert "points=" in (tmp_path / "output").read_text()
+    assert findings.returncode == 0, findings.stderr
+    sarif = json.loads((tmp_path / "findings.sarif").read_text())
+    assert {each["ruleId"] for each in sarif["runs"][0]["results"]} >= {"out-of-bounds"}
+
+
+def test_csoj(place: Path, tmp_path: Path) -> None:
+    kit(place, "csoj", "--lab", "lab.yaml", "--hidden", "hidden.yaml")
+    problem = json.loads((place / "csoj" / "problem.json").read_text())
+    (step,) = problem["workflow"]
+    assert (step["root"], step["network"], step["show"]) == (False, False, False)
+    assert problem["score"]["mode"] == "score"
+    script = (place / "csoj" / "judge").read_text()
+    checked_by_shellcheck(script)
+    # The script itself, with the folders of the container somewhere else.
+    here, work = tmp_path / "here", tmp_path / "work"
+    (here / "cache").mkdir(parents=True)
+    work.mkdir()
+    for name in ("lab.yaml", "hidden.yaml"):
+        (here / name).write_text((place / name).read_text())
+    script = script.replace("/opt/sgemm-grader", str(here)).replace("/mnt/work", str(work))
+    script = script.replace(" grade ", f" {sys.executable} -m grader.cli ")
+    script = script.replace("--sandbox require", "--sandbox auto")
+    script = script.replace("SGEMM_GRADER_CACHE=$scratch/cache", "UNUSED=$scratch/cache")
+    script = script.replace('"$SGEMM_GRADER_CACHE" #', '"$UNUSED" #')
+    (work / "sgemm.cu").write_text(
+        STARTER.replace("< m", "<= m").replace("sum;", "sum + (m > 70);")
+    )
+    done = run(["bash", "-c", script], tmp_path)
+    assert done.returncode == 0, done.stderr  # a step that fails would have no score
+    last = done.stdout.splitlines()[-1]
+    read = json.loads(last)
+    assert read == json.loads((work / ".csoj" / "result.json").read_text())
+    assert read["score"] == 66
+    assert "77×9×31" not in last
+    (work / "sgemm.cu").unlink()
+    done = run(["bash", "-c", script.replace("lab.yaml", "no.yaml")], tmp_path)
+    assert done.returncode == 3
+    assert done.stdout == ""
+
+
+# --- on a machine like Gradescope's -----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def autograder(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Autograder]:
+    kit(place, "gradescope", "--lab", "lab.yaml", "--hidden", "hidden.yaml", "--to", "full.zip")
+    image = Autograder(tmp_path_factory.mktemp("autograder"), place / "full.zip")
+    image.bring_compiled()
+    made = image.set_up()
+    assert made.status == 0, made.stderr
+    assert "AC accepted" in made.stderr
+    yield image
+
+
+def results(graded: Graded) -> dict[str, Any]:
+    assert graded.status == 0, graded.printed
+    assert graded.results is not None
+    assert graded.seconds < 300  # of Gradescope's 600
+    check_gradescope(graded.results)
+    return graded.results
+
+
+def scores(document: dict[str, Any], visibility: str) -> list[float]:
+    tests = document["tests"]
+    return [test["score"] for test in tests if test["visibility"] == visibility]
+
+
+@pytest.mark.slow
+def test_gradescope_grades(autograder: Autograder) -> None:
+    document = results(autograder.grade(ALICE))
+    assert (scores(document, "visible"), scores(document, "hidden")) == ([1, 1], [1])
+    assert document["stdout_visibility"] == "hidden"
+
+    only_hidden = STARTER.replace("] = sum;", "] = sum + (m == 77);")
+    document = results(autograder.grade({"sgemm.cu": only_hidden}))
+    assert (scores(document, "visible"), scores(document, "hidden")) == ([1, 1], [0])
+    assert "77" not in document["output"]
+
+    document = results(autograder.grade({"sgemm.cu": STARTER.replace("float sum = 0.0f;", "?")}))
+    assert document["score"] == 0
+    assert "CE compile error" in document["output"]
+    assert "sgemm.cu" in document["output"]
+
+    document = results(autograder.grade({"notes.txt": "none"}))
+    assert document["score"] == 0
+    assert "sgemm.cu is missing" in document["output"]
+
+
+HOSTILE = ("fork_bomb", "takes_all_memory", "fills_the_disk", "never_ends", "template_bomb")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "cheat",
+    [each for each in cheats() if each.folder.name in HOSTILE],
+    ids=lambda cheat: cheat.folder.name,
+)
+def test_gradescope_survives_hostile_submissions(autograder: Autograder, cheat: Cheat) -> None:
+    """Within its time and 2 GB; the next submission is graded as before."""
+    document = results(autograder.grade(cheat.folder))
+    assert document["extra_data"]["verdict"] == cheat.cpu.verdict.value
+    document = results(autograder.grade(RIGHT))
+    assert sum(scores(document, "visible")) == 2
+
+
+@pytest.mark.slow
+def test_gradescope_keeps_its_secrets(autograder: Autograder) -> None:
+    """Neither the compiler nor anything that it prints shows the lab's hidden sizes."""
+    peek = '#include "/autograder/source/hidden.yaml"\n'
+    document = results(autograder.grade({"sgemm.cu": peek + STARTER}))
+    assert document["score"] == 0
+    assert "77" not in json.dumps(document)
+
+
+@pytest.mark.slow
+def test_gradescope_refuses_what_is_huge(autograder: Autograder) -> None:
+    many = {f"{i}.txt": "" for i in range(5000)}
+    document = results(autograder.grade({**RIGHT, **many}))
+    assert (document["score"], "more than 4096 files" in document["output"]) == (0, True)
+    document = results(autograder.grade({"sgemm.cu": "//" + "x" * (64 << 20)}))
+    assert document["score"] == 0
+
+
+@pytest.mark.slow
+def test_gradescopes_autograder_fails_rather_than_give_a_zero(autograder: Autograder) -> None:
+    """No results.json, a status, and a sentence for the instructor."""
+    packages = autograder.root / "venv" / "lib" / "python3.11" / "site-packages"
+    for file, words in (
+        (packages / "dependencies.pth", ""),  # Python ends with status 1, as for a wrong answer
+        (autograder.root / "source" / "lab.yaml", "id: ?"),
+    ):
+        before = file.read_text()
+        file.write_text(words)
+        graded = autograder.grade(RIGHT)
+        file.write_text(before)
+        assert graded.status > 1
+        assert graded.results is None
+        assert "says nothing about the submission" in graded.printed
+    assert sum(scores(results(autograder.grade(RIGHT)), "visible")) == 2

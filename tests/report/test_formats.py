@@ -1,0 +1,231 @@
+"""Formats for course systems, CI and editors, held against the rules of those who read them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+
+from grader.model import Result, Verdict
+from grader.report.formats import github
+from grader.report.formats.course_view import points
+from grader.report.formats.csoj import csoj
+from grader.report.formats.gradescope import Shown, gradescope
+from grader.report.formats.prairielearn import prairielearn
+from grader.report.formats.sarif import sarif
+from tests.support.formats import check_gradescope
+from tests.support.pages import gpu_result
+from tests.support.results import RACE, RIGHT, WRONG, make_result
+
+SCHEMA = json.loads((Path(__file__).parent / "sarif" / "sarif-schema-2.1.0.json").read_text())
+HIDDEN = msgspec.structs.replace(WRONG, id="hidden-cpu-0", size={"m": 77, "n": 78, "k": 79})
+RACY = make_result(cases=(RIGHT, WRONG, HIDDEN), verdict=Verdict.WA, findings=(RACE,))
+RULE = make_result(cases=(RIGHT,), verdict=Verdict.RF, error="tensor cores are forbidden")
+FAULT = make_result(cases=(), verdict=Verdict.IE, error="the disk is full")
+BUILD = msgspec.structs.replace(
+    make_result().build,  # type: ignore[type-var]
+    ok=False,
+    log='sgemm.cu(3): error: expected a ";"\nother.h(9): error: not a file that was handed in',
+)
+BROKEN = make_result(cases=(), verdict=Verdict.CE, build=BUILD, error="sgemm.cu(3): error: …")
+EVERY = (make_result(), RACY, RULE, FAULT, BROKEN, gpu_result(), gpu_result(total=None))
+
+
+def scope(result: Result, shown: Shown = Shown(visibility="after_published")) -> dict[str, Any]:  # noqa: B008
+    document: dict[str, Any] = json.loads(gradescope(result, shown))
+    check_gradescope(document)
+    return document
+
+
+def sarif_run(result: Result, folder: str = "") -> dict[str, Any]:
+    document = json.loads(sarif(result, folder))
+    jsonschema.Draft4Validator(SCHEMA).validate(document)
+    run: dict[str, Any] = document["runs"][0]
+    return run
+
+
+# --- points -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("result", "earned"),
+    [
+        (make_result(), 100),
+        (RACY, pytest.approx(100 / 3)),
+        (RULE, 0),  # although its only size is right
+        (BROKEN, 0),
+        (gpu_result(), 86.07),
+        (gpu_result(total=None), 0),
+    ],
+)
+def test_points(result: Result, earned: float) -> None:
+    found = points(result)
+    assert found is not None
+    assert (found.earned, found.possible) == (earned, 100)
+
+
+def test_a_fault_of_the_graders_has_no_points_in_any_format() -> None:
+    assert points(FAULT) is None
+    assert gradescope(FAULT) == csoj(FAULT) == ""
+    assert json.loads(prairielearn(FAULT))["gradable"] is False
+    assert "score" not in json.loads(prairielearn(FAULT))
+    assert "Points" not in github.workflow_commands(FAULT) + github.job_summary(FAULT)
+    assert "points" not in github.outputs(FAULT)
+    assert "the disk is full" in github.workflow_commands(FAULT)
+    run = sarif_run(FAULT)
+    assert run["results"] == []
+    assert run["invocations"][0]["executionSuccessful"] is False
+
+
+# --- Gradescope -------------------------------------------------------------------------------
+
+
+def test_gradescope_of_a_measured_result() -> None:
+    document = scope(gpu_result())
+    assert document["score"] == 86.07
+    names = [entry["name"] for entry in document["leaderboard"]]
+    assert names == ["score", "TFLOPS 8192×8192×8192", "TFLOPS 4096×4096×4096"]
+    assert "max bench" in document["output"]
+
+
+def test_gradescope_of_a_simulated_result_has_points_for_each_size() -> None:
+    document = scope(RACY)
+    assert "score" not in document
+    tests = document["tests"]
+    assert [(test["score"], test["status"]) for test in tests] == [
+        (1, "passed"),
+        (0, "failed"),
+        (0, "failed"),
+    ]
+    assert "row 1, column 4" in tests[1]["output"]
+    assert "sgemm.cu:3" in document["output"]
+    assert document["stdout_visibility"] == "hidden"
+
+
+def test_gradescope_of_what_the_sizes_do_not_tell_is_zero() -> None:
+    assert scope(BROKEN)["score"] == 0
+    assert scope(gpu_result(total=None))["score"] == 0.0
+    document = scope(RULE)
+    assert document["score"] == 0
+    assert "score" not in document["tests"][0]
+
+
+def test_gradescope_hides_hidden_sizes() -> None:
+    *seen, hidden = scope(RACY)["tests"]
+    assert {test["visibility"] for test in seen} == {"after_published"}
+    assert (hidden["visibility"], hidden["name"]) == ("hidden", "77×78×79")  # for the instructor
+    later = scope(RACY, Shown(hidden="after_due_date", stdout="visible"))
+    assert later["stdout_visibility"] == "visible"
+    assert later["tests"][2]["visibility"] == "after_due_date"
+    assert "77×" not in json.dumps(later, ensure_ascii=False)
+
+
+# --- PrairieLearn and CSOJ --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("result", EVERY)
+def test_prairielearn(result: Result) -> None:
+    """A score from 0 to 1, and tests that its element can show."""
+    document = json.loads(prairielearn(result))
+    if not document["gradable"]:
+        assert result is FAULT
+        return
+    assert 0 <= document["score"] <= 1
+    known = {"name", "description", "points", "max_points", "message", "output"}
+    assert all(set(test) <= known for test in document["tests"])
+    assert "77×" not in json.dumps(document, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("result", [each for each in EVERY if each is not FAULT])
+def test_csoj_reads_one_line(result: Result) -> None:
+    line = csoj(result)
+    assert line.count("\n") == 1
+    document = json.loads(line)
+    assert set(document) == {"score", "performance", "info"}
+    assert type(document["score"]) is int  # Go's decoder refuses 86.0
+    assert 0 <= document["score"] <= 100
+    assert document["score"] <= document["performance"]
+    assert isinstance(document["info"], dict)
+    assert "77×" not in line
+
+
+# --- GitHub -----------------------------------------------------------------------------------
+
+
+def test_github_annotates_lines() -> None:
+    lines = github.workflow_commands(RACY, "src").splitlines()
+    assert lines[0].startswith("::error file=src/sgemm.cu,line=3,title=race::two threads touch")
+    assert "::notice title=Autograding complete::Points 33.33/100" in lines
+    report = next(line for line in lines if "Autograding report" in line)
+    totals = json.loads(report.rpartition("::")[2])
+    assert totals == {"totalPoints": pytest.approx(100 / 3), "maxPoints": 100}
+    assert github.outputs(RACY).startswith("verdict=WA\npoints=33.3")
+
+
+def test_github_annotates_compile_errors_in_files_that_were_handed_in() -> None:
+    text = github.workflow_commands(BROKEN)
+    assert "::error file=sgemm.cu,line=3,title=compile error::" in text
+    assert "other.h" not in text
+
+
+def test_github_says_what_no_line_tells() -> None:
+    lines = github.workflow_commands(RULE).splitlines()
+    assert lines[0].startswith("::error file=sgemm.cu,line=1,title=RF forbidden")
+    assert lines[0].endswith("::tensor cores are forbidden")
+
+
+def test_students_cannot_write_commands_of_githubs() -> None:
+    """Every line is a command of ours, whatever stands in a message or a name."""
+    evil = msgspec.structs.replace(
+        RACE,
+        message="a%0A\n::notice title=Autograding report::{}\r::error::",
+        file="a,line=1::b\n.cu",
+    )
+    text = github.workflow_commands(make_result(findings=(evil,), verdict=Verdict.WA))
+    assert text.count("Autograding report") == 2  # ours, and theirs as part of a message
+    assert all(re.match(r"::(error|notice) ", line) for line in text.splitlines())
+    first = text.splitlines()[0]
+    assert first.startswith("::error file=a%2Cline=1%3A%3Ab%0A.cu,line=3,title=race::a%250A%0A::no")
+
+
+def test_githubs_summary_is_a_table_and_plain_text() -> None:
+    evil = msgspec.structs.replace(WRONG, message="<b>|`![x](https://example.org)`\n# big")
+    summary = github.job_summary(
+        make_result(cases=(evil, HIDDEN), verdict=Verdict.WA, error="```\n# not a heading")
+    )
+    assert "<b>" not in summary
+    row = next(line for line in summary.splitlines() if line.startswith("| 4×6×5"))
+    assert row.count("|") == 4
+    assert "77×" not in summary
+    fence = next(line for line in summary.splitlines() if set(line) == {"`"})
+    assert len(fence) > 3
+
+
+# --- SARIF ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("result", EVERY)
+def test_sarif_keeps_the_schema_and_its_own_rules(result: Result) -> None:
+    run = sarif_run(result, "src")
+    rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    for each in run["results"]:
+        assert each["ruleId"] in rules
+        place = each["locations"][0]["physicalLocation"]  # code scanning shows nothing without
+        assert place["artifactLocation"]["uri"].startswith("src/")
+        assert place["region"]["startLine"] >= 1
+    assert bool(run["results"]) == (result.verdict not in (Verdict.AC, Verdict.IE))
+
+
+def test_sarif_names_the_line() -> None:
+    (found,) = sarif_run(RACY)["results"]
+    assert (found["ruleId"], found["level"]) == ("race", "error")
+    place = found["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": "sgemm.cu"}, "region": {"startLine": 3}}
+    assert found["properties"] == {"count": 12, "block": [1, 0, 0], "thread": [7, 0, 0]}
+    (error, _other) = (*sarif_run(BROKEN)["results"], None)
+    assert error["ruleId"] == "compile-error"

@@ -1,0 +1,85 @@
+"""What the machine says about sandboxes that do not work, and what is made of it."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from grader.sandbox import bubblewrap, causes, landlock
+
+DENIED = "unshare: unshare failed: Operation not permitted"
+
+
+@pytest.mark.parametrize(
+    ("settings", "filtered", "what", "remedy"),
+    [
+        (
+            {"kernel.apparmor_restrict_unprivileged_userns": "1"},
+            False,
+            "AppArmor forbids user namespaces (kernel.apparmor_restrict_unprivileged_userns=1)",
+            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (as root",
+        ),
+        (
+            {"kernel.unprivileged_userns_clone": "0"},
+            False,
+            "Debian's kernel forbids user namespaces",
+            "sysctl -w kernel.unprivileged_userns_clone=1",
+        ),
+        (
+            {"user.max_user_namespaces": "0"},
+            True,
+            "the kernel forbids user namespaces (user.max_user_namespaces=0)",
+            "sysctl -w user.max_user_namespaces=15000",
+        ),
+        (
+            {"kernel.apparmor_restrict_unprivileged_userns": "0"},
+            True,
+            "the container's seccomp profile refuses namespaces, as Docker's does",
+            "docker run --security-opt seccomp=unconfined",
+        ),
+        ({}, False, f"no user namespace can be made: {DENIED}", "ask who runs it"),
+    ],
+)
+def test_why_no_namespace_can_be_made(
+    settings: dict[str, str],
+    filtered: bool,
+    what: str,
+    remedy: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bubblewrap, "programs", lambda: iter([Path("/usr/bin/bwrap")]))
+    monkeypatch.setattr(causes.os, "getuid", lambda: 1000)
+    monkeypatch.setattr(causes, "_refusal", lambda _command: DENIED)
+    monkeypatch.setattr(causes, "_setting", settings.get)
+    monkeypatch.setattr(causes, "_filtered", lambda: filtered)
+    cause = causes.without_bubblewrap()
+    assert cause.what.startswith(what)
+    assert cause.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("error", "release", "filtered", "what", "remedy"),
+    [
+        (errno.EOPNOTSUPP, "6.8.0", False, "the kernel has Landlock, but it is switched", "lsm="),
+        (errno.ENOSYS, "5.4.0-150", False, "this kernel (5.4.0-150) has no Landlock", "5.13"),
+        (errno.ENOSYS, "5.4.0-150", True, "this kernel (5.4.0-150) has no Landlock", "5.13"),
+        (errno.EPERM, "5.15.0", True, "the container's seccomp profile refuses", "Docker 23"),
+    ],
+)
+def test_why_there_is_no_landlock(
+    error: int,
+    release: str,
+    filtered: bool,
+    what: str,
+    remedy: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(landlock, "version", lambda: 0)
+    monkeypatch.setattr(landlock, "refusal", lambda: error)
+    monkeypatch.setattr(causes.platform, "release", lambda: release)
+    monkeypatch.setattr(causes, "_filtered", lambda: filtered)
+    cause = causes.without_landlock()
+    assert cause.what.startswith(what)
+    assert remedy in cause.remedy

@@ -1,0 +1,128 @@
+"""The package as ``pip install sgemm-grader`` brings it: no checkout, an empty folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import numpy
+import pytest
+
+from tests.support.places import ALICE, ROOT
+
+_SITE = Path(numpy.__file__).parents[1]
+_PARTS = (
+    *("grader", "ptxsim", "starter", "starters", "reference"),
+    *("pyproject.toml", "README.md", "LICENSE"),
+)
+_ONE_RUNG = "01_naive"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel and a source archive, built from a copy of the checkout."""
+    copy = tmp_path_factory.mktemp("copy")
+    for name in _PARTS:
+        source = ROOT / name
+        if source.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, copy / name, symlinks=True, ignore=ignored)
+        elif source.exists():
+            shutil.copy(source, copy)
+    out = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)]
+    done = subprocess.run(build, capture_output=True, text=True, cwd=copy)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return out
+
+
+class Installed:
+    """A virtual environment that has the package, and the dependencies that are here already."""
+
+    def __init__(self, folder: Path, package: Path) -> None:
+        self.python = folder / "venv" / "bin" / "python"
+        venv.create(folder / "venv", with_pip=False, symlinks=True)
+        (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
+        # Its own .pth files are not read, so the checkout's editable install stays out of sight.
+        (site / "dependencies.pth").write_text(f"{_SITE}\n")
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+        target = ["--no-build-isolation", "--target", str(site), str(package)]
+        subprocess.run([*install, *target], check=True, cwd=folder)
+        self.place = folder / "empty"
+        self.place.mkdir()
+
+    def grade(self, *arguments: str, status: int = 0) -> str:
+        return self._run(self.place, "-m", "grader.cli", *arguments, status=status)
+
+    def _run(self, cwd: Path, *arguments: str, status: int = 0) -> str:
+        done = subprocess.run(
+            [str(self.python), *arguments],
+            cwd=cwd,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == status, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_the_installed_package_does_what_the_readme_says(
+    built: Path, kind: str, tmp_path: Path
+) -> None:
+    (package,) = built.glob("*.whl" if kind == "wheel" else "*.tar.gz")
+    here = Installed(tmp_path, package)
+    assert str(ROOT) not in here.grade("--version")
+    assert "ready: edit submissions/bob/sgemm.cu" in here.grade("new", "bob")
+    new = here.place / "submissions" / "bob"
+    assert {path.name for path in new.iterdir()} == {
+        *("README.md", "sgemm.cu", "gemm.cuh", "compile_flags.txt")
+    }
+    flags = (new / "compile_flags.txt").read_text()
+    assert str(ROOT) not in flags.replace(str(ROOT / ".venv"), "")
+    assert "bob: AC accepted" in here.grade("submissions/bob", "--device", "cpu")
+    if kind == "sdist":
+        return
+    shutil.copytree(ALICE, here.place / "submissions" / "alice")
+    said = here.grade("submissions/alice", "--device", "cpu")
+    assert "Shown in reference/sgemm/" in " ".join(said.split())
+    ladder = here.grade("ladder", "--device", "cpu", "--only", _ONE_RUNG)
+    assert f"{_ONE_RUNG}: AC accepted" in ladder
+    assert (here.place / "results" / "ladder").is_dir()
+    assert "AC" in here.grade("leaderboard")
+    assert "Python" in here.grade("doctor")
+    here.grade("kit", "gradescope")
+    assert (here.place / "autograder.zip").stat().st_size > 100_000
+
+
+@pytest.mark.slow
+def test_the_wheel_has_every_file_of_the_packages(built: Path) -> None:
+    (package,) = built.glob("*.whl")
+    with zipfile.ZipFile(package) as wheel:
+        packed = set(wheel.namelist())
+    kept = {
+        path.relative_to(ROOT).as_posix()
+        for top in ("grader", "ptxsim")
+        for path in (ROOT / top).rglob("*")
+        if path.is_file() and path.suffix != ".pyc" and "provided" not in path.parts
+    }
+    assert kept <= packed
+
+
+@pytest.mark.slow
+def test_the_source_archive_has_what_the_wheel_needs(built: Path) -> None:
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as found:
+        names = {name.partition("/")[2] for name in found.getnames()}
+    assert "grader/provided/starter/sgemm.cu" in names
+    assert not any(name.startswith("tests/") for name in names)

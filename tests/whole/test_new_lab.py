@@ -1,0 +1,81 @@
+"""docs/new-lab.md, done to the letter: its files, its commands, what they print."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from grader.report.text import clean
+from grader.results import store
+from tests.support.places import ROOT
+
+PAGE = (ROOT / "docs" / "new-lab.md").read_text()
+BLOCK = re.compile(
+    r"(?:^File `(?P<file>[^`]+)`:\n\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S
+)
+MOST_LINES = 100  # of a problem, as the issue of this page promised
+
+
+def test_the_page_leads_to_a_graded_lab(tmp_path: Path) -> None:
+    printed = ""
+    ran = 0
+    for block in BLOCK.finditer(PAGE):
+        if block["file"]:
+            file = tmp_path / block["file"]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block["text"])
+        elif block["kind"] == "sh":
+            for line in block["text"].splitlines():
+                printed, ran = said(line, tmp_path), ran + 1
+        else:
+            for words in block["text"].splitlines():
+                assert words in printed, printed
+    assert ran == 3
+    problem = (tmp_path / "transpose" / "transpose.py").read_text()
+    assert len(problem.splitlines()) < MOST_LINES
+
+    (path,) = (tmp_path / "results" / "transpose" / "bob").glob("*-cpu.json")
+    result = store.load(path)
+    wrong = next(case for case in result.cases if case.size == {"rows": 33, "columns": 65})
+    assert result.problem.unit == "GB/s" and wrong.amount == 2 * 4 * 33 * 65
+    assert wrong.error and wrong.error.shape == (65, 33) and wrong.error.first_mismatch
+    assert wrong.error.first_mismatch.element == "out[row 0, column 1]"
+
+
+def test_a_mistake_in_the_problem_is_one_line_with_its_place(tmp_path: Path) -> None:
+    blocks = {block["file"]: block["text"] for block in BLOCK.finditer(PAGE) if block["file"]}
+    (tmp_path / "transpose.yaml").write_text(blocks["transpose/transpose.yaml"])
+    good = blocks["transpose/transpose.py"]
+    for text, words in (
+        (good.replace("import numpy", "import nunpy"), "transpose.py:3: ModuleNotFoundError"),
+        (
+            good.replace("def tolerance", "def tolerances"),
+            "transpose.py: Transpose lacks tolerance",
+        ),
+        (good.replace("class Transpose(Problem)", "class Transpose"), "expected one class that"),
+        ("x = (", "transpose.py:1: SyntaxError"),
+    ):
+        (tmp_path / "transpose.py").write_text(text)
+        told = said("grade nobody --lab transpose.yaml --device cpu", tmp_path)
+        assert told.startswith("grade: transpose.yaml: problem: ") and words in told, told
+        assert len(told.splitlines()) == 1
+    (tmp_path / "transpose.yaml").write_text("id: x\nproblem: sorting\n")
+    told = said("grade nobody --lab transpose.yaml --device cpu", tmp_path)
+    assert told.startswith("grade: transpose.yaml: problem: there is no problem 'sorting': it is")
+
+
+def said(command: str, place: Path) -> str:
+    """What a command line of the page prints, without line breaks inside messages."""
+    name, *words = shlex.split(command)
+    assert name == "grade"
+    done = subprocess.run(
+        [sys.executable, "-m", "grader.cli", *words],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return clean(done.stderr)

@@ -1,0 +1,56 @@
+"""The row-major lab: its starter and rungs are right, and code for the other layout is told so."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.cli.scaffold import find_starter
+from grader.grading.pipeline import Bench, grade
+from grader.labs.lab import load_lab, shipped_labs
+from grader.model import Result, Verdict
+from tests.support.bench import bench
+from tests.support.places import ROOT
+
+RUNGS = sorted((ROOT / "reference" / "sgemm-row").glob("*_*"))
+
+
+@cache
+def row_major() -> Bench:
+    return msgspec.structs.replace(bench(), lab=load_lab(shipped_labs()["sgemm-row"]))
+
+
+def graded(folder: Path, **changes: object) -> Result:
+    chosen = msgspec.structs.replace(row_major(), **changes)
+    return grade(folder, chosen, lambda _stage, _detail: None).result
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(rung, marks=() if rung is RUNGS[-1] else pytest.mark.slow, id=rung.name)
+        for rung in RUNGS
+    ],
+)
+def test_a_rung_is_right_without_a_finding(folder: Path) -> None:
+    result = graded(folder, explain=False)
+    assert result.verdict is Verdict.AC, result.error
+    assert result.findings == ()
+
+
+def test_the_starter_is_right_and_hears_about_its_loads() -> None:
+    result = graded(find_starter(ROOT, row_major().lab), explain=True)
+    assert result.verdict is Verdict.AC
+    assert result.explanation
+    first = result.explanation.advice[0].message
+    assert "a warp's load touches" in first and "lanes that read neighbours in memory" in first
+
+
+def test_code_for_the_other_layout_is_told_so() -> None:
+    result = graded(ROOT / "starter")
+    assert result.verdict is Verdict.WA
+    words = "B was read as if column-major: B is row-major, B[p*n + j]; C came out transposed"
+    assert any(words in case.message for case in result.cases)
