@@ -27,6 +27,7 @@ from grader.ladder.standing import standing
 from grader.model import (
     SCHEMA,
     SCHEMA_VERSION,
+    CaseResult,
     Environment,
     LabRef,
     Record,
@@ -105,6 +106,14 @@ def read_sources(submission: Submission) -> dict[str, str]:
     }
 
 
+def _summarised(case: CaseResult) -> CaseResult:
+    """Without the times of single repetitions."""
+    if case.timing is None:
+        return case
+    runs = tuple(msgspec.structs.replace(run, repetitions=()) for run in case.timing.runs)
+    return msgspec.structs.replace(case, timing=msgspec.structs.replace(case.timing, runs=runs))
+
+
 def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo | None) -> Result:
     problem = bench.lab.problem.info()
     ladders = [ladder for ladder in bench.ladders if ladder.problem.like(problem)]
@@ -126,7 +135,7 @@ def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo |
             exposed=bench.sandbox.exposed,
         ),
         build=ran.build,
-        cases=ran.cases,
+        cases=ran.cases if bench.raw else tuple(map(_summarised, ran.cases)),
         findings=ran.findings,
         lines=ran.lines,
         verdict=ran.verdict,

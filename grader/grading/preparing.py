@@ -31,6 +31,7 @@ class Bench(Record):
     gpu_arch: str | None = None  # "sm_90": grade on the GPU at hand; None: in the simulator
     explain: bool = True  # explain the speed of a correct kernel; takes a second or two
     ladders: tuple[Ladder, ...] = ()  # for the standing; the first that fits counts
+    raw: bool = False  # keep the times of every repetition in the result
 
 
 class Prepared(Record):

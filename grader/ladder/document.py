@@ -42,6 +42,15 @@ class Speed(Record):
     samples: int  # repetitions
 
 
+class Ceiling(Record):
+    """The most that a rung's counts allow on a GPU that nobody timed it on; machine code for it."""
+
+    gpu: str
+    arch: str  # "sm_80"
+    size: Dims
+    speed: float  # in the problem's unit
+
+
 class Step(Record):
     """A rung and its result."""
 
@@ -51,6 +60,7 @@ class Step(Record):
     message: str  # why it is not AC; "" when it is
     speeds: tuple[Speed, ...]  # by growing size; () in the simulator
     kernels: int | None = None  # most that one call launches, of all sizes; null: not known
+    ceilings: tuple[Ceiling, ...] = ()  # one for each GPU; () where nobody asked for them
 
     @property
     def one_kernel(self) -> bool:
@@ -59,6 +69,9 @@ class Step(Record):
 
     def at(self, size: Dims) -> Speed | None:
         return next((speed for speed in self.speeds if speed.size == size), None)
+
+    def ceiling(self, gpu: str) -> Ceiling | None:
+        return next((ceiling for ceiling in self.ceilings if ceiling.gpu == gpu), None)
 
 
 class HostLoop(Record):
@@ -98,6 +111,12 @@ class Ladder(Record):
         }
         return tuple(size.dims for size in sorted(found, key=lambda at: (found[at], at.extents)))
 
+    @property
+    def untimed(self) -> tuple[str, ...]:
+        """GPUs for which there are ceilings only."""
+        found = {ceiling.gpu: None for step in self.steps for ceiling in step.ceilings}
+        return tuple(found)
+
     def baseline(self, size: Dims) -> float | None:
         """The baseline's speed at a size: the median over the rungs timed with it."""
         rates = sorted(
@@ -114,8 +133,10 @@ def make_ladder(
     *,
     grader: str,
     host: HostRun | None,
+    ceilings: Mapping[str, tuple[Ceiling, ...]] | None = None,
 ) -> Ladder:
-    """The document of one GPU model, or of the simulator. results: by the rung's name."""
+    """The document of one GPU model, or of the simulator. results, ceilings: by the rung's name."""
+    known = ceilings or {}
     gpus = [result.environment.gpu for result in results.values() if result.environment.gpu]
     newest = max(results.values(), key=lambda result: result.created, default=None)
     return Ladder(
@@ -128,13 +149,15 @@ def make_ladder(
         gpu=gpus[0] if gpus else None,
         cuda=newest.environment.cuda if newest else None,
         host=host,
-        steps=tuple(_step(rung, results.get(rung.name)) for rung in rungs),
+        steps=tuple(
+            _step(rung, results.get(rung.name), known.get(rung.name, ())) for rung in rungs
+        ),
     )
 
 
-def _step(rung: Rung, result: Result | None) -> Step:
+def _step(rung: Rung, result: Result | None, ceilings: tuple[Ceiling, ...]) -> Step:
     if result is None:
-        return Step(rung=rung, sha256=None, verdict=None, message="", speeds=())
+        return Step(rung=rung, sha256=None, verdict=None, message="", speeds=(), ceilings=ceilings)
     speeds = [speed for speed in map(_speed, result.cases) if speed]
     return Step(
         rung=rung,
@@ -143,6 +166,7 @@ def _step(rung: Rung, result: Result | None) -> Step:
         message=_why(result),
         speeds=tuple(sorted(speeds, key=lambda speed: (speed.amount, *speed.size.values()))),
         kernels=_kernels(result),
+        ceilings=ceilings,
     )
 
 

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from grader.ladder.document import HostLoop, Ladder, Speed
+from grader.ladder.document import HostLoop, Ladder, Speed, Step
 from grader.ladder.pictures import climb, legend, share, size_name, speeds
 from grader.model import Verdict
 from grader.report.measurement import peak_name
@@ -15,6 +15,7 @@ from grader.report.page import page
 from grader.report.text import clean
 
 ONE_KERNEL = "● one kernel per call at every size that was graded, as rules.kernels: one asks"
+BOUND = "≤: a bound, not a measurement: the speed that the rung's counts allow at most"
 UNTIMED = "Only a GPU can be timed: the simulator says which rungs are right."
 
 
@@ -38,11 +39,19 @@ def terminal(ladder: Ladder) -> RenderableType:
         parts.append(Text(UNTIMED, style="dim"))
     if any(step.one_kernel for step in ladder.steps):
         parts.append(Text(ONE_KERNEL, style="dim"))
+    if ladder.untimed:
+        parts.append(Text(f"{BOUND}, at {_bounded(ladder)}", style="dim"))
     for step in ladder.steps:
         if step.message:
             why = ", a trap" if step.rung.trap else ""
             parts.append(Text(f"{clean(step.rung.name)}{why}: {clean(step.message)}"))
     return Group(*parts)
+
+
+def _bounded(ladder: Ladder) -> str:
+    """The sizes that the ceilings are for."""
+    found = {size_name(each.size): None for step in ladder.steps for each in step.ceilings}
+    return ", ".join(found)
 
 
 def _table(ladder: Ladder) -> Table:
@@ -52,6 +61,8 @@ def _table(ladder: Ladder) -> Table:
     table.add_column("", no_wrap=True)
     for size in ladder.sizes:
         table.add_column(size_name(size), justify="right")
+    for gpu in ladder.untimed:
+        table.add_column(f"≤ {clean(gpu)}", justify="right", style="dim")
     for step in ladder.steps:
         style = "green" if step.verdict is Verdict.AC else "bold red"
         table.add_row(
@@ -59,6 +70,7 @@ def _table(ladder: Ladder) -> Table:
             "●" if step.one_kernel else "",
             Text(step.verdict.value, style=style) if step.verdict else "–",
             *(_cell(step.at(size)) for size in ladder.sizes),
+            *(bound(step, gpu) for gpu in ladder.untimed),
         )
     if ladder.sizes:
         rates = [f"{ladder.baseline(size) or 0:.3g} 100.0%" for size in ladder.sizes]
@@ -68,6 +80,11 @@ def _table(ladder: Ladder) -> Table:
 
 def _cell(speed: Speed | None) -> str:
     return f"{speed.rate:.3g} {100 * speed.ratio:5.1f}%" if speed else ""
+
+
+def bound(step: Step, gpu: str) -> str:
+    ceiling = step.ceiling(gpu)
+    return f"{ceiling.speed:.3g}" if ceiling else ""
 
 
 def gflops(loop: HostLoop) -> str:
@@ -89,6 +106,8 @@ def html(ladder: Ladder) -> str:
         created=ladder.created[:16].replace("T", " ") + " UTC" if ladder.created else "",
         untimed=UNTIMED,
         one_kernel=ONE_KERNEL,
+        bound=bound,
+        bound_words=f"{BOUND}, at {_bounded(ladder)}",
         size_name=size_name,
         summary=_summary(ladder),
         climb=climb(ladder) if largest else None,

@@ -43,6 +43,8 @@ class Run(Record):
 
     speed: float
     baseline_speed: float
+    # Milliseconds of submission and baseline, in the order measured; kept only where asked for.
+    repetitions: tuple[tuple[float, float], ...] = ()
 
 
 class Watched(Record):

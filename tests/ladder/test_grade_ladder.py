@@ -100,6 +100,8 @@ def test_a_missing_reference_says_what_to_do(
     with pytest.raises(UsageError, match=r"no rungs here; expected folders such as 01_naive"):
         find_reference(tmp_path, "sgemm")
     monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"reference/other: no rungs of the lab other; name "):
+        find_reference(None, "other")
     assert find_reference(None, "sgemm") == REFERENCE  # the checkout's, from anywhere
     monkeypatch.setattr("grader.__file__", str(tmp_path / "site-packages" / "grader" / "x.py"))
     with pytest.raises(UsageError, match=r"no reference/ here or in the .*grade ladder DIR"):
@@ -359,6 +361,16 @@ def test_the_command_grades_resumes_and_forgets_what_changed(
         in document_path(Path("results"), None).with_suffix(".html").read_text()
     )
     assert len(list(folder(Path("results"), None).glob("quick/*/*.json"))) == 3
+    assert cli.main([*words, "--bounds", "--only", "06*"]) == 0
+    bounded = load(tmp_path)
+    assert bounded.steps[0].ceilings == ()
+    assert bounded.untimed == ("A100 80GB PCIe", "RTX 2080 Ti")
+    assert [found.arch for found in bounded.steps[1].ceilings] == ["sm_80", "sm_75"]
+    assert all(0 < found.speed < 19.6 for found in bounded.steps[1].ceilings)
+    assert "≤ RTX 2080 Ti" in capsys.readouterr().err
+    assert cli.main(words) == 0  # the source is the same: they stay
+    assert load(tmp_path).steps == bounded.steps
+    assert "≤ A100 80GB PCIe" in html(bounded)
 
 
 def load(place: Path) -> Ladder:

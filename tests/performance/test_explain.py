@@ -34,6 +34,10 @@ from tests.support.places import ALICE, FIXTURES, ROOT
 
 RUNGS = sorted(file.parent for file in ROOT.glob("reference/sgemm/[0-9]*/sgemm.cu"))
 LAST_WITH_ADVICE = "multistage"  # above it the evidence is in what the model leaves out
+BEGIN_AGAIN = {
+    "cute": "register_8x8",
+    "cute_pipelined": "multistage",
+}  # where they take up the ladder
 
 
 def number(folder: Path) -> int:
@@ -53,8 +57,10 @@ def test_a_rung_is_advised_toward_a_later_one(folder: Path) -> None:
 
     if number(folder) <= number(rung(LAST_WITH_ADVICE)):
         assert advice, "every rung up to this one has something to learn from the next"
+    idea = folder.name.partition("_")[2]
+    stands_at = number(rung(BEGIN_AGAIN.get(idea, idea)))
     for each in advice:
-        assert each.rung and number(Path(each.rung)) > number(folder), each
+        assert each.rung and number(Path(each.rung)) > stands_at, each
         assert each.gain is None or each.gain > 1
         assert each.file is not None and each.line is not None
         assert (folder / each.file).read_text().splitlines()[each.line - 1].strip()

@@ -40,6 +40,7 @@ class Setup(Record):
     out: Path
     report: bool  # whether pages are written
     ladders: tuple[Ladder, ...] = ()  # to compute standings
+    raw: bool = False  # whether results keep the times of every repetition
 
     @property
     def device(self) -> Literal["cpu", "gpu"]:
@@ -54,6 +55,7 @@ class Setup(Record):
             sandbox=Sandbox.open(self.sandbox),
             gpu_arch=self.gpu_arch,
             ladders=self.ladders,
+            raw=self.raw,
         )
 
 

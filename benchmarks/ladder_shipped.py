@@ -1,0 +1,94 @@
+r"""The ladder that the package ships, and the table of it in the tour, from what was measured.
+
+    python -m benchmarks.ladder_shipped [results/ladder/<GPU>.json] \
+        [--counted results/ladder/simulator.json]
+
+Takes a newly measured document, else the one that is shipped. The texts of the rungs follow their
+headers; a rung that was not measured stays without figures. ``--counted`` takes bounds from
+``grade ladder --device cpu --bounds``. A figure that is older than its rung's
+source stays: the document has the hash of what was measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.machine import table
+from grader.ladder.document import SCHEMA_VERSION, Ladder, Step, load_ladder, shipped_ladders
+from grader.ladder.ladder_render import bound
+from grader.ladder.pictures import size_name
+from grader.ladder.rungs import Rung, find_rungs
+from grader.results import store
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "reference" / "sgemm"
+TOUR = REFERENCE / "README.md"
+SHIPPED = ROOT / "grader" / "ladder" / "measured"
+BEGIN, END = "<!-- python -m benchmarks.ladder_shipped -->\n", "<!-- end -->"
+NOT_MEASURED = "not measured"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("measured", type=Path, nargs="?")
+    parser.add_argument("--counted", type=Path)
+    options = parser.parse_args()
+    measured = load_ladder(options.measured) if options.measured else shipped_ladders()[0]
+    counted = load_ladder(options.counted) if options.counted else None
+    ladder = following(measured, find_rungs(REFERENCE), counted)
+    assert ladder.gpu, "not measured on a GPU"
+    path = SHIPPED / f"{ladder.gpu.name.lower().replace(' ', '-')}.json"
+    store.write_document(path, ladder)
+    TOUR.write_text(with_table(TOUR.read_text(), ladder))
+
+
+def following(measured: Ladder, rungs: tuple[Rung, ...], counted: Ladder | None) -> Ladder:
+    """The document with today's rungs. A rung is known by its idea: its number may move."""
+    then = {idea(step.rung): step for step in measured.steps}
+    now = {idea(step.rung): step for step in counted.steps} if counted else {}
+    blank = Step(rung=rungs[0], sha256=None, verdict=None, message="", speeds=())
+    steps = []
+    for rung in rungs:
+        step = then.get(idea(rung), blank)
+        step = msgspec.structs.replace(step, rung=rung)
+        if counts := now.get(idea(rung)):
+            step = msgspec.structs.replace(step, ceilings=counts.ceilings)
+        steps.append(step)
+    return msgspec.structs.replace(measured, version=SCHEMA_VERSION, steps=tuple(steps))
+
+
+def idea(rung: Rung) -> str:
+    return rung.name.partition("_")[2]
+
+
+def with_table(tour: str, ladder: Ladder) -> str:
+    """The tour, whose table is that of this document."""
+    before, _, rest = tour.partition(BEGIN)
+    after = rest.partition(END)[2]
+    return f"{before}{BEGIN}{measured_table(ladder)}\n{END}{after}"
+
+
+def measured_table(ladder: Ladder) -> str:
+    sizes = [size_name(size) for size in ladder.sizes]
+    header = ("rung", *sizes, *(f"≤ {gpu}" for gpu in ladder.untimed))
+    rows = [row(step, ladder) for step in ladder.steps]
+    rates = [f"{ladder.baseline(size) or 0:.1f}" for size in ladder.sizes]
+    return table(header, [*rows, ["cuBLAS", *rates, *("" for _ in ladder.untimed)]])
+
+
+def row(step: Step, ladder: Ladder) -> list[str]:
+    marks = (" ●" if step.one_kernel else "") + (" *" if step.rung.trap else "")
+    name = f"{step.rung.number} {idea(step.rung)}{marks}"
+    cells = []
+    for size in ladder.sizes:
+        speed = step.at(size)
+        nothing = "–" if step.verdict else NOT_MEASURED
+        cells.append(f"{speed.rate:.3g} ({100 * speed.ratio:.1f})" if speed else nothing)
+    return [name, *cells, *(bound(step, gpu) for gpu in ladder.untimed)]
+
+
+if __name__ == "__main__":
+    main()

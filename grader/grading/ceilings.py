@@ -1,0 +1,30 @@
+"""What a rung can reach at most on GPUs that nobody timed it on: from machine code and counts."""
+
+from __future__ import annotations
+
+from grader.errors import Rejected
+from grader.grading.preparing import Bench, explained, prepared
+from grader.hardware import gpus
+from grader.ladder.document import Ceiling
+from grader.model import Submission
+
+_UNTIMED = ("A100 80GB PCIe", "RTX 2080 Ti")  # the lab's own; a course has one of them
+
+
+def ceilings(submission: Submission, bench: Bench) -> tuple[Ceiling, ...]:
+    """At the lab's largest timed size, for each GPU that the submission compiles for."""
+    size = max((case.size for case in bench.lab.performance), key=bench.lab.problem.work)
+    found = []
+    for card in gpus.known():
+        if card.name not in _UNTIMED:
+            continue
+        arch = f"sm_{card.capability}"
+        try:
+            why = explained(prepared(submission, [size], bench, arch), bench, card)
+        except Rejected:
+            continue
+        for bound in why.bounds:
+            # Counts of a part of the blocks may miss some FFMA; the peak holds all the same.
+            most = min(bound.most.speed if bound.most else bound.speed, bound.peak)
+            found.append(Ceiling(gpu=card.name, arch=arch, size=size.dims, speed=most))
+    return tuple(found)
