@@ -261,7 +261,7 @@ def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> str
     several = sorted(lines.items(), key=lambda item: -item[1][0])[:_LINES]
     words = "; ".join(
         f"{f'{file}:{line}' if line else 'a branch outside the submission'} splits a warp in "
-        f"{100 * splits / reached:.2g} % of its executions and costs "
+        f"{100 * splits / reached:.0f} % of its executions and costs "
         f"{100 * slots / max(issued, 1):.2g} %"
         for (file, line), (slots, splits, reached) in several
     )

@@ -1,4 +1,4 @@
-"""Folders for students that the package brings: ``reference/``, ``starter/``.
+"""Folders for students that the package brings: ``reference/``, ``starter/``, ``starters/``.
 
 In a checkout ``grader/provided`` has links to them. A wheel has copies there.
 

@@ -67,7 +67,7 @@ def test_a_worker_has_no_environment_and_no_way_out(
     sandbox, engine = Sandbox.open(mode), engine_library().compiled()  # type: ignore[arg-type]
     cage = Cage(sandbox=sandbox, limits=Limits(cpu_s=60), readable=(engine,))
     with WorkerProcess(
-        (sys.executable, "-m", simulation_worker.__name__, str(engine)), cage
+        (sys.executable, "-m", simulation_worker.__name__, str(engine), "null"), cage
     ) as worker:
         inside = innermost(worker.pid, filters=2)
         seen = status(inside)

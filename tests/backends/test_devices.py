@@ -44,7 +44,7 @@ def test_c_starts_poisoned_and_a_wrong_c_is_located(build: Build) -> None:
     assert "still NaN: never written" in outcome.message
     (outcome,) = run(misbehaving("right(size, a, b, c); c[6] = 0"), build, [planned(0)])
     assert outcome.error is not None and outcome.error.first_mismatch is not None
-    assert (outcome.error.first_mismatch.row, outcome.error.first_mismatch.col) == (1, 1)
+    assert outcome.error.first_mismatch.index == (1, 1)
 
 
 def test_changed_inputs_are_a_finding_with_their_place(build: Build) -> None:

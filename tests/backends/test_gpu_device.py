@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from grader.backends.gpu import checks
 from grader.backends.gpu.checks import checks_cubin
 from grader.backends.gpu.device import GpuDevice
 from grader.backends.gpu.gpu_messages import Ready
@@ -36,6 +37,8 @@ with open(sys.argv[1], "a") as log:
             break
 print(sys.argv[2], flush=True)
 """
+
+CHECKS = Path(checks.__file__).with_name("checks.cu")
 
 
 @pytest.fixture(autouse=True)
@@ -98,8 +101,8 @@ def test_the_checks_are_compiled_once_for_an_architecture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SGEMM_GRADER_CACHE", str(tmp_path / "cache"))
-    cubin = checks_cubin("sm_90")
+    cubin = checks_cubin("sm_90", CHECKS)
     content, made = cubin.read_bytes(), cubin.stat().st_mtime_ns
     assert content.startswith(b"\x7fELF")
-    assert all(f".text.{name}".encode() in content for name in ("fill", "compare", "head_start"))
-    assert (checks_cubin("sm_90"), cubin.stat().st_mtime_ns) == (cubin, made)
+    assert all(f".text.{name}".encode() in content for name in ("fill", "changed", "head_start"))
+    assert (checks_cubin("sm_90", CHECKS), cubin.stat().st_mtime_ns) == (cubin, made)

@@ -13,7 +13,7 @@ from grader.report import html, terminal
 from grader.report.why import answers, limit
 from tests.support.explained import explained, rung
 from tests.support.pages import gpu_result
-from tests.support.places import ALICE
+from tests.support.places import ALICE, FIXTURES
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
 SOURCES = {"sgemm.cu": (ALICE / "sgemm.cu").read_text()}
@@ -30,7 +30,7 @@ def test_every_thinking_question_is_answered_with_the_kernels_own_figures() -> N
     result = make_result(explanation=explained(ALICE))
     said = {each.question: each.answer for each in answers(result)}
 
-    assert len(said) == 7
+    assert len(said) == 8
     text = " ".join(said.values())
     assert "1.1e+12" in said["How many floating-point operations?"]
     assert "Nothing was timed here" in said["What is the peak, and how near is it?"]
@@ -40,7 +40,25 @@ def test_every_thinking_question_is_answered_with_the_kernels_own_figures() -> N
     traffic = said["How much does it read from global memory?"]
     assert "34.36 GB" in traffic and "Counted: 34.36 GB" in traffic
     assert "FFMA only" in said["Why no tensor cores?"]
+    assert "None: at every branch" in said["Which branches split warps?"]
     assert "512 of them FFMA" in text
+
+
+def test_a_branch_that_splits_warps_is_named_with_its_cost() -> None:
+    """Half of the lanes wait in both loops, which are nearly all that the kernel executes."""
+    folder = FIXTURES / "correct" / "split_warps"
+    lines = (folder / "sgemm.cu").read_text().splitlines()
+    branch = next(number for number, line in enumerate(lines, 1) if line.endswith("// BRANCH"))
+    why = explained(folder)
+    said = {a.question: a.answer for a in answers(make_result(explanation=why))}
+
+    (counts,) = why.counts
+    assert counts.splits and counts.splits[0].line == branch
+    assert counts.splits[0].splits == counts.splits[0].reached
+    assert 0.4 < counts.splits[0].lost / counts.instructions < 0.5
+    words = f"sgemm.cu:{branch} splits a warp in 100 % of its executions"
+    assert words in said["Which branches split warps?"]
+    assert any("divergence" in each.message and each.line == branch for each in why.advice)
 
 
 def test_a_timed_result_is_set_against_the_peak_of_its_gpu() -> None:

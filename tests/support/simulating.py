@@ -60,7 +60,8 @@ def planned(index: int, m: int = 5, n: int = 7, k: int = 3) -> PlannedCase:
         Allocation(name=name, address=0x7F00_0000_0000 + (i << 32), size=4 * count)
         for i, (name, count) in enumerate(floats.items())
     )
-    plan = Plan(size=Size.of(m=m, n=n, k=k), allocations=allocations, operations=())
+    size = Size.of(m=m, n=n, k=k)
+    plan = Plan(size=size, allocations=allocations, operations=(), inputs=2, outputs=1)
     return PlannedCase(id=f"cpu-{index}", plan=plan)
 
 

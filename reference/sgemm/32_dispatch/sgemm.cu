@@ -1,173 +1,42 @@
-// Rung 32: a kernel for every size, and for every generation of cards.
+// Rung 32: of sixteen kernels the one that should take the fewest clocks.
 //
-// Changed:  three kernels instead of one. Up to two 64 x 32 tiles for each multiprocessor: operands
-//           not packed; cp.async copies 16 bytes at a time, LDS.128 reads both along K (rows are 4
-//           banks apart), and four groups of warps each take a quarter of every K block. As long
-//           as every 128 x 64 tile has a multiprocessor of its own: rung 30's kernel with four such
-//           groups, which add their sums through shared memory. Otherwise rung 30 as it is.
-//           The workspace is kept between calls as in rung 28.
-// Why:      512 x 512 is too little to pay for packing; 1024 x 1024 is 128 tiles of 128 x 64, for
-//           132 multiprocessors. Each must live on one tile, so its warps share K, not C.
-// Tile:     BM = 64, BN = 32, BK = 64, 8 x 4 per thread, 4 groups, 4 stages, 102 KiB; BM = 128,
-//           BN = 64, BK = 64, 16 x 8 per thread, 4 groups, 4 stages, 192 KiB; rung 30's.
-// Bound:    latency of launch, packing and first tile; from 2048 on instruction issue.
+// Changed:  every kernel has an estimate of its time, from a few measured constants: clocks of a
+//           value of k for a tile, alone on its multiprocessor and beside others, of a tile
+//           besides, of launch, packing and sums (estimate.cuh). The host takes the least. The
+//           kernels: small tiles of eight shapes, which read operands as they lie (cp.async 16
+//           bytes, LDS.128 along K) and may be sliced along K; rung 31's, four tiles; rung
+//           30's, two tiles; for up to four lines of A or B one warp for two lines of the other.
+//           Rungs 30 and 31 keep their workspace and their turns.
+// Why:      packing pays where it is a small part: from about 1000 on, for squares. 256 x 256 x
+//           16384 is four tiles of 128 x 128; 33 slices of K fill 132 multiprocessors. 768 x 768 is
+//           256 tiles of 48 x 48, two for each of 128.
+// Tile:     from 32 x 32 to 128 x 256.
+// Bound:    latency of launch and first tile for small products, the memory for thin ones, else
+//           instruction issue.
 // Command:  grade reference/sgemm/32_dispatch
 #include "gemm.cuh"
-#include "pack.cuh"
-#include "pipeline.cuh"
-#include "reuse_order.cuh"
+#include "estimate.cuh"
+#include "packed.cuh"
 #include "small.cuh"
-#include "workspace.cuh"
+#include "thin.cuh"
+#include "turns.cuh"
 
-struct Work {
-  int m, n, k_blocks, tiles_m, tiles_n;
-  int whole;    // the first `whole` tiles are a block each; the others are shared out
-  int sharers;  // among so many blocks, in equal runs of K blocks
-};
-
-// The first K block, counted through all shared tiles, of one sharer.
-__device__ __forceinline__ int share_begin(int sharer, const Work& w) {
-  const long long all = (long long)(w.tiles_m * w.tiles_n - w.whole) * w.k_blocks;
-  return int(all * sharer / w.sharers);
+template <int TM, int TN, int WARPS_M, int WARPS_N, int GROUPS, int BK, int UNROLL, int STAGES>
+void launch_direct(const float* A, const float* B, float* C, int m, int n, int k,
+                   const Choice& choice) {
+  using S = direct::Shape<TM, TN, WARPS_M, WARPS_N, GROUPS, BK, UNROLL, STAGES>;
+  direct::Work w = direct::work<S>(m, n, k);
+  w.whole = choice.whole, w.sharers = choice.sharers;
+  cudaFuncSetAttribute(direct::sgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
+  direct::sgemm<S><<<w.whole + w.sharers, S::THREADS, S::SHARED>>>(A, B, C, w);
 }
 
-// A function, so that ptxas makes the code that was timed: it renames two registers otherwise.
-__device__ __forceinline__ void advance(int& at, int count) { at += count; }
-
-template <class S>
-__global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, const float* B,
-                                                               float* C, float* partial, Work w) {
-  extern __shared__ __align__(128) float smem[];
-  const int group = threadIdx.x / S::GROUP_THREADS, t = threadIdx.x % S::GROUP_THREADS;
-  const int lane = t % 32, warp = t / 32;
-  uint32_t base = shared_address(smem);
-  uint32_t a_base = base + 4 * (group * S::GROUP_K * BM + warp % WARPS_M * WM +
-                                Lanes::row(lane) * 4);
-  uint32_t b_base = base + 4 * (S::A_STAGE + group * S::GROUP_K * S::BN + warp / WARPS_M * WN +
-                                Lanes::col(lane) * 4);
-  asm volatile("" : "+r"(base), "+r"(a_base), "+r"(b_base));
-
-  // The K blocks of this block of threads, counted through its tiles.
-  const bool shares = int(blockIdx.x) >= w.whole;
-  const int sharer = blockIdx.x - w.whole;
-  const int begin = shares ? share_begin(sharer, w) : 0;
-  const int end = shares ? share_begin(sharer + 1, w) : w.k_blocks;
-
-  PipelineState state;
-  Pipeline<S> pipeline(smem, base, a_base, b_base);
-  pipeline.init();
-  float acc[TM][TN];
-  // Vector stores want aligned quads of registers; an addition keeps that out of the loop.
-  auto sum = [&](int i, int j) { return acc[i][j] + 0.0f; };
-  int at = begin;
-  while (at < end) {
-    const int index = shares ? w.whole + at / w.k_blocks : int(blockIdx.x);
-    const int k0 = at % w.k_blocks, count = min(end - at, w.k_blocks - k0);
-    const Tile tile = tile_at(index, w.tiles_m, w.tiles_n);
-    pipeline.multiply(A + (size_t(tile.i) * w.k_blocks + k0) * S::A_STAGE,
-                      B + (size_t(tile.j) * w.k_blocks + k0) * S::B_STAGE, count, acc, state,
-                      ReuseOrder());
-
-    if constexpr (S::GROUPS > 1) {
-      // Every group adds up its share of the columns; the others' parts come through shared memory.
-      constexpr int OWN_J = TN / S::GROUPS;
-      __syncthreads();
-#pragma unroll
-      for (int j = 0; j < TN; ++j)
-        if (j / OWN_J != group) {
-          const int slot = group - (group > j / OWN_J);
-#pragma unroll
-          for (int i = 0; i < TM; i += 4)
-            *reinterpret_cast<float4*>(
-                smem + ((slot * TN + j) * TM + i) * S::GROUP_THREADS + t * 4) =
-                make_float4(sum(i, j), sum(i + 1, j), sum(i + 2, j), sum(i + 3, j));
-        }
-      __syncthreads();
-#pragma unroll
-      for (int j = 0; j < TN; ++j)
-        if (j / OWN_J == group) {
-          float column[TM];
-#pragma unroll
-          for (int i = 0; i < TM; ++i) column[i] = sum(i, j);
-#pragma unroll
-          for (int slot = 0; slot < S::GROUPS - 1; ++slot)
-#pragma unroll
-            for (int i = 0; i < TM; i += 4) {
-              const float4 v = *reinterpret_cast<const float4*>(
-                  smem + ((slot * TN + j) * TM + i) * S::GROUP_THREADS + t * 4);
-              column[i] += v.x, column[i + 1] += v.y, column[i + 2] += v.z, column[i + 3] += v.w;
-            }
-          store_column<S, Lanes>(C, column, tile, warp, lane, j, w.m, w.n);
-        }
-    } else if (count == w.k_blocks) {
-#pragma unroll
-      for (int j = 0; j < TN; ++j) {
-        float column[TM];
-#pragma unroll
-        for (int i = 0; i < TM; ++i) column[i] = sum(i, j);
-        store_column<S, Lanes>(C, column, tile, warp, lane, j, w.m, w.n);
-      }
-    } else {
-      // A sharer leaves at most two parts of tiles: of its first and of its last one.
-      float* to = partial + size_t(2 * sharer + (at != begin)) * (BM * S::BN);
-#pragma unroll
-      for (int j = 0; j < TN; ++j)
-#pragma unroll
-        for (int i = 0; i < TM; i += 4)
-          *reinterpret_cast<float4*>(to + (j * TM + i) * S::THREADS + t * 4) =
-              make_float4(sum(i, j), sum(i + 1, j), sum(i + 2, j), sum(i + 3, j));
-    }
-    advance(at, count);
-  }
-}
-
-// Adds the parts of the shared tiles, always in the order of K. Block (tile, j).
-template <class S>
-__global__ __launch_bounds__(S::THREADS) void add_parts(const float* partial, float* C, Work w) {
-  const int from = blockIdx.x * w.k_blocks, to = from + w.k_blocks, j = blockIdx.y;
-  const long long all = (long long)(w.tiles_m * w.tiles_n - w.whole) * w.k_blocks;
-  int sharer = int((long long)from * w.sharers / all);
-  while (share_begin(sharer + 1, w) <= from) ++sharer;
-  float column[TM] = {};
-  for (; sharer < w.sharers && share_begin(sharer, w) < to; ++sharer) {
-    const int begin = share_begin(sharer, w), end = share_begin(sharer + 1, w);
-    if (begin == end) continue;
-    if (begin <= from && end >= to) return;  // one sharer had the whole tile
-    const float* part = partial + size_t(2 * sharer + (begin < from)) * (BM * S::BN);
-#pragma unroll
-    for (int i = 0; i < TM; i += 4) {
-      const float4 v =
-          *reinterpret_cast<const float4*>(part + (j * TM + i) * S::THREADS + threadIdx.x * 4);
-      column[i] += v.x, column[i + 1] += v.y, column[i + 2] += v.z, column[i + 3] += v.w;
-    }
-  }
-  const Tile tile = tile_at(w.whole + blockIdx.x, w.tiles_m, w.tiles_n);
-  const int t = threadIdx.x, lane = t % 32, warp = t / 32;
-  store_column<S, Lanes>(C, column, tile, warp, lane, j, w.m, w.n);
-}
-
-template <class S>
-void launch_large(const float* A, const float* B, float* C, int m, int n, int k, int sms) {
-  const int padded = ceil_div(k, S::BK) * S::BK, slots = S::BLOCKS * sms;
-  Work w = {m, n, padded / S::BK, ceil_div(m, BM), ceil_div(n, S::BN), 0, 0};
-  const int tiles = w.tiles_m * w.tiles_n, left = tiles % slots;
-  // The last, partial wave is shared out where that saves more than the parts cost.
-  const bool share =
-      S::GROUPS == 1 && left > 0 && (long long)(slots - left) * k > 256LL * slots;
-  w.whole = share ? tiles - left : tiles;
-  w.sharers = share ? min(slots, left * w.k_blocks) : 0;
-
-  const size_t a_floats = size_t(w.tiles_m) * BM * padded;
-  const size_t b_floats = size_t(w.tiles_n) * S::BN * padded;
-  const size_t part_floats = size_t(2 * w.sharers) * BM * S::BN;
-  float* packed_a = workspace(a_floats + b_floats + part_floats);
-  float *packed_b = packed_a + a_floats, *partial = packed_b + b_floats;
-
-  const dim3 panels(ceil_div(padded, PACK_K), w.tiles_m + w.tiles_n);
-  pack<BM, S::BN><<<panels, PACK_THREADS>>>(A, B, packed_a, packed_b, w.tiles_m, m, n, k, padded);
-  cudaFuncSetAttribute(large<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
-  large<S><<<w.whole + w.sharers, S::THREADS, S::SHARED>>>(packed_a, packed_b, C, partial, w);
-  if (share) add_parts<S><<<dim3(left, TN), S::THREADS>>>(partial, C, w);
+void launch_thin(const float* A, const float* B, float* C, int m, int n, int k) {
+  const bool few_rows = m <= n;
+  const int few = few_rows ? m : n, many = few_rows ? n : m;
+  auto kernel = k % 4 == 0 ? thin<FEW_LINES, 4> : thin<FEW_LINES, 1>;
+  kernel<<<ceil_div(many, LINES_PER_BLOCK), THIN_THREADS>>>(
+      few_rows ? A : B, few_rows ? B : A, C, few, many, k, few_rows ? 1 : m, few_rows ? m : 1);
 }
 
 template <>
@@ -176,20 +45,28 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
                        const int k) {
   const float *A = d_A.data().get(), *B = d_B.data().get();
   float* C = d_C.data().get();
-  const int sms = attribute(cudaDevAttrMultiProcessorCount);
-  const int shared = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-  const bool bulk = attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
-  using Grouped = Shape<64, 64, 8, 4, 4>;
-  if (k < 64 || ceil_div(m, 64) * ceil_div(n, 32) <= 2 * sms) {
-    if (shared >= Small<64, 32, 64, 8, 4, 4, 4, 1>::SHARED)
-      launch_small<64, 32, 64, 8, 4, 4, 4, 1>(A, B, C, m, n, k);
-    else
-      launch_small<64, 32, 64, 8, 4, 4, 2, 1>(A, B, C, m, n, k);
-  } else if (!bulk) {
-    launch_large<Shape<128, 16, 8, 2>>(A, B, C, m, n, k, sms);
-  } else if (shared >= Grouped::SHARED && ceil_div(m, BM) * ceil_div(n, Grouped::BN) <= sms) {
-    launch_large<Grouped>(A, B, C, m, n, k, sms);
-  } else {
-    launch_large<Shape<128, 24, 12, 4>>(A, B, C, m, n, k, sms);
+  const Device device = {attribute(cudaDevAttrMultiProcessorCount),
+                         attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+                         attribute(cudaDevAttrComputeCapabilityMajor) >= 9};
+  const Choice c = Estimate{m, n, k, device}.best();
+  switch (c.kernel) {
+    case SMALL_32x32: return launch_small<32, 32, 64, 4, 4, 4, 4, 2>(A, B, C, m, n, k, c.slices);
+    case SMALL_48x48: return launch_small<48, 48, 64, 6, 6, 4, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_64x32: return launch_small<64, 32, 64, 8, 4, 4, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_64x48: return launch_small<64, 48, 64, 8, 6, 4, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_64x64: return launch_small<64, 64, 64, 8, 8, 4, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_96x64: return launch_small<96, 64, 64, 12, 8, 4, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_96x80: return launch_small<96, 80, 64, 12, 10, 4, 3, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_128x128:
+      return launch_small<128, 128, 32, 8, 8, 1, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_64x32_SHALLOW:
+      return launch_small<64, 32, 64, 8, 4, 4, 2, 1>(A, B, C, m, n, k, c.slices);
+    case DIRECT_128x256: return launch_direct<16, 8, 2, 4, 1, 16, 8, 5>(A, B, C, m, n, k, c);
+    case DIRECT_128x64: return launch_direct<16, 8, 2, 1, 4, 32, 8, 4>(A, B, C, m, n, k, c);
+    case DIRECT_64x128: return launch_direct<16, 8, 1, 2, 4, 32, 8, 4>(A, B, C, m, n, k, c);
+    case DIRECT_128x128: return launch_direct<16, 8, 2, 2, 1, 16, 8, 3>(A, B, C, m, n, k, c);
+    case PACKED_128x64: return launch_large<Shape<64, 64, 8, 4, 4>>(A, B, C, m, n, k, device.sms);
+    case PACKED_128x128: return launch_large<Shape<128, 24, 12, 4>>(A, B, C, m, n, k, device.sms);
+    default: return launch_thin(A, B, C, m, n, k);
   }
 }

@@ -1,8 +1,10 @@
-// The small kernel: operands as they lie, K split among groups of warps within the block.
+// The small kernel: operands as they lie, K split among groups of warps within the block, and in
+// slices among blocks.
 #pragma once
 
 #include "async_copy.cuh"
 #include "tile.cuh"
+#include "workspace.cuh"
 
 // 16 bytes from global to shared memory, of which the first `bytes` are read and the rest are zero.
 __device__ __forceinline__ void copy_async_16(float* to, const float* from, int bytes) {
@@ -35,10 +37,12 @@ struct Small {
 
 template <int BM, int BN, int BK, int SM, int SN, int GROUPS, int STAGES, int BLOCKS, bool WIDE>
 __global__ __launch_bounds__(Small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS>::THREADS, BLOCKS)
-void small(const float* A, const float* B, float* C, int m, int n, int k) {
+void small(const float* A, const float* B, float* C, int m, int n, int k, int depth) {
   using S = Small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS>;
   extern __shared__ __align__(128) float smem[];
   const int row0 = blockIdx.x * BM, col0 = blockIdx.y * BN;
+  const int first = blockIdx.z * depth;
+  C += size_t(blockIdx.z) * m * n;
   const int group = threadIdx.x / S::GROUP_THREADS, t = threadIdx.x % S::GROUP_THREADS;
   // A warp is 8 x 4 threads; a thread's rows are 8 apart within the warp's, its columns 4 apart.
   constexpr int WI = BM / (8 * SM);
@@ -53,21 +57,22 @@ void small(const float* A, const float* B, float* C, int m, int n, int k) {
 #pragma unroll
   for (int x = 0; x < COPIES; ++x) {
     const int l = line + x * LINES;
-    from[x] = (x * LINES < BM ? min(row0 + l, m - 1) : min(col0 + l - BM, n - 1)) * k + q;
+    from[x] = (x * LINES < BM ? min(row0 + l, m - 1) : min(col0 + l - BM, n - 1)) * k + q + first;
   }
+  const int len = min(depth, k - first);
   auto fill = [&](int stage, int p0) {
     float* to = smem + stage * S::STAGE + line * S::PITCH + q;
 #pragma unroll
     for (int x = 0; x < COPIES; ++x) {
       const float* operand = x * LINES < BM ? A : B;
       if (WIDE) {
-        const bool there = p0 + q < k;
+        const bool there = p0 + q < len;
         copy_async_16(to + x * LINES * S::PITCH, operand + (there ? from[x] + p0 : 0),
                       there ? 16 : 0);
       } else {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const bool there = p0 + q + e < k;
+          const bool there = p0 + q + e < len;
           copy_async_4(to + x * LINES * S::PITCH + e, operand + (there ? from[x] + p0 + e : 0),
                 there ? 4 : 0);
         }
@@ -75,7 +80,7 @@ void small(const float* A, const float* B, float* C, int m, int n, int k) {
     }
   };
 
-  const int steps = (k + BK - 1) / BK;
+  const int steps = (len + BK - 1) / BK;
 #pragma unroll
   for (int s = 0; s < STAGES - 1; ++s) {
     if (s < steps) fill(s, s * BK);
@@ -138,12 +143,27 @@ void small(const float* A, const float* B, float* C, int m, int n, int k) {
   }
 }
 
+
+// Adds the slices' sums, always in the same order.
+__global__ void add_slices(const float* partial, float* C, size_t count, int slices) {
+  const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  float sum = 0;
+  for (int z = 0; z < slices; ++z) sum += partial[z * count + i];
+  C[i] = sum;
+}
+
 template <int BM, int BN, int BK, int SM, int SN, int GROUPS, int STAGES, int BLOCKS>
-void launch_small(const float* A, const float* B, float* C, int m, int n, int k) {
+void launch_small(const float* A, const float* B, float* C, int m, int n, int k, int slices) {
   using S = Small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS>;
   auto kernel = k % 4 == 0 ? small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS, true>
                            : small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS, false>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
-  const dim3 grid(ceil_div(m, BM), ceil_div(n, BN));
-  kernel<<<grid, S::THREADS, S::SHARED>>>(A, B, C, m, n, k);
+  const int depth = ceil_div(ceil_div(k, slices), BK) * BK;
+  slices = ceil_div(k, depth);
+  const size_t count = size_t(m) * n;
+  float* to = slices > 1 ? workspace(count * slices) : C;
+  const dim3 grid(ceil_div(m, BM), ceil_div(n, BN), slices);
+  kernel<<<grid, S::THREADS, S::SHARED>>>(A, B, to, m, n, k, depth);
+  if (slices > 1) add_slices<<<unsigned((count + 255) / 256), 256>>>(to, C, count, slices);
 }

@@ -1,0 +1,199 @@
+"""A rung beside the best of cublasSgemm and cublasLt, over many shapes, on the GPU at hand.
+
+    python -m benchmarks.ladder.shapes [--rung reference/sgemm/32_dispatch] [--only 768x768x768,…]
+
+A native program (program.cu) calls run_custom and all candidates of cuBLAS by turns: L2 cold, both
+launched plainly, medians. Shapes below 1.00 come with what bounds them, and the geometric mean over
+the squares from 512 to 8192 stands at the end. Ends with 1 if a product is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import subprocess
+import sys
+import tempfile
+from datetime import date
+from pathlib import Path
+
+from grader.backends.probe import first_gpu_arch
+from grader.compile.entry import INCLUDE
+from grader.model import Record
+from grader.toolchain.discovery import find_toolchain
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).parent
+SQUARES = (
+    *range(256, 1025, 64),
+    *range(1280, 4097, 256),
+    *(4097, 5000, 5120, 6144, 7000, 8191, 8192, 10000, 16384),
+)
+RECTANGLES = """
+256x256x16384 128x8192x4096 8192x64x4096 65536x128x512 8192x512x8192 1024x1024x16384 64x64x8192
+509x509x4099 1021x769x251 2039x1021x509 37x4099x1031 32x8192x2048 16384x32x1024 8192x16x4096
+512x2048x1024 2048x512x512 300x3000x700 1000x200x3000 700x700x7000 100x100x10000 4096x4096x64
+2048x2048x128 256x4096x256 16384x256x128 64x2048x64 3000x129x511 1500x1500x300 333x777x2222
+4096x96x1536 96x10000x640 2500x1250x5000 1x4096x4096 4096x1x4096 8192x4x4096 2x8192x1000
+"""
+FP32_TFLOPS, DRAM_TBPS = 63.8, 4.3  # an H200, by a loop of FFMA and by a copy; both measured
+_OPTIONS = ("--expt-relaxed-constexpr", "--extended-lambda")  # as the judge compiles
+_EXTENT = re.compile(r"(\d+)x(\d+)x(\d+)")
+
+
+class Shape(Record):
+    """The extents of a product."""
+
+    m: int
+    n: int
+    k: int
+
+    def __str__(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}"
+
+
+class Row(Record):
+    """One shape's medians, in microseconds."""
+
+    size: Shape
+    off: float  # largest difference to cublasSgemm, relative to what rounding explains
+    ours: float
+    best: float  # of cuBLAS
+    name: str  # of that candidate
+
+    @property
+    def wrong(self) -> bool:
+        return not self.off <= 1
+
+    @property
+    def ratio(self) -> float:
+        return self.best / self.ours
+
+    @property
+    def tflops(self) -> float:
+        return 2e-6 * self.size.m * self.size.n * self.size.k / self.ours
+
+    def bound(self) -> str:
+        """What the roofline says: the share of the larger of its two times."""
+        m, n, k = self.size.m, self.size.n, self.size.k
+        arithmetic = 2e-6 * m * n * k / FP32_TFLOPS
+        memory = 4e-6 * (m * k + n * k + m * n) / DRAM_TBPS
+        if max(arithmetic, memory) < self.ours / 2:
+            return f"latency: FFMA {arithmetic:.1f} us, memory {memory:.1f} us"
+        name = "FFMA" if arithmetic > memory else "memory"
+        return f"{name}, at {100 * max(arithmetic, memory) / self.ours:.0f} %"
+
+
+def shapes(text: str | None) -> list[Shape]:
+    """The shapes of ``--only``, or all. Ends the program with a line about one that is none."""
+    if text is None:
+        squares = [Shape(m=n, n=n, k=n) for n in SQUARES]
+        return squares + [_shape(each) for each in RECTANGLES.split()]
+    return [_shape(each) for each in text.split(",")]
+
+
+def _shape(text: str) -> Shape:
+    found = _EXTENT.fullmatch(text.strip())
+    if found is None or "0" in found.groups():
+        raise SystemExit(f"not a shape: {text!r}; write MxNxK, such as 256x256x16384")
+    m, n, k = map(int, found.groups())
+    return Shape(m=m, n=n, k=k)
+
+
+def repetitions(size: Shape) -> int:
+    """Fewer for large products, at least three."""
+    seconds = 2 * size.m * size.n * size.k / (FP32_TFLOPS * 1e12)
+    return int(min(15, max(3, 0.01 / seconds)))
+
+
+def parse(line: str) -> Row:
+    """A row from a line of the program."""
+    m, n, k, off, *candidates = line.split()
+    times = dict(zip(candidates[::2], map(float, candidates[1::2]), strict=True))
+    ours = times.pop("run_custom")
+    name = min(times, key=times.__getitem__)
+    size = Shape(m=int(m), n=int(n), k=int(k))
+    return Row(size=size, off=float(off), ours=ours, best=times[name], name=name)
+
+
+def build(rung: Path, arch: str, program: Path) -> None:
+    """The native program with the rung in it."""
+    nvcc = find_toolchain().nvcc
+    command = [str(nvcc), f"-arch={arch}", "-std=c++17", "-O3", *_OPTIONS]
+    # The rung comes first: the starter, which has the lab's header, has a sgemm.cu too.
+    command += [f"-I{each}" for each in (rung, INCLUDE, ROOT / "starter")]
+    command += ["-x", "cu", str(HERE / "program.cu"), "-o", str(program), "-ldl"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{rung}: nvcc cannot build the program:\n{done.stderr}")
+
+
+def library(name: str) -> str:
+    """Where a library of cuBLAS lies: beside the toolkit, or in a wheel."""
+    nvcc = find_toolchain().nvcc.resolve()
+    places = [nvcc.parents[1], *(Path(each) / "nvidia" for each in sys.path if each)]
+    for place in places:
+        for found in sorted(place.glob(f"**/lib{name}.so.1[23]")):
+            return str(found)
+    raise SystemExit(f"no lib{name}.so.12 or .13 under {', '.join(map(str, places))}")
+
+
+def line_of(row: Row) -> str:
+    text = f"{row.size!s:18} {row.ours:10.2f} us {row.tflops:6.2f} TFLOPS  {row.ratio:.3f}"
+    text += f" of {row.name:11}"
+    if row.wrong:
+        return f"{text}  WRONG: {row.off:.3g}"
+    return text if row.ratio >= 1 else f"{text}  {row.bound()}"
+
+
+def summary(rows: list[Row]) -> str:
+    squares = [
+        row.ratio
+        for row in rows
+        if row.size.m == row.size.n == row.size.k and 512 <= row.size.m <= 8192
+    ]
+    below = sum(row.ratio < 1 for row in rows)
+    text = f"{len(rows)} shapes, {below} below 1.00"
+    if squares:
+        mean = math.exp(sum(map(math.log, squares)) / len(squares))
+        text += f"; geometric mean over the squares of 512 to 8192: {mean:.3f}"
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ladder.shapes", description=__doc__)
+    parser.add_argument("--rung", type=Path, default=ROOT / "reference/sgemm/32_dispatch")
+    parser.add_argument("--only", help="shapes, separated by commas: 768x768x768,256x256x16384")
+    options = parser.parse_args()
+    sizes = shapes(options.only)
+    if not (options.rung / "sgemm.cu").is_file():
+        raise SystemExit(f"{options.rung}: no sgemm.cu there")
+    arch = first_gpu_arch()
+    if arch is None:
+        raise SystemExit("no NVIDIA GPU here")
+    with tempfile.TemporaryDirectory(prefix="sgemm-shapes-") as scratch:
+        program = Path(scratch) / "program"
+        build(options.rung, arch, program)
+        print(f"{options.rung.name}, {arch}, {date.today()}", flush=True)
+        command = [str(program), library("cublas"), library("cublasLt")]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as running:
+            assert running.stdin and running.stdout
+            rows = []
+            for size in sizes:
+                running.stdin.write(f"{size.m} {size.n} {size.k} {repetitions(size)}\n")
+                running.stdin.flush()
+                answer = running.stdout.readline()
+                if not answer:
+                    raise SystemExit(f"the program ended at {size}")
+                rows.append(parse(answer))
+                print(line_of(rows[-1]), flush=True)
+            running.stdin.close()
+    print(summary(rows))
+    sys.exit(any(row.wrong for row in rows))
+
+
+if __name__ == "__main__":
+    main()
