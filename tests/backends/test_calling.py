@@ -232,6 +232,8 @@ def test_failures(driver: Path, log: Path) -> None:
 MEMORY = [0xA000, 0xB000, 0xC000, 0xD000, 0xE000]
 PLAN = Plan(
     size=Size.of(m=1, n=1, k=1),
+    inputs=2,
+    outputs=1,
     allocations=tuple(Allocation(name=str(i), address=at, size=64) for i, at in enumerate(MEMORY)),
     setup=(Allocate(allocation=3),),
     operations=(

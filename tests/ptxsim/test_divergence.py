@@ -88,7 +88,13 @@ def sampled(name: str) -> LaunchSample:
         stack_bytes=1024,
         cooperative=False,
     )
-    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=allocations, operations=(launch,))
+    plan = Plan(
+        size=Size.of(m=1, n=1, k=1),
+        allocations=allocations,
+        operations=(launch,),
+        inputs=2,
+        outputs=1,
+    )
     (found,) = sampler.sample(plan, 10.0)
     return found
 

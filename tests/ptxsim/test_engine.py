@@ -322,7 +322,13 @@ def a_plan(**changes: Any) -> Plan:
         kernel="k", grid=(1, 1, 1), block=(32, 1, 1), shared_bytes=0, params=params, pointers=()
     )
     launch = msgspec.structs.replace(launch, **changes.pop("launch", {}))
-    plan = Plan(size=Size.of(m=8, n=8, k=8), allocations=tuple(memory), operations=(launch,))
+    plan = Plan(
+        size=Size.of(m=8, n=8, k=8),
+        allocations=tuple(memory),
+        operations=(launch,),
+        inputs=2,
+        outputs=1,
+    )
     return msgspec.structs.replace(plan, **changes)
 
 

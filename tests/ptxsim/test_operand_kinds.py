@@ -151,6 +151,7 @@ def run(text: str, count: int) -> np.ndarray:
             for name, at, size, symbol in (*places, glob)
         ),
         operations=(launch,),
+        inputs=2,
     )
     buffers = {i: a.reshape(-1).view(np.uint8) for i, a in enumerate((given, results))}
     outcome = Simulator(text, Path("/nowhere"), engine()).run(plan, buffers, SimLimits(seconds=60))

@@ -458,6 +458,8 @@ def test_a_block_alone_passes_grid_sync() -> None:
             Allocation(name=name, address=at << 40, size=4 * 64 * 132) for at, name in memory
         ),
         operations=(launch,),
+        inputs=2,
+        outputs=1,
     )
     ptx, folder = compiled(KERNELS, "sm_80")
     (sample,) = Sampler(ptx, folder, engine()).sample(plan, 20.0)

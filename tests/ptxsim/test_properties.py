@@ -102,7 +102,13 @@ def launch(
     call = Launch(
         kernel=kernel, grid=grid, block=block, shared_bytes=shared, params=params, pointers=()
     )
-    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=allocations, operations=(call,))
+    plan = Plan(
+        size=Size.of(m=1, n=1, k=1),
+        allocations=allocations,
+        operations=(call,),
+        inputs=2,
+        outputs=1,
+    )
     buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}
     return simulator.run(plan, buffers, SimLimits(seconds=30))
 

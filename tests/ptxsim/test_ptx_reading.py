@@ -139,7 +139,9 @@ def test_what_is_read_runs_as_ptxas_compiles_it(
         params=struct.pack("<Q", ADDRESS),
         pointers=(),
     )
-    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(allocation,), operations=(launch,))
+    plan = Plan(
+        size=Size.of(m=1, n=1, k=1), allocations=(allocation,), operations=(launch,), inputs=1
+    )
     outcome = simulator.run(plan, {0: out.view(np.uint8)}, SimLimits(seconds=20))
     assert not outcome.findings
     assert int(out[0]) == odd.says

@@ -112,6 +112,13 @@ def run_ptx(
         stack_bytes=stack,
         cooperative=cooperative,
     )
-    plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=allocations, operations=(launch,))
+    inputs = min(2, len(arrays))
+    plan = Plan(
+        size=Size.of(m=1, n=1, k=1),
+        allocations=allocations,
+        operations=(launch,),
+        inputs=inputs,
+        outputs=min(1, len(arrays) - inputs),
+    )
     buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}
     return simulator.run(plan, buffers, SimLimits(seconds=seconds, resident=resident))
