@@ -17,18 +17,23 @@ from pathlib import Path
 
 from grader.sandbox import seccomp
 from grader.sandbox.system_files import ETC, SYSTEM
-from grader.toolchain.native import compile_native
+from grader.toolchain.native import Native
 
 SIGNALS_SINCE = 6  # the version of Landlock that keeps signals in
 _TRUNCATION_SINCE = 3
 _NEWEST = 7  # what launcher.cpp knows; a newer kernel takes the same rules
 _CREATE_RULESET, _ASK_VERSION = 444, 1
-_SOURCE = Path(__file__).with_name("launcher.cpp")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 # What programs read of the machine: the C library, OpenBLAS, the C++ compiler.
 _MACHINE = (
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems"),
     *("/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu"),
+)
+LAUNCHER = Native(
+    name="launcher",
+    sources=(Path(__file__).with_name("launcher.cpp"),),
+    shared=False,
+    flags=("-O1",),
 )
 
 
@@ -120,4 +125,4 @@ def _runs(abi: int) -> bool:
 
 @functools.cache
 def _launcher() -> Path:
-    return compile_native("launcher", [_SOURCE], shared=False, flags=("-O1",))
+    return LAUNCHER.compiled()

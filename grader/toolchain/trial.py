@@ -6,6 +6,7 @@ Every nvcc refuses a g++ newer than it knows, or stumbles over its headers. Only
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import tempfile
 import textwrap
@@ -79,6 +80,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str] | None:
     try:
         return subprocess.run(
             command,
+            env={name: value for name, value in os.environ.items() if not name.startswith("NVCC_")},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

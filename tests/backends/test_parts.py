@@ -10,6 +10,7 @@ import pytest
 from grader.backends.gpu.parts import MOST_STEPS, REPETITIONS, Part, Step, part_of, time_parts
 from grader.model import Memset, PartTime
 from grader.report.measurement import measurements, sentence
+from tests.support import product
 from tests.support.pages import gpu_result, timed
 
 GEMM, PAD, MEMSET = ("_Z4gemmPf", True), ("_Z3padPf", True), ("memset", False)
@@ -67,11 +68,11 @@ def test_what_is_no_kernel_has_its_own_part() -> None:
 def test_the_report_gives_each_part_and_the_product_without_the_others() -> None:
     case = timed(1024, 0.4807, 1)
     assert case.timing
-    product = 2 * 1024**3 / 0.528e9  # milliseconds at 0.528 TFLOPS
+    whole = 2 * 1024**3 / 0.528e9  # milliseconds at 0.528 TFLOPS
     parts = (
-        PartTime(name="_Z3padPf", kernel=True, times=2, ms=product / 10),
-        PartTime(name="_Z4gemm\x1b[31mPf", kernel=True, times=1, ms=product),
-        PartTime(name="memset", kernel=False, times=1, ms=2 * product),
+        PartTime(name="_Z3padPf", kernel=True, times=2, ms=whole / 10),
+        PartTime(name="_Z4gemm\x1b[31mPf", kernel=True, times=1, ms=whole),
+        PartTime(name="memset", kernel=False, times=1, ms=2 * whole),
     )
     timing = msgspec.structs.replace(case.timing, parts=parts)
     result = gpu_result(cases=(msgspec.structs.replace(case, timing=timing),))

@@ -16,6 +16,7 @@ from grader.performance import profiler
 from grader.performance.compare import compare, total
 from tests.support.explained import counts
 from tests.support.places import ALICE
+from tests.support.product import GEMM_REF
 
 TABLE = """\
 ==PROF== Connected to process 12 (/usr/bin/python3)
@@ -68,7 +69,7 @@ def test_ncu_is_run_with_the_plan_and_only_with_metrics_it_knows(
         f"    print({table!r})\n",
     )
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    job = Watching(cubin="/some/cubin", plan=PLAN)
+    job = Watching(problem=GEMM_REF, cubin="/some/cubin", plan=PLAN)
 
     seen = profiler.profile([job], ["_Z1k"], seconds=30)
 
@@ -95,7 +96,9 @@ def test_why_ncu_gives_nothing_is_said_in_one_line(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
     with pytest.raises(MachineError, match=words):
-        profiler.profile([Watching(cubin="/some/cubin", plan=PLAN)], ["k"], seconds=30)
+        profiler.profile(
+            [Watching(problem=GEMM_REF, cubin="/some/cubin", plan=PLAN)], ["k"], seconds=30
+        )
 
 
 @pytest.mark.skipif(bool(gpu_names()), reason="there is a GPU")

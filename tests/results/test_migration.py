@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from grader.course import export
 from grader.course.leaderboard.ranking import make_boards, read_entries
 from grader.errors import StoreError
 from grader.ladder import ladder_render
 from grader.ladder.document import load_ladder
 from grader.model import SCHEMA_VERSION, Result, Verdict
 from grader.report import html, terminal
+from grader.report.formats.gradescope import gradescope
 from grader.results import store
 
 DOCUMENTS = Path(__file__).parent / "documents"
@@ -68,7 +68,7 @@ def test_a_timed_one() -> None:
     assert "max cublas: 50.2 TFLOPS." in text
     assert "of cuBLAS at 8192×8192×8192: between rung" in " ".join(text.split())
     assert "Speed beside cuBLAS" in html.render(result, {})
-    scores = json.loads(export.gradescope(result, "visible"))
+    scores = json.loads(gradescope(result))
     assert [row["name"] for row in scores["leaderboard"]] == [
         *("score", "TFLOPS 8192×8192×8192", "TFLOPS 4096×4096×4096"),
     ]

@@ -12,13 +12,17 @@ from grader.backends.gpu.calling import CALLING
 from grader.backends.simulator.engine_library import engine_library
 from grader.performance.issue_model import model_library
 from grader.record.recorder_process import recorder_program
+from grader.sandbox.landlock import LAUNCHER
 from grader.toolchain.discovery import find_toolchain
 from grader.toolchain.host_compiler import find_host_compiler
 
 ROOT = Path(__file__).parents[2]
 COMPILED = {
     source: native.every_flag
-    for native in (recorder_program(find_toolchain()), engine_library(), model_library(), CALLING)
+    for native in (
+        *(recorder_program(find_toolchain()), engine_library(), model_library()),
+        *(CALLING, LAUNCHER),
+    )
     for source in native.sources
 }
 TIDY = Path(sys.executable).with_name("clang-tidy")

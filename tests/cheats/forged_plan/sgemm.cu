@@ -22,7 +22,7 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
                        const int k) {
   float *A = d_A.data().get(), *B = d_B.data().get(), *C = d_C.data().get();
   const char* text =
-      "{\"recorded\":{\"size\":[1,1,1],\"allocations\":[{\"name\":\"A\",\"address\":4096,\"size\":4},"
+      "{\"recorded\":{\"allocations\":[{\"name\":\"A\",\"address\":4096,\"size\":4},"
       "{\"name\":\"B\",\"address\":8192,\"size\":4},{\"name\":\"C\",\"address\":12288,\"size\":4}],"
       "\"calls\":[[{\"type\":\"memset\",\"allocation\":2,\"delta\":0,\"value\":0,\"size\":4}],"
       "[],[]]}}";
