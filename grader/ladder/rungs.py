@@ -35,8 +35,9 @@ class Rung(Record):
     why: str
 
 
-def find_reference(named: Path | None, lab: str) -> Path:
-    """The folder of a lab's rungs: the one named, else ``reference/<id of the lab>``.
+def find_reference(named: Path | None, lab: str, *alike: str) -> Path:
+    """The folder of a lab's rungs: the one named, else ``reference/<id of the lab>``, else that of
+    a lab that is ``alike``: it asks the same of its kernels.
 
     ``reference/`` is looked for here and in the package. Raises UsageError when there is none.
     """
@@ -47,9 +48,10 @@ def find_reference(named: Path | None, lab: str) -> Path:
             )
         return named
     places = provided(REFERENCE)
-    for place in places:
-        if find_rungs(place / lab):
-            return place / lab
+    for each in (lab, *alike):
+        for place in places:
+            if find_rungs(place / each):
+                return place / each
     if places:
         raise UsageError(
             f"{places[0]}/{lab}: no rungs of the lab {lab}; name their folder: grade ladder DIR"

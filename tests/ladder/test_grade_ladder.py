@@ -102,6 +102,7 @@ def test_a_missing_reference_says_what_to_do(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"reference/other: no rungs of the lab other; name "):
         find_reference(None, "other")
+    assert find_reference(None, "other", "sgemm") == REFERENCE
     assert find_reference(None, "sgemm") == REFERENCE  # the checkout's, from anywhere
     monkeypatch.setattr("grader.__file__", str(tmp_path / "site-packages" / "grader" / "x.py"))
     with pytest.raises(UsageError, match=r"no reference/ here or in the .*grade ladder DIR"):
