@@ -91,6 +91,7 @@ void shut_in(int abi, char** options) {
       case 'w': rights = WRITE; break;
       case 'd': rights = READ_FILE | WRITE_FILE; break;
       case 'f': rights = READ_FILE; break;
+      default: fail("an option");
     }
     allow(ruleset, options[1], rights & handled);
   }
@@ -148,10 +149,9 @@ void kill_children() {
     const ssize_t bytes = file < 0 ? 0 : read(file, text, sizeof text - 1);
     if (file >= 0) close(file);
     text[bytes > 0 ? bytes : 0] = 0;
-    const char* behind_name = strrchr(text, ')');
-    int parent = 0;
-    if (behind_name != nullptr && sscanf(behind_name, ") %*c %d", &parent) == 1 &&
-        parent == getpid())
+    const char* behind_name = strrchr(text, ')');  // ") S 1234": a letter, and the parent
+    if (behind_name != nullptr && strlen(behind_name) > 4 &&
+        strtol(behind_name + 4, nullptr, 10) == getpid())
       kill(process, SIGKILL);
   }
   closedir(processes);
@@ -189,7 +189,8 @@ void supervise(pid_t program, const sigset_t& watched) {
 int main(int argc, char** argv) {
   char** program = argv;
   while (*program != nullptr && strcmp(*program, "--") != 0) ++program;
-  if (argc < 6 || *program == nullptr || *++program == nullptr) {
+  if (*program != nullptr) ++program;  // past "--"
+  if (argc < 6 || *program == nullptr) {
     dprintf(2, "launcher: see its first comment\n");
     return 127;
   }

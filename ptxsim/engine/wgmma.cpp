@@ -126,7 +126,8 @@ template <class T, bool halves, bool from_registers> Flow multiply(Warp& w, cons
   if (!come_together(w, flow)) return flow;
   constexpr int K = 32 / T::bytes;
   const u32 n = i.vec * 8, count = n / (halves ? 4 : 2);
-  const i32 *d = i.x + i.pooled(), *of_a = d + 2 * count, *rest = of_a + (from_registers ? 4 : 1);
+  const i32 *d = i.x + i.pooled(), *of_a = d + size_t(2) * count,
+            *rest = of_a + (from_registers ? 4 : 1);
   const u64 b_descriptor = lanes<u64>(w, rest[0])[0];
   const bool adds = w.preds[rest[1]] & 1;
   const i32 form = rest[2];
