@@ -57,7 +57,7 @@ class Container(Record):
 
     def remove(self) -> None:
         """Delete the image."""
-        _ran(["podman", "rmi", "--force", self.image])
+        _ran(["podman", "rmi", self.image])
 
     def run(
         self,

@@ -7,6 +7,7 @@ refuses namespaces, as Docker's does. Both leave Landlock.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -50,7 +51,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     image = built(
         ROOT,
         ROOT / "containers" / "Dockerfile",
-        "localhost/sgemm-grader-test",
+        # Another worker may run some of these tests, with an image of its own.
+        f"localhost/sgemm-grader-test-{os.getpid()}",
         *("--target", "cpu"),
         *("--build-arg", f"CPU_BASE={start.image}"),
         *("--build-arg", "PIP_NO_INDEX=1", "--build-arg", "PIP_FIND_LINKS=/wheels"),
