@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import msgspec
 import pytest
 
 from grader.model import Result
+from grader.toolchain.native import locked
 from tests.support.container import PYTHON, Container, base, built
 from tests.support.corpus import Fixture, cheats, fixtures, lay_out
 from tests.support.places import ALICE, ROOT
@@ -43,7 +45,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     """containers/Dockerfile on the base, with the wheels that pip finds for it."""
     start = base()
     wheels = tmp_path_factory.mktemp("wheels")
-    pip(["wheel", "--no-deps", "--wheel-dir", wheels, ROOT])
+    with locked(Path(tempfile.gettempdir()) / "sgemm-grader-wheel.lock"):  # it writes into ROOT
+        pip(["wheel", "--no-deps", "--wheel-dir", wheels, ROOT])
     (ours,) = wheels.iterdir()
     theirs = ["--only-binary", ":all:", "--python-version", PYTHON]
     pip(["download", *theirs, "--dest", wheels, ours, "setuptools>=77"])
