@@ -56,13 +56,21 @@ def read(name: str | Path, limit: int = _LARGEST, parent: int | None = None) -> 
             raise NotAFileError(f"{_KINDS[stat.S_IFMT(state.st_mode)]}, not a plain file")
         if state.st_size > limit:
             raise NotAFileError(f"larger than {limit >> 20} MiB")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            content = file.read(limit + 1)
+        content = _all(descriptor, state.st_size, limit)
     finally:
         os.close(descriptor)
     if len(content) > limit:  # it grew
         raise NotAFileError(f"larger than {limit >> 20} MiB")
     return content
+
+
+def _all(descriptor: int, expected: int, limit: int) -> bytes:
+    """The rest of a file that had ``expected`` bytes; not much more than ``limit`` of it."""
+    parts, size = [], 0
+    while size <= limit and (part := os.read(descriptor, max(expected - size, 0) + 1)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
 
 
 def _kind(name: str | Path, parent: int | None) -> str | None:
