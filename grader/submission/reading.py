@@ -6,6 +6,7 @@ check and its use.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -46,8 +47,10 @@ def read(name: str | Path, limit: int = _LARGEST, parent: int | None = None) -> 
     """
     try:
         descriptor = os.open(name, _FLAGS, dir_fd=parent)
-    except OSError:
-        if kind := _kind(name, parent):  # neither a link nor a socket can be opened
+    except OSError as error:
+        # Neither a link nor a socket can be opened. What was a link may be something else by now.
+        kind = "a link" if error.errno == errno.ELOOP else _kind(name, parent)
+        if kind:
             raise NotAFileError(f"{kind}, not a plain file") from None
         raise
     try:
