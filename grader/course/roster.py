@@ -1,19 +1,19 @@
 """Who is in the course: a CSV file with one row per student.
 
 The column ``student`` (or ``SIS Login ID`` in a gradebook exported from Canvas) holds the name of
-the submission's folder. Optional: ``name``, ``submitted`` and ``due`` (ISO 8601 times; without a
-zone they are UTC). The columns of a Canvas gradebook are kept for the export.
+the submission's folder. Optional: ``name``, ``group`` (parties.py), ``submitted`` and ``due`` (ISO
+8601 times; without a zone they are UTC). The columns of a Canvas gradebook are kept for the export.
 """
 
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
+from grader.course.spreadsheet import open_csv
 from grader.errors import UsageError
 from grader.model import Record
 from grader.model.moments import moment
@@ -31,6 +31,7 @@ class Person(Record):
     submitted: datetime | None
     due: datetime | None
     canvas: Mapping[str, str]  # the columns of CANVAS_COLUMNS that the roster has
+    group: str = ""  # whose submission counts for this student too; "" works alone
 
 
 Roster = Mapping[str, Person]
@@ -50,16 +51,7 @@ def late(person: Person | None, due: datetime | None, submitted: str | None, gra
 def read_roster(path: Path) -> Roster:
     """The students by folder name, in the file's order. Raises UsageError naming file and line."""
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{path}:{line}: not UTF-8 text; save the file as CSV UTF-8") from None
-    try:
-        return _read(path, csv.DictReader(io.StringIO(text, newline=""), strict=True))
+        return _read(path, open_csv(path))
     except csv.Error as error:
         raise UsageError(f"{path}: not a CSV file: {error}") from None
 
@@ -87,6 +79,7 @@ def _read(path: Path, reader: csv.DictReader[str]) -> dict[str, Person]:
             submitted=_time(where, "submitted", row),
             due=_time(where, "due", row),
             canvas={column: row[column] or "" for column in CANVAS_COLUMNS if column in columns},
+            group=(row.get("group") or "").strip(),
         )
     return roster
 

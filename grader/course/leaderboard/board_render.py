@@ -11,13 +11,13 @@ from rich.console import Group, RenderableType
 
 from grader.course.leaderboard.ranking import Board, Row, order
 from grader.course.roster import Roster
+from grader.course.spreadsheet import harmless
 from grader.errors import one_line
 from grader.report.charts import sparkline
 from grader.report.long_table import LongTable
 from grader.report.page import page
 
 _SPARKS = "▁▂▃▄▅▆▇█"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 CSV_COLUMNS = (
     *("board", "rank", "student", "name", "kind", "verdict", "points", "max_points", "passed"),
     *("cases", "speed", "baseline_ratio", "attempts", "graded", "late", "other_lab_file", "sha256"),
@@ -145,16 +145,9 @@ def table_csv(boards: Sequence[Board], roster: Roster | None) -> str:
                 *(len(row.history), row.created, *(_yes(row.late), _yes(row.other_lab))),
                 row.sha256,
             )
-            writer.writerow([_harmless(cell) for cell in cells])
+            writer.writerow([harmless(cell) for cell in cells])
     return buffer.getvalue()
 
 
 def _yes(value: bool) -> str:
     return "yes" if value else ""
-
-
-def _harmless(cell: object) -> object:
-    """A spreadsheet runs what begins like a formula; an apostrophe makes it text."""
-    if isinstance(cell, str) and cell.startswith(_FORMULA):
-        return f"'{cell}"
-    return cell

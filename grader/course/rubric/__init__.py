@@ -1,0 +1,1 @@
+"""The lab report: measured points, human points, and both together."""
