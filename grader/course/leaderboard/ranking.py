@@ -158,7 +158,7 @@ def _row(
         points=chosen.points,
         max_points=chosen.score.max if chosen.score else 100,
         passed=chosen.passed,
-        cases=len(chosen.cases),
+        cases=chosen.sizes,
         speed=fastest[0] if fastest else None,
         ratio=fastest[0] / fastest[1] if fastest and fastest[1] else None,
         history=tuple(entry.points for entry in ordered),
