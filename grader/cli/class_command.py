@@ -125,7 +125,15 @@ def _show_board(lab: Lab, setup: Setup, console: Console) -> None:
     skipped(complaints, console)
     ours = [entry for entry in entries if entry.lab.id == lab.id]
     if ours:
-        boards = make_boards(ours, references=reference_names(), ladders=setup.ladders)
+        rules = lab.time
+        boards = make_boards(
+            ours,
+            rules.attempts if rules else "best",
+            due=rules.due_at if rules else None,
+            rules=rules,
+            references=reference_names(),
+            ladders=setup.ladders,
+        )
         console.print("", render.terminal(boards, None))
 
 

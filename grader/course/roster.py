@@ -11,10 +11,11 @@ import csv
 import io
 import re
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 
 from grader.errors import UsageError
+from grader.labs.time_rules import moment as moment
 from grader.model import Record
 
 CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -35,21 +36,15 @@ class Person(Record):
 Roster = Mapping[str, Person]
 
 
-def late(person: Person | None, due: datetime | None, submitted: str | None, graded: str) -> bool:
-    """Whether work is late. A due date in the roster has precedence over ``due``.
-
-    The time in the roster counts, else the known time of submission (``submitted``), else the time
-    of grading. Times are ISO 8601.
-    """
-    limit = (person.due if person else None) or due
-    came = (person.submitted if person else None) or moment(submitted or graded)
-    return limit is not None and came > limit
+def handed_in(person: Person | None, submitted: str | None, graded: str) -> datetime:
+    """The time in the roster counts, else the known time of submission (``submitted``), else the
+    time of grading. Times are ISO 8601."""
+    return (person.submitted if person else None) or moment(submitted or graded)
 
 
-def moment(text: str) -> datetime:
-    """A time with its zone from ISO 8601. Raises ValueError."""
-    value = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    return value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+def due_for(person: Person | None, due: datetime | None) -> datetime | None:
+    """A due date in the roster has precedence over ``due``."""
+    return (person.due if person else None) or due
 
 
 def read_roster(path: Path) -> Roster:
