@@ -1,4 +1,4 @@
-"""Who hands in together: a party is a student alone, or a group whose one submission counts for all.
+"""Who hands in together: a party is a student, or a group whose one submission counts for all.
 
 The roster's column ``group`` names the group. Its submission may lie in a folder with the group's
 name or with that of any member, or come from Gradescope, which names all members: ``ada+ben``.

@@ -12,6 +12,7 @@ from grader.model import (
     LineCount,
     Record,
     Score,
+    SizeGroup,
     Verdict,
 )
 
@@ -30,6 +31,7 @@ class Ran(Record):
     gpu: GpuInfo | None = None
     score: Score | None = None
     explanation: Explanation | None = None
+    groups: tuple[SizeGroup, ...] = ()
 
 
 ENDINGS = (Rejected, OutOfTime, MachineError, OSError)  # of a grading that cannot go on

@@ -16,9 +16,11 @@ from grader.errors import one_line
 from grader.model import CaseResult, Finding, Result, Severity, Verdict, size_text
 from grader.model.names import kernel_name
 from grader.report import text
+from grader.report.curve import next_sentence
 from grader.report.groups import CONTEXT, neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
+from grader.report.size_groups import group_sentences
 from grader.report.why import advice_sentence, speed_sentence
 
 _MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
@@ -49,6 +51,9 @@ def render(result: Result, sources: Mapping[str, str]) -> RenderableType:
     if result.build and result.build.kernels:
         parts += ["", _kernels(kernel_rows(result))]
     parts += _why(result)
+    sentences = group_sentences(result)
+    if sentences:
+        parts += ["", *map(Text, sentences)]
     if result.score:
         parts += ["", Text(text.score_block(result))]
         gpu = result.environment.gpu
@@ -56,6 +61,8 @@ def render(result: Result, sources: Mapping[str, str]) -> RenderableType:
             _indented(Text(sentence(m, result.problem, gpu), style="dim"))
             for m in measurements(result)
         ]
+        if ahead := next_sentence(result):
+            parts.append(Text(ahead))
         if result.standing:
             parts.append(
                 Text(f"On the reference ladder, {text.standing(result.standing, result.problem)}")

@@ -42,7 +42,7 @@ from grader.toolchain.native import cache_folder
 _SEAL_BYTES = 32
 _LARGEST = 1 << 30  # bytes of an index
 _COARSE_NS = 2_000_000_000  # FAT's clock, the coarsest
-_MAKERS = ("model", "problems", "results")  # rooms whose code decides what an entry says
+_MAKERS = ("labs", "model", "problems", "results")  # rooms whose code decides what an entry says
 
 
 class _Signature(NamedTuple):

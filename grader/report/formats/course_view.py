@@ -1,7 +1,8 @@
 """What a course system shows of a result, the same in every format.
 
 Points: on a GPU the score; in the simulator, which cannot time anything, the share of sizes that
-are right, of 100. A result with verdict IE has no points: a failure of the grader is never a zero.
+are right, of 100; with hidden sizes, each group's share by its weight. A result with verdict IE has
+no points: a failure of the grader is never a zero.
 """
 
 from __future__ import annotations
@@ -9,9 +10,18 @@ from __future__ import annotations
 import math
 
 from grader.compile.diagnostics import Complaint, complaints
-from grader.labs.hidden import is_hidden
-from grader.model import CaseResult, Finding, Record, Result, Verdict, size_text
+from grader.model import (
+    CaseResult,
+    Finding,
+    Record,
+    Result,
+    SizeGroup,
+    Verdict,
+    share_right,
+    size_text,
+)
 from grader.report import text
+from grader.report.size_groups import group_sentences, right_of
 from grader.report.text import clean
 
 _FINDINGS = 20  # in a summary
@@ -42,15 +52,30 @@ def points(result: Result) -> Points | None:
     if result.environment.device == "gpu":
         score = result.score
         return Points(earned=score.total if score else 0.0, possible=score.max if score else 100.0)
-    right = sum(case.verdict is Verdict.AC for case in result.cases) if by_size(result) else 0
+    if not by_size(result):
+        return Points(earned=0.0, possible=100.0)
+    if result.groups:
+        return Points(earned=100 * share_right(result.groups), possible=100.0)
+    right = sum(case.verdict is Verdict.AC for case in result.cases)
     return Points(earned=100 * right / max(1, len(result.cases)), possible=100.0)
 
 
 def by_size(result: Result) -> bool:
     """Whether the sizes tell the verdict. A broken rule, for example, concerns all of them."""
-    return all(case.verdict is Verdict.AC for case in result.cases) == (
-        result.verdict is Verdict.AC
-    )
+    verdicts = [case.verdict for case in result.cases]
+    verdicts += [group.verdict for group in result.groups if group.sizes]
+    return all(verdict is Verdict.AC for verdict in verdicts) == (result.verdict is Verdict.AC)
+
+
+def hidden_group(result: Result) -> SizeGroup | None:
+    """The hidden sizes, where they were graded."""
+    return next((each for each in result.groups if each.name == "hidden" and each.sizes), None)
+
+
+def points_per_size(result: Result) -> float:
+    """In the simulator, of a public size: one, unless the lab weighs groups."""
+    public = next((each for each in result.groups if each.name == "public"), None)
+    return public.weight / public.sizes if public else 1.0
 
 
 def headline(result: Result) -> str:
@@ -58,9 +83,10 @@ def headline(result: Result) -> str:
 
 
 def summary(result: Result) -> str:
-    """Verdict, why, score, findings and the compiler's log, as plain text without hidden sizes."""
+    """Verdict, why, score, findings and the compiler's log, as plain text."""
     lines = [headline(result)]
     lines += [clean(part) for part in (result.error, text.score_block(result)) if part]
+    lines += group_sentences(result)
     lines += [
         f"{finding.severity.value}: {finding.kind.value}: {clean(finding.message)}\n"
         f"  {clean(text.place(finding))}"
@@ -71,11 +97,6 @@ def summary(result: Result) -> str:
     if result.environment.device == "cpu" and result.verdict is not Verdict.IE:
         lines.append(text.NO_SCORE_ON_CPU)
     return "\n".join(lines)
-
-
-def size_name(case: CaseResult, number: int) -> str:
-    """For students: a hidden size has only its number."""
-    return f"hidden size {number}" if is_hidden(case) else size_text(case.size)
 
 
 def what_happened(case: CaseResult) -> str:
@@ -104,9 +125,11 @@ def unplaced(result: Result) -> str:
         return ""
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     if failed is None:
+        secret = hidden_group(result)
+        if result.error is None and secret is not None and secret.verdict is result.verdict:
+            return f"hidden sizes: {right_of(secret)}"
         return result.error or headline(result)
-    said = headline(result) if is_hidden(failed) else what_happened(failed)
-    return f"{size_name(failed, result.cases.index(failed) + 1)}: {said}"
+    return f"{size_text(failed.size)}: {what_happened(failed)}"
 
 
 def _short(value: float) -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 
-from grader.labs.hidden import is_hidden
-from grader.model import Result
+from grader.model import Result, size_text
 from grader.report import text
-from grader.report.formats.course_view import headline, points, size_name, what_happened
+from grader.report.formats.course_view import headline, points, what_happened
+from grader.report.size_groups import group_sentences
 from grader.report.text import clean
 
 _FINDINGS = 20
@@ -33,15 +33,16 @@ def csoj(result: Result) -> str:
             "points": str(earned),
             "sizes": [
                 {
-                    "size": size_name(case, number),
+                    "size": size_text(case.size),
                     "verdict": case.verdict.value if case.verdict else "not run",
-                    "message": "" if is_hidden(case) else what_happened(case),
+                    "message": what_happened(case),
                     result.problem.unit: round(case.timing.scored_speed, 3)
                     if case.timing
                     else None,
                 }
-                for number, case in enumerate(result.cases, 1)
+                for case in result.cases
             ],
+            "groups": list(group_sentences(result)),
             "findings": [
                 f"{finding.kind.value}: {clean(finding.message)} ({clean(text.place(finding))})"
                 for finding in result.findings[:_FINDINGS]

@@ -11,14 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from grader.labs.hidden import is_hidden
-from grader.model import Finding, Result, Severity, Verdict
+from grader.model import Finding, Result, Severity, Verdict, size_text
 from grader.report.formats.course_view import (
     compile_errors,
     headline,
     located,
     points,
-    size_name,
     summary,
     unplaced,
     what_happened,
@@ -93,10 +91,10 @@ def job_summary(result: Result) -> str:
         lines += [f"Points: **{earned}**", ""]
     if result.cases:
         lines += ["| M×N×K | verdict | |", "|---|---|---|"]
-        for number, case in enumerate(result.cases, 1):
-            said = "" if is_hidden(case) else what_happened(case)
+        for case in result.cases:
             verdict = case.verdict.value if case.verdict else "not run"
-            lines.append(f"| {size_name(case, number)} | {verdict} | {_cell(said)} |")
+            said = _cell(what_happened(case))
+            lines.append(f"| {size_text(case.size)} | {verdict} | {said} |")
         lines.append("")
     fence = "`" * (1 + max((len(run) for run in _ticks(summary(result))), default=2))
     lines += [fence, summary(result), fence, ""]

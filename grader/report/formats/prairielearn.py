@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 
-from grader.labs.hidden import is_hidden
-from grader.model import CaseResult, Result, Verdict
+from grader.model import CaseResult, Result, SizeGroup, Verdict, size_text
 from grader.report.formats.course_view import (
     by_size,
     headline,
+    hidden_group,
     points,
-    size_name,
+    points_per_size,
     summary,
     what_happened,
 )
+from grader.report.size_groups import right_of
 
 
 def prairielearn(result: Result) -> str:
@@ -36,17 +37,34 @@ def prairielearn(result: Result) -> str:
             "score": earned.share,
             "message": headline(result),
             "output": summary(result),
-            "tests": [_test(case, i, result) for i, case in enumerate(result.cases, 1)],
+            "tests": [_test(case, result) for case in result.cases] + _hidden(result),
         }
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _test(case: CaseResult, number: int, result: Result) -> dict[str, object]:
+def _test(case: CaseResult, result: Result) -> dict[str, object]:
     test: dict[str, object] = {
-        "name": size_name(case, number),
+        "name": size_text(case.size),
         "description": case.verdict.value if case.verdict else "not run",
-        "message": "" if is_hidden(case) else what_happened(case),
+        "message": what_happened(case),
     }
     if result.environment.device == "cpu" and by_size(result):
-        test |= {"points": int(case.verdict is Verdict.AC), "max_points": 1}
+        each = points_per_size(result)
+        test |= {"points": each * (case.verdict is Verdict.AC), "max_points": each}
     return test
+
+
+def _hidden(result: Result) -> list[dict[str, object]]:
+    """All hidden sizes as one test."""
+    group: SizeGroup | None = hidden_group(result)
+    if group is None:
+        return []
+    test: dict[str, object] = {
+        "name": "hidden sizes",
+        "description": group.verdict.value if group.verdict else "not run",
+        "message": right_of(group),
+    }
+    if result.environment.device == "cpu" and by_size(result):
+        earned = group.weight * group.right / group.sizes
+        test |= {"points": earned, "max_points": group.weight}
+    return [test]
