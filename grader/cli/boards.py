@@ -6,12 +6,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from rich.console import Console
 
 from grader.cli.notices import say, skipped
 from grader.course.leaderboard.ranking import Board, make_boards, read_entries
+from grader.course.parties import Parties
 from grader.course.roster import Roster, read_roster
 from grader.errors import StoreError, UsageError
 from grader.labs.lab import load_lab
@@ -20,24 +22,35 @@ from grader.ladder.document import Ladder, shipped_ladders, stored_ladders
 from grader.submission.provided import REFERENCE, provided
 
 
-def select(
-    options: argparse.Namespace, console: Console
-) -> tuple[tuple[Board, ...], Roster | None]:
-    """The requested boards, and the roster if there is one. Reports files that are not results."""
-    roster = read_roster(options.roster) if options.roster else None
+class Selected(NamedTuple):
+    """The requested boards, and who is who on them."""
+
+    boards: tuple[Board, ...]
+    parties: Parties | None  # None without a roster
+
+    @property
+    def roster(self) -> Roster | None:
+        """One person for each row: a group stands for its members."""
+        return self.parties.roster if self.parties else None
+
+
+def select(options: argparse.Namespace, console: Console) -> Selected:
+    """Reports files that are not results."""
     lab, rules = _lab_and_rules(options)
-    entries, complaints = read_entries(options.out)
+    parties = Parties(read_roster(options.roster)) if options.roster else None
+    found, complaints = read_entries(options.out)
     skipped(complaints, console)
+    entries = [entry for entry in found if lab in (None, entry.lab.id)]
     boards = make_boards(
-        (entry for entry in entries if lab in (None, entry.lab.id)),
+        parties.merged(entries) if parties else entries,
         options.choose or (rules.attempts if rules else "best"),
-        roster=roster,
+        roster=parties.roster if parties else None,
         due=rules.due_at if rules else None,
         rules=rules,
         references=reference_names(),
         ladders=() if options.no_ladder else known_ladders(options.out, console),
     )
-    return tuple(board for board in boards if _wanted(board, options)), roster
+    return Selected(tuple(board for board in boards if _wanted(board, options)), parties)
 
 
 def _lab_and_rules(options: argparse.Namespace) -> tuple[str | None, TimeRules | None]:

@@ -34,6 +34,7 @@ _COMMANDS = {
     "profile": "Nsight Compute's counters beside the model's",
     "leaderboard": "rank the stored results",
     "similar": "pairs in DIR that share too much code, for the instructor",
+    "course": "marks for lab reports, grades, and what a regrade changed",
     "export": "results for Gradescope, Canvas, spreadsheets and scripts",
     "kit": "an autograder for Gradescope, GitHub or CSOJ",
     "hidden": "a lab's hidden sizes, for who has their secret",

@@ -91,18 +91,20 @@ def _graded(text: str) -> str:
 
 
 def _canvas(chosen: argparse.Namespace, console: Console) -> str:
-    found, roster = boards.select(chosen, console)
-    if roster is None:
+    found, parties = boards.select(chosen, console)
+    if parties is None:
         raise UsageError("canvas: give the gradebook exported from Canvas with --roster")
-    return export.canvas(boards.only(found), roster, chosen.assignment, chosen.points)
+    shares = export.board_shares(boards.only(found))
+    return export.canvas(shares, parties, chosen.assignment, chosen.points)
 
 
 def _csv(chosen: argparse.Namespace, console: Console) -> str:
-    return render.table_csv(*boards.select(chosen, console))
+    selected = boards.select(chosen, console)
+    return render.table_csv(selected.boards, selected.roster)
 
 
 def _json(chosen: argparse.Namespace, console: Console) -> str:
-    return export.board_json(boards.select(chosen, console)[0])
+    return export.board_json(boards.select(chosen, console).boards)
 
 
 _FORMATS: dict[str, Callable[[argparse.Namespace, Console], str]] = {

@@ -28,7 +28,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    found, roster = boards.select(chosen, console)
+    selected = boards.select(chosen, console)
+    found, roster = selected.boards, selected.roster
     if chosen.pseudonyms:
         key = load_pseudonym_key(chosen.out)
         found = render.for_students(found, lambda student: pseudonym(key, student))

@@ -17,7 +17,8 @@ from grader.results.entries import Entry
 
 
 class Parties:
-    """roster: one person for each party, so that boards take a group for a student."""
+    """people: the students of the roster. roster: one person for each party, so that boards take a
+    group for a student."""
 
     def __init__(self, people: Roster) -> None:
         members: dict[str, list[Person]] = {}
@@ -28,7 +29,7 @@ class Parties:
                     f"roster: group {person.group!r} of {person.student!r} is also the name of a "
                     "student who is not in it; rename the group"
                 )
-        self._people = people
+        self.people = people
         self._members = members
 
     @property
@@ -39,10 +40,6 @@ class Parties:
         """Those of the roster for whom its submission counts; () if it knows none."""
         return self._members.get(party, ())
 
-    def names(self, party: str) -> tuple[str, ...]:
-        """Of a group's members."""
-        return tuple(person.student for person in self.members(party) if person.student != party)
-
     def merged(self, entries: Iterable[Entry]) -> list[Entry]:
         """Entries with the party in the student's place. Raises UsageError where one student's work
         is in two parties, and nothing says which counts."""
@@ -52,11 +49,11 @@ class Parties:
         return [_renamed(entry, parties[entry.submission.student]) for entry in found]
 
     def _party(self, name: str) -> str:
-        if name in self._people:
-            return self._people[name].group or name
+        if name in self.people:
+            return self.people[name].group or name
         named = name.split("+")
-        groups = {self._people[each].group for each in named if each in self._people}
-        if len(named) > 1 and len(groups) == 1 and all(each in self._people for each in named):
+        groups = {self.people[each].group for each in named if each in self.people}
+        if len(named) > 1 and len(groups) == 1 and all(each in self.people for each in named):
             return groups.pop() or name
         return name
 
@@ -64,7 +61,7 @@ class Parties:
         """Make groups of those that only a submission's name puts together."""
         used = set(parties.values())
         for party in sorted(used):
-            people = [self._people.get(name) for name in party.split("+")]
+            people = [self.people.get(name) for name in party.split("+")]
             if party in self._members or not all(people):
                 continue
             together = [person for person in people if person]
@@ -93,6 +90,7 @@ def _one(party: str, people: Sequence[Person]) -> Person:
         submitted=max((p.submitted for p in people if p.submitted), default=None),
         due=max((p.due for p in people if p.due), default=None),
         canvas={},
+        members=tuple(person.student for person in people),
     )
 
 

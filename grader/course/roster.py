@@ -32,6 +32,7 @@ class Person(Record):
     due: datetime | None
     canvas: Mapping[str, str]  # the columns of CANVAS_COLUMNS that the roster has
     group: str = ""  # whose submission counts for this student too; "" works alone
+    members: tuple[str, ...] = ()  # of a group that stands for its students (parties.py)
 
 
 Roster = Mapping[str, Person]

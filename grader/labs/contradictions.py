@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from grader.labs import groups, scoring_rules, time_rules
+from grader.labs import groups, rubric, scoring_rules, time_rules
 from grader.problems.problem import Dim
 
 
@@ -28,6 +28,8 @@ def contradictions(file: Any, size_key: str, dims: Sequence[Dim]) -> Iterator[st
         yield from groups.contradictions(file.groups, dims, file.multiple_of)
     if file.time is not None:
         yield from time_rules.contradictions(file.time)
+    if file.rubric is not None:
+        yield from (f"rubric.{mistake}" for mistake in rubric.contradictions(file.rubric))
     if len(set(file.architectures)) < len(file.architectures):
         yield f"architectures: a value appears twice in {list(file.architectures)}"
 

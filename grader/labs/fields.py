@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from grader.labs.groups import Groups
+from grader.labs.rubric import Rubric
 from grader.labs.scoring_rules import Positive, Scoring
 from grader.labs.time_rules import TimeRules
 from grader.model import Record
@@ -56,3 +57,4 @@ class LabFile(Record):
     time: TimeRules | None = None
     rules: Rules = Rules()
     limits: Limits = Limits()
+    rubric: Rubric | None = None

@@ -19,6 +19,7 @@ from grader.labs.complaints import explain, show
 from grader.labs.contradictions import contradictions
 from grader.labs.fields import LabFile, Limits, Rules
 from grader.labs.groups import KINDS, HiddenGroup, draw, read_seed
+from grader.labs.rubric import Rubric
 from grader.labs.scoring_rules import Checkpoint, Scoring
 from grader.labs.shape import Shape
 from grader.labs.time_rules import TimeRules
@@ -46,6 +47,7 @@ __all__ = [
 
 DEFAULT_LAB = Path(__file__).parent / "sgemm.yaml"
 LADDER_LAB = DEFAULT_LAB.with_name("ladder.yaml")
+_NO_RESULT = ("time", "rubric")  # fields that change no result
 HIDDEN = "hidden-"  # begins the id of a hidden case
 
 
@@ -76,7 +78,7 @@ class Lab(Record):
     """A checked lab. Cases keep the order of the file; hidden ones stand apart."""
 
     id: str
-    sha256: str  # of the file's bytes without ``time``, of the problem's own file, and of the seed
+    sha256: str  # of the file's bytes without ``time`` and ``rubric``, of the problem's own file, and of the seed
     problem: Problem
     problem_ref: ProblemRef  # the same, for another process
     correctness: tuple[Case, ...]  # verified on a GPU, untimed
@@ -89,6 +91,7 @@ class Lab(Record):
     limits: Limits
     hidden: Hidden | None = None
     time: TimeRules | None = None
+    rubric: Rubric | None = None
 
     @property
     def timed(self) -> tuple[Case, ...]:
@@ -165,15 +168,16 @@ def load_lab(path: Path | None = None) -> Lab:
         rules=file.rules,
         limits=file.limits,
         time=file.time,
+        rubric=file.rubric,
     )
     return _with_hidden(lab, file, path) if file.groups else lab
 
 
 def _digest(data: bytes, document: Mapping[str, Any], ref: ProblemRef) -> str:
-    """What a result says of its lab. ``time`` changes no result, so a later due date must not
-    look like another lab."""
-    if "time" in document:
-        rest = {name: value for name, value in document.items() if name != "time"}
+    """What a result says of its lab. ``time`` and ``rubric`` change no result, so a later due date
+    must not look like another lab."""
+    if any(name in document for name in _NO_RESULT):
+        rest = {name: value for name, value in document.items() if name not in _NO_RESULT}
         data = msgspec.json.encode((ref.source, rest), order="deterministic")
     digest = hashlib.sha256(data)
     if ref.file is not None:

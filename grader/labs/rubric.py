@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
+from grader.errors import LabError
+from grader.labs.complaints import explain
+from grader.labs.yaml_file import parse
 from grader.model import Record
 
 _Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
@@ -49,21 +54,42 @@ class Rubric(Record):
         return sum(question.points for question in self.questions)
 
 
-WORDS = {
-    "rubric": "{questions: [{id: q1, points: 10, text: …}], weights: {measured: 60, report: 40}}",
-    "rubric.questions": "a list of {id: q1, points: 10, text: …}, at least one",
-    "rubric.questions[].id": "letters, digits, '-' and '_', at most 64",
-    "rubric.questions[].points": "a number > 0",
-    "rubric.questions[].text": "the question's text",
-    "rubric.weights": "{measured: 60, report: 40}",
-    "rubric.weights.measured": "a number ≥ 0",
-    "rubric.weights.report": "a number ≥ 0",
+_WORDS = {
+    "": "{questions: [{id: q1, points: 10, text: …}], weights: {measured: 60, report: 40}}",
+    "questions": "a list of {id: q1, points: 10, text: …}, at least one",
+    "questions[].id": "letters, digits, '-' and '_', at most 64",
+    "questions[].points": "a number > 0",
+    "questions[].text": "the question's text",
+    "weights": "{measured: 60, report: 40}",
+    "weights.measured": "a number ≥ 0",
+    "weights.report": "a number ≥ 0",
 }
-SECTIONS: dict[str, type[Record]] = {
-    "rubric": Rubric,
-    "rubric.questions[]": Question,
-    "rubric.weights": Weights,
+_SECTIONS: dict[str, type[Record]] = {
+    "": Rubric,
+    "questions[]": Question,
+    "weights": Weights,
 }
+
+
+# The same as fields of a lab file.
+WORDS = {f"rubric.{path}".rstrip("."): words for path, words in _WORDS.items()}
+SECTIONS = {f"rubric.{path}".rstrip("."): record for path, record in _SECTIONS.items()}
+
+
+def read_rubric(path: Path) -> Rubric:
+    """A file that holds only a rubric. Raises LabError, one line."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise LabError(f"{path}: cannot be read: {error.strerror}") from None
+    document = parse(path, data, Path(__file__).with_name("sgemm-report.yaml"))
+    try:
+        rubric = msgspec.convert(document, Rubric)
+    except msgspec.ValidationError as error:
+        raise LabError(f"{path}: {explain(error, document, _SECTIONS, _WORDS)}") from None
+    for mistake in contradictions(rubric):
+        raise LabError(f"{path}: {mistake}")
+    return rubric
 
 
 def contradictions(rubric: Rubric) -> Iterator[str]:
@@ -72,10 +98,10 @@ def contradictions(rubric: Rubric) -> Iterator[str]:
     for i, question in enumerate(rubric.questions):
         if question.id.lower() in seen:
             first = seen[question.id.lower()]
-            yield f"rubric.questions[{i}].id: {question.id!r} is taken by questions[{first}]"
+            yield f"questions[{i}].id: {question.id!r} is taken by questions[{first}]"
         seen[question.id.lower()] = i
     if rubric.weights and not rubric.weights.measured + rubric.weights.report > 0:
-        yield "rubric.weights: both are 0; give at least one of them a weight"
+        yield "weights: both are 0; give at least one of them a weight"
 
 
 def read_weights(text: str) -> Weights:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from grader.labs import groups, scoring_rules, time_rules
+from grader.labs import groups, rubric, scoring_rules, time_rules
 from grader.labs.fields import LabFile, Limits, Rules, Timed
 from grader.model import Record
 from grader.problems.problem import Dim, Problem
@@ -19,6 +19,7 @@ _EXPECTED = {
     **scoring_rules.WORDS,
     **groups.WORDS,
     **time_rules.WORDS,
+    **rubric.WORDS,
     "id": _IDENTIFIER,
     "performance[].weight": "a number > 0",
     "performance[].id": _IDENTIFIER,
@@ -75,6 +76,7 @@ class Shape:
             **scoring_rules.SECTIONS,
             **groups.SECTIONS,
             **time_rules.SECTIONS,
+            **rubric.SECTIONS,
             "rules": Rules,
             "limits": Limits,
             **{n: t for n, t in own.items() if isinstance(t, type) and issubclass(t, Record)},

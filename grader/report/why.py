@@ -40,6 +40,15 @@ def answers(result: Result) -> tuple[Said, ...]:
     return tuple(_answers(result, why))
 
 
+def titles(problem: ProblemInfo) -> tuple[tuple[str, str], ...]:
+    """Name and words of every question that a report on this problem answers."""
+    return tuple(
+        (name, _QUESTIONS[name][0].format(output=problem.output))
+        for name in problem.questions
+        if name in _QUESTIONS
+    )
+
+
 def _answers(result: Result, why: Explanation) -> Iterator[Said]:
     counts = max(why.counts, key=lambda each: each.flops)
     for name in result.problem.questions:

@@ -12,6 +12,7 @@ import pytest
 
 from grader.course import export
 from grader.course.leaderboard.ranking import Board, Entry, make_boards
+from grader.course.parties import Parties
 from grader.course.roster import read_roster
 from grader.errors import UsageError
 from grader.model import Result
@@ -41,7 +42,8 @@ def test_canvas(tmp_path: Path) -> None:
     file.write_text(CANVAS, encoding="utf-8")
     roster = read_roster(file)
     found = board(gpu_result("al", 80.0), gpu_result("wei", None), gpu_result("eq", 90.5))
-    text = export.canvas(found, roster, 'SGEMM, "fast" (12345)', 20)
+    shares = export.board_shares(found)
+    text = export.canvas(shares, Parties(roster), 'SGEMM, "fast" (12345)', 20)
     rows = list(csv.reader(io.StringIO(text, newline="")))
     assert rows[0][5] == 'SGEMM, "fast" (12345)'
     assert rows[1] == ["    Points Possible", "", "", "", "", "20"]
@@ -57,7 +59,7 @@ def test_canvas_needs_ids(tmp_path: Path) -> None:
     file = tmp_path / "roster.csv"
     file.write_text("student\nal\n")
     with pytest.raises(UsageError, match="no Canvas IDs"):
-        export.canvas(board(gpu_result("al")), read_roster(file), "SGEMM", 100)
+        export.canvas({"al": 0.8}, Parties(read_roster(file)), "SGEMM", 100)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ _SPARKS = "▁▂▃▄▅▆▇█"
 CSV_COLUMNS = (
     *("board", "rank", "student", "name", "kind", "verdict", "points", "max_points", "passed"),
     *("cases", "speed", "baseline_ratio", "attempts", "graded", "late", "other_lab_file", "sha256"),
-    *("adjusted_points", "lateness"),
+    *("adjusted_points", "lateness", "members"),
 )
 
 
@@ -76,10 +76,10 @@ def terminal(boards: Sequence[Board], roster: Roster | None) -> RenderableType:
 
 
 def _table(board: Board, roster: Roster | None) -> LongTable:
-    timed = board.device == "gpu"
+    timed, lost = board.device == "gpu", loses(board)
     columns = [("", True), ("student", False), ("verdict", False)]
     columns.append(("score" if timed else "sizes right", True))
-    if loses(board):
+    if lost:
         columns.append(("adjusted", True))
     if timed:
         columns += [(board.unit, True), (f"of {board.baseline}", True)]
@@ -93,7 +93,7 @@ def _table(board: Board, roster: Roster | None) -> LongTable:
             row.verdict.value if row.verdict else "",
             _points(row, timed),
         ]
-        if loses(board):
+        if lost:
             cells.append(_adjusted(row))
         if timed:
             cells.append(f"{row.speed:.4g}" if row.speed is not None else "")
@@ -165,7 +165,12 @@ def table_csv(boards: Sequence[Board], roster: Roster | None) -> str:
                 *(row.kind, row.verdict.value if row.verdict else None, row.points),
                 *(row.max_points, row.passed, row.cases, row.speed, row.ratio),
                 *(len(row.history), row.created, *(_yes(row.late), _yes(row.other_lab))),
-                *(row.sha256, row.adjusted, row.lateness),
+                *(
+                    row.sha256,
+                    row.adjusted,
+                    row.lateness,
+                    " ".join(person.members) if person else "",
+                ),
             )
             writer.writerow([harmless(cell) for cell in cells])
     return buffer.getvalue()

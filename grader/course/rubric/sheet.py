@@ -14,7 +14,7 @@ from pathlib import Path
 
 from grader.course.leaderboard.board_render import marks as remarks
 from grader.course.leaderboard.ranking import Row
-from grader.course.parties import Parties
+from grader.course.roster import Roster
 from grader.course.spreadsheet import harmless, open_csv
 from grader.errors import UsageError, one_line
 from grader.labs.rubric import Question, Rubric
@@ -41,18 +41,17 @@ def comment_column(question: Question) -> str:
 
 
 def write_sheet(
-    rows: Sequence[Row], parties: Parties, rubric: Rubric, marked: Mapping[str, Marks]
+    rows: Sequence[Row], roster: Roster, rubric: Rubric, marked: Mapping[str, Marks]
 ) -> str:
     """marked: what humans gave before, by student."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow([*_TOLD, *_asked(rubric), _COMMENT])
-    roster = parties.roster
     for row in rows:
         person = roster.get(row.student)
         given = marked.get(row.student)
         told = [
-            *(row.student, person.name if person else "", " ".join(parties.names(row.student))),
+            *(row.student, *((person.name, " ".join(person.members)) if person else ("", ""))),
             *(row.verdict.value if row.verdict else "", row.points, row.adjusted, row.max_points),
             remarks(row),
         ]
