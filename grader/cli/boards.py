@@ -36,7 +36,7 @@ class Selected(NamedTuple):
 
 def select(options: argparse.Namespace, console: Console) -> Selected:
     """Reports files that are not results."""
-    lab, rules = _lab_and_rules(options)
+    lab, rules = lab_and_rules(options)
     parties = Parties(read_roster(options.roster)) if options.roster else None
     found, complaints = read_entries(options.out)
     skipped(complaints, console)
@@ -53,7 +53,7 @@ def select(options: argparse.Namespace, console: Console) -> Selected:
     return Selected(tuple(board for board in boards if _wanted(board, options)), parties)
 
 
-def _lab_and_rules(options: argparse.Namespace) -> tuple[str | None, TimeRules | None]:
+def lab_and_rules(options: argparse.Namespace) -> tuple[str | None, TimeRules | None]:
     """The id of the lab that is asked for, and the rules of time: --due goes before its file's.
     Raises LabError."""
     named: str | None = options.lab

@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--rubric", metavar="FILE", type=Path, help="questions and weights, instead of the lab's")
     add("--weights", metavar="W", type=_weights, help="such as measured=60,report=40")
-    add("--to", metavar="DIR", type=Path, help="where sheet and pages go (default: OUT/.rubric)")
+    add("--to", metavar="DIR", type=Path, help="where sheet and pages go (default: OUT/rubric/LAB)")
     add("--marks", metavar="FILE", type=Path, help="the sheet with a human's points and comments")
     add("--csv", metavar="FILE", type=Path, help="with --marks: the grades; - is stdout")
     add("--canvas", metavar="FILE", type=Path, help="with --marks: a gradebook for Canvas")
@@ -70,7 +70,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if not 0 < chosen.points < 1e6:
         raise UsageError(f"--points: expected a number > 0, got {chosen.points:g}")
     work = _work(chosen, console)
-    folder = chosen.to or chosen.out / ".rubric"
+    folder = chosen.to or chosen.out / "rubric" / store.folder_name(work.board.lab)
     _write_pages(work, folder)
     if chosen.marks is None:
         sheet = write_sheet(work.rows, work.parties.roster, work.rubric, {})

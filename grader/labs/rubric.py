@@ -19,6 +19,7 @@ _Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 _Points = Annotated[float, Meta(gt=0, le=1e6)]
 _Weight = Annotated[float, Meta(ge=0, le=1e6)]
 _WEIGHTS = "measured=60,report=40"
+_EXAMPLE = Path("docs/course-reports.md")
 
 
 class Question(Record):
@@ -82,7 +83,7 @@ def read_rubric(path: Path) -> Rubric:
         data = path.read_bytes()
     except OSError as error:
         raise LabError(f"{path}: cannot be read: {error.strerror}") from None
-    document = parse(path, data, Path(__file__).with_name("sgemm-report.yaml"))
+    document = parse(path, data, _EXAMPLE)
     try:
         rubric = msgspec.convert(document, Rubric)
     except msgspec.ValidationError as error:

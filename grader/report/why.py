@@ -11,6 +11,7 @@ from grader.model import (
     Bound,
     Explanation,
     KernelCounts,
+    ProblemInfo,
     Record,
     Result,
     Waiting,

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from grader.errors import StoreError, one_line
-from grader.model import SCHEMA, SCHEMA_VERSION, Record, Result
+from grader.model import SCHEMA, SCHEMA_VERSION, LabRef, Record, Result
 from grader.results.migration import upgraded_result
 from grader.submission.reading import read
 
@@ -35,7 +35,14 @@ class Versioned(Protocol):
 _Document = TypeVar("_Document", bound=Versioned)
 # What an upgrade raises for a document that was damaged.
 _NOT_THERE = (KeyError, TypeError, AttributeError)
+FORMER = ".former"  # folder: <lab file's sha256, 12>/<name of the document>
 _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
+
+
+class _Replaced(msgspec.Struct):
+    """What must be known of a document that is about to be replaced."""
+
+    lab: LabRef
 
 
 class _Header(msgspec.Struct):
@@ -87,13 +94,30 @@ def encode(result: Result) -> bytes:
 
 
 def save(out: Path, result: Result) -> Path:
-    """Write the document. It replaces an older one for the same source and device.
+    """Write the document. It replaces an older one for the same source and device; one by another
+    lab file is kept in a hidden folder (``former``), so that a regrade can be compared.
 
     Raises StoreError naming the folder when it cannot be written.
     """
     path = result_path(out, result)
+    _keep_former(path, result.lab)
     write_document(path, result)
     return path
+
+
+def _keep_former(path: Path, lab: LabRef) -> None:
+    try:
+        content = read(path)
+        older = msgspec.json.decode(content, type=_Replaced).lab.sha256
+    except (OSError, msgspec.MsgspecError, ValueError):  # there is none, or it is damaged
+        return
+    if older != lab.sha256:
+        write(path.parent / FORMER / folder_name(older[:12]) / path.name, content)
+
+
+def former(out: Path, lab: str) -> list[Path]:
+    """The results of a lab that were replaced when its file had changed, sorted."""
+    return sorted((out / folder_name(lab)).glob(f"*/{FORMER}/*/*.json"))
 
 
 def write_document(path: Path, document: Record) -> None:

@@ -1,0 +1,184 @@
+"""The results of two versions of a lab file → whose points changed, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from grader.course.leaderboard.ranking import Board, Row, make_boards
+from grader.course.roster import Roster
+from grader.labs.time_rules import Attempts, TimeRules
+from grader.model import Record, Timing, Verdict, size_text
+from grader.results.entries import Entry
+
+_SAME = 5e-4  # ratios that differ by less are the same
+
+
+class Side(Record):
+    """What one version of the lab file says of the class."""
+
+    sha256: str  # of the lab file
+    entries: tuple[Entry, ...]
+    rules: TimeRules | None  # of time, with which these points count
+    choice: Attempts
+
+    @property
+    def newest(self) -> str:
+        return max(entry.created for entry in self.entries)
+
+
+class Change(Record):
+    """One row of a board that is not what it was."""
+
+    board: str
+    student: str
+    before: Row | None  # None: this version of the lab file has no result
+    after: Row | None
+    reasons: tuple[str, ...]
+
+
+class Comparison(Record):
+    changes: tuple[Change, ...]  # the largest loss first
+    same: int  # rows that did not change
+
+
+def versions(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """Entries by the hash of their lab file, that with the newest result last."""
+    found: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.created):
+        found.setdefault(entry.lab.sha256, []).append(entry)
+    return dict(sorted(found.items(), key=lambda each: each[1][-1].created))
+
+
+def compare(before: Side, after: Side, roster: Roster | None) -> Comparison:
+    old, new = _rows(before, roster), _rows(after, roster)
+    changes, same = [], 0
+    for key in sorted(old.keys() | new.keys()):
+        one, other = old.get(key), new.get(key)
+        if one and other and _points(one) == _points(other):
+            same += 1
+            continue
+        reasons = tuple(_reasons(before, after, one, other))
+        changes.append(
+            Change(board=key[0], student=key[1], before=one, after=other, reasons=reasons)
+        )
+    changes.sort(key=lambda change: (change.board, _gain(change), change.student))
+    return Comparison(changes=tuple(changes), same=same)
+
+
+def _rows(side: Side, roster: Roster | None) -> dict[tuple[str, str], Row]:
+    boards: tuple[Board, ...] = make_boards(
+        side.entries,
+        side.choice,
+        roster=roster,
+        due=side.rules.due_at if side.rules else None,
+        rules=side.rules,
+    )
+    return {
+        (board.title, row.student): row
+        for board in boards
+        for row in board.rows
+        if row.kind == "student"
+    }
+
+
+def _points(row: Row) -> tuple[float | None, float | None, float | None, Verdict | None]:
+    return (row.points, row.adjusted, row.max_points, row.verdict)
+
+
+def _gain(change: Change) -> float:
+    if change.before is None or change.after is None:
+        return 0.0
+    return (change.after.adjusted or 0.0) - (change.before.adjusted or 0.0)
+
+
+# --- why --------------------------------------------------------------------------------------
+
+
+def _reasons(before: Side, after: Side, one: Row | None, other: Row | None) -> Iterator[str]:
+    if one is None or other is None:
+        yield "no result with the new lab file yet" if other is None else "no result before"
+        return
+    old, new = _entry(before, one), _entry(after, other)
+    if old.submission.sha256 != new.submission.sha256:
+        yield (
+            f"another attempt counts: {new.submission.sha256[:12]} instead of "
+            f"{old.submission.sha256[:12]}"
+        )
+    yield from _verdicts(old, new)
+    if one.points != other.points or one.max_points != other.max_points:
+        why = [*_sizes(old, new), *_scoring(old, new), *_speeds(old, new)]
+        if not why and old.verdict is new.verdict:
+            why = ["the curve or the weights of the groups of sizes changed"]
+        yield from why
+    lost = [round((row.points or 0) - (row.adjusted or 0), 2) for row in (one, other)]
+    if lost[0] != lost[1]:
+        yield f"late work loses {lost[1]:g} instead of {lost[0]:g}" + (
+            f" ({other.lateness})" if other.lateness else ""
+        )
+
+
+def _entry(side: Side, row: Row) -> Entry:
+    return next(
+        entry
+        for entry in side.entries
+        if (entry.submission.student, entry.submission.sha256, entry.created)
+        == (row.student, row.sha256, row.created)
+    )
+
+
+def _verdicts(old: Entry, new: Entry) -> Iterator[str]:
+    if old.verdict is new.verdict:
+        return
+    failed = next((case for case in new.cases if case.verdict is new.verdict), None)
+    known = [case.size for case in old.cases]
+    where = ""
+    if failed and new.verdict is not Verdict.AC:
+        added = "" if failed.size in known else ", a size that the lab did not have"
+        where = f" at {size_text(failed.size)}{added}"
+    yield f"verdict {old.verdict.value} → {new.verdict.value}{where}"
+
+
+def _sizes(old: Entry, new: Entry) -> Iterator[str]:
+    one, other = ([size_text(case.size) for case in entry.cases] for entry in (old, new))
+    added = [size for size in other if size not in one]
+    removed = [size for size in one if size not in other]
+    if added:
+        yield f"more sizes: {_some(added)}"
+    if removed:
+        yield f"without the sizes {_some(removed)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _scoring(old: Entry, new: Entry) -> Iterator[str]:
+    if old.score is None or new.score is None:
+        return
+    if old.score.policy != new.score.policy:
+        yield f"scoring {old.score.policy} → {new.score.policy}"
+    if old.score.max != new.score.max:
+        yield f"at most {new.score.max:g} points instead of {old.score.max:g}"
+    weights = [
+        {share.case: share.weight for share in score.shares} for score in (old.score, new.score)
+    ]
+    both = weights[0].keys() & weights[1].keys()
+    if any(weights[0][case] != weights[1][case] for case in both):
+        yield "other weights of the timed sizes"
+
+
+def _speeds(old: Entry, new: Entry) -> Iterator[str]:
+    """Sizes that were timed again and came out otherwise."""
+    before = {size_text(case.size): case.timing for case in old.cases}
+    for case in new.cases:
+        was, now = before.get(size_text(case.size)), case.timing
+        if was and now and abs(_ratio(was) - _ratio(now)) > _SAME:
+            yield (
+                f"timed again at {size_text(case.size)}: {100 * _ratio(was):.1f} % → "
+                f"{100 * _ratio(now):.1f} % of {new.problem.baseline}"
+            )
+
+
+def _ratio(timing: Timing) -> float:
+    return timing.scored_ratio if timing.runs else 0.0
