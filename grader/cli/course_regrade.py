@@ -75,13 +75,18 @@ def _entries(chosen: argparse.Namespace, lab: str | None, console: Console) -> l
         what = f"several labs ({', '.join(labs)}); choose one" if labs else "no results"
         raise UsageError(f"{one_line(chosen.out)}: {what}: --lab, --out")
     found = [entry for entry in current if entry.lab.id == labs[0]]
-    for path in store.former(chosen.out, labs[0]):
-        try:
-            found.append(read_entry(path))
-        except StoreError as error:
-            complaints.append(str(error))
+    replaced = [_former(path) for path in store.former(chosen.out, labs[0])]
+    found += [entry for entry in replaced if isinstance(entry, Entry)]
+    complaints += [complaint for complaint in replaced if isinstance(complaint, str)]
     skipped(complaints, console)
     return [entry for entry in found if _wanted(entry, chosen)]
+
+
+def _former(path: Path) -> Entry | str:
+    try:
+        return read_entry(path)
+    except StoreError as error:
+        return str(error)
 
 
 def _wanted(entry: Entry, chosen: argparse.Namespace) -> bool:

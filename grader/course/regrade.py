@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from grader.course.leaderboard.ranking import Board, Row, make_boards
 from grader.course.roster import Roster
@@ -10,6 +10,7 @@ from grader.labs.time_rules import Attempts, TimeRules
 from grader.model import Record, Timing, Verdict, size_text
 from grader.results.entries import Entry
 
+_Key = tuple[str, str | None, str | None]  # of an entry: student, hash of the source, when graded
 _SAME = 5e-4  # ratios that differ by less are the same
 
 
@@ -51,18 +52,27 @@ def versions(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 def compare(before: Side, after: Side, roster: Roster | None) -> Comparison:
     old, new = _rows(before, roster), _rows(after, roster)
+    chosen = (_chosen(before), _chosen(after))
     changes, same = [], 0
     for key in sorted(old.keys() | new.keys()):
         one, other = old.get(key), new.get(key)
         if one and other and _points(one) == _points(other):
             same += 1
             continue
-        reasons = tuple(_reasons(before, after, one, other))
+        reasons = tuple(_reasons(chosen, one, other))
         changes.append(
             Change(board=key[0], student=key[1], before=one, after=other, reasons=reasons)
         )
     changes.sort(key=lambda change: (change.board, _gain(change), change.student))
     return Comparison(changes=tuple(changes), same=same)
+
+
+def _chosen(side: Side) -> dict[_Key, Entry]:
+    """Entries by what a row says of the one that counts."""
+    return {
+        (entry.submission.student, entry.submission.sha256, entry.created): entry
+        for entry in side.entries
+    }
 
 
 def _rows(side: Side, roster: Roster | None) -> dict[tuple[str, str], Row]:
@@ -94,11 +104,14 @@ def _gain(change: Change) -> float:
 # --- why --------------------------------------------------------------------------------------
 
 
-def _reasons(before: Side, after: Side, one: Row | None, other: Row | None) -> Iterator[str]:
+def _reasons(entries: Mapping[_Key, Entry], one: Row | None, other: Row | None) -> Iterator[str]:
     if one is None or other is None:
         yield "no result with the new lab file yet" if other is None else "no result before"
         return
-    old, new = _entry(before, one), _entry(after, other)
+    old, new = (
+        known[row.student, row.sha256, row.created]
+        for known, row in zip(entries, (one, other), strict=True)
+    )
     if old.submission.sha256 != new.submission.sha256:
         yield (
             f"another attempt counts: {new.submission.sha256[:12]} instead of "
@@ -115,15 +128,6 @@ def _reasons(before: Side, after: Side, one: Row | None, other: Row | None) -> I
         yield f"late work loses {lost[1]:g} instead of {lost[0]:g}" + (
             f" ({other.lateness})" if other.lateness else ""
         )
-
-
-def _entry(side: Side, row: Row) -> Entry:
-    return next(
-        entry
-        for entry in side.entries
-        if (entry.submission.student, entry.submission.sha256, entry.created)
-        == (row.student, row.sha256, row.created)
-    )
 
 
 def _verdicts(old: Entry, new: Entry) -> Iterator[str]:

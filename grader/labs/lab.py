@@ -78,7 +78,7 @@ class Lab(Record):
     """A checked lab. Cases keep the order of the file; hidden ones stand apart."""
 
     id: str
-    # Of the file's bytes without ``time`` and ``rubric``, of the problem's own file, and of the seed.
+    # Of the file without ``time`` and ``rubric``, of the problem's own file, and of the seed.
     sha256: str
     problem: Problem
     problem_ref: ProblemRef  # the same, for another process

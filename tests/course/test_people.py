@@ -1,0 +1,354 @@
+"""Groups, marks and regrades: what an instructor does with the results of a class."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.course.leaderboard.ranking import make_boards, read_entries
+from grader.course.parties import Parties
+from grader.course.roster import read_roster
+from grader.course.rubric.sheet import read_sheet
+from grader.errors import LabError, UsageError
+from grader.labs.lab import DEFAULT_LAB, load_lab
+from grader.labs.rubric import read_rubric, read_weights
+from grader.model import LabRef, Score, Share, Verdict
+from grader.results import store
+from grader.results.index import read_index
+from tests.support.boards import grade, keep
+from tests.support.browser import Browser
+from tests.support.formats import check_gradescope
+from tests.support.pages import gpu_result
+from tests.support.results import SHA, WRONG
+
+RUBRIC = """\
+questions:
+  - {id: q1, points: 10, text: "How many operations?"}
+  - {id: q2, points: 30, text: "What limits it, and <why>?"}
+weights: {measured: 60, report: 40}
+"""
+ROSTER = """\
+student,name,group
+ada,Ada,
+ben,Ben,team
+cy,Cy,team
+=eq,Eq,
+gone,Gone,
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A class: ada has 80 points, a group 70, a name like a formula 90; one is missing."""
+    for student, total in (("ada", 80), ("team", 70), ("=eq", 90)):
+        keep(tmp_path / "results", student, total)
+    (tmp_path / "roster.csv").write_text(ROSTER)
+    (tmp_path / "rubric.yaml").write_text(RUBRIC)
+    return tmp_path
+
+
+OPTIONS = ("course", "rubric", "--roster", "roster.csv", "--rubric", "rubric.yaml", "--to", "made")
+
+
+def filled(place: Path, cells: Mapping[str, Mapping[str, str]]) -> Path:
+    """The sheet with cells filled in, by student and column."""
+    text = (place / "made" / "marks.csv").read_text(encoding="utf-8-sig")
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    path = place / "filled.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, reader.fieldnames or ())
+        writer.writeheader()
+        for row in reader:
+            writer.writerow(row | cells.get(row["student"], {}))
+    return path
+
+
+MARKS = {
+    "ada": {"q1 (of 10)": "10", "q2 (of 30)": "20", "comment": "well\nreasoned"},
+    "team": {"q1 (of 10)": "5", "q2 (of 30)": "15.5", "q2 comment": "<b>no</b>, why?"},
+    "'=eq": {"q1 (of 10)": "0"},
+}
+
+
+# --- groups -----------------------------------------------------------------------------------
+
+
+def parties(place: Path, text: str) -> Parties:
+    (place / "people.csv").write_text(text)
+    return Parties(read_roster(place / "people.csv"))
+
+
+@pytest.mark.parametrize("folder", ["team", "ben", "cy", "ben+cy"])
+def test_one_submission_counts_for_all_members(tmp_path: Path, folder: str) -> None:
+    keep(tmp_path, folder, 70)
+    keep(tmp_path, "ada", 80)
+    known = parties(tmp_path, ROSTER)
+    (board,) = make_boards(known.merged(read_entries(tmp_path)[0]), roster=known.roster)
+    ranks = [(row.rank, row.student) for row in board.rows if row.kind != "baseline"]
+    assert ranks == [(1, "ada"), (2, "team"), (None, "=eq"), (None, "gone")]
+    assert [person.student for person in known.members("team")] == ["ben", "cy"]
+    assert known.roster["team"].name == "Ben, Cy"
+
+
+def test_the_best_of_what_members_handed_in_counts(tmp_path: Path) -> None:
+    keep(tmp_path, "ben", 70)
+    keep(tmp_path, "cy", 75, attempt=1)
+    known = parties(tmp_path, ROSTER)
+    (board,) = make_boards(known.merged(read_entries(tmp_path)[0]))
+    assert [(row.student, row.points, row.history) for row in board.rows[1:]] == [
+        ("team", 75, (70, 75))
+    ]
+
+
+def test_gradescopes_groups_need_no_column(tmp_path: Path) -> None:
+    keep(tmp_path, "ben+cy", 70)
+    keep(tmp_path, "x+y", 60)  # nobody of the roster: a name like any other
+    known = parties(tmp_path, "student\nben\ncy\n")
+    entries = known.merged(read_entries(tmp_path)[0])
+    assert {person.student for person in known.members("ben+cy")} == {"ben", "cy"}
+    (board,) = make_boards(entries, roster=known.roster)
+    assert [row.student for row in board.rows[1:]] == ["ben+cy", "x+y"]  # nobody is missing
+
+
+@pytest.mark.parametrize(
+    ("folders", "words"),
+    [(("ben", "ben+cy"), "ben handed in alone and in ben"), (("a+ben", "ben+cy"), "two groups")],
+)
+def test_nobody_counts_twice(tmp_path: Path, folders: tuple[str, ...], words: str) -> None:
+    for folder in folders:
+        keep(tmp_path, folder, 70)
+    known = parties(tmp_path, "student\na\nben\ncy\n")
+    with pytest.raises(UsageError, match=words):
+        known.merged(read_entries(tmp_path)[0])
+
+
+def test_a_group_has_the_latest_due_date_of_its_members(tmp_path: Path) -> None:
+    known = parties(tmp_path, "student,group,due\na,g,2026-01-05\nb,g,2026-01-09\nc,g,\n")
+    assert (due := known.roster["g"].due) and due.day == 9
+    with pytest.raises(UsageError, match="also the name of a student"):
+        parties(tmp_path, "student,group\na,b\nb,\n")
+
+
+# --- rubric and marks -------------------------------------------------------------------------
+
+
+def test_from_sheet_to_grades(place: Path) -> None:
+    done = grade(*OPTIONS, cwd=place)
+    assert done.returncode == 0, done.stderr
+    sheet = (place / "made" / "marks.csv").read_text(encoding="utf-8-sig")
+    assert "ada,Ada,,AC,80.0,80.0,100.0,,,,,," in sheet
+    assert 'team,"Ben, Cy",ben cy,AC,70.0' in sheet and "gone,Gone,,,,,,missing" in sheet
+    assert "____ of 30 points" in (place / "made" / "team.html").read_text()
+    assert (place / "made" / "ada.html").stat().st_mode & 0o077 == 0
+    again = grade(*OPTIONS, cwd=place)
+    assert again.returncode == 2 and "marks.csv is there already" in again.stderr
+
+    made = filled(place, MARKS)
+    exports = ("--csv", "grades.csv", "--gradescope", "scope")
+    done = grade(*OPTIONS, "--marks", made, *exports, "--points", "20", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert "60 % measured, 40 % report" in done.stderr and "2 grades, 2 without one" in done.stderr
+    rows = list(csv.DictReader((place / "grades.csv").open(newline="", encoding="utf-8")))
+    grades = {row["student"]: (row["grade"], row["missing"]) for row in rows}
+    team = 60 * 0.7 + 40 * 20.5 / 40
+    assert grades == {
+        "ada": (f"{(60 * 0.8 + 40 * 0.75) / 5:.1f}", ""),
+        "ben": (f"{team / 5:.1f}", ""),
+        "cy": (f"{team / 5:.1f}", ""),
+        "'=eq": ("", "not marked: q2"),
+        "gone": ("", "no result; not marked"),
+    }
+    document = json.loads((place / "scope" / "team.json").read_text())
+    check_gradescope(document)
+    assert document["score"] == round(team / 5, 2)
+    assert [test.get("score") for test in document["tests"][-2:]] == [5, 15.5]
+    assert document["tests"][-1]["output"] == "<b>no</b>, why?"
+    page = (place / "made" / "team.html").read_text()
+    assert "15.5 of 30 points" in page and "&lt;b&gt;no&lt;/b&gt;, why?" in page
+    done = grade(*OPTIONS, "--marks", made, "--weights", "measured=1,report=0", cwd=place)
+    assert "3 grades, 1 without one" in done.stderr  # what counts nothing may be missing
+
+
+def test_grades_for_canvas(place: Path) -> None:
+    (place / "roster.csv").write_text(
+        "Student,ID,SIS User ID,SIS Login ID,Section,group\n"
+        "    Points Possible,,,,,\nAda,11,s1,ada,A,\nBen,12,s2,ben,A,team\nCy,13,s3,cy,A,team\n"
+    )
+    assert grade(*OPTIONS, cwd=place).returncode == 0
+    made = filled(place, MARKS)
+    options = ("--canvas", "up.csv", "--assignment", "SGEMM (1)", "--points", "50")
+    done = grade(*OPTIONS, "--marks", made, *options, cwd=place)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.reader((place / "up.csv").open(newline="", encoding="utf-8")))
+    assert rows[0][5] == "SGEMM (1)" and rows[1][5] == "50"
+    assert [(row[1], row[5]) for row in rows[2:]] == [
+        *(("11", "39.00"), ("12", "31.25"), ("13", "31.25")),
+    ]
+
+
+SHEET = "student,q1 (of 10),q2 (of 30),comment\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (SHEET + "ada,ten,,\n", "marks.csv:2: q1 (of 10): expected a number from 0 to 10, got"),
+        (SHEET + "ada,10,31,\n", "marks.csv:2: q2 (of 30): expected a number from 0 to 30"),
+        (SHEET + "ada,nan,1,\n", "marks.csv:2: q1 (of 10): expected a number"),
+        (SHEET + "ada,-1,1,\n", "marks.csv:2: q1 (of 10): expected a number"),
+        (SHEET + 'ada,"7,5",1,\n', "write the decimals after a point"),
+        (SHEET + 'ada,1,1,"two\nlines"\nada,1,1,\n', "marks.csv:4: student: 'ada' appears twice"),
+        (SHEET + "eve,1,1,\n", "marks.csv:2: student: 'eve' has no result here"),
+        (SHEET + "ada,1,1,well, done\n", "marks.csv:2: more cells than columns"),
+        (SHEET + "ada,1\n", "marks.csv:2: fewer cells than columns"),
+        (SHEET + 'ada,1,1,"open\n', "not a CSV file"),
+        (SHEET.replace("q2 (of 30)", "q2 (of 20)"), "'q2 (of 20)' is not of this rubric"),
+        ("student,q1 (of 10)\n", "marks.csv:1: no column 'q2 (of 30)'"),
+        ("student,q1 (of 10),q1 (of 10)\n", "'q1 (of 10)' appears twice"),
+        (SHEET.replace(",", ";"), "save it with commas"),
+        ("", "no column 'student'"),
+    ],
+)
+def test_a_mistake_in_the_marks_is_one_line(place: Path, text: str, words: str) -> None:
+    (place / "marks.csv").write_text(text)
+    rubric = read_rubric(place / "rubric.yaml")
+    with pytest.raises(UsageError) as caught:
+        read_sheet(place / "marks.csv", rubric, {"ada", "=eq"})
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (RUBRIC.replace("points: 10", "points: 0"), "questions[0].points: expected a number > 0"),
+        (RUBRIC.replace("q2", "Q1"), "questions[1].id: 'Q1' is taken by questions[0]"),
+        (RUBRIC.replace("60", "0").replace("40", "0"), "weights: both are 0"),
+        (RUBRIC.replace("report: 40", "human: 40"), "weights.human: unknown key"),
+        ("questions: []\n", "questions: expected a list of {id: q1"),
+    ],
+)
+def test_a_mistake_in_the_rubric_is_one_line(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "rubric.yaml"
+    path.write_text(text)
+    with pytest.raises(LabError) as caught:
+        read_rubric(path)
+    assert words in str(caught.value)
+    lab = DEFAULT_LAB.read_text() + "rubric:\n" + "".join(f"  {t}\n" for t in text.splitlines())
+    path.write_text(lab)
+    with pytest.raises(LabError) as caught:
+        load_lab(path)
+    assert f"rubric.{words}" in str(caught.value)
+
+
+def test_a_rubric_in_the_lab_file_changes_no_result(tmp_path: Path) -> None:
+    path = tmp_path / "lab.yaml"
+    text = (
+        DEFAULT_LAB.read_text()
+        + "rubric:\n"
+        + "".join(f"  {line}\n" for line in RUBRIC.splitlines())
+    )
+    path.write_text(text)
+    one = load_lab(path)
+    assert one.rubric and one.rubric.points == 40
+    path.write_text(text.replace("points: 30", "points: 20"))
+    assert load_lab(path).sha256 == one.sha256
+
+
+@pytest.mark.parametrize("text", ["", "measured=60", "measured=1,report=x", "measured=0,report=0"])
+def test_weights_on_the_command_line(text: str) -> None:
+    assert read_weights("measured=3, report=1").words == "75 % measured, 25 % report"
+    with pytest.raises(ValueError, match="measured=60,report=40"):
+        read_weights(text)
+
+
+def test_a_students_page_in_a_browser(browser: Browser, place: Path) -> None:
+    assert grade(*OPTIONS, cwd=place).returncode == 0
+    for marked in (False, True):
+        if marked:
+            done = grade(*OPTIONS, "--marks", filled(place, MARKS), cwd=place)
+            assert done.returncode == 0, done.stderr
+        for width in (375, 1280):
+            browser.open(place / "made" / "ada.html", width=width, dark=marked)
+            assert browser.faults() == []
+    assert "well\nreasoned" in str(browser.evaluate("document.body.innerText"))
+
+
+# --- regrading --------------------------------------------------------------------------------
+
+
+OTHER = LabRef(id="sgemm", sha256="f" * 64)
+
+
+def regraded(out: Path, student: str, total: float | None, **changes: object) -> None:
+    """The student's result again, by another lab file."""
+    (before,) = read_index(out).of(student)
+    again = gpu_result(student, total, created="2026-02-01T12:00:00+00:00", lab=OTHER, **changes)
+    who = store.load(before.path).submission
+    store.save(out, msgspec.structs.replace(again, submission=who))
+
+
+def test_a_regrade_keeps_what_it_replaces_and_says_why(tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    halved = Score(total=40, max=100, policy="linear", shares=())
+    for student in ("same", "scored", "broken", "slower", "waiting"):
+        keep(out, student, 80)
+    regraded(out, "same", 80)
+    regraded(out, "scored", 80, score=halved)
+    regraded(out, "broken", None, verdict=Verdict.WA, cases=(WRONG,))
+    regraded(out, "slower", 60)
+    entries, complaints = read_entries(out)
+    assert len(entries) == 5 and complaints == []  # boards show only the present ones
+    assert len(store.former(out, "sgemm")) == 4
+    done = grade("course", "regrade", "--csv", "-", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = {row["student"]: row for row in csv.DictReader(io.StringIO(done.stdout, newline=""))}
+    assert rows.keys() == {"scored", "broken", "slower", "waiting"}
+    assert "scoring oj → linear" in rows["scored"]["reasons"]
+    assert (rows["scored"]["points_before"], rows["scored"]["points_after"]) == ("80.0", "40.0")
+    assert "verdict AC → WA at 4×6×5, a size that the lab did not have" in rows["broken"]["reasons"]
+    assert "timed again at 8192×8192×8192: 80.0 % → 60.0 % of cuBLAS" in rows["slower"]["reasons"]
+    assert rows["waiting"]["reasons"] == "no result with the new lab file yet"
+    shown = grade("course", "regrade", cwd=tmp_path).stderr
+    assert "4 changed, 1 did not" in shown and "lab file ffffffffffff: 4 results" in shown
+    back = grade("course", "regrade", "--before", "fff", "--after", SHA[:8], cwd=tmp_path)
+    assert "scoring linear → oj" in " ".join(back.stderr.split())
+    wrong = grade("course", "regrade", "--before", "abc", cwd=tmp_path)
+    assert wrong.returncode == 2 and "abc: no results by this lab file" in wrong.stderr
+
+
+def test_other_rules_of_time_change_what_counts(tmp_path: Path) -> None:
+    keep(tmp_path / "results", "ada", 80, attempt=9)
+    text = DEFAULT_LAB.read_text()
+    late = 'time: {due: "2026-01-09T12:00Z", late: {percent: %d}}\n'
+    for name, percent in (("old", 10), ("new", 25)):
+        (tmp_path / f"{name}.yaml").write_text(text + late % percent)
+    sha256 = load_lab(tmp_path / "new.yaml").sha256
+    assert load_lab(tmp_path / "old.yaml").sha256 == sha256
+    result = gpu_result("ada", 80, lab=LabRef(id="sgemm", sha256=sha256))
+    store.save(tmp_path / "results", msgspec.structs.replace(result, created="2026-01-10T13:00Z"))
+    which = ("--before", "old.yaml", "--after", "new.yaml", "--csv", "-")
+    done = grade("course", "regrade", *which, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (row,) = csv.DictReader(io.StringIO(done.stdout, newline=""))
+    assert (row["points_before"], row["points_after"]) == ("80.0", "80.0")
+    assert (row["adjusted_before"], row["adjusted_after"]) == ("64.0", "40.0")
+    assert row["reasons"] == "late work loses 40 instead of 16 (2 days late)"
+
+
+def test_scores_with_other_weights(tmp_path: Path) -> None:
+    out = tmp_path / "results"
+
+    def score(total: float, weight: float) -> Score:
+        shares = (Share(case="performance-0", weight=weight), Share(case="x", weight=1))
+        return Score(total=total, max=100, policy="oj", shares=shares)
+
+    keep(out, "ada", 80, score=score(80, 1))
+    regraded(out, "ada", 80, score=score(70, 3))
+    done = grade("course", "regrade", "--csv", "-", cwd=tmp_path)
+    assert "other weights of the timed sizes" in done.stdout
