@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(error, console)
         return error.exit_status
     except KeyboardInterrupt:
-        console.print(Text(f"grade: {console.language(phrase('interrupted'))}"))
+        console.print(Text("grade: " + console.language(phrase("interrupted"))))
         return exit_status.INTERRUPTED
     except BrokenPipeError:
         _drop_output()

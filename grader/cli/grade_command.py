@@ -112,7 +112,8 @@ def _grade_one(
     if graded.printed:
         # Indented, so that no line looks like one of the grader's.
         words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
-        shown.append(Text(f"\n{language(phrase('printed by the kernels:'))}\n{words}"))
+        head = language(phrase("printed by the kernels:"))
+        shown.append(Text(f"\n{head}\n{words}"))
     formats.show(chosen.format, Group(*shown), console)
     status = exit_status.of(result)
     try:

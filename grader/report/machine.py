@@ -55,7 +55,7 @@ def _kernel(
     for warning in _warnings(kernel):
         yield Text(f"  {language(warning)}", style="bold yellow")
     if kernel.loop is None:
-        yield Text(f"  {language(phrase('no loop with FFMA in it'))}")
+        yield Text("  " + language(phrase("no loop with FFMA in it")))
         return
     loop = phrase("main loop: {loop}", loop=loop_sentence(kernel.loop))
     yield Text(f"  {language(loop)}")

@@ -100,7 +100,8 @@ def job_summary(result: Result, language: Language = ENGLISH) -> str:
     if earned is not None:
         lines += [language(phrase("Points: **{points}**", points=str(earned))), ""]
     if result.cases:
-        lines += [f"| M×N×K | {language(phrase('verdict'))} | |", "|---|---|---|"]
+        verdict = language(phrase("verdict"))
+        lines += [f"| M×N×K | {verdict} | |", "|---|---|---|"]
         for number, case in enumerate(result.cases, 1):
             said = "" if is_hidden(case) else what_happened(case, language)
             verdict = verdict_name(case, language)
