@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from grader.course.roster import moment
 from grader.language import known_languages
+from grader.model.moments import moment
 from grader.sandbox.running import Mode
 
 

@@ -29,7 +29,9 @@ from grader.problems.problem import Cause, Expected, Problem
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
-POISON = 0x7FC0DEAD  # a quiet NaN that no computation gives; fills outputs before the kernel runs
+# Fills outputs before the kernel runs: a quiet NaN in FP64, FP32 and, in either half, in FP16 and
+# BF16, and none that a computation gives.
+POISON = 0x7FFB7FFD
 MAP_ROWS, MAP_COLUMNS = 32, 64
 
 
@@ -61,7 +63,7 @@ def check(problem: Problem, size: Size, inputs: Sequence[Array], outputs: Sequen
     place = worst(found)
     if not found[place].wrong:
         return Check(error=found[place], message=NOTHING)
-    amount, guess = _amount(found[place], outputs[place])
+    amount, guess = _amount(found[place], targets[place], outputs[place])
     cause = _cause(problem.causes(size, inputs), targets, outputs) if guess else NOTHING
     if cause:
         amount = phrase("{amount}: {cause}", amount=amount, cause=cause)
@@ -79,7 +81,7 @@ def compare(
     xp: Any, operand: Operand, got: Any, expected: Expected, tolerance: float
 ) -> ErrorStats:
     """One output; ``xp`` is NumPy or CuPy."""
-    logical = operand.logical(got).astype(np.float64)
+    logical = operand.wide(got)
     with np.errstate(invalid="ignore", over="ignore"):
         error = xp.abs(logical - expected.want) / expected.scale
     wrong = ~(error <= tolerance)
@@ -157,7 +159,7 @@ def _tile_sums(values: NDArray[np.int64], height: int, width: int) -> NDArray[np
 # --- in words ---------------------------------------------------------------------------------
 
 
-def _amount(stats: ErrorStats, got: Array) -> tuple[Message, bool]:
+def _amount(stats: ErrorStats, target: Operand, got: Array) -> tuple[Message, bool]:
     """How much is wrong, and whether it makes sense to look for the mistake."""
     count, total = stats.wrong, got.size
     amount = wrong_elements(count, total)
@@ -175,7 +177,7 @@ def _amount(stats: ErrorStats, got: Array) -> tuple[Message, bool]:
             amount=amount,
             blanks=blanks,
         )
-    return amount, unwritten < total and not np.isnan(got).any()
+    return amount, unwritten < total and not np.isnan(target.wide(got)).any()
 
 
 def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) -> Message:
@@ -183,7 +185,7 @@ def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) ->
     cause: Cause
     for cause in causes:
         if all(
-            bool((np.abs(target.logical(got) - each.want) <= cause.tolerance * each.scale).all())
+            bool((np.abs(target.wide(got) - each.want) <= cause.tolerance * each.scale).all())
             for target, got, each in zip(targets, outputs, cause.outputs, strict=True)
         ):
             return cause.words if isinstance(cause.words, Message) else verbatim(cause.words)

@@ -38,7 +38,7 @@ from grader.report.page import page
 from grader.report.source import Highlighter, Line
 from grader.report.why import advice_sentence, answers
 
-_MAX_BYTES = 500_000
+_MAX_BYTES = 400_000
 _NAME = 200  # characters of names a student chose
 
 
@@ -61,7 +61,8 @@ class Note(Record):
     """One mistake as the page shows it."""
 
     kind: Message
-    severity: Severity
+    severity: str
+    severity_word: Message
     message: str
     place: str
     also: tuple[int, ...]  # other lines with the same mistake
@@ -74,7 +75,7 @@ class Picture(Record):
 
 
 def render(result: Result, sources: Mapping[str, str], language: Language = ENGLISH) -> str:
-    """The page as a text of at most 500 KB.
+    """The page as a text of at most 400 KB.
 
     sources: file name → text, for excerpts and the listing; may be empty.
     """
@@ -120,7 +121,6 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room, language: L
         hidden_cases=max(0, len(result.cases) - room.cases),
         case_tone=lambda case: _tone(case.verdict),
         error_ratio=text.error_ratio,
-        severity=severity_words,
         told=text.told(result.cases[: room.cases]),
         mismatch=text.mismatch,
         wrong=text.wrong,
@@ -207,7 +207,8 @@ def _note(
     first = group[0]
     return Note(
         kind=kind_words(first.kind),
-        severity=first.severity,
+        severity=first.severity.value,
+        severity_word=severity_words(first.severity),
         message=_cut(language(first.message), room.message),
         place=_cut(language(text.place(first)), _NAME),
         also=tuple(finding.line for finding in group[1:] if finding.line is not None),
@@ -219,7 +220,8 @@ def _advised(advice: Advice, highlighter: Highlighter, room: _Room, language: La
     """A piece of advice, with the line it is about."""
     return Note(
         kind=verbatim(advice.idea.replace("_", " ")),
-        severity=Severity.NOTE,
+        severity=Severity.NOTE.value,
+        severity_word=severity_words(Severity.NOTE),
         message=_cut(advice_sentence(advice, language), room.message),
         place=_cut(text.source_line(advice.file, advice.line), _NAME) if advice.file else "",
         also=(),

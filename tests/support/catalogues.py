@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import tomllib
 from babel.messages.catalog import Catalog
@@ -22,6 +24,20 @@ KEYWORDS = {
     "_": None,
 }
 _WIDTH = 100
+
+
+def of_python(
+    file: IO[bytes], _keywords: object, _comments: object, _options: object
+) -> Iterator[tuple[int, str, str | tuple[str, str], list[str]]]:
+    """A method for Babel, whose own sees no call within a call."""
+    for node in ast.walk(ast.parse(file.read())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            match node.func.id, texts:
+                case "phrase", [str() as text, *_]:
+                    yield node.lineno, "phrase", text, []
+                case "counted", [str() as one, str() as many, *_]:
+                    yield node.lineno, "counted", (one, many), []
 
 
 def catalogues() -> tuple[Path, ...]:
