@@ -26,7 +26,7 @@ from grader.labs.lab import HIDDEN, Case, Hidden, Lab
 from grader.model import Build, GpuInfo, Plan, Record, Size, SizeGroup, Submission, Verdict
 from ptxsim.frontend.interface import Interface
 
-_FAILED = "the grader failed at a hidden size; with the secret, grade --reveal says where"
+FAILED = "the grader failed at a hidden size; with the secret, grade --reveal says where"
 
 
 def in_simulator(
@@ -153,7 +153,7 @@ def closed(hidden: Hidden | None) -> Iterator[None]:
         yield
     except MachineError as failure:
         if hidden is not None and _names(str(failure), hidden):
-            raise MachineError(_FAILED) from None
+            raise MachineError(FAILED) from None
         raise
 
 
@@ -165,7 +165,7 @@ def _closed() -> Iterator[None]:
     except (Rejected, OutOfTime):
         raise
     except (GraderError, OSError):
-        raise MachineError(_FAILED) from None
+        raise MachineError(FAILED) from None
 
 
 def _names(words: str, hidden: Hidden) -> bool:

@@ -172,8 +172,8 @@ def _picture(curves: Sequence[SizeCurve], sizes: Mapping[str, str], ahead: Next 
             to = _moved(curve, ahead.faster)
             if min(lo, hi) <= to <= max(lo, hi):
                 parts.append(_dot(x(to), y(points_at(pieces, to)), "aim"))
-    words = ", ".join(f"{curve.points:.2f} at {sizes[curve.case]}" for curve in curves)
-    return svg(_BOTTOM + 24, parts, f"The curve of points; this submission has {words}")
+    words = "; ".join(f"{sizes[curve.case]}: {curve.points:.2f} points" for curve in curves)
+    return svg(_BOTTOM + 24, parts, "The curve of points", words)
 
 
 def _along(pieces: Sequence[Piece], lo: float, hi: float) -> list[float]:
