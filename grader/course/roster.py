@@ -15,8 +15,8 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.errors import UsageError
-from grader.labs.time_rules import moment as moment
 from grader.model import Record
+from grader.model.moments import moment
 
 CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 _KEYS = ("student", "SIS Login ID")

@@ -23,10 +23,10 @@ from grader.judging.rulings import hidden_on_gpu
 from grader.judging.scoring import Yardsticks
 from grader.judging.size_groups import gone_wrong, hidden_group, not_run, refused
 from grader.labs.lab import HIDDEN, Case, Hidden, Lab
-from grader.model import Build, GpuInfo, Plan, Record, Size, SizeGroup, Submission, Verdict
+from grader.model import Build, GpuInfo, Plan, Record, Size, SizeGroup, Submission, Verdict, phrase
 from ptxsim.frontend.interface import Interface
 
-FAILED = "the grader failed at a hidden size; with the secret, grade --reveal says where"
+FAILED = phrase("the grader failed at a hidden size; with the secret, grade --reveal says where")
 
 
 def in_simulator(

@@ -56,3 +56,4 @@ class LabFile(Record):
     time: TimeRules | None = None
     rules: Rules = Rules()
     limits: Limits = Limits()
+    language: str | None = None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import Literal
 
 from grader.labs.scoring_rules import NotNegative, Positive
 from grader.model import Record
+from grader.model.moments import moment
 
 Attempts = Literal["best", "latest", "last-before-deadline"]
 Unit = Literal["hour", "day"]
@@ -76,12 +77,6 @@ def _wrong_late(late: Late) -> Iterator[str]:
         yield f"time.late.most: expected at most 100 percent, got {late.most:g}"
     if late.started == "day" and late.per == "hour":
         yield "time.late.started: a day is longer than the hour that per names; take 'hour'"
-
-
-def moment(text: str) -> datetime:
-    """A time with its zone from ISO 8601; UTC where it names none. Raises ValueError."""
-    value = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    return value if value.tzinfo else value.replace(tzinfo=timezone.utc)
 
 
 # --- the penalty ------------------------------------------------------------------------------

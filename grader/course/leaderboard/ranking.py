@@ -9,11 +9,12 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from grader.course.leaderboard.entries import Entry, read_entries
 from grader.course.roster import Roster, due_for, handed_in
 from grader.labs.time_rules import Attempts, Lateness, TimeRules, lateness
 from grader.ladder.document import Ladder
 from grader.model import Record, Verdict
+from grader.results.entries import Entry
+from grader.results.index import read_entries
 
 __all__ = ["Board", "Entry", "Row", "make_boards", "order", "ranked", "read_entries"]
 
