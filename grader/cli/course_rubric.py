@@ -12,6 +12,7 @@ from rich.text import Text
 
 from grader.cli import boards, exit_status, options
 from grader.cli.notices import say
+from grader.cli.speaking import spoken
 from grader.course import export
 from grader.course.leaderboard.ranking import Board, Row
 from grader.course.parties import Parties
@@ -22,6 +23,7 @@ from grader.course.rubric.sheet import Marks, read_sheet, write_sheet
 from grader.errors import UsageError, one_line
 from grader.labs.lab import Lab, load_lab, shipped_labs
 from grader.labs.rubric import Question, Rubric, Weights, read_rubric, read_weights
+from grader.language import Language
 from grader.report.formats.gradescope import Shown
 from grader.report.why import titles
 from grader.results import store
@@ -71,7 +73,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         raise UsageError(f"--points: expected a number > 0, got {chosen.points:g}")
     work = _work(chosen, console)
     folder = chosen.to or chosen.out / "rubric" / store.folder_name(work.board.lab)
-    _write_pages(work, folder)
+    _write_pages(work, folder, spoken(console))
     if chosen.marks is None:
         sheet = write_sheet(work.rows, work.parties.roster, work.rubric, {})
         _write(folder / "marks.csv", sheet, console, "\ufeff")
@@ -90,7 +92,7 @@ def _work(chosen: argparse.Namespace, console: Console) -> _Work:
     selected = boards.select(chosen, console)
     board = boards.only(selected.boards)
     parties = selected.parties or Parties({})
-    rubric = _rubric(chosen, board)
+    rubric = _rubric(chosen, board, spoken(console))
     rows = sorted(
         (row for row in board.rows if row.kind in ("student", "missing")),
         key=lambda row: row.student,
@@ -105,15 +107,19 @@ def _work(chosen: argparse.Namespace, console: Console) -> _Work:
     return _Work(board, rows, parties, rubric, weights, marked, grades)
 
 
-def _rubric(chosen: argparse.Namespace, board: Board) -> Rubric:
+def _rubric(chosen: argparse.Namespace, board: Board, language: Language) -> Rubric:
     """Of --rubric, of the lab, or the questions that the grader itself answers."""
     if chosen.rubric:
         return read_rubric(chosen.rubric)
     lab = _lab(chosen.lab, board.lab)
     if lab.rubric:
         return lab.rubric
-    asked = titles(lab.problem.info())
-    return Rubric(questions=tuple(Question(id=i, points=_POINTS, text=t) for i, t in asked))
+    return Rubric(
+        questions=tuple(
+            Question(id=name, points=_POINTS, text=language(title))
+            for name, title in titles(lab.problem.info())
+        )
+    )
 
 
 def _lab(named: str | None, lab_id: str) -> Lab:
@@ -129,7 +135,7 @@ def _lab(named: str | None, lab_id: str) -> Lab:
 # --- outputs ----------------------------------------------------------------------------------
 
 
-def _write_pages(work: _Work, folder: Path) -> None:
+def _write_pages(work: _Work, folder: Path, language: Language) -> None:
     roster = work.parties.roster
     for row in work.rows:
         text = render.student_page(
@@ -140,6 +146,7 @@ def _write_pages(work: _Work, folder: Path) -> None:
             work.marked.get(row.student),
             work.grades.get(row.student),
             work.weights,
+            language,
         )
         path = folder / f"{store.folder_name(row.student)}.html"
         store.write(path, text.encode(), mode=_PRIVATE, lasting=False)
@@ -181,6 +188,7 @@ def _write_gradescope(work: _Work, chosen: argparse.Namespace, console: Console)
             work.weights,
             chosen.points,
             Shown(),
+            spoken(console),
         )
         name = f"{store.folder_name(row.student)}.json"
         store.write(chosen.gradescope / name, text.encode(), mode=_PRIVATE, lasting=False)

@@ -104,14 +104,14 @@ def _gain(change: Change) -> float:
 # --- why --------------------------------------------------------------------------------------
 
 
-def _reasons(entries: Mapping[_Key, Entry], one: Row | None, other: Row | None) -> Iterator[str]:
+def _reasons(
+    entries: Sequence[Mapping[_Key, Entry]], one: Row | None, other: Row | None
+) -> Iterator[str]:
     if one is None or other is None:
         yield "no result with the new lab file yet" if other is None else "no result before"
         return
-    old, new = (
-        known[row.student, row.sha256, row.created]
-        for known, row in zip(entries, (one, other), strict=True)
-    )
+    old = entries[0][one.student, one.sha256, one.created]
+    new = entries[1][other.student, other.sha256, other.created]
     if old.submission.sha256 != new.submission.sha256:
         yield (
             f"another attempt counts: {new.submission.sha256[:12]} instead of "

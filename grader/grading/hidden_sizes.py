@@ -23,10 +23,10 @@ from grader.judging.rulings import hidden_on_gpu
 from grader.judging.scoring import Yardsticks
 from grader.judging.size_groups import gone_wrong, hidden_group, not_run, refused
 from grader.labs.lab import HIDDEN, Case, Hidden, Lab
-from grader.model import Build, GpuInfo, Plan, Record, Size, SizeGroup, Submission, Verdict
+from grader.model import Build, GpuInfo, Plan, Record, Size, SizeGroup, Submission, Verdict, phrase
 from ptxsim.frontend.interface import Interface
 
-_FAILED = "the grader failed at a hidden size; with the secret, grade --reveal says where"
+FAILED = phrase("the grader failed at a hidden size; with the secret, grade --reveal says where")
 
 
 def in_simulator(
@@ -153,7 +153,7 @@ def closed(hidden: Hidden | None) -> Iterator[None]:
         yield
     except MachineError as failure:
         if hidden is not None and _names(str(failure), hidden):
-            raise MachineError(_FAILED) from None
+            raise MachineError(FAILED) from None
         raise
 
 
@@ -165,7 +165,7 @@ def _closed() -> Iterator[None]:
     except (Rejected, OutOfTime):
         raise
     except (GraderError, OSError):
-        raise MachineError(_FAILED) from None
+        raise MachineError(FAILED) from None
 
 
 def _names(words: str, hidden: Hidden) -> bool:

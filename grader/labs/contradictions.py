@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grader.labs import groups, rubric, scoring_rules, time_rules
+from grader.language import known_languages
 from grader.problems.problem import Dim
 
 
@@ -30,6 +31,8 @@ def contradictions(file: Any, size_key: str, dims: Sequence[Dim]) -> Iterator[st
         yield from time_rules.contradictions(file.time)
     if file.rubric is not None:
         yield from (f"rubric.{mistake}" for mistake in rubric.contradictions(file.rubric))
+    if file.language is not None and file.language not in known_languages():
+        yield f"language: expected {' or '.join(known_languages())}, got {file.language!r}"
     if len(set(file.architectures)) < len(file.architectures):
         yield f"architectures: a value appears twice in {list(file.architectures)}"
 

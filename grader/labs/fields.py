@@ -57,4 +57,5 @@ class LabFile(Record):
     time: TimeRules | None = None
     rules: Rules = Rules()
     limits: Limits = Limits()
+    language: str | None = None
     rubric: Rubric | None = None

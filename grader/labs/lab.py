@@ -92,6 +92,7 @@ class Lab(Record):
     limits: Limits
     hidden: Hidden | None = None
     time: TimeRules | None = None
+    language: str | None = None  # of what students read, where they do not choose one
     rubric: Rubric | None = None
 
     @property
@@ -169,6 +170,7 @@ def load_lab(path: Path | None = None) -> Lab:
         rules=file.rules,
         limits=file.limits,
         time=file.time,
+        language=file.language,
         rubric=file.rubric,
     )
     return _with_hidden(lab, file, path) if file.groups else lab

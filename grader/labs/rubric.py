@@ -13,7 +13,7 @@ from msgspec import Meta
 from grader.errors import LabError
 from grader.labs.complaints import explain
 from grader.labs.yaml_file import parse
-from grader.model import Record
+from grader.model import Message, Record, phrase
 
 _Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 _Points = Annotated[float, Meta(gt=0, le=1e6)]
@@ -37,11 +37,13 @@ class Weights(Record):
     report: _Weight
 
     @property
-    def words(self) -> str:
+    def words(self) -> Message:
         """``60 % measured, 40 % report``."""
-        both = self.measured + self.report
-        return (
-            f"{100 * self.measured / both:.4g} % measured, {100 * self.report / both:.4g} % report"
+        percent = 100 / (self.measured + self.report)
+        return phrase(
+            "{measured:.4g} % measured, {report:.4g} % report",
+            measured=percent * self.measured,
+            report=percent * self.report,
         )
 
 

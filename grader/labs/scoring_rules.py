@@ -72,7 +72,7 @@ WORDS = {
     "scoring.checkpoints": "a list of {ratio: 0.5, score: 60}",
     "scoring.checkpoints[].ratio": "a number > 0",
     "scoring.checkpoints[].score": "a number ≥ 0",
-    "scoring.rung": "the name of a rung's folder, such as 08_float4",
+    "scoring.rung": "the name of a rung's folder, such as 16_float4",
     "scoring.start": "where the first piece begins, such as {at: 0, points: 0}",
     "scoring.start.at": "a ratio ≥ 0",
     "scoring.start.points": "a number ≥ 0",

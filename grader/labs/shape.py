@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from grader.labs import groups, rubric, scoring_rules, time_rules
 from grader.labs.fields import LabFile, Limits, Rules, Timed
+from grader.language import known_languages
 from grader.model import Record
 from grader.problems.problem import Dim, Problem
 
@@ -23,6 +24,7 @@ _EXPECTED = {
     "id": _IDENTIFIER,
     "performance[].weight": "a number > 0",
     "performance[].id": _IDENTIFIER,
+    "language": f"one of {', '.join(known_languages())}",
     "multiple_of": "an integer from 1 to 1024",
     "architectures": "a list of compute capabilities such as [80], at least one",
     "architectures[]": "a compute capability without its dot, such as 80 for sm_80",

@@ -59,8 +59,20 @@ from grader.model.score import (
     SizeGroup,
     share_right,
 )
+from grader.model.words import kind_words, severity_words, wrong_elements
 from grader.model.work import Build, KernelInfo, SourceFile, Submission
 from ptxsim.findings.finding import LineCount, Severity
+from ptxsim.message import (
+    NOTHING,
+    Message,
+    clauses,
+    counted,
+    enumerated,
+    listed,
+    phrase,
+    sentences,
+    verbatim,
+)
 from ptxsim.records import (
     Allocate,
     Allocation,
@@ -81,6 +93,7 @@ from ptxsim.records import (
 )
 
 __all__ = [
+    "NOTHING",
     "SCHEMA",
     "SCHEMA_VERSION",
     "Advice",
@@ -111,6 +124,7 @@ __all__ = [
     "LineCount",
     "Measure",
     "Memset",
+    "Message",
     "Mismatch",
     "Mode",
     "Modes",
@@ -150,6 +164,16 @@ __all__ = [
     "Verdict",
     "Waiting",
     "Watched",
+    "clauses",
+    "counted",
+    "enumerated",
+    "kind_words",
+    "listed",
+    "phrase",
+    "sentences",
+    "severity_words",
     "share_right",
     "size_text",
+    "verbatim",
+    "wrong_elements",
 ]

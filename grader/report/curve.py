@@ -7,7 +7,20 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from grader.judging.curve import most, points_at
-from grader.model import CaseResult, Piece, Record, Result, Score, SizeCurve, size_text
+from grader.language import Language
+from grader.model import (
+    NOTHING,
+    CaseResult,
+    Message,
+    Piece,
+    Record,
+    Result,
+    Score,
+    SizeCurve,
+    clauses,
+    phrase,
+    size_text,
+)
 from grader.report.svg import WIDTH, line, svg, text
 
 _NEXT = 5.0  # points
@@ -66,23 +79,41 @@ def next_points(result: Result) -> Next | None:
     )
 
 
-def next_sentence(result: Result) -> str:
-    """``The next 5 points, to 91.07: 19.74 TFLOPS at 8192×8192×8192, 0.94 more than now.``; ""
+def next_sentence(result: Result) -> Message:
+    """``The next 5 points, to 85.00: 42.5 TFLOPS at 8192×8192×8192, 2.5 more than now.``; NOTHING
     where nothing is scored."""
     score = result.score
     if score is None or not score.curves:
-        return ""
+        return NOTHING
     ahead = next_points(result)
     if ahead is None:
-        return f"There are no more points to gain: {score.max:g} are the most."
-    unit = result.problem.unit
-    named = "public sizes: " if result.groups else ""
-    cost = (
-        f"{ahead.speed:.4g} {unit} at {size_text(ahead.case.size)}, {ahead.more:.3g} more than now"
+        return phrase("There are no more points to gain: {most:g} are the most.", most=score.max)
+    cost = phrase(
+        "{speed:.4g} {unit} at {size}, {more:.3g} more than now",
+        speed=ahead.speed,
+        unit=result.problem.unit,
+        size=size_text(ahead.case.size),
+        more=ahead.more,
     )
     if ahead.sizes > 1:
-        cost += f", and the same {100 * (ahead.faster - 1):.1f} % at the other sizes"
-    return f"The next {ahead.points:.3g} points, to {named}{ahead.total:.2f}: {cost}."
+        cost = phrase(
+            "{cost}, and the same {share:.1f} % at the other sizes",
+            cost=cost,
+            share=100 * (ahead.faster - 1),
+        )
+    if result.groups:
+        return phrase(
+            "The next {points:.3g} points of the public sizes, to {total:.2f}: {cost}.",
+            points=ahead.points,
+            total=ahead.total,
+            cost=cost,
+        )
+    return phrase(
+        "The next {points:.3g} points, to {total:.2f}: {cost}.",
+        points=ahead.points,
+        total=ahead.total,
+        cost=cost,
+    )
 
 
 def _earned(score: Score, weights: Mapping[str, float], faster: float) -> float:
@@ -109,11 +140,11 @@ def _moved(curve: SizeCurve, faster: float) -> float:
 class Curve(Record):
     """A curve and the sizes on it."""
 
-    caption: str
+    caption: Message
     image: Markup
 
 
-def pictures(result: Result) -> tuple[Curve, ...]:
+def pictures(result: Result, language: Language) -> tuple[Curve, ...]:
     """Sizes that share a curve share a picture."""
     score = result.score
     if score is None or not score.curves:
@@ -124,20 +155,28 @@ def pictures(result: Result) -> tuple[Curve, ...]:
     ahead = next_points(result)
     sizes = {case.id: size_text(case.size) for case in result.cases}
     return tuple(
-        Curve(caption=_measured_in(result, group[0]), image=_picture(group, sizes, ahead))
+        Curve(caption=_measured_in(result, group[0]), image=_picture(group, sizes, ahead, language))
         for group in list(groups.values())[:_PICTURES]
     )
 
 
-def _measured_in(result: Result, curve: SizeCurve) -> str:
+def _measured_in(result: Result, curve: SizeCurve) -> Message:
     if curve.measure == "ms":
         case = next(case for case in result.cases if case.id == curve.case)
-        return f"points over milliseconds at {size_text(case.size)}"
-    beside = result.problem.baseline if curve.measure == "baseline" else f"rung {curve.rung}"
-    return f"points over the speed as a share of {beside}"
+        return phrase("points over milliseconds at {size}", size=size_text(case.size))
+    if curve.rung is not None:
+        return phrase("points over the speed as a share of rung {rung}", rung=curve.rung)
+    return phrase(
+        "points over the speed as a share of {baseline}", baseline=result.problem.baseline
+    )
 
 
-def _picture(curves: Sequence[SizeCurve], sizes: Mapping[str, str], ahead: Next | None) -> Markup:
+def _picture(
+    curves: Sequence[SizeCurve],
+    sizes: Mapping[str, str],
+    ahead: Next | None,
+    language: Language,
+) -> Markup:
     pieces = curves[0].pieces
     first, last = pieces[0].start, pieces[-1].end
     spots = [first, last, *(curve.position for curve in curves)]
@@ -172,8 +211,11 @@ def _picture(curves: Sequence[SizeCurve], sizes: Mapping[str, str], ahead: Next 
             to = _moved(curve, ahead.faster)
             if min(lo, hi) <= to <= max(lo, hi):
                 parts.append(_dot(x(to), y(points_at(pieces, to)), "aim"))
-    words = ", ".join(f"{curve.points:.2f} at {sizes[curve.case]}" for curve in curves)
-    return svg(_BOTTOM + 24, parts, f"The curve of points; this submission has {words}")
+    described = clauses(
+        phrase("{size}: {points:.2f} points", size=sizes[curve.case], points=curve.points)
+        for curve in curves
+    )
+    return svg(_BOTTOM + 24, parts, language(phrase("The curve of points")), language(described))
 
 
 def _along(pieces: Sequence[Piece], lo: float, hi: float) -> list[float]:

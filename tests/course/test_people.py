@@ -18,6 +18,7 @@ from grader.course.rubric.sheet import read_sheet
 from grader.errors import LabError, UsageError
 from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.labs.rubric import read_rubric, read_weights
+from grader.language import ENGLISH
 from grader.model import LabRef, Score, Share, Verdict
 from grader.results import store
 from grader.results.index import read_index
@@ -262,7 +263,7 @@ def test_a_rubric_in_the_lab_file_changes_no_result(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "measured=60", "measured=1,report=x", "measured=0,report=0"])
 def test_weights_on_the_command_line(text: str) -> None:
-    assert read_weights("measured=3, report=1").words == "75 % measured, 25 % report"
+    assert ENGLISH(read_weights("measured=3, report=1").words) == "75 % measured, 25 % report"
     with pytest.raises(ValueError, match="measured=60,report=40"):
         read_weights(text)
 

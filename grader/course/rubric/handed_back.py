@@ -7,7 +7,8 @@ import json
 from grader.course.rubric.grades import Grade
 from grader.course.rubric.sheet import Marks
 from grader.labs.rubric import Rubric, Weights
-from grader.model import Result
+from grader.language import Language
+from grader.model import Result, phrase
 from grader.report.formats.gradescope import Shown, gradescope
 
 
@@ -19,13 +20,15 @@ def marked_gradescope(
     weights: Weights,
     points: float,
     shown: Shown,
+    language: Language,
 ) -> str:
     """The result as Gradescope shows it, with each question as a further test. The score at the top
     is the grade, scaled to ``points``; it goes before the scores of the tests."""
     assert grade.total is not None
-    document = json.loads(gradescope(result, shown))
+    document = json.loads(gradescope(result, shown, language))
     document["score"] = round(grade.total / 100 * points, 2)
-    document["output"] = f"{grade.total:.2f} of 100: {weights.words}\n{document['output']}"
+    words = phrase("{grade:.2f} of 100: {weights}", grade=grade.total, weights=weights.words)
+    document["output"] = f"{language(words)}\n{document['output']}"
     if marks.comment:
         document["output"] += f"\n\n{marks.comment}"
     for question in rubric.questions:

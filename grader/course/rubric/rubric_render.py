@@ -11,6 +11,7 @@ from grader.course.rubric.grades import Grade
 from grader.course.rubric.sheet import Marks
 from grader.errors import one_line
 from grader.labs.rubric import Rubric, Weights
+from grader.language import ENGLISH, Language
 from grader.report.long_table import LongTable
 from grader.report.page import page
 
@@ -23,10 +24,12 @@ def student_page(
     marks: Marks | None,
     grade: Grade | None,
     weights: Weights | None,
+    language: Language,
 ) -> str:
     """marks, grade: None while nobody has marked it; the page then leaves room for a pen."""
     return page(
         "rubric.html.j2",
+        language,
         title=f"{row.student} · {board.lab}",
         row=row,
         board=board,
@@ -41,7 +44,7 @@ def student_page(
 
 def terminal(grades: Sequence[Grade], weights: Weights) -> LongTable:
     columns = [("student", False), ("measured", True), ("report", True), ("grade", True)]
-    table = LongTable(weights.words, [*columns, ("", False)], give_way=(0, 4))
+    table = LongTable(ENGLISH(weights.words), [*columns, ("", False)], give_way=(0, 4))
     for grade in grades:
         shares = (grade.measured, grade.report)
         table.add(

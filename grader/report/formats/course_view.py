@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from grader.compile.diagnostics import Complaint, complaints
+from grader.language import ENGLISH, Language
 from grader.model import (
     CaseResult,
     Finding,
@@ -17,6 +18,9 @@ from grader.model import (
     Result,
     SizeGroup,
     Verdict,
+    kind_words,
+    phrase,
+    severity_words,
     share_right,
     size_text,
 )
@@ -78,30 +82,52 @@ def points_per_size(result: Result) -> float:
     return public.weight / public.sizes if public else 1.0
 
 
-def headline(result: Result) -> str:
-    return f"{result.verdict.value} {text.VERDICT_WORDS[result.verdict]}"
+def headline(result: Result, language: Language = ENGLISH) -> str:
+    return f"{result.verdict.value} {language(text.VERDICT_WORDS[result.verdict])}"
 
 
-def summary(result: Result) -> str:
+def why(result: Result, language: Language = ENGLISH) -> str:
+    """The reason for the verdict, where it is not a size's."""
+    return clean(language(result.error)) if result.error else headline(result, language)
+
+
+def summary(result: Result, language: Language = ENGLISH) -> str:
     """Verdict, why, score, findings and the compiler's log, as plain text."""
-    lines = [headline(result)]
-    lines += [clean(part) for part in (result.error, text.score_block(result)) if part]
-    lines += group_sentences(result)
+    lines = [headline(result, language)]
+    if result.error:
+        lines.append(why(result, language))
+    if result.score:
+        lines.append(text.score_block(result, language))
+    lines += map(language, group_sentences(result))
     lines += [
-        f"{finding.severity.value}: {finding.kind.value}: {clean(finding.message)}\n"
-        f"  {clean(text.place(finding))}"
+        clean(
+            language(
+                phrase(
+                    "{severity}: {kind}: {what}",
+                    severity=severity_words(finding.severity),
+                    kind=kind_words(finding.kind),
+                    what=finding.message,
+                )
+            )
+        )
+        + f"\n  {clean(language(text.place(finding)))}"
         for finding in result.findings[:_FINDINGS]
     ]
     if result.build and not result.build.ok:
         lines.append(clean(result.build.log.strip())[:_LOG_CHARACTERS])
     if result.environment.device == "cpu" and result.verdict is not Verdict.IE:
-        lines.append(text.NO_SCORE_ON_CPU)
+        lines.append(language(text.NO_SCORE_ON_CPU))
     return "\n".join(lines)
 
 
-def what_happened(case: CaseResult) -> str:
+def verdict_name(verdict: Verdict | None, language: Language = ENGLISH) -> str:
+    return verdict.value if verdict else language(phrase("not run"))
+
+
+def what_happened(case: CaseResult, language: Language = ENGLISH) -> str:
     """The message and the first wrong element, if any."""
-    return "\n".join(part for part in (clean(case.message), text.mismatch(case)) if part)
+    said = (case.message, text.mismatch(case))
+    return "\n".join(clean(language(part)) for part in said if part)
 
 
 def located(result: Result) -> tuple[Finding, ...]:
@@ -119,7 +145,7 @@ def compile_errors(result: Result) -> tuple[Complaint, ...]:
     return tuple(each for each in complaints(result.build.log) if each.file in names and each.line)
 
 
-def unplaced(result: Result) -> str:
+def unplaced(result: Result, language: Language = ENGLISH) -> str:
     """What is wrong where nothing names a line; "" if something does, or nothing is wrong."""
     if result.verdict is Verdict.AC or located(result) or compile_errors(result):
         return ""
@@ -127,9 +153,10 @@ def unplaced(result: Result) -> str:
     if failed is None:
         secret = hidden_group(result)
         if result.error is None and secret is not None and secret.verdict is result.verdict:
-            return f"hidden sizes: {right_of(secret)}"
-        return result.error or headline(result)
-    return f"{size_text(failed.size)}: {what_happened(failed)}"
+            return language(phrase("hidden sizes: {what}", what=right_of(secret)))
+        return why(result, language)
+    what = what_happened(failed, language)
+    return language(phrase("{size}: {what}", size=size_text(failed.size), what=what))
 
 
 def _short(value: float) -> str:

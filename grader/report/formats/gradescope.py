@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterator
 from typing import Literal
 
-from grader.model import CaseResult, Record, Result, Verdict, size_text
+from grader.language import ENGLISH, Language
+from grader.model import CaseResult, Record, Result, Verdict, phrase, size_text
 from grader.report.formats.course_view import (
     by_size,
     hidden_group,
@@ -33,7 +34,11 @@ class Shown(Record):
     stdout: Visibility = "hidden"  # of what the autograder printed
 
 
-def gradescope(result: Result, shown: Shown = Shown()) -> str:  # noqa: B008 - frozen
+def gradescope(
+    result: Result,
+    shown: Shown = Shown(),  # noqa: B008 - frozen
+    language: Language = ENGLISH,
+) -> str:
     """ "" for verdict IE: without results.json, Gradescope says that the autograder failed.
 
     A timed result has its score at the top. A simulator result has one point per size.
@@ -42,7 +47,7 @@ def gradescope(result: Result, shown: Shown = Shown()) -> str:  # noqa: B008 - f
     if earned is None:
         return ""
     document: dict[str, object] = {
-        "output": summary(result),
+        "output": summary(result, language),
         "output_format": "text",
         "visibility": shown.visibility,
         "stdout_visibility": shown.stdout,
@@ -53,8 +58,8 @@ def gradescope(result: Result, shown: Shown = Shown()) -> str:  # noqa: B008 - f
             "gpu": result.environment.gpu.name if result.environment.gpu else None,
         },
         "tests": [
-            *(_test(i, case, shown, result) for i, case in enumerate(result.cases, 1)),
-            *_hidden(shown, result),
+            *(_test(i, case, shown, result, language) for i, case in enumerate(result.cases, 1)),
+            *_hidden(shown, result, language),
         ],
     }
     seconds = [case.seconds for case in result.cases if case.seconds is not None]
@@ -68,13 +73,15 @@ def gradescope(result: Result, shown: Shown = Shown()) -> str:  # noqa: B008 - f
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _test(number: int, case: CaseResult, shown: Shown, result: Result) -> dict[str, object]:
+def _test(
+    number: int, case: CaseResult, shown: Shown, result: Result, language: Language
+) -> dict[str, object]:
     passed = case.verdict is Verdict.AC
     test: dict[str, object] = {
         "name": size_text(case.size),
         "number": str(number),
         "status": "passed" if passed else "failed",
-        "output": what_happened(case),
+        "output": what_happened(case, language),
         "output_format": "text",
         "visibility": shown.visibility,
         "extra_data": {"verdict": case.verdict.value if case.verdict else None},
@@ -85,16 +92,16 @@ def _test(number: int, case: CaseResult, shown: Shown, result: Result) -> dict[s
     return test
 
 
-def _hidden(shown: Shown, result: Result) -> Iterator[dict[str, object]]:
+def _hidden(shown: Shown, result: Result, language: Language) -> Iterator[dict[str, object]]:
     """All hidden sizes as one test: the document tells no size, whoever reads it."""
     group = hidden_group(result)
     if group is None:
         return
     test: dict[str, object] = {
-        "name": "hidden sizes",
+        "name": language(phrase("hidden sizes")),
         "number": str(len(result.cases) + 1),
         "status": "passed" if group.verdict is Verdict.AC else "failed",
-        "output": right_of(group),
+        "output": language(right_of(group)),
         "output_format": "text",
         "visibility": shown.hidden,
         "extra_data": {"verdict": group.verdict.value if group.verdict else None},
