@@ -159,13 +159,17 @@ def load_lab(path: Path | None = None) -> Lab:
         raise LabError(f"{path}: {problem}")
     own = {name: document[name] for name in _fields(kind.Options) if name in document}
     ref = ProblemRef(source=source, options=own)
+    try:
+        loaded = catalogue.load_problem(ref)
+    except msgspec.ValidationError as error:  # options that do not go together
+        raise LabError(f"{path}: {error}") from None
     digest = hashlib.sha256(data)
     if ref.file is not None:
         digest.update(ref.file.read_bytes())
     return Lab(
         id=file.id,
         sha256=digest.hexdigest(),
-        problem=catalogue.load_problem(ref),
+        problem=loaded,
         problem_ref=ref,
         correctness=_plain_cases("correctness", file.correctness, kind.dims),
         performance=tuple(
