@@ -149,7 +149,8 @@ def test_wgmma_and_tma_are_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in WRONG]
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in WRONG],
 )
 def test_a_wrong_line_is_found(name: str, tmp_path: Path) -> None:
     wrong = WRONG[name]
