@@ -163,8 +163,8 @@ template <class S>
 __global__ void __launch_bounds__(S::THREADS, 1)
     hgemm(const __grid_constant__ CUtensorMap A, const __grid_constant__ CUtensorMap B,
           const __grid_constant__ CUtensorMap C_map, __half* C, const Work w) {
-  extern __shared__ Storage<S> storage[];
-  Storage<S>& s = *storage;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  Storage<S>& s = *reinterpret_cast<Storage<S>*>(memory);
   const int t = threadIdx.x, group = t / WARPGROUP;
   if (t == 0) {
     for (int stage = 0; stage < S::STAGES; ++stage) {
