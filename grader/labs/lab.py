@@ -152,10 +152,14 @@ def load_lab(path: Path | None = None) -> Lab:
         raise LabError(f"{path}: {problem}")
     own = {name: document[name] for name in _fields(kind.Options) if name in document}
     ref = ProblemRef(source=source, options=own)
+    try:
+        loaded = catalogue.load_problem(ref)
+    except msgspec.ValidationError as error:  # options that do not go together
+        raise LabError(f"{path}: {error}") from None
     lab = Lab(
         id=file.id,
         sha256=_digest(data, document, ref),
-        problem=catalogue.load_problem(ref),
+        problem=loaded,
         problem_ref=ref,
         correctness=_plain_cases("correctness", file.correctness, kind.dims),
         performance=tuple(
