@@ -17,6 +17,7 @@ _COLOURS = 6  # in the style sheet: .series0 … .series5; further series reuse 
 # The climb: user units of the plot, and of the columns of the CPU and the baseline beside it.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, WIDTH - 8.0, 12.0, 300.0
 _CPU, _BASELINE = 44.0, 60.0
+_NUMBER = 18.0  # room for a rung's number
 
 
 def size_name(size: Dims) -> str:
@@ -43,9 +44,11 @@ class _Columns:
         self.baseline = _RIGHT - _BASELINE / 2
         self._first = _LEFT + (_CPU if cpu else 0)
         self._pitch = (_RIGHT - (_BASELINE if baseline else 0) - self._first) / len(ladder.steps)
+        every = math.ceil(_NUMBER / self._pitch)  # labels do not touch
         self.labels = [
             _below(self.rung(index), str(step.rung.number))
             for index, step in enumerate(ladder.steps)
+            if index % every == 0
         ]
         self.labels += [_below(self.cpu, "CPU")] if cpu else []
         self.labels += [_below(self.baseline, ladder.problem.baseline)] if baseline else []

@@ -112,6 +112,14 @@ class Browser:
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")
 
+    def press(self, key: str) -> None:
+        """A key such as "Tab" or "Enter" on whatever has the focus."""
+        code = {"Tab": 9, "Enter": 13}[key]
+        words = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        text = {"text": "\r"} if key == "Enter" else {}
+        self._call("Input.dispatchKeyEvent", type="keyDown", **words, **text)
+        self._call("Input.dispatchKeyEvent", type="keyUp", **words)
+
     def faults(self) -> list[str]:
         """Errors on the console, network requests, sideways overflow and poor contrast."""
         overflow = [f"overflow: {item}" for item in self.evaluate(_OVERFLOW)]
