@@ -1,4 +1,4 @@
-"""Students' documents in Chinese say what the English ones say: parts, code, commands and figures."""
+"""Students' documents in Chinese say what the English ones do: parts, code, links and figures."""
 
 from __future__ import annotations
 
