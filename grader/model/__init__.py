@@ -51,8 +51,20 @@ from grader.model.result import (
     Timing,
     Watched,
 )
+from grader.model.words import kind_words, severity_words, wrong_elements
 from grader.model.work import Build, KernelInfo, SourceFile, Submission
 from ptxsim.findings.finding import LineCount, Severity
+from ptxsim.message import (
+    NOTHING,
+    Message,
+    clauses,
+    counted,
+    enumerated,
+    listed,
+    phrase,
+    sentences,
+    verbatim,
+)
 from ptxsim.records import (
     Allocate,
     Allocation,
@@ -73,6 +85,7 @@ from ptxsim.records import (
 )
 
 __all__ = [
+    "NOTHING",
     "SCHEMA",
     "SCHEMA_VERSION",
     "Advice",
@@ -102,6 +115,7 @@ __all__ = [
     "Limit",
     "LineCount",
     "Memset",
+    "Message",
     "Mismatch",
     "Mode",
     "Modes",
@@ -137,5 +151,15 @@ __all__ = [
     "Verdict",
     "Waiting",
     "Watched",
+    "clauses",
+    "counted",
+    "enumerated",
+    "kind_words",
+    "listed",
+    "phrase",
+    "sentences",
+    "severity_words",
     "size_text",
+    "verbatim",
+    "wrong_elements",
 ]
