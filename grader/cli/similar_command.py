@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -10,11 +11,11 @@ from rich.console import Console
 from grader.cli import exit_status, options
 from grader.cli.notices import say, skipped
 from grader.course.class_run.roll import Entrant, call_roll
-from grader.course.similar.comparison import TOO_LONG, Work, comparable, find_pairs
+from grader.course.similar.comparison import TOO_LONG, Pair, Work, comparable, find_pairs
 from grader.course.similar.similar_render import html, terminal
 from grader.errors import Rejected, SubmissionError, UsageError, one_line
 from grader.grading.pipeline import read_sources
-from grader.labs.lab import find_lab, load_lab
+from grader.labs.lab import find_lab, load_lab, shipped_labs
 from grader.results import store
 from grader.submission.folder import load_listed
 from grader.submission.provided import REFERENCE, provided
@@ -48,25 +49,40 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="more code that all students were given; may be repeated",
     )
     add("--html", metavar="FILE", type=Path, help="the page (default: OUT/similar.html)")
-    options.lab(parser)
+    add(
+        "--lab",
+        metavar="LAB",
+        action="append",
+        help="compare only what this lab asks for; may be repeated (default: each of grade labs)",
+    )
     options.out(parser, "where the page goes")
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    main = load_lab(find_lab(chosen.lab)).problem.interface.main
-    entrants, complaints = call_roll(chosen.folder, main)
+    mains = _mains(chosen.lab)
+    rolls = [call_roll(chosen.folder, main) for main in mains]  # the same, if not refused
+    entrants, complaints = rolls[0]
     skipped(complaints, console)
     known = _known(chosen.known)
-    found = [_work(entrant, main, console) for entrant in entrants]
-    works = [work for work in found if work is not None]
-    works, too_long = comparable(works)
-    skipped([f"{one_line(student)}: {TOO_LONG}" for student in too_long], console)
-    pairs = find_pairs(works, known, chosen.threshold / 100)
+    handed_in = [work for entrant in entrants for work in _works(entrant, mains, console)]
+    works: list[Work] = []
+    pairs: list[Pair] = []
+    for main in mains:  # what belongs to different labs is not compared
+        own, too_long = comparable([work for name, work in handed_in if name == main])
+        skipped([f"{one_line(student)}: {TOO_LONG}" for student in too_long], console)
+        works += own
+        pairs += find_pairs(own, known, chosen.threshold / 100)
     console.print(terminal(pairs, len(works)))
     page = chosen.html or chosen.out / "similar.html"
     store.write(page, html(pairs, works).encode(), mode=_PRIVATE)
     say(console, f"page: {page}")
     return exit_status.DONE
+
+
+def _mains(labs: Sequence[str] | None) -> list[str]:
+    """The file that each lab asks for, once; that of the default lab first."""
+    files = [find_lab(lab) for lab in labs] if labs else [find_lab(None), *shipped_labs().values()]
+    return list(dict.fromkeys(load_lab(path).problem.interface.main for path in files))
 
 
 def _percent(text: str) -> float:
@@ -99,10 +115,21 @@ def _texts(folder: Path) -> list[str]:
         raise UsageError(f"{one_line(folder)}: cannot be read: {error.strerror}") from None
 
 
-def _work(entrant: Entrant, main: str, console: Console) -> Work | None:
-    try:
-        submission = load_listed(entrant.source, entrant.student, main)
-    except (Rejected, SubmissionError, OSError) as error:
-        skipped([f"{one_line(entrant.student)}: {error}"], console)
-        return None
-    return Work(student=entrant.student, files=read_sources(submission))
+def _works(entrant: Entrant, mains: Sequence[str], console: Console) -> list[tuple[str, Work]]:
+    """The student's work for each lab, with the file that this lab asks for. A single file, which
+    no name assigns to a lab, counts for the first."""
+    found: list[tuple[str, Work]] = []
+    refusal: Exception | None = None
+    for main in mains:
+        try:
+            submission = load_listed(entrant.source, entrant.student, main)
+        except (Rejected, SubmissionError, OSError) as error:
+            refusal = refusal or error
+            continue
+        student = f"{entrant.student} ({main})" if found else entrant.student
+        found.append((main, Work(student=student, files=read_sources(submission))))
+        if entrant.source.suffix == ".cu":
+            break
+    if not found:
+        skipped([f"{one_line(entrant.student)}: {refusal}"], console)
+    return found

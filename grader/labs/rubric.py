@@ -19,7 +19,7 @@ _Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 _Points = Annotated[float, Meta(gt=0, le=1e6)]
 _Weight = Annotated[float, Meta(ge=0, le=1e6)]
 _WEIGHTS = "measured=60,report=40"
-_EXAMPLE = Path("docs/course-reports.md")
+_EXAMPLE = Path("docs/lab-file.md")
 
 
 class Question(Record):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,10 +22,12 @@ import pytest
 from grader.course.class_run.class_worker import Lane, Setup, Task
 from grader.course.class_run.pool import Queue, grade_all, lanes
 from grader.course.class_run.roll import Entrant, call_roll
+from grader.course.leaderboard.ranking import make_boards, read_entries
 from grader.errors import UsageError
 from grader.model import Result, Verdict
 from grader.results import store
 from grader.submission.folder import load_listed
+from tests.support.boards import grade
 from tests.support.places import ROOT
 from tests.support.product import MAIN
 
@@ -366,3 +371,46 @@ def test_killed_and_resumed_it_ends_like_an_undisturbed_run(students: int, place
         name: essence(result) for name, result in whole.items()
     }
     assert not list((place / "cut").rglob("*.tmp"))
+
+
+@pytest.mark.slow
+def test_several_labs_and_a_changed_one_in_one_folder_of_results(tmp_path: Path) -> None:
+    """Real gradings: two labs, one of them graded again after a change; boards, marks, regrade."""
+    sizes = "correctness: [[8, 8, 8]]\nperformance: [{mnk: [8, 8, 8]}]\n"
+    one = "id: one\nlayout: {A: row, B: col, C: col}\n" + sizes
+    (tmp_path / "one.yaml").write_text(one + "cpu: [[8, 8, 8]]\n")
+    (tmp_path / "changed.yaml").write_text(one + "cpu: [[8, 8, 8], [9, 7, 5]]\n")
+    (tmp_path / "sum.yaml").write_text(
+        "id: sum\nproblem: reduction\nmultiple_of: 1\ncorrectness: [8]\n"
+        "performance: [{n: 8}]\ncpu: [8, 33]\n"
+    )
+    even = STARTER.replace("if (i >= m", "if (m % 2 || i >= m")  # right for even sizes
+    reduction = ROOT / "starters" / "reduction" / "reduction.cu"
+    for student, text in (("ann", STARTER), ("bob", even)):
+        (tmp_path / "class" / student).mkdir(parents=True)
+        (tmp_path / "class" / student / "sgemm.cu").write_text(text)
+        shutil.copy(reduction, tmp_path / "class" / student)
+    for lab in ("one", "sum", "changed"):
+        done = run("class", "--no-report", "--lab", f"{lab}.yaml", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "graded now: 2" in done.stderr and "already graded" not in done.stderr
+    done = run("class", "--no-report", "--lab", "sum.yaml", cwd=tmp_path)
+    assert "2 of 2 are already graded" in done.stderr and "graded now: 0" in done.stderr
+    entries, complaints = read_entries(tmp_path / "results")
+    assert complaints == []
+    boards = {board.lab: board for board in make_boards(entries)}
+    assert {lab: len(board.rows) for lab, board in boards.items()} == {"one": 2, "sum": 2}
+    changed = grade("course", "regrade", "--lab", "one", "--csv", "-", cwd=tmp_path)
+    (row,) = csv.DictReader(io.StringIO(changed.stdout, newline=""))
+    assert row["student"] == "bob" and "verdict AC → WA at 9×7×5, a size" in row["reasons"]
+    by_name = ("--before", "one.yaml", "--after", "changed.yaml", "--csv", "-")
+    assert grade("course", "regrade", "--lab", "one", *by_name, cwd=tmp_path).stdout == (
+        changed.stdout
+    )
+    several = grade("course", "regrade", cwd=tmp_path)
+    assert several.returncode == 2 and "several labs (one, sum); choose one" in several.stderr
+    made = grade("course", "rubric", "--lab", "sum.yaml", "--to", "made", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert {path.name for path in (tmp_path / "made").iterdir()} == {
+        *("ann.html", "bob.html", "marks.csv"),
+    }

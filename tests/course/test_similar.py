@@ -146,6 +146,25 @@ def test_the_command(
     assert "no CUDA source in it" in capsys.readouterr().err
 
 
+def test_each_labs_submissions_are_compared_without_naming_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A class with two labs in its folders: copies are found in both, and none between them."""
+    monkeypatch.chdir(tmp_path)
+    for name, main in (("ann", "sgemm.cu"), ("bob", "sgemm.cu"), ("cy", "reduction.cu")):
+        (tmp_path / "class" / name).mkdir(parents=True)
+        (tmp_path / "class" / name / main).write_text(DISGUISED)
+    (tmp_path / "class" / "ann" / "reduction.cu").write_text(DISGUISED)
+    assert cli.main(["similar", "class"]) == 0
+    said = capsys.readouterr().err
+    assert re.search(r"ann +\d\d+ % +bob +\d\d+ %", said)
+    assert re.search(r"ann \(reduction.cu\) +\d\d+ % +cy +\d\d+ %", said)
+    assert not re.search(r"bob .* cy ", said)
+    assert cli.main(["similar", "class", "--lab", "reduction"]) == 0
+    said = capsys.readouterr().err
+    assert re.search(r"ann +\d\d+ % +cy", said) and "skipped: bob: reduction.cu is missing" in said
+
+
 def test_a_text_that_the_tokeniser_chokes_on_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
