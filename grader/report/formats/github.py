@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from grader.labs.hidden import is_hidden
 from grader.language import ENGLISH, Language
-from grader.model import Finding, Result, Severity, Verdict, counted, kind_words, phrase
+from grader.model import Finding, Result, Severity, Verdict, kind_words, phrase
 from grader.report.formats.course_view import (
     compile_errors,
     headline,
@@ -71,7 +71,9 @@ def command(
 
 
 def _finding(finding: Finding, folder: str, language: Language) -> str:
-    said = counted("{what}", "{what} ({count} times)", finding.count, what=finding.message)
+    said = finding.message
+    if finding.count > 1:
+        said = phrase("{what} ({times} times)", what=said, times=finding.count)
     return command(
         _LEVELS[finding.severity],
         language(said),
