@@ -30,11 +30,12 @@ from grader.model import (
     verbatim,
 )
 from grader.model.names import kernel_name
-from grader.report import charts, text
+from grader.report import charts, curve, text
 from grader.report.groups import neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, peak_name
 from grader.report.page import page
+from grader.report.size_groups import group_sentences
 from grader.report.source import Highlighter, Line
 from grader.report.why import advice_sentence, answers
 
@@ -107,6 +108,9 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room, language: L
         ladder=charts.neighbours(result.standing, result.problem.baseline)
         if result.standing
         else None,
+        curves=curve.pictures(result, language),
+        next_points=curve.next_sentence(result),
+        groups=group_sentences(result),
         throughput=charts.throughput(result.cases, result.problem),
         problem=result.problem,
         size_header=text.size_header(result.problem),
