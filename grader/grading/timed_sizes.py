@@ -13,7 +13,18 @@ import msgspec
 from grader.backends.protocol import Progress
 from grader.backends.simulator.device import CpuDevice
 from grader.errors import GraderError, OutOfTime, Rejected
-from grader.model import Build, Finding, Plan, Record, Severity, Size, Verdict
+from grader.model import (
+    NOTHING,
+    Build,
+    Finding,
+    Message,
+    Plan,
+    Record,
+    Severity,
+    Size,
+    Verdict,
+    phrase,
+)
 
 # Records the plans of sizes for another architecture than the build's.
 Again = Callable[[Sequence[Size], str], Sequence[Plan | Rejected]]
@@ -23,14 +34,14 @@ class Beyond(Record):
     """What is wrong at the timed sizes."""
 
     verdict: Verdict = Verdict.AC
-    words: str = ""
+    words: Message = NOTHING
     findings: tuple[Finding, ...] = ()
 
 
 def look_at(
     sizes: Sequence[Size],
     plans: Sequence[Plan | Rejected],
-    architectures: Sequence[int],
+    architectures: Sequence[str],
     again: Again,
 ) -> Beyond:
     """The first size whose launches cannot be made on any of the ``architectures``; the plans are
@@ -38,11 +49,11 @@ def look_at(
     for size, plan in zip(sizes, plans, strict=False):
         if not isinstance(plan, Rejected):
             continue
-        others = (again([size], f"sm_{each}") for each in architectures[1:])
+        others = (again([size], each) for each in architectures[1:])
         if any(isinstance(one, Plan) for found in others for one in found):
             continue
         findings = tuple(_at(size, each) for each in plan.findings)
-        return Beyond(verdict=plan.verdict, words=_words(size, str(plan)), findings=findings)
+        return Beyond(verdict=plan.verdict, words=_words(size, plan.message), findings=findings)
     return Beyond()
 
 
@@ -69,8 +80,11 @@ def probe(
         findings = tuple(_at(plan.size, each) for each in seen)
         if findings:
             first = findings[0]
-            place = f"{first.file}:{first.line}: " if first.file else ""
-            return Beyond(verdict=Verdict.RE, words=f"{place}{first.message}", findings=findings)
+            words = first.message
+            if first.file:
+                place = f"{first.file}:{first.line}"
+                words = phrase("{place}: {what}", place=place, what=words)
+            return Beyond(verdict=Verdict.RE, words=words, findings=findings)
     return Beyond()
 
 
@@ -79,5 +93,5 @@ def _at(size: Size, finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, message=message, severity=Severity.ERROR)
 
 
-def _words(size: Size, message: str) -> str:
-    return f"at {size}, which a GPU times: {message}"
+def _words(size: Size, what: Message) -> Message:
+    return phrase("at {size}, which a GPU times: {what}", size=str(size), what=what)

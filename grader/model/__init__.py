@@ -42,8 +42,6 @@ from grader.model.result import (
     ProblemInfo,
     Result,
     Run,
-    Score,
-    Share,
     SlurmInfo,
     Standing,
     StandingRung,
@@ -51,8 +49,30 @@ from grader.model.result import (
     Timing,
     Watched,
 )
+from grader.model.score import (
+    Measure,
+    Piece,
+    Score,
+    Shape,
+    Share,
+    SizeCurve,
+    SizeGroup,
+    share_right,
+)
+from grader.model.words import kind_words, severity_words, wrong_elements
 from grader.model.work import Build, KernelInfo, SourceFile, Submission
 from ptxsim.findings.finding import LineCount, Severity
+from ptxsim.message import (
+    NOTHING,
+    Message,
+    clauses,
+    counted,
+    enumerated,
+    listed,
+    phrase,
+    sentences,
+    verbatim,
+)
 from ptxsim.records import (
     Allocate,
     Allocation,
@@ -73,6 +93,7 @@ from ptxsim.records import (
 )
 
 __all__ = [
+    "NOTHING",
     "SCHEMA",
     "SCHEMA_VERSION",
     "Advice",
@@ -101,7 +122,9 @@ __all__ = [
     "Launch",
     "Limit",
     "LineCount",
+    "Measure",
     "Memset",
+    "Message",
     "Mismatch",
     "Mode",
     "Modes",
@@ -109,6 +132,7 @@ __all__ = [
     "OpcodeCount",
     "Operation",
     "PartTime",
+    "Piece",
     "Plan",
     "PointerSlot",
     "ProblemInfo",
@@ -119,8 +143,11 @@ __all__ = [
     "SassLoop",
     "Score",
     "Severity",
+    "Shape",
     "Share",
     "Size",
+    "SizeCurve",
+    "SizeGroup",
     "SlurmInfo",
     "SourceFile",
     "Split",
@@ -137,5 +164,16 @@ __all__ = [
     "Verdict",
     "Waiting",
     "Watched",
+    "clauses",
+    "counted",
+    "enumerated",
+    "kind_words",
+    "listed",
+    "phrase",
+    "sentences",
+    "severity_words",
+    "share_right",
     "size_text",
+    "verbatim",
+    "wrong_elements",
 ]

@@ -29,6 +29,7 @@ from grader.model import (
     Size,
     Submission,
     Verdict,
+    verbatim,
 )
 from grader.problems.problem import FUNCTION, Problem, vendor_library
 from grader.record.calls import Given, Recorded, assembled
@@ -154,10 +155,11 @@ def _request(build: Build, known: Known, given: Sequence[Given], record_s: float
     kernels = []
     for name, entry in known.declared.entries.items():
         figures = known.figures[name]
+        cluster = " ".join(map(str, entry.cluster or (0, 0, 0)))
         params = " ".join(f"{param.offset} {param.size}" for param in entry.params)
         kernels.append(
             f"{name} {figures.registers} {figures.shared_bytes} {entry.max_threads} "
-            f"{len(entry.params)} {params}"
+            f"{cluster} {len(entry.params)} {params}"
         )
     vectors = given[0].operands
     lines = [
@@ -232,8 +234,10 @@ def _rejected(
         )
     if refusal.message.startswith("host code"):
         kind = Kind.HOST_CRASH
-    finding = Finding(kind=kind, severity=Severity.ERROR, message=words, file=file, line=line)
+    finding = Finding(
+        kind=kind, severity=Severity.ERROR, message=verbatim(words), file=file, line=line
+    )
     where = f"{file}:{line}: " if place else ""
     # What is defined in a file that nobody includes is called like a library that is not there.
     hint = left_out(submission) if kind is Kind.FORBIDDEN_CALL else ""
-    return Rejected(refusal.verdict, where + words + hint, (finding,))
+    return Rejected(refusal.verdict, verbatim(where + words + hint), (finding,))

@@ -8,7 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.model import BuildInfo, Finding, KernelInfo, Kind, Result, Severity, SourceFile, Verdict
+from grader.model import (
+    BuildInfo,
+    Finding,
+    KernelInfo,
+    Kind,
+    Result,
+    Severity,
+    SourceFile,
+    Verdict,
+    verbatim,
+)
 from grader.report import html
 from tests.support.browser import Browser
 from tests.support.page_checks import MOST_BYTES, PHONE, accessibility, assert_readable
@@ -37,7 +47,9 @@ def wrong_result() -> Result:
 
 
 def evil_result() -> Result:
-    finding = Finding(kind=Kind.RACE, severity=Severity.ERROR, message=EVIL, file=EVIL, line=2)
+    finding = Finding(
+        kind=Kind.RACE, severity=Severity.ERROR, message=verbatim(EVIL), file=EVIL, line=2
+    )
     build = BuildInfo(
         ok=False,
         command=EVIL,
@@ -54,9 +66,9 @@ def evil_result() -> Result:
         build=build,
         findings=(finding,),
         submission=submission,
-        cases=(msgspec.structs.replace(WRONG, message=EVIL),),
+        cases=(msgspec.structs.replace(WRONG, message=verbatim(EVIL)),),
         verdict=Verdict.CE,
-        error=EVIL,
+        error=verbatim(EVIL),
     )
 
 
@@ -67,7 +79,10 @@ PAGES = {
     "wrong": lambda: html.render(wrong_result(), {"sgemm.cu": SOURCE}),
     "evil": lambda: html.render(evil_result(), {EVIL: f"{EVIL}\n" * 3}),
     "bare": lambda: html.render(
-        make_result(build=None, cases=(), verdict=Verdict.FE, error="sgemm.cu is missing"), {}
+        make_result(
+            build=None, cases=(), verdict=Verdict.FE, error=verbatim("sgemm.cu is missing")
+        ),
+        {},
     ),
 }
 
@@ -98,6 +113,25 @@ def test_axe_core_sees_what_is_wrong(
     file.write_text(page.replace(before, after))
     browser.open(file, width=PHONE)
     assert rule in " ".join(accessibility(browser))
+
+
+def test_the_keyboard_reaches_everything(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(PAGES["wrong"]())
+    browser.open(file, width=PHONE)
+    reachable = "[...document.querySelectorAll('a, summary, .scroll, .code')]"
+    reachable += ".filter(each => each.checkVisibility())"
+    browser.evaluate(f"window.order = {reachable}")
+    for number in range(browser.evaluate("order.length")):
+        browser.press("Tab")
+        assert browser.evaluate(f"document.activeElement === order[{number}]"), number
+        assert browser.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    browser.evaluate("document.querySelector('summary').focus()")
+    browser.press("Enter")
+    assert browser.evaluate("document.querySelector('details').open")
+    browser.evaluate("document.querySelector('.skip').focus()")
+    browser.press("Enter")
+    assert browser.evaluate("document.activeElement.id") == "content"
 
 
 def test_a_page_works_without_javascript_and_prints(browser: Browser, tmp_path: Path) -> None:
@@ -183,13 +217,13 @@ def test_a_page_stays_small_whatever_comes() -> None:
         Finding(
             kind=Kind.RACE,
             severity=Severity.ERROR,
-            message="<" * 5000,
+            message=verbatim("<" * 5000),
             file="sgemm.cu",
             line=1 + 7 * i,
         )
         for i in range(2000)
     )
-    case = msgspec.structs.replace(wrong_result().cases[2], message="&" * 5000)
+    case = msgspec.structs.replace(wrong_result().cases[2], message=verbatim("&" * 5000))
     build = BuildInfo(
         ok=True,
         command="<" * 10**6,
@@ -206,7 +240,7 @@ def test_a_page_stays_small_whatever_comes() -> None:
         cases=(case,) * 1000,
         build=build,
         lines=LINES,
-        error="<" * 10**6,
+        error=verbatim("<" * 10**6),
         verdict=Verdict.WA,
     )
     source = "float a = b<c, 1>(0) + '<' - 3;\n" * 30_000
