@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from grader.model.base import Dims, Verdict, size_text
 from grader.model.explanation import (
+    NO_TRAFFIC,
     Advice,
     Bound,
     Explanation,
@@ -20,6 +21,7 @@ from grader.model.explanation import (
     SassLine,
     SassLoop,
     Split,
+    TensorCount,
     Tile,
     Traffic,
     Waiting,
@@ -73,6 +75,7 @@ from ptxsim.records import (
 )
 
 __all__ = [
+    "NO_TRAFFIC",
     "SCHEMA",
     "SCHEMA_VERSION",
     "Advice",
@@ -131,6 +134,7 @@ __all__ = [
     "SymbolWrite",
     "Synchronise",
     "Thread",
+    "TensorCount",
     "Tile",
     "Timing",
     "Traffic",
