@@ -31,6 +31,8 @@ _REGISTERS_UNIT = 256  # a warp gets registers in multiples of this
 _SCHEDULERS = 4  # of one multiprocessor, except on the GP100
 
 PEAK_UNIT = "TFLOPS"  # of fp32_tflops, as data sheets have it
+# Types of the inputs and of the sums of products on tensor cores.
+PRODUCTS = (("f16", "f16"), ("f16", "f32"), ("bf16", "f32"), ("tf32", "f32"))
 
 
 class TensorCores(Record):
@@ -111,6 +113,13 @@ class Gpu(Record):
             return 0.0
         rate = cores.rate(kind, by_warps=by_warps)
         return rate / 2 if self.half_rate_sums and sums == "f32" else rate
+
+    def peak_tflops(self, arithmetic: str) -> float:
+        """Of an arithmetic as problems name it: "f32", "f16.f32". Without tensor cores for it, the
+        FP32 peak."""
+        kind, _, sums = arithmetic.partition(".")
+        tensor = self.tensor_tflops(kind, sums) if sums else None
+        return tensor or self.fp32_tflops
 
     def tensor_tflops(self, kind: str, sums: str) -> float | None:
         """The peak of the tensor cores at the boost clock. Data sheets of Hopper give it at a lower

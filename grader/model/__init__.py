@@ -50,6 +50,7 @@ from grader.model.result import (
     Standing,
     StandingRung,
     SubmissionRef,
+    TensorPeak,
     Timing,
     Watched,
 )
@@ -133,8 +134,9 @@ __all__ = [
     "SubmissionRef",
     "SymbolWrite",
     "Synchronise",
-    "Thread",
     "TensorCount",
+    "TensorPeak",
+    "Thread",
     "Tile",
     "Timing",
     "Traffic",

@@ -142,8 +142,8 @@ class Waiting(Record):
 
     cycles: float  # for one round of the loop by all of them
     issued: float
-    stalls: float  # stall counts, results of arithmetic, pipes other than FP32
-    fp32: float  # the FP32 pipe is busy
+    stalls: float  # stall counts, results of arithmetic, pipes other than these
+    fp32: float  # the FP32 pipe is busy, or the tensor core
     banks: float  # registers of an FFMA, all in one bank
     shared_loads: float
     global_loads: float

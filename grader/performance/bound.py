@@ -103,7 +103,7 @@ def bound(
         speed=work.speed(about),
         resource=limits[0].resource,
         limits=tuple(limits),
-        peak=work.peak(gpu.fp32_tflops, gpu.dram_gb_s),
+        peak=work.peak(gpu.peak_tflops(work.arithmetic), gpu.dram_gb_s),
         waiting=waiting,
         most=Limit(resource=busiest.resource, speed=work.speed(hard)),
     )

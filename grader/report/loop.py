@@ -7,11 +7,11 @@ from grader.model import SassLoop
 
 def loop_sentence(loop: SassLoop) -> str:
     """What one iteration is, in words."""
-    per = loop.instructions / loop.ffma
-    share = 100 * loop.ffma / loop.instructions
+    done, what = (loop.tensor, "tensor-core products") if loop.tensor else (loop.ffma, "FFMA")
     words = (
-        f"{loop.instructions} instructions, {loop.ffma} of them FFMA ({share:.1f} %; {per:.3g} "
-        f"instructions for each FFMA), {loop.accumulators} sums, {loop.unroll} steps along K"
+        f"{loop.instructions} instructions, {done} of them {what} "
+        f"({100 * done / loop.instructions:.1f} %; {loop.instructions / max(done, 1):.3g} "
+        f"instructions for each), {loop.accumulators} sums, {loop.unroll} steps of each"
     )
     if loop.bank_conflicts:
         words += f", {loop.bank_conflicts} cycles of waiting for register banks"

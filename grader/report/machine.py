@@ -67,21 +67,22 @@ def _warnings(kernel: KernelSass) -> Iterator[str]:
 def _mix(loop: SassLoop) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("opcode", no_wrap=True)
-    for name in ("count", "share", "for each FFMA"):
+    done, what = (loop.tensor, "product") if loop.tensor else (loop.ffma, "FFMA")
+    for name in ("count", "share", f"for each {what}"):
         table.add_column(name, justify="right")
     for entry in loop.mix:
         table.add_row(
             entry.kind,
             str(entry.count),
             f"{100 * entry.count / loop.instructions:.1f} %",
-            f"{entry.count / loop.ffma:.3g}",
+            f"{entry.count / max(done, 1):.3g}",
         )
     return table
 
 
 def _lines(loop: SassLoop, sources: Mapping[str, str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in ("line", "instructions", "FFMA"):
+    for name in ("line", "instructions", "products" if loop.tensor else "FFMA"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("source")
     several = len({line.file for line in loop.lines}) > 1
@@ -89,7 +90,7 @@ def _lines(loop: SassLoop, sources: Mapping[str, str]) -> Table:
         table.add_row(
             f"{text.clean(line.file)}:{line.line}" if several else str(line.line),
             str(line.instructions),
-            str(line.ffma) if line.ffma else "",
+            str(done) if (done := line.tensor if loop.tensor else line.ffma) else "",
             Text(source_line(sources, line.file, line.line), no_wrap=True, overflow="ellipsis"),
         )
     return table

@@ -67,7 +67,9 @@ def _host_part(device_ms: float, host_ms: float) -> str:
 
 
 def peak_name(problem: ProblemInfo) -> str:
-    return "the FP32 peak" if problem.counts == "operations" else "the memory's bandwidth"
+    if problem.counts == "bytes":
+        return "the memory's bandwidth"
+    return "the FP32 peak" if problem.arithmetic == "f32" else "the tensor cores' peak"
 
 
 def _of_peak(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> float | None:

@@ -161,6 +161,7 @@ def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> str:
 _RESOURCES = {
     "issue": "issue slots: too many instructions besides the FFMA",
     "FP32": "the FP32 pipes themselves",
+    "tensor cores": "the tensor cores themselves",
     "shared memory": "shared memory: wavefronts of its loads and stores",
     "L1": "the L1 cache: lines of 128 bytes that loads from global memory touch",
     "L2": "the L2 cache's bandwidth",

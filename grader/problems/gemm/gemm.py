@@ -65,6 +65,15 @@ class Options(Record):
             raise ValueError(f"accumulate: f16 needs type: f16, not {self.type}")
 
 
+# In the order of the ladder reference/hgemm.
+TENSOR_ADVICE = (
+    *("few-blocks", "use-tensor-cores", "fragments-from-global", "small-warp-tile"),
+    *("matrix-conflicts", "tiles-through-registers", "few-stages", "exposed-fragments"),
+    *("warps-on-hopper", "copying-consumers", "small-block-tile", "no-multicast", "long-wave"),
+    *("tail", "split-warps"),
+)
+
+
 class Gemm(Problem):
     name = "gemm"
     dims = tuple(Dim(name=name, most=MAX_EXTENT) for name in ("m", "n", "k"))
@@ -72,6 +81,7 @@ class Gemm(Problem):
     baseline = "cuBLAS"
     output = "C"
     formula = "2·M·N·K"
+    depth = "K"
     Options = Options
     questions = (
         "operations",
@@ -96,6 +106,9 @@ class Gemm(Problem):
         self.admitted = self.options.baseline
         self.numbers = FORMATS[self.options.type]
         self.sums = self.options.accumulate
+        if self.options.type != "f32":
+            self.arithmetic = f"{self.options.type}.{self.sums}"
+            self.advice = TENSOR_ADVICE
 
     @property
     def title(self) -> str:
