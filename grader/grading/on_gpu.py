@@ -53,7 +53,7 @@ def run_on_gpu(
         ending.callback(reader.__exit__, None, None, None)
         simulated = pool.submit(_simulated, submission, bench, device)
         progress("compiling", "")
-        built = compiled(submission, bench, bench.gpu_arch)
+        built = compiled(submission, bench, lab.arch_on(bench.gpu_arch))
         code = pool.submit(_machine_code, built, bench)
         declared = reader.read(built, str(submission.folder), progress)
         # In increasing order: a size that takes too long costs only the larger ones.
@@ -111,8 +111,8 @@ def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
     try:
         # Blocks that wait for each other need not fit more than this GPU.
         assert bench.gpu_arch is not None
-        here = int("".join(filter(str.isdigit, bench.gpu_arch)))
-        lab = msgspec.structs.replace(bench.lab, architectures=(*bench.lab.architectures, here))
+        known = (*bench.lab.architectures, bench.gpu_arch)
+        lab = msgspec.structs.replace(bench.lab, architectures=known)
         quiet = msgspec.structs.replace(bench, lab=lab, explain=False)  # the GPU's is explained
         return run_in_simulator(submission, quiet, device, quietly)
     except ENDINGS as failure:

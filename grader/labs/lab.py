@@ -17,6 +17,7 @@ import yaml
 from msgspec import Meta
 
 from grader.errors import LabError, one_line
+from grader.hardware.gpus import capability_of
 from grader.labs.complaints import explain, show
 from grader.model import Record, Size
 from grader.problems import catalogue
@@ -28,7 +29,8 @@ LADDER_LAB = DEFAULT_LAB.with_name("ladder.yaml")
 
 Positive = Annotated[float, Meta(gt=0, le=1e9)]  # the bound keeps infinity out
 Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
-Architecture = Annotated[int, Meta(ge=60, le=129)]
+# 80, or 90a: with the instructions that no later GPU has
+Architecture = Annotated[int, Meta(ge=60, le=129)] | Annotated[str, Meta(pattern=r"^(9[0-9]|1[0-2][0-9])[af]$")]
 
 
 class Checkpoint(Record):
@@ -87,10 +89,16 @@ class Lab(Record):
     performance: tuple[Case, ...]  # verified and timed on a GPU
     cpu: tuple[Case, ...]  # run by the simulator
     multiple_of: int  # every dimension is a multiple of it
-    architectures: tuple[int, ...]  # first: what the simulator compiles for; 80 means sm_80
+    architectures: tuple[str, ...]  # "sm_80", "sm_90a"; the simulator compiles for the first
     scoring: Scoring
     rules: Rules
     limits: Limits
+
+    def arch_on(self, gpu: str) -> str:
+        """What to compile for on a GPU of the architecture ``gpu``: sm_90a on one of sm_90, if the
+        lab names that."""
+        wanted = capability_of(gpu)
+        return next((each for each in self.architectures if capability_of(each) == wanted), gpu)
 
 
 class _Timed(Record):
@@ -178,7 +186,7 @@ def load_lab(path: Path | None = None) -> Lab:
         ),
         cpu=_plain_cases("cpu", file.cpu, kind.dims),
         multiple_of=file.multiple_of,
-        architectures=file.architectures,
+        architectures=tuple(f"sm_{each}" for each in file.architectures),
         scoring=file.scoring,
         rules=file.rules,
         limits=file.limits,
@@ -330,8 +338,8 @@ _EXPECTED = {
     "performance[].weight": "a number > 0",
     "performance[].id": _IDENTIFIER,
     "multiple_of": "an integer from 1 to 1024",
-    "architectures": "a list of compute capabilities such as [80], at least one",
-    "architectures[]": "a compute capability without its dot, such as 80 for sm_80",
+    "architectures": "a list of compute capabilities such as [80] or [90a, 80], at least one",
+    "architectures[]": "a compute capability without its dot, such as 80 for sm_80, or 90a",
     "scoring.runs": "an integer from 1 to 100",
     "scoring.cap": "a number > 0",
     "scoring.checkpoints": "a list of {ratio: 0.5, score: 60}",

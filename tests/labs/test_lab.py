@@ -31,7 +31,7 @@ def test_the_default_lab_covers_what_the_simulator_should_try() -> None:
     assert any(all(extent % 2 for extent in s.extents) for s in sizes)
     assert any(len(set(s.extents)) == 3 for s in sizes)
     assert max(max(s.extents) for s in sizes) <= 257
-    assert lab.architectures[0] == 80
+    assert lab.architectures[0] == "sm_80"
     assert len(lab.sha256) == 64
 
 
