@@ -162,8 +162,9 @@ def _anchors(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> Count
         row, product = rows[item.ptx_line], item.product
         if product is None:
             found[item.ptx_line] += 1
-        elif row.flops:
-            products[item.ptx_line] += product.flops * row.active / (32 * row.flops)
+        else:
+            share = product.flops * row.active / (32 * row.flops) if row.flops else 1.0
+            products[item.ptx_line] += share
     return found + Counter({line: max(round(share), 1) for line, share in products.items()})
 
 

@@ -200,9 +200,14 @@ def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -
     if not 0 <= launch.stack_bytes <= _MAX_STACK:
         return "a launch's stack is impossible"
     cluster = entry.cluster or launch.cluster
-    if min(cluster) < 1 or math.prod(cluster) > _MAX_CLUSTER or launch.cluster not in (
-        cluster,
-        (1, 1, 1),
+    if (
+        min(cluster) < 1
+        or math.prod(cluster) > _MAX_CLUSTER
+        or launch.cluster
+        not in (
+            cluster,
+            (1, 1, 1),
+        )
     ):
         return "a launch's clusters are impossible"
     if any(n % of for n, of in zip(launch.grid, cluster, strict=True)):

@@ -43,6 +43,7 @@ _WITH_LOOP: Mapping[str, Callable[[Facts], Advice | None]] = {
     "copying-consumers": warpgroups.copying_consumers,
     "small-block-tile": warpgroups.small_block_tile,
     "no-multicast": warpgroups.no_multicast,
+    "blocks-by-turns": warpgroups.blocks_by_turns,
 }
 _ANY: Mapping[str, Callable[[KernelFacts], Advice | None]] = {
     "use-tensor-cores": tensor_cores.use_tensor_cores,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
+from grader.hardware import gpus
 from grader.model import Advice, TensorCount, Traffic
 from grader.performance.advice.piece import advice, phrase
 from grader.performance.facts import Facts
@@ -14,6 +17,8 @@ _COPIES = ("UTMALDG", "UBLKCP", "LDGSTS", "LDG")
 _NEAR = 1.15  # of the tensor cores' limit
 _TILE = (128, 256)  # of a block; larger sums do not fit the registers of two warpgroups
 _CLUSTER = 2  # blocks that share a tile by multicast
+_TURNS = 2
+_STORED_BYTES = 64  # to the L2 in each cycle
 
 
 def warps_on_hopper(facts: Facts) -> Advice | None:
@@ -72,7 +77,7 @@ def copying_consumers(facts: Facts) -> Advice | None:
     )
     alone = facts.counts.block[0] * facts.counts.block[1] * facts.counts.block[2] <= 128
     gain = (cycles + serial) / cycles if cycles and alone else None
-    return advice(facts, "warp_specialised", message, copies[0].base, gain=gain)
+    return advice(facts, "ring", message, copies[0].base, gain=gain)
 
 
 def _tensor_cycles(facts: Facts) -> float:
@@ -118,7 +123,7 @@ def small_block_tile(facts: Facts) -> Advice | None:
         for field in ("global_loads", "global_copies", "bulk_loads")
     }
     return advice(
-        facts, "large_tiles", message, "UTMALDG", "LDGSTS", "LDG", gain=facts.gain(**changes)
+        facts, "two_consumers", message, "UTMALDG", "LDGSTS", "LDG", gain=facts.gain(**changes)
     )
 
 
@@ -159,4 +164,39 @@ def no_multicast(facts: Facts) -> Advice | None:
     rows, columns = _TILE
     kept = (1 / rows + 1 / columns / _CLUSTER) / (1 / rows + 1 / columns)
     gain = facts.gain(bulk_loads=_scaled(counts.bulk_loads, kept))
-    return advice(facts, "cluster_multicast", message, "UTMALDG", gain=gain)
+    return advice(facts, "cluster", message, "UTMALDG", gain=gain)
+
+
+def blocks_by_turns(facts: Facts) -> Advice | None:
+    """Blocks that start anew for every tile, though only one fits at a time."""
+    counts, gpu = facts.counts, facts.gpu
+    blocks = math.prod(counts.grid)
+    turns = -(-blocks // gpu.multiprocessors)
+    fits = gpus.occupancy(
+        gpu.multiprocessor,
+        block=counts.block,
+        registers=facts.kernel.registers,
+        shared_bytes=facts.kernel.shared_bytes + counts.shared_bytes,
+    )
+    if not facts.by_warpgroups or fits is None or fits.blocks > 1 or turns < _TURNS:
+        return None
+    message = phrase(
+        "{blocks} blocks, of which a multiprocessor holds one at a time: {turns} times the tensor "
+        "cores stand still while a block stores its sums, ends, and the next one fills its first "
+        "stages; launch one block for each of the {sms} multiprocessors, let it go on to the next "
+        "tile of {output} by itself, and copy ahead while the last sums are stored",
+        blocks=blocks,
+        turns=turns,
+        sms=gpu.multiprocessors,
+        output=facts.words.output,
+    )
+    tensor = sum(_work(each, facts) for each in counts.tensor) / gpu.multiprocessors / turns
+    stored = counts.global_stores.cost * 32 / blocks / _STORED_BYTES
+    idle = stored + gpu.multiprocessor.l2_latency + gpu.multiprocessor.dram_latency
+    gain = (tensor + idle) / tensor if tensor else None
+    return advice(facts, "persistent", message, "HGMMA", gain=gain)
+
+
+def _work(each: TensorCount, facts: Facts) -> float:
+    """Cycles of a multiprocessor that does it all."""
+    return each.flops / 2 / facts.gpu.tensor_rate(each.kind, each.sums)

@@ -69,8 +69,8 @@ class Options(Record):
 TENSOR_ADVICE = (
     *("few-blocks", "use-tensor-cores", "fragments-from-global", "small-warp-tile"),
     *("matrix-conflicts", "tiles-through-registers", "few-stages", "exposed-fragments"),
-    *("warps-on-hopper", "copying-consumers", "small-block-tile", "no-multicast", "long-wave"),
-    *("tail", "split-warps"),
+    *("warps-on-hopper", "copying-consumers", "small-block-tile", "no-multicast"),
+    *("blocks-by-turns", "long-wave", "tail", "split-warps"),
 )
 
 
