@@ -9,9 +9,10 @@ from rich.console import Console
 
 from grader.cli import exit_status
 from grader.cli.notices import say
+from grader.cli.speaking import spoken
 from grader.errors import Rejected, SubmissionError
 from grader.grading.pipeline import read_sources
-from grader.model import Result
+from grader.model import Result, phrase
 from grader.report import html, terminal
 from grader.results import store
 from grader.submission.folder import load_submission
@@ -25,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace, console: Console) -> int:
     result = store.load(chosen.file)
     sources = _sources_of(result)
-    console.print(terminal.render(result, sources))
+    console.print(terminal.render(result, sources, spoken(console)))
     write_page(chosen.file, result, sources, console)
     return exit_status.DONE
 
@@ -33,8 +34,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 def write_page(document: Path, result: Result, sources: dict[str, str], console: Console) -> None:
     """The student's page, beside the result document. Raises StoreError."""
     page = document.with_suffix(".html")
-    store.write(page, html.render(result, sources).encode())
-    say(console, f"report: {page}")
+    store.write(page, html.render(result, sources, spoken(console)).encode())
+    say(console, phrase("report: {file}", file=str(page)))
 
 
 def _sources_of(result: Result) -> dict[str, str]:

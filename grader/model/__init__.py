@@ -54,8 +54,20 @@ from grader.model.result import (
     Timing,
     Watched,
 )
+from grader.model.words import kind_words, severity_words, wrong_elements
 from grader.model.work import Build, KernelInfo, SourceFile, Submission
 from ptxsim.findings.finding import LineCount, Severity
+from ptxsim.message import (
+    NOTHING,
+    Message,
+    clauses,
+    counted,
+    enumerated,
+    listed,
+    phrase,
+    sentences,
+    verbatim,
+)
 from ptxsim.records import (
     Allocate,
     Allocation,
@@ -76,6 +88,7 @@ from ptxsim.records import (
 )
 
 __all__ = [
+    "NOTHING",
     "NO_TRAFFIC",
     "SCHEMA",
     "SCHEMA_VERSION",
@@ -106,6 +119,7 @@ __all__ = [
     "Limit",
     "LineCount",
     "Memset",
+    "Message",
     "Mismatch",
     "Mode",
     "Modes",
@@ -143,5 +157,15 @@ __all__ = [
     "Verdict",
     "Waiting",
     "Watched",
+    "clauses",
+    "counted",
+    "enumerated",
+    "kind_words",
+    "listed",
+    "phrase",
+    "sentences",
+    "severity_words",
     "size_text",
+    "verbatim",
+    "wrong_elements",
 ]

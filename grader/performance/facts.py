@@ -12,9 +12,12 @@ from grader.model import (
     KernelCounts,
     KernelInfo,
     KernelSass,
+    Message,
     Record,
     SassLoop,
     Waiting,
+    enumerated,
+    verbatim,
 )
 from grader.performance.banks import Conflict
 from grader.performance.bound import bound
@@ -37,9 +40,9 @@ class Words(Record):
     ladder: str  # folder of reference/ with the rungs that show ideas: "sgemm"
 
     @property
-    def all_inputs(self) -> str:
+    def all_inputs(self) -> Message:
         """``A and B``."""
-        return " and ".join(self.inputs)
+        return enumerated(map(verbatim, self.inputs))
 
 
 class KernelFacts(Record, kw_only=True):

@@ -123,13 +123,12 @@ struct Model {
   void issue(Scheduler& s, Warp& w, Cycle units) {
     const Step& step = steps[w.at];
     if (now > s.issued + 1) {
-      const Why unit = step.unit == TENSOR ? PIPE
-                       : step.unit != FP32 ? STALL
-                       : s.fp32 < units    ? BANKS
-                                           : PIPE;
-      const bool busy =
-          units > w.ready.until || (unit == PIPE && step.unit == FP32 && s.fp32 == now);
-      totals.idle[busy ? unit : w.ready.why] += now - s.issued - 1;
+      const Why unit = step.unit != FP32 ? STALL : s.fp32 < units ? BANKS : PIPE;
+      const bool busy = units > w.ready.until || (unit == PIPE && s.fp32 == now);
+      // While the tensor core works, nothing is lost, whatever warps wait for.
+      const Cycle since = s.issued + 1, works = std::clamp(Cycle(s.tensor), since, now) - since;
+      totals.idle[PIPE] += works;
+      totals.idle[busy ? unit : w.ready.why] += now - since - works;
     }
     ++totals.issued;
     s.issued = now, s.last = &w, s.next = now + 1;

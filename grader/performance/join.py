@@ -147,24 +147,21 @@ def _anchors(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> Count
     machine's block: what has a guard counts only if nothing else does.
     """
     anchors = [
-        item
+        (item, row)
         for item in code
-        if (item.base in _ANCHORS or item.product is not None)
-        and not item.never
-        and item.ptx_line in rows
-        and rows[item.ptx_line].parts == 1
+        if (item.base in _ANCHORS or item.product is not None) and not item.never
+        if (row := rows.get(item.ptx_line or 0)) is not None and row.parts == 1
     ]
-    always = [item for item in anchors if item.guard is None]
+    always = [(item, row) for item, row in anchors if item.guard is None]
     found: Counter[int] = Counter()
     products: defaultdict[int, float] = defaultdict(float)  # of a wmma, ptxas makes several
-    for item in always or anchors:
-        assert item.ptx_line is not None
-        row, product = rows[item.ptx_line], item.product
+    for item, row in always or anchors:
+        product = item.product
         if product is None:
-            found[item.ptx_line] += 1
+            found[row.row] += 1
         else:
             share = product.flops * row.active / (32 * row.flops) if row.flops else 1.0
-            products[item.ptx_line] += share
+            products[row.row] += share
     return found + Counter({line: max(round(share), 1) for line, share in products.items()})
 
 

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from grader.model import SassLoop
+from grader.model import Message, SassLoop, phrase
 
 
-def loop_sentence(loop: SassLoop) -> str:
+def loop_sentence(loop: SassLoop) -> Message:
     """What one iteration is, in words."""
-    done, what = (loop.tensor, "tensor-core products") if loop.tensor else (loop.ffma, "FFMA")
-    words = (
-        f"{loop.instructions} instructions, {done} of them {what} "
-        f"({100 * done / loop.instructions:.1f} %; {loop.instructions / max(done, 1):.3g} "
-        f"instructions for each), {loop.accumulators} sums, {loop.unroll} steps of each"
+    done, what = (loop.tensor, "HMMA") if loop.tensor else (loop.ffma, "FFMA")
+    if any(entry.kind == "HGMMA" for entry in loop.mix):
+        what = "HGMMA"
+    words = phrase(
+        "{instructions} instructions, {done} of them {what} ({share:.1f} %; {per:.3g} instructions "
+        "for each), {sums} sums, {steps} products for each sum",
+        instructions=loop.instructions,
+        done=done,
+        what=what,
+        share=100 * done / loop.instructions,
+        per=loop.instructions / max(done, 1),
+        sums=loop.accumulators,
+        steps=loop.unroll,
     )
     if loop.bank_conflicts:
-        words += f", {loop.bank_conflicts} cycles of waiting for register banks"
+        words = phrase(
+            "{loop}, {cycles} cycles of waiting for register banks",
+            loop=words,
+            cycles=loop.bank_conflicts,
+        )
     if loop.stall_cycles is not None:
-        words += f"; a warp alone needs {loop.stall_cycles} cycles or more"
+        words = phrase(
+            "{loop}; a warp alone needs {cycles} cycles or more",
+            loop=words,
+            cycles=loop.stall_cycles,
+        )
     return words

@@ -6,30 +6,39 @@ from collections.abc import Callable, Iterator, Mapping
 
 from grader.hardware import gpus
 from grader.hardware.gpus import PEAK_UNIT
+from grader.language import ENGLISH, Language
 from grader.model import (
+    NOTHING,
     Advice,
     Bound,
     Explanation,
     KernelCounts,
+    Message,
     Record,
     Result,
     Waiting,
+    clauses,
+    counted,
+    listed,
+    phrase,
+    sentences,
     size_text,
+    verbatim,
 )
 from grader.model.names import kernel_name
 from grader.report.loop import loop_sentence
 
 _SECTOR = 32  # bytes
 _LINES = 4  # of branches that are listed
-_PIPE = "the FP32 pipe"
-_RESULTS = "results of arithmetic and integer pipes"
+_PIPE = phrase("the arithmetic pipe")
+_RESULTS = phrase("results of arithmetic and integer pipes")
 
 
 class Said(Record):
-    """One question and its answer, in plain text."""
+    """One question and its answer."""
 
-    question: str
-    answer: str
+    question: Message
+    answer: Message
 
 
 def answers(result: Result) -> tuple[Said, ...]:
@@ -47,19 +56,40 @@ def _answers(result: Result, why: Explanation) -> Iterator[Said]:
             question, answer = _QUESTIONS[name]
             words = answer(result, why, counts)
             if words:
-                asked = question.format(output=result.problem.output)
+                asked = question.given(output=result.problem.output)
                 yield Said(question=asked, answer=words)
 
 
-def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> str:
+def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     executed = sum(each.flops for each in why.counts)
+    tensor = [part for each in why.counts for part in each.tensor]
+    if tensor:
+        on_tensor_cores = sum(each.flops for each in tensor)
+        return phrase(
+            "{formula} = {operations:.4g} at {size}. The kernel executes {executed:.4g}, "
+            "{share:.1f} % of them on tensor cores, by {count:.4g} {opcodes} of warps.",
+            formula=result.problem.formula,
+            operations=float(why.operations),
+            size=size_text(why.size),
+            executed=float(executed),
+            share=100 * on_tensor_cores / max(executed, 1),
+            count=float(sum(each.count for each in tensor)),
+            opcodes=", ".join(
+                sorted({"HGMMA" if each.by_warpgroup else "HMMA" for each in tensor})
+            ),
+        )
     ffma = sum(e.count for each in why.counts for e in each.mix if e.kind == "FFMA")
     issued = sum(each.instructions for each in why.counts)
-    return (
-        f"{result.problem.formula} = {why.operations:.4g} at {size_text(why.size)}. "
-        f"The kernel executes {executed:.4g}, as "
-        f"{ffma:.4g} FFMA of 32 lanes among {issued:.4g} warp instructions "
-        f"({100 * ffma / max(issued, 1):.1f} %)."
+    return phrase(
+        "{formula} = {operations:.4g} at {size}. The kernel executes {executed:.4g}, as {ffma:.4g} "
+        "FFMA of 32 lanes among {issued:.4g} warp instructions ({share:.1f} %).",
+        formula=result.problem.formula,
+        operations=float(why.operations),
+        size=size_text(why.size),
+        executed=float(executed),
+        ffma=float(ffma),
+        issued=float(issued),
+        share=100 * ffma / max(issued, 1),
     )
 
 
@@ -73,183 +103,319 @@ def measured_speed(result: Result) -> float | None:
     return None
 
 
-def _peak(result: Result, why: Explanation, _counts: KernelCounts) -> str:
+def _peak(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     problem = result.problem
     info = result.environment.gpu
     card = gpus.of(info) if info else None
     speed = measured_speed(result)
+    allowed = phrase(
+        "the counts of {launches} allow {shares}",
+        launches=_launches(why),
+        shares=_shares(why.bounds, problem.unit),
+    )
     if card is None or speed is None:
         peaks = ", ".join(f"{each.gpu} {each.peak:.3g}" for each in why.bounds)
-        formula = "SMs × FP32 lanes × 2 × clock" if problem.counts == "operations" else "DRAM"
-        return (
-            f"{formula}: {peaks} {problem.unit}. "
-            f"{'Nothing was timed here' if speed is None else f'Measured: {speed:.4g}'}; the "
-            f"counts of {_launches(why)} allow {_shares(why.bounds, problem.unit)}."
+        formula = verbatim("DRAM")
+        if problem.counts == "operations":
+            formula = (
+                phrase("SMs × FP32 lanes × 2 × clock")
+                if problem.arithmetic == "f32"
+                else phrase("SMs × products of the tensor cores in a cycle × 2 × clock")
+            )
+        measured = (
+            phrase("Nothing was timed here")
+            if speed is None
+            else phrase("Measured: {speed:.4g}", speed=speed)
+        )
+        return phrase(
+            "{formula}: {peaks} {unit}. {measured}; {allowed}.",
+            formula=formula,
+            peaks=peaks,
+            unit=problem.unit,
+            measured=measured,
+            allowed=allowed,
         )
     if problem.counts == "bytes":
         peak = card.dram_gb_s * 1e9 / problem.scale
-        return (
-            f"DRAM moves {peak:.4g} {problem.unit} on this {card.name}. Measured: {speed:.4g}, "
-            f"{100 * speed / peak:.1f} %. The counts of {_launches(why)} allow "
-            f"{_shares(why.bounds, problem.unit)}."
+        return phrase(
+            "DRAM moves {peak:.4g} {unit} on this {gpu}. Measured: {speed:.4g}, {share:.1f} %. "
+            "The counts of {launches} allow {shares}.",
+            peak=peak,
+            unit=problem.unit,
+            gpu=card.name,
+            speed=speed,
+            share=100 * speed / peak,
+            launches=_launches(why),
+            shares=_shares(why.bounds, problem.unit),
         )
-    lanes = card.multiprocessor.fp32_lanes
-    return (
-        f"{card.multiprocessors} SMs × {lanes} lanes × 2 × {card.clock_mhz / 1000:.3g} GHz = "
-        f"{card.fp32_tflops:.3g} {PEAK_UNIT} on this {card.name}. Measured: {speed:.4g}, "
-        f"{100 * speed / card.fp32_tflops:.1f} %. The counts of {_launches(why)} allow "
-        f"{_shares(why.bounds, problem.unit)}."
+    kind, _, sums = problem.arithmetic.partition(".")
+    products = card.tensor_rate(kind, sums) if sums else 0
+    peak = card.peak_tflops(problem.arithmetic)
+    if products:
+        return phrase(
+            "{sms} SMs × {products:.0f} products of the tensor cores in a cycle × 2 × {clock:.3g} "
+            "GHz = {peak:.4g} {unit} on this {gpu}. Measured: {speed:.4g}, {share:.1f} %. The "
+            "counts of {launches} allow {shares}.",
+            sms=card.multiprocessors,
+            products=products,
+            clock=card.clock_mhz / 1000,
+            peak=peak,
+            unit=PEAK_UNIT,
+            gpu=card.name,
+            speed=speed,
+            share=100 * speed / peak,
+            launches=_launches(why),
+            shares=_shares(why.bounds, problem.unit),
+        )
+    return phrase(
+        "{sms} SMs × {lanes} lanes × 2 × {clock:.3g} GHz = {peak:.3g} {unit} on this {gpu}. "
+        "Measured: {speed:.4g}, {share:.1f} %. The counts of {launches} allow {shares}.",
+        sms=card.multiprocessors,
+        lanes=card.multiprocessor.fp32_lanes,
+        clock=card.clock_mhz / 1000,
+        peak=peak,
+        unit=PEAK_UNIT,
+        gpu=card.name,
+        speed=speed,
+        share=100 * speed / peak,
+        launches=_launches(why),
+        shares=_shares(why.bounds, problem.unit),
     )
 
 
-def _launches(why: Explanation) -> str:
+def _launches(why: Explanation) -> Message:
     """All that the bound counts: "its launch", "its 3 launches together"."""
     launches = sum(each.times for each in why.counts)
-    return "its launch" if launches == 1 else f"its {launches} launches together"
+    return counted("its launch", "its {count} launches together", launches)
 
 
-def _shares(bounds: tuple[Bound, ...], unit: str) -> str:
-    return ", ".join(
-        _share(each, unit) + (f" on {each.gpu}" if len(bounds) > 1 else "") for each in bounds
+def _shares(bounds: tuple[Bound, ...], unit: str) -> Message:
+    if len(bounds) == 1:
+        return _share(bounds[0], unit)
+    return listed(
+        phrase("{share} on {gpu}", share=_share(each, unit), gpu=each.gpu) for each in bounds
     )
 
 
-def _share(bound: Bound, unit: str) -> str:
+def _share(bound: Bound, unit: str) -> Message:
     """Only what no waiting is part of is "at most"."""
     if bound.most is None:
-        return f"about {_of_peak(bound.speed, bound, unit)}"
-    words = f"at most {_of_peak(bound.most.speed, bound, unit)}"
-    return words if bound.resource != "waiting" else f"{words}, about {bound.speed:.3g} expected"
+        return phrase("about {speed}", speed=_of_peak(bound.speed, bound, unit))
+    words = phrase("at most {speed}", speed=_of_peak(bound.most.speed, bound, unit))
+    if bound.resource != "waiting":
+        return words
+    return phrase("{most}, about {speed:.3g} expected", most=words, speed=bound.speed)
 
 
 def _of_peak(speed: float, bound: Bound, unit: str) -> str:
     return f"{speed:.3g} {unit} ({100 * speed / bound.peak:.0f} %)"
 
 
-def speed_sentence(result: Result, why: Explanation, bound: Bound) -> str:
+def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
     """The bound with its resource, and the estimate where waiting makes it lower."""
-    peak = f"{bound.peak:.3g} {result.problem.unit} at {size_text(why.size)}"
-    counted = f"by the counts of {_launches(why)}"
+    peak = phrase(
+        "{peak:.3g} {unit} at {size}",
+        peak=bound.peak,
+        unit=result.problem.unit,
+        size=size_text(why.size),
+    )
+    launches = _launches(why)
     if bound.most is None:
-        return f"about {bound.speed:.3g} of {peak}, {counted}; the limit is {limit(bound)}"
-    words = f"at most {bound.most.speed:.3g} of {peak}, {counted}"
+        return phrase(
+            "about {speed:.3g} of {peak}, by the counts of {launches}; the limit is {limit}",
+            speed=bound.speed,
+            peak=peak,
+            launches=launches,
+            limit=limit(bound),
+        )
+    words = phrase(
+        "at most {speed:.3g} of {peak}, by the counts of {launches}",
+        speed=bound.most.speed,
+        peak=peak,
+        launches=launches,
+    )
+    resource = _resource_name(bound.most.resource)
     if bound.resource != "waiting":
-        return f"{words}; the limit is {bound.most.resource}"
-    words += f" ({bound.most.resource}); about {bound.speed:.3g} is expected"
-    return f"{words}: the limit is {limit(bound)}"
+        return phrase("{bound}; the limit is {limit}", bound=words, limit=resource)
+    return phrase(
+        "{bound} ({resource}); about {speed:.3g} is expected: the limit is {limit}",
+        bound=words,
+        resource=resource,
+        speed=bound.speed,
+        limit=limit(bound),
+    )
 
 
-def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> str:
+def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     bounds, unit = why.bounds, result.problem.unit
     if not bounds:
-        return ""
+        return NOTHING
     first = bounds[0]
     hard = [each for each in first.limits if each.resource != "waiting"]
-    several = ", ".join(f"{each.resource} {each.speed:.3g}" for each in hard[:4])
-    others = [each for each in bounds[1:] if each.resource != first.resource]
-    words = (
-        f"On {first.gpu}: {_RESOURCES[first.resource]}. {unit} that each resource allows at most: "
-        f"{several}."
+    several = listed(
+        phrase("{resource} {speed:.3g}", resource=_resource_name(each.resource), speed=each.speed)
+        for each in hard[:4]
     )
+    said = [
+        phrase(
+            "On {gpu}: {resource}. {unit} that each resource allows at most: {several}.",
+            gpu=first.gpu,
+            resource=_resource(first.resource),
+            unit=unit,
+            several=several,
+        )
+    ]
     if first.waiting is not None and first.resource == "waiting":
-        words += f" With waiting, about {first.speed:.3g}. {_waiting(first.waiting)}"
-    for each in others:
-        words += f" On {each.gpu}: {_RESOURCES[each.resource]} (about {each.speed:.3g} {unit})."
-    return words
+        said.append(phrase("With waiting, about {speed:.3g}.", speed=first.speed))
+        said.append(_waiting(first.waiting))
+    said += [
+        phrase(
+            "On {gpu}: {resource} (about {speed:.3g} {unit}).",
+            gpu=each.gpu,
+            resource=_resource(each.resource),
+            speed=each.speed,
+            unit=unit,
+        )
+        for each in bounds[1:]
+        if each.resource != first.resource
+    ]
+    return sentences(said)
 
 
 _RESOURCES = {
-    "issue": "issue slots: too many instructions besides the FFMA",
-    "FP32": "the FP32 pipes themselves",
-    "tensor cores": "the tensor cores themselves",
-    "shared memory": "shared memory: wavefronts of its loads and stores",
-    "L1": "the L1 cache: lines of 128 bytes that loads from global memory touch",
-    "L2": "the L2 cache's bandwidth",
-    "DRAM": "DRAM's bandwidth",
-    "waiting": "waiting: at times no warp is ready",
-    "latency": "latency: too few warps to hide it",
+    "issue": phrase("issue slots: too many instructions besides the FFMA"),
+    "FP32": phrase("the FP32 pipes themselves"),
+    "tensor cores": phrase("the tensor cores themselves"),
+    "shared memory": phrase("shared memory: wavefronts of its loads and stores"),
+    "L1": phrase("the L1 cache: lines of 128 bytes that loads from global memory touch"),
+    "L2": phrase("the L2 cache's bandwidth"),
+    "DRAM": phrase("DRAM's bandwidth"),
+    "waiting": phrase("waiting: at times no warp is ready"),
+    "latency": phrase("latency: too few warps to hide it"),
+}
+_RESOURCE_NAMES = {
+    "issue": phrase("issue"),
+    "tensor cores": phrase("tensor cores"),
+    "shared memory": phrase("shared memory"),
+    "waiting": phrase("waiting"),
+    "latency": phrase("latency"),
 }
 
 
-def limit(bound: Bound) -> str:
+def _resource(name: str) -> Message:
+    return _RESOURCES.get(name, verbatim(name))
+
+
+def _resource_name(name: str) -> Message:
+    return _RESOURCE_NAMES.get(name, verbatim(name))
+
+
+def limit(bound: Bound) -> Message:
     """The limiting resource in a few words: "shared memory", "waiting for barriers"."""
     if bound.resource != "waiting" or bound.waiting is None:
-        return bound.resource
+        return _resource_name(bound.resource)
     reasons = _reasons(bound.waiting)
     reasons.pop(_PIPE)  # a busy pipe is the goal, not a cause of waiting
     longest = max(reasons, key=lambda name: reasons[name])
     if longest == _RESULTS:
-        return f"waiting for {_RESULTS}, which more independent work for each scheduler would hide"
-    return f"waiting for {longest}"
+        return phrase(
+            "waiting for {reason}, which more independent work for each scheduler would hide",
+            reason=longest,
+        )
+    return phrase("waiting for {reason}", reason=longest)
 
 
-def _waiting(waiting: Waiting) -> str:
+def _waiting(waiting: Waiting) -> Message:
     """The issue model's result for the main loop."""
     several = sorted(_reasons(waiting).items(), key=lambda pair: -pair[1])
-    named = [f"{name} {100 * share:.0f} %" for name, share in several if share >= 0.005]
-    return (
-        f"In the issue model the schedulers issue in {100 * waiting.issued:.0f} % of the "
-        f"cycles; the rest go by in waiting for {', '.join(named)}."
+    named = listed(
+        phrase("{reason} {share:.0f} %", reason=reason, share=100 * share)
+        for reason, share in several
+        if share >= 0.005
+    )
+    return phrase(
+        "In the issue model the schedulers issue in {share:.0f} % of the cycles; the rest go by in "
+        "waiting for {reasons}.",
+        share=100 * waiting.issued,
+        reasons=named,
     )
 
 
-def _reasons(waiting: Waiting) -> dict[str, float]:
+def _reasons(waiting: Waiting) -> dict[Message, float]:
     """Shares of the cycles in which no warp is ready."""
     return {
         _PIPE: waiting.fp32,
-        "register banks": waiting.banks,
-        "loads from shared memory": waiting.shared_loads,
-        "loads from global memory": waiting.global_loads,
-        "barriers": waiting.barriers,
+        phrase("register banks"): waiting.banks,
+        phrase("loads from shared memory"): waiting.shared_loads,
+        phrase("loads from global memory"): waiting.global_loads,
+        phrase("barriers"): waiting.barriers,
         _RESULTS: waiting.stalls,
     }
 
 
-def _loop(_result: Result, why: Explanation, counts: KernelCounts) -> str:
+def _loop(_result: Result, why: Explanation, counts: KernelCounts) -> Message:
     loop = next((k.loop for k in why.kernels if k.name == counts.name), None)
     if loop is None:
-        return ""
-    return f"{kernel_name(counts.name)}: {loop_sentence(loop)} ({why.arch})."
-
-
-def _tile(_result: Result, why: Explanation, counts: KernelCounts) -> str:
-    grid = "×".join(map(str, counts.grid))
-    block = "×".join(map(str, counts.block))
-    words = f"Grid {grid}, blocks of {block} threads"
-    tile = why.tile
-    if tile is None:
-        return f"{words}."
-    if tile.rows and tile.columns:
-        words += f": a tile of {tile.rows}×{tile.columns}"
-    return f"{words}, {tile.elements:.4g} elements for each thread."
-
-
-def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
-    return f"{_counted(why)}."
-
-
-def _counted(why: Explanation) -> str:
-    sectors = sum(each.global_loads.cost + each.global_copies.cost for each in why.counts)
-    counted = f"Counted: {_SECTOR * sectors / 1e9:.4g} GB asked of the caches"
-    return f"{counted}; every operand once is {why.bytes / 1e9:.3g} GB"
-
-
-def _tile_traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
-    """Of a product of matrices by its tiles."""
-    tile = why.tile
-    if tile is None or not tile.rows or not tile.columns:
-        return f"{_counted(why)}."
-    elements = why.operations / 2 * (1 / tile.rows + 1 / tile.columns)
-    return (
-        f"By formula, M·N·K·(1/{tile.rows} + 1/{tile.columns}) = {elements:.4g} elements, "
-        f"{4 * elements / 1e9:.4g} GB. {_counted(why)}."
+        return NOTHING
+    return phrase(
+        "{kernel}: {loop} ({arch}).",
+        kernel=kernel_name(counts.name),
+        loop=loop_sentence(loop),
+        arch=why.arch,
     )
 
 
-def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
+def _tile(_result: Result, why: Explanation, counts: KernelCounts) -> Message:
+    words = phrase(
+        "Grid {grid}, blocks of {block} threads",
+        grid="×".join(map(str, counts.grid)),
+        block="×".join(map(str, counts.block)),
+    )
+    tile = why.tile
+    if tile is None:
+        return phrase("{launch}.", launch=words)
+    if tile.rows and tile.columns:
+        words = phrase(
+            "{launch}: a tile of {rows}×{columns}",
+            launch=words,
+            rows=tile.rows,
+            columns=tile.columns,
+        )
+    return phrase(
+        "{launch}, {elements:.4g} elements for each thread.", launch=words, elements=tile.elements
+    )
+
+
+def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
+    sectors = sum(each.global_loads.cost + each.global_copies.cost for each in why.counts)
+    return phrase(
+        "Counted: {counted:.4g} GB asked of the caches; every operand once is {once:.3g} GB.",
+        counted=_SECTOR * sectors / 1e9,
+        once=why.bytes / 1e9,
+    )
+
+
+def _tile_traffic(result: Result, why: Explanation, counts: KernelCounts) -> Message:
+    """Of a product of matrices by its tiles."""
+    tile = why.tile
+    asked = _traffic(result, why, counts)
+    if tile is None or not tile.rows or not tile.columns:
+        return asked
+    elements = why.operations / 2 * (1 / tile.rows + 1 / tile.columns)
+    formula = phrase(
+        "By formula, M·N·K·(1/{rows} + 1/{columns}) = {elements:.4g} elements, {gb:.4g} GB.",
+        rows=tile.rows,
+        columns=tile.columns,
+        elements=elements,
+        gb=4 * elements / 1e9,
+    )
+    return sentences([formula, asked])
+
+
+def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     """By line, over all launches."""
     if any(each.splits is None for each in why.counts):
-        return ""
+        return NOTHING
     issued = sum(each.instructions for each in why.counts)
     lines: dict[tuple[str | None, int | None], list[float]] = {}
     for each in (split for counts in why.counts for split in counts.splits or ()):
@@ -258,51 +424,64 @@ def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> str
             sums[place] += value
     lost = sum(sums[0] for sums in lines.values())
     if not lines:
-        return "None: at every branch, all lanes of a warp go the same way."
+        return phrase("None: at every branch, all lanes of a warp go the same way.")
     several = sorted(lines.items(), key=lambda item: -item[1][0])[:_LINES]
-    words = "; ".join(
-        f"{f'{file}:{line}' if line else 'a branch outside the submission'} splits a warp in "
-        f"{100 * splits / reached:.0f} % of its executions and costs "
-        f"{100 * slots / max(issued, 1):.2g} %"
+    said = [
+        phrase(
+            "{branch} splits a warp in {share:.0f} % of its executions and costs {cost:.2g} %",
+            branch=verbatim(f"{file}:{line}")
+            if line
+            else phrase("a branch outside the submission"),
+            share=100 * splits / reached,
+            cost=100 * slots / max(issued, 1),
+        )
         for (file, line), (slots, splits, reached) in several
-    )
-    more = f"; {len(lines) - _LINES} more" if len(lines) > _LINES else ""
-    return (
-        f"{100 * lost / max(issued, 1):.2g} % of the issue slots go to lanes that a branch "
-        f"switched off. {words}{more}."
+    ]
+    if len(lines) > _LINES:
+        said.append(phrase("{count} more", count=len(lines) - _LINES))
+    return phrase(
+        "{share:.2g} % of the issue slots go to lanes that a branch switched off. {branches}.",
+        share=100 * lost / max(issued, 1),
+        branches=clauses(said),
     )
 
 
-def _tensor_cores(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
+def _tensor_cores(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     used = sorted({opcode for kernel in why.kernels for opcode in kernel.tensor})
     if used:
-        return f"It does use them: {', '.join(used)} in its machine code."
-    return (
+        return phrase("It does use them: {opcodes} in its machine code.", opcodes=", ".join(used))
+    if result.problem.arithmetic != "f32":
+        return phrase("It does not use them yet: its machine code multiplies on CUDA cores.")
+    return phrase(
         "Its machine code multiplies with FFMA only. Tensor cores take FP32 inputs as TF32, with "
         "10 bits of mantissa instead of 23: faster, but not the product this lab asks for."
     )
 
 
-_Answer = Callable[[Result, Explanation, KernelCounts], str]
-# By the names that problems use; "" where there is no answer.
-_QUESTIONS: Mapping[str, tuple[str, _Answer]] = {
-    "operations": ("How many floating-point operations?", _operations),
-    "peak": ("What is the peak, and how near is it?", _peak),
-    "limits": ("What limits this kernel?", _limits),
-    "loop": ("What is one iteration of its main loop?", _loop),
-    "tile": ("Which part of {output} does a block compute?", _tile),
-    "traffic": ("How much does it read from global memory?", _traffic),
-    "tile-traffic": ("How much does it read from global memory?", _tile_traffic),
-    "divergence": ("Which branches split warps?", _divergence),
-    "tensor-cores": ("Why no tensor cores?", _tensor_cores),
+_Answer = Callable[[Result, Explanation, KernelCounts], Message]
+# By the names that problems use; empty where there is no answer.
+_QUESTIONS: Mapping[str, tuple[Message, _Answer]] = {
+    "operations": (phrase("How many floating-point operations?"), _operations),
+    "peak": (phrase("What is the peak, and how near is it?"), _peak),
+    "limits": (phrase("What limits this kernel?"), _limits),
+    "loop": (phrase("What is one iteration of its main loop?"), _loop),
+    "tile": (phrase("Which part of {output} does a block compute?"), _tile),
+    "traffic": (phrase("How much does it read from global memory?"), _traffic),
+    "tile-traffic": (phrase("How much does it read from global memory?"), _tile_traffic),
+    "divergence": (phrase("Which branches split warps?"), _divergence),
+    "tensor-cores": (phrase("Why no tensor cores?"), _tensor_cores),
+    "on-tensor-cores": (phrase("Does it use tensor cores?"), _tensor_cores),
 }
 
 
-def advice_sentence(advice: Advice) -> str:
+def advice_sentence(advice: Advice, language: Language = ENGLISH) -> str:
     """The message, the gain that the model predicts, and the rung that shows the idea."""
-    words = advice.message[:1].upper() + advice.message[1:] + "."
+    words = language(advice.message)
+    said = [phrase("{advice}.", advice=words[:1].upper() + words[1:])]
     if advice.gain is not None:
-        words += f" In the model the kernel becomes {advice.gain:.3g} times as fast."
+        said.append(
+            phrase("In the model the kernel becomes {gain:.3g} times as fast.", gain=advice.gain)
+        )
     if advice.rung is not None:
-        words += f" Shown in reference/{advice.rung}."
-    return words
+        said.append(phrase("Shown in reference/{rung}.", rung=advice.rung))
+    return language(sentences(said))

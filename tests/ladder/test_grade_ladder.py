@@ -35,6 +35,7 @@ from grader.report import html as report
 from grader.report import text
 from grader.results import store
 from tests.support.browser import Browser
+from tests.support.page_checks import assert_readable
 from tests.support.pages import (
     H200,
     LADDER_SIZES,
@@ -117,7 +118,7 @@ def test_a_rung_that_runs_out_of_time_keeps_its_smaller_sizes() -> None:
     slow = ladder.steps[SLOWEST]
     assert slow.verdict is Verdict.TLE
     assert [speed.size["m"] for speed in slow.speeds] == [1024, 2048]
-    assert slow.message == "4096×4096×4096: a launch did not end within 10 s"
+    assert str(slow.message) == "4096×4096×4096: a launch did not end within 10 s"
     assert [size["m"] for size in ladder.sizes] == list(LADDER_SIZES)
     assert ladder.baseline({"m": 8192, "n": 8192, "k": 8192}) == pytest.approx(51.2)
     assert ladder.baseline({"m": 1, "n": 2, "k": 3}) is None
@@ -255,8 +256,8 @@ def test_the_report_says_where_it_stands() -> None:
     (ahead,) = result.standing.ahead
     assert f"Rung {ahead.number} adds: {ahead.title}" in page
     assert "this submission" in page
-    assert "<h2>On the reference ladder" in page
-    assert "<h2>On the reference ladder" not in report.render(gpu_result(), {})
+    assert ">On the reference ladder</h2>" in page
+    assert ">On the reference ladder</h2>" not in report.render(gpu_result(), {})
 
 
 def test_older_documents_have_no_standing(tmp_path: Path) -> None:
@@ -289,11 +290,7 @@ def test_no_figure_is_lost_on_a_narrow_terminal() -> None:
 def test_the_page_in_a_browser(gpu: object, browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "ladder.html"
     file.write_text(html(sample_ladder(RUNGS, H200 if gpu else None)))
-    for width in (375, 1280):
-        for dark in (False, True):
-            browser.open(file, width=width, dark=dark, script=dark)
-            browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-            assert browser.faults() == [], (width, dark)
+    assert_readable(browser, file)
     assert "<script" not in file.read_text()
 
 

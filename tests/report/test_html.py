@@ -8,14 +8,24 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.model import BuildInfo, Finding, KernelInfo, Kind, Result, Severity, SourceFile, Verdict
+from grader.model import (
+    BuildInfo,
+    Finding,
+    KernelInfo,
+    Kind,
+    Result,
+    Severity,
+    SourceFile,
+    Verdict,
+    verbatim,
+)
 from grader.report import html
 from tests.support.browser import Browser
+from tests.support.page_checks import MOST_BYTES, PHONE, accessibility, assert_readable
 from tests.support.pages import LINES, SOURCE, gpu_result, standing_at
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m\u202e'
-WIDTHS = (375, 1280)
 
 
 def wrong_result() -> Result:
@@ -37,7 +47,9 @@ def wrong_result() -> Result:
 
 
 def evil_result() -> Result:
-    finding = Finding(kind=Kind.RACE, severity=Severity.ERROR, message=EVIL, file=EVIL, line=2)
+    finding = Finding(
+        kind=Kind.RACE, severity=Severity.ERROR, message=verbatim(EVIL), file=EVIL, line=2
+    )
     build = BuildInfo(
         ok=False,
         command=EVIL,
@@ -54,9 +66,9 @@ def evil_result() -> Result:
         build=build,
         findings=(finding,),
         submission=submission,
-        cases=(msgspec.structs.replace(WRONG, message=EVIL),),
+        cases=(msgspec.structs.replace(WRONG, message=verbatim(EVIL)),),
         verdict=Verdict.CE,
-        error=EVIL,
+        error=verbatim(EVIL),
     )
 
 
@@ -67,7 +79,10 @@ PAGES = {
     "wrong": lambda: html.render(wrong_result(), {"sgemm.cu": SOURCE}),
     "evil": lambda: html.render(evil_result(), {EVIL: f"{EVIL}\n" * 3}),
     "bare": lambda: html.render(
-        make_result(build=None, cases=(), verdict=Verdict.FE, error="sgemm.cu is missing"), {}
+        make_result(
+            build=None, cases=(), verdict=Verdict.FE, error=verbatim("sgemm.cu is missing")
+        ),
+        {},
     ),
 }
 
@@ -76,11 +91,28 @@ PAGES = {
 def test_pages_in_a_browser(name: str, browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / f"{name}.html"
     file.write_text(PAGES[name]())
-    for width in WIDTHS:
-        for dark in (False, True):
-            browser.open(file, width=width, dark=dark)
-            browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-            assert browser.faults() == [], (width, dark)
+    assert_readable(browser, file)
+
+
+@pytest.mark.parametrize(
+    ("rule", "before", "after"),
+    [
+        ("html-has-lang", '<html lang="en">', "<html>"),
+        ("color-contrast", "--muted: #57606c", "--muted: #b0b0b0"),
+        ("heading-order", "<h2 ", "<h4 "),
+        ("svg-img-alt", "<title>Roofline", "<desc>Roofline"),
+        ("scrollable-region-focusable", ' tabindex="0"', ""),
+    ],
+)
+def test_axe_core_sees_what_is_wrong(
+    rule: str, before: str, after: str, browser: Browser, tmp_path: Path
+) -> None:
+    file = tmp_path / "page.html"
+    page = PAGES["gpu"]()
+    assert before in page
+    file.write_text(page.replace(before, after))
+    browser.open(file, width=PHONE)
+    assert rule in " ".join(accessibility(browser))
 
 
 def test_a_page_works_without_javascript_and_prints(browser: Browser, tmp_path: Path) -> None:
@@ -166,13 +198,13 @@ def test_a_page_stays_small_whatever_comes() -> None:
         Finding(
             kind=Kind.RACE,
             severity=Severity.ERROR,
-            message="<" * 5000,
+            message=verbatim("<" * 5000),
             file="sgemm.cu",
             line=1 + 7 * i,
         )
         for i in range(2000)
     )
-    case = msgspec.structs.replace(wrong_result().cases[2], message="&" * 5000)
+    case = msgspec.structs.replace(wrong_result().cases[2], message=verbatim("&" * 5000))
     build = BuildInfo(
         ok=True,
         command="<" * 10**6,
@@ -189,10 +221,10 @@ def test_a_page_stays_small_whatever_comes() -> None:
         cases=(case,) * 1000,
         build=build,
         lines=LINES,
-        error="<" * 10**6,
+        error=verbatim("<" * 10**6),
         verdict=Verdict.WA,
     )
     source = "float a = b<c, 1>(0) + '<' - 3;\n" * 30_000
     small = "".join(f"{'<>' * 14}\n" for _ in range(1000))
     page = html.render(result, {"sgemm.cu": source, "a.cuh": small})
-    assert len(page.encode()) <= 500_000
+    assert len(page.encode()) <= MOST_BYTES

@@ -136,7 +136,7 @@ def _grade(task: Task, bench: Bench, setup: Setup) -> tuple[Verdict, str]:
     )
     result = graded.result
     if result.verdict is Verdict.IE:
-        return Verdict.IE, result.error or "the grader failed"
+        return Verdict.IE, str(result.error or "the grader failed")
     if setup.report:  # before the document: a run that is killed in between writes both again
         page = store.result_path(setup.out, result).with_suffix(".html")
         store.write(page, html.render(result, graded.sources).encode())

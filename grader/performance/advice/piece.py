@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from grader.model import Advice
+from grader.model import Advice, Message
 from grader.performance.facts import KernelFacts
 from grader.submission.provided import REFERENCE, provided
 
@@ -12,17 +12,13 @@ BLOCKED = 16  # elements per thread; below that, how tiles are loaded matters li
 
 
 def advice(
-    facts: KernelFacts, idea: str, message: str, *bases: str, gain: float | None = None
+    facts: KernelFacts, idea: str, message: Message, *bases: str, gain: float | None = None
 ) -> Advice:
     pattern = f"{facts.words.ladder}/[0-9]*_{idea}"
     places = ((at, path) for at in provided(REFERENCE) for path in at.glob(pattern))
     rung = min((path.relative_to(at).as_posix() for at, path in places), default=None)
     file, line = facts.where(*bases)
     return Advice(idea=idea, rung=rung, message=message, file=file, line=line, gain=gain)
-
-
-def phrase(text: str, **values: object) -> str:
-    return text.format(**values)
 
 
 class Placed(Protocol):

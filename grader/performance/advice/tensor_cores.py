@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from grader.model import NO_TRAFFIC, Advice, TensorCount, Traffic
-from grader.performance.advice.piece import advice, phrase, placed
+from grader.model import (
+    NO_TRAFFIC,
+    NOTHING,
+    Advice,
+    Message,
+    TensorCount,
+    Traffic,
+    phrase,
+    verbatim,
+)
+from grader.performance.advice.piece import advice, placed
 from grader.performance.banks import Conflict
 from grader.performance.facts import Facts, KernelFacts
 from grader.performance.loop_steps import Step, Unit
@@ -13,12 +22,15 @@ from grader.performance.sass import Instruction
 from grader.performance.shared_accesses import MATRICES, MATRIX_ROW
 
 _STEP = 16 * 16 * 16  # products of one wmma
-_FRAGMENTS_NOTICED = 1.6  # matrices for each HMMA; a warp tile of 64×32 needs 1.5
+_FRAGMENTS_NOTICED = 1.2  # matrices for each HMMA, where shared memory is the limit
+_FAR_TOO_MANY = 2.0  # in any case; a warp tile of 64×32 needs 1.5
+_NEAR = 1.1
 _FRAGMENTS_LEFT = 1.0  # of a warp tile of 64×64
 _CONFLICTS_NOTICED = 1.2
 _HARDLY = 0.1  # edges may go another way
 _FILLS = 0.02  # stores of 16 bytes for each HMMA; tiles of 256×256 need 0.06
 _EXPOSED_NOTICED = 0.05  # of the cycles
+_WHAT = {"LDSM": verbatim("ldmatrix"), "STSM": verbatim("stmatrix")}
 
 
 def use_tensor_cores(facts: KernelFacts) -> Advice | None:
@@ -93,7 +105,7 @@ def matrix_conflicts(facts: Facts) -> Advice | None:
         "bank conflicts: {what} takes {found:.3g} wavefronts where {ideal:.3g} would do, because "
         "the rows of lanes {one} and {other} begin {apart} words apart, in the same bank; "
         "{remedy}",
-        what={"LDSM": "ldmatrix", "STSM": "stmatrix"}.get(at.opcode, "an access to shared memory"),
+        what=_WHAT.get(at.opcode, phrase("an access to shared memory")),
         found=loads.cost / loads.requests if at.opcode == "LDSM" else at.wavefronts,
         ideal=loads.passes / loads.requests if at.opcode == "LDSM" else at.ideal,
         one=one,
@@ -115,7 +127,7 @@ def _of_wmma(conflict: Conflict) -> bool:
     return conflict.at.opcode in MATRICES and conflict.at.width < MATRIX_ROW
 
 
-def _remedy(conflict: Conflict) -> str:
+def _remedy(conflict: Conflict) -> Message:
     if _of_wmma(conflict):
         return phrase(
             "wmma's loads allow a longer pitch only; with mma.sync and ldmatrix each lane has an "
@@ -135,8 +147,9 @@ def small_warp_tile(facts: Facts) -> Advice | None:
     loads, hmma = facts.counts.matrix_loads, facts.products
     if not hmma or not loads.passes:
         return None
-    each = loads.passes / hmma
-    if each < _FRAGMENTS_NOTICED:
+    each, speeds = loads.passes / hmma, facts.speeds()
+    slow = speeds["shared memory"] < _NEAR * speeds["tensor cores"]
+    if each < (_FRAGMENTS_NOTICED if slow else _FAR_TOO_MANY):
         return None
     message = phrase(
         "fragments are loaded too often: {each:.3g} matrices of 8×8 from shared memory for each "
@@ -153,7 +166,7 @@ def small_warp_tile(facts: Facts) -> Advice | None:
         matrix_loads=_scaled(loads, kept),
         instructions=round(facts.counts.instructions - saved),
     )
-    return advice(facts, "mma_ldmatrix", message, "LDSM", gain=gain)
+    return advice(facts, "register_buffer", message, "LDSM", gain=gain)
 
 
 def _scaled(traffic: Traffic, factor: float) -> Traffic:
@@ -174,7 +187,7 @@ def tiles_through_registers(facts: Facts) -> Advice | None:
             barriers=100 * waited.warp_barriers,
         )
         if waited
-        else ""
+        else NOTHING
     )
     message = phrase(
         "tiles go through registers, and nothing overlaps: {between} HMMA stand between a load "

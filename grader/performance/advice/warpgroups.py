@@ -7,8 +7,8 @@ import math
 import msgspec
 
 from grader.hardware import gpus
-from grader.model import Advice, TensorCount, Traffic
-from grader.performance.advice.piece import advice, phrase
+from grader.model import Advice, TensorCount, Traffic, phrase
+from grader.performance.advice.piece import advice
 from grader.performance.facts import Facts
 from grader.performance.sass import Instruction
 
@@ -122,9 +122,8 @@ def small_block_tile(facts: Facts) -> Advice | None:
         field: _scaled(getattr(counts, field), best / now)
         for field in ("global_loads", "global_copies", "bulk_loads")
     }
-    return advice(
-        facts, "two_consumers", message, "UTMALDG", "LDGSTS", "LDG", gain=facts.gain(**changes)
-    )
+    idea = "two_consumers" if facts.by_warpgroups else "register_buffer"
+    return advice(facts, idea, message, "UTMALDG", "LDGSTS", "LDG", gain=facts.gain(**changes))
 
 
 def _shares_tiles(facts: Facts) -> bool:

@@ -67,11 +67,14 @@ class Options(Record):
 
 # In the order of the ladder reference/hgemm.
 TENSOR_ADVICE = (
-    *("few-blocks", "use-tensor-cores", "fragments-from-global", "small-warp-tile"),
-    *("matrix-conflicts", "tiles-through-registers", "few-stages", "exposed-fragments"),
-    *("warps-on-hopper", "copying-consumers", "small-block-tile", "no-multicast"),
-    *("blocks-by-turns", "long-wave", "tail", "split-warps"),
+    *("few-blocks", "use-tensor-cores", "fragments-from-global", "matrix-conflicts"),
+    *("tiles-through-registers", "few-stages", "exposed-fragments", "small-warp-tile"),
+    *("copying-consumers", "small-block-tile", "no-multicast", "blocks-by-turns", "long-wave"),
+    *("warps-on-hopper", "tail", "split-warps"),
 )
+
+
+QUESTIONS = ("operations", "peak", "limits", "loop", "tile", "tile-traffic", "divergence")
 
 
 class Gemm(Problem):
@@ -83,17 +86,8 @@ class Gemm(Problem):
     formula = "2·M·N·K"
     depth = "K"
     Options = Options
-    questions = (
-        "operations",
-        "peak",
-        "limits",
-        "loop",
-        "tile",
-        "tile-traffic",
-        "divergence",
-        "tensor-cores",
-    )
-    advice = (
+    questions: tuple[str, ...] = (*QUESTIONS, "tensor-cores")
+    advice: tuple[str, ...] = (
         *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps"),
         *("rolled-loop", "more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
         *("two-barriers", "through-registers", "long-wave", "tail", "register-banks"),
@@ -109,6 +103,7 @@ class Gemm(Problem):
         if self.options.type != "f32":
             self.arithmetic = f"{self.options.type}.{self.sums}"
             self.advice = TENSOR_ADVICE
+            self.questions = (*QUESTIONS, "on-tensor-cores")
 
     @property
     def title(self) -> str:
