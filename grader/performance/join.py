@@ -8,7 +8,7 @@ longest copy runs as often as the code before it allows.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from grader.model import KernelCounts, OpcodeCount, TensorCount
@@ -152,17 +152,8 @@ def _anchors(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> Count
         if (item.base in _ANCHORS or item.product is not None) and not item.never
         if (row := rows.get(item.ptx_line or 0)) is not None and row.parts == 1
     ]
-    always = [(item, row) for item, row in anchors if item.guard is None]
-    found: Counter[int] = Counter()
-    products: defaultdict[int, float] = defaultdict(float)  # of a wmma, ptxas makes several
-    for item, row in always or anchors:
-        product = item.product
-        if product is None:
-            found[row.row] += 1
-        else:
-            share = product.flops * row.active / (32 * row.flops) if row.flops else 1.0
-            products[row.row] += share
-    return found + Counter({line: max(round(share), 1) for line, share in products.items()})
+    always = [row for item, row in anchors if item.guard is None]
+    return Counter(row.row for row in always or [row for _, row in anchors])
 
 
 def _head(anchors: Counter[int], rows: Mapping[int, RowCount]) -> int:
@@ -203,10 +194,12 @@ def _shared(
     rows: Mapping[int, RowCount],
 ) -> list[tuple[int, float]]:
     """Divide the executions of one PTX block among the machine blocks that are copies of it."""
+    flops = sum(
+        32 * row.flops / row.active for row in rows.values() if row.head == head and row.active
+    )
     unrolled = {
-        index: _unrolled(
-            copies for line, copies in anchored[index].items() if rows[line].head == head
-        )
+        index: _by_products(function.of_block(index), flops)
+        or _unrolled(copies for line, copies in anchored[index].items() if rows[line].head == head)
         for index in group
     }
     if len(group) == 1 or not entries:
@@ -221,6 +214,13 @@ def _shared(
         found.append((index, runs * entries))
     found.append((order[-1], max(left, 0.0) / unrolled[order[-1]] * entries))
     return found
+
+
+def _by_products(code: Sequence[Instruction], flops: float) -> int:
+    """How many copies of a PTX block that does ``flops`` a block holds, by its tensor-core
+    instructions; 0 without any. Of several that stand together, nvdisasm gives all one line."""
+    done = sum(item.product.flops for item in code if item.product is not None)
+    return max(round(done / flops), 1) if done and flops else 0
 
 
 def _unrolled(copies: Iterable[int]) -> int:

@@ -97,10 +97,10 @@ def fragments_from_global(facts: Facts) -> Advice | None:
 def matrix_conflicts(facts: Facts) -> Advice | None:
     """Of ldmatrix and stmatrix, and of what fills their tiles."""
     conflict, counts = facts.conflict, facts.counts
-    if conflict is None or not facts.products:
+    loads = counts.matrix_loads
+    if conflict is None or not facts.products or not loads.requests:
         return None
     at, (one, other) = conflict.at, conflict.lanes
-    loads = counts.matrix_loads
     found = phrase(
         "bank conflicts: {what} takes {found:.3g} wavefronts where {ideal:.3g} would do, because "
         "the rows of lanes {one} and {other} begin {apart} words apart, in the same bank; "
