@@ -31,10 +31,8 @@ LADDER_LAB = DEFAULT_LAB.with_name("ladder.yaml")
 Positive = Annotated[float, Meta(gt=0, le=1e9)]  # the bound keeps infinity out
 Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 # 80, or 90a: with the instructions that no later GPU has
-Architecture = (
-    Annotated[int, Meta(ge=60, le=129)]
-    | Annotated[str, Meta(pattern=r"^(9[0-9]|1[0-2][0-9])[af]$")]
-)
+_Suffixed = Annotated[str, Meta(pattern=r"^(9[0-9]|1[0-2][0-9])[af]$")]
+Architecture = Annotated[int, Meta(ge=60, le=129)] | _Suffixed
 
 
 class Checkpoint(Record):

@@ -34,7 +34,8 @@ def plain_name(mangled: str) -> str:
     if not mangled.startswith("_Z"):
         return mangled
     names, _ = _path(mangled)
-    return (mangled, *(names or identifiers(mangled)))[-1]
+    found = names or identifiers(mangled)
+    return found[-1] if found else mangled
 
 
 def kernel_name(mangled: str) -> str:

@@ -88,7 +88,8 @@ Refusal judge_cluster(const Kernel& kernel, dim3 grid, dim3 asked) {
   if (!cluster.x) return {cudaSuccess, ""};
   const uint64_t blocks = uint64_t(cluster.x) * cluster.y * cluster.z;
   if (!blocks || blocks > MOST_OF_A_CLUSTER)
-    return {cudaErrorInvalidClusterSize, "a cluster has 1 to 16 blocks, not " + text(cluster)};
+    return {blocks ? cudaErrorInvalidClusterSize : cudaErrorInvalidConfiguration,
+            "a cluster of " + text(cluster) + " blocks"};
   if (blocks > PORTABLE_CLUSTER && !kernel.large_clusters)
     return {cudaErrorInvalidClusterSize,
             "clusters of more than 8 blocks, here " + text(cluster) +
