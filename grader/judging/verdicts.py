@@ -31,7 +31,7 @@ _WHY_IT_COUNTS = {
     Kind.INPUT_MODIFIED: phrase("inputs belong to the grader"),
 }
 _LIMITS = {"time": phrase("did not end in time"), "deadlock": phrase("threads wait for ever")}
-_DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
+DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
 _WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
 
 
@@ -120,9 +120,13 @@ def broken_rule(findings: Sequence[Finding], rules: Rules) -> Message | None:
 
 def overall(cases: Sequence[CaseResult]) -> Verdict:
     """The submission's verdict from its cases'. Raises ValueError if there are none."""
-    verdicts = [case.verdict for case in cases if case.verdict]
+    return worst([case.verdict for case in cases if case.verdict])
+
+
+def worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """The first FE, CE or RF, else the worst. Raises ValueError if there are none."""
     for verdict in verdicts:
-        if verdict in _DECIDING:
+        if verdict in DECIDING:
             return verdict
     return min(verdicts, key=_WORST_FIRST.index)
 

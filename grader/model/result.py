@@ -7,6 +7,7 @@ from typing import Literal
 from grader.model.base import Dims, Verdict
 from grader.model.explanation import Explanation
 from grader.model.finding import Finding
+from grader.model.score import Score, SizeGroup
 from grader.model.work import KernelInfo, SourceFile
 from ptxsim.findings.finding import LineCount
 from ptxsim.message import Message
@@ -230,20 +231,6 @@ class SlurmInfo(Record):
     restarts: int = 0  # how often Slurm had put the job back into its queue before
 
 
-class Share(Record):
-    """What one timed size counts in the score, against the other sizes."""
-
-    case: str  # id
-    weight: float
-
-
-class Score(Record):
-    total: float
-    max: float
-    policy: str
-    shares: tuple[Share, ...] = ()  # () in older documents
-
-
 class StandingRung(Record):
     """A rung of the reference ladder, with the facts that a standing needs."""
 
@@ -287,3 +274,5 @@ class Result(Record):
     standing: Standing | None = None  # null without a ladder of this GPU model, or without times
     launches: tuple[KernelLaunch, ...] = ()  # at the largest size that was run
     explanation: Explanation | None = None  # of what is right; null where not wanted
+    # Public and hidden sizes, of a lab that has both; () of others, and before version 7.
+    groups: tuple[SizeGroup, ...] = ()

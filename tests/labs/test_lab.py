@@ -88,7 +88,7 @@ MISTAKES = {
     ),
     "policy": (
         changed("policy: oj", "policy: best"),
-        "scoring.policy: expected 'oj' or 'linear' or 'log', got 'best'",
+        "scoring.policy: expected 'oj' or 'linear' or 'log' or 'curve', got",
     ),
     "no checkpoints": (
         changed("policy: oj", "policy: linear"),
