@@ -51,8 +51,9 @@ def more_for_each_thread(facts: Facts) -> Advice | None:
     message = counted(
         "{words:.3g} values from shared memory for each FFMA: a thread computes {count} element of "
         "{output}; with {side}×{side} every value loaded serves {side} FFMA, {each:.3g} for each",
-        "{words:.3g} values from shared memory for each FFMA: a thread computes {count} elements of "
-        "{output}; with {side}×{side} every value loaded serves {side} FFMA, {each:.3g} for each",
+        "{words:.3g} values from shared memory for each FFMA: a thread computes {count} elements "
+        "of {output}; with {side}×{side} every value loaded serves {side} FFMA, {each:.3g} for "
+        "each",
         sums,
         words=words,
         side=side,
