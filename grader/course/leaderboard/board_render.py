@@ -12,6 +12,8 @@ from rich.console import Group, RenderableType
 from grader.course.leaderboard.ranking import Board, Row, order, ranked
 from grader.course.roster import Roster
 from grader.errors import one_line
+from grader.language import ENGLISH, Language
+from grader.model import phrase
 from grader.report.charts import sparkline
 from grader.report.long_table import LongTable
 from grader.report.page import page
@@ -136,18 +138,19 @@ def _spark(history: Sequence[float]) -> str:
 # --- HTML -------------------------------------------------------------------------------------
 
 
-def html(boards: Sequence[Board], roster: Roster | None) -> str:
+def html(boards: Sequence[Board], roster: Roster | None, language: Language = ENGLISH) -> str:
     """A self-contained page, sortable where scripts run."""
     return page(
         "leaderboard.html.j2",
-        title="Leaderboard",
+        language,
+        title=language(phrase("Leaderboard")),
         boards=boards,
         name=lambda row: _named(row, roster),
         points=_points,
         loses=loses,
         adjusted=_adjusted,
         marks=marks,
-        spark=lambda row: sparkline(row.history[-40:], max(100.0, *row.history, 0.0)),
+        spark=lambda row: sparkline(row.history[-40:], max(100.0, *row.history, 0.0), language),
     )
 
 
