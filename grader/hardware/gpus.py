@@ -101,12 +101,17 @@ def known() -> tuple[Gpu, ...]:
     return _TABLE.gpus
 
 
+def capability_of(arch: str) -> int:
+    """90 of "sm_90" and of "sm_90a"."""
+    return int("".join(filter(str.isdigit, arch)))
+
+
 def standing_for(arch: str) -> Gpu:
     """The GPU that host code sees when it is built for ``arch`` ("sm_80", "sm_90a").
 
     It has the newest capability in the table that is not newer than ``arch``.
     """
-    capability = int("".join(filter(str.isdigit, arch)))
+    capability = capability_of(arch)
     cards = sorted((gpu for gpu in known() if gpu.device), key=lambda gpu: gpu.capability)
     return next((gpu for gpu in reversed(cards) if gpu.capability <= capability), cards[0])
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from grader.errors import LabError, one_line
+from grader.hardware.gpus import capability_of
 from grader.labs.complaints import explain, show
 from grader.labs.contradictions import contradictions
 from grader.labs.fields import LabFile, Limits, Rules
@@ -83,7 +84,7 @@ class Lab(Record):
     performance: tuple[Case, ...]  # verified and timed on a GPU
     cpu: tuple[Case, ...]  # run by the simulator
     multiple_of: int  # every dimension is a multiple of it
-    architectures: tuple[int, ...]  # first: what the simulator compiles for; 80 means sm_80
+    architectures: tuple[str, ...]  # "sm_80", "sm_90a"; the simulator compiles for the first
     scoring: Scoring
     rules: Rules
     limits: Limits
@@ -95,6 +96,12 @@ class Lab(Record):
     def timed(self) -> tuple[Case, ...]:
         """Every case that a GPU times."""
         return (*self.performance, *(self.hidden.performance if self.hidden else ()))
+
+    def arch_on(self, gpu: str) -> str:
+        """What to compile for on a GPU of the architecture ``gpu``: sm_90a on one of sm_90, if the
+        lab names that."""
+        wanted = capability_of(gpu)
+        return next((each for each in self.architectures if capability_of(each) == wanted), gpu)
 
 
 def shipped_labs() -> Mapping[str, Path]:
@@ -145,10 +152,14 @@ def load_lab(path: Path | None = None) -> Lab:
         raise LabError(f"{path}: {problem}")
     own = {name: document[name] for name in _fields(kind.Options) if name in document}
     ref = ProblemRef(source=source, options=own)
+    try:
+        loaded = catalogue.load_problem(ref)
+    except msgspec.ValidationError as error:  # options that do not go together
+        raise LabError(f"{path}: {error}") from None
     lab = Lab(
         id=file.id,
         sha256=_digest(data, document, ref),
-        problem=catalogue.load_problem(ref),
+        problem=loaded,
         problem_ref=ref,
         correctness=_plain_cases("correctness", file.correctness, kind.dims),
         performance=tuple(
@@ -161,7 +172,7 @@ def load_lab(path: Path | None = None) -> Lab:
         ),
         cpu=_plain_cases("cpu", file.cpu, kind.dims),
         multiple_of=file.multiple_of,
-        architectures=file.architectures,
+        architectures=tuple(f"sm_{each}" for each in file.architectures),
         scoring=file.scoring,
         rules=file.rules,
         limits=file.limits,

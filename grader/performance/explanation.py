@@ -74,7 +74,7 @@ def explain_speed(
             simulator.sample, build, source_root, plan, lambda _stage, _detail: None
         )
         try:
-            if _number(build.arch) < _OLDEST:
+            if gpus.capability_of(build.arch) < _OLDEST:
                 raise ToolchainError(f"the model of machine code begins with sm_{_OLDEST}")
             functions = code()
             if not functions:
@@ -100,11 +100,6 @@ def explain_speed(
         ),
         missing=missing,
     )
-
-
-def _number(arch: str) -> int:
-    """80 of "sm_80", 90 of "sm_90a"."""
-    return int("".join(filter(str.isdigit, arch)))
 
 
 def unexplained(build: Build, work: Work, missing: Message) -> Explanation:
@@ -145,7 +140,7 @@ def _bounds(
 def _like(arch: str) -> Gpu:
     """A GPU that runs this machine code as it is, or else the first of the table."""
     known = gpus.known()
-    capability = int("".join(filter(str.isdigit, arch)))
+    capability = gpus.capability_of(arch)
     return next((each for each in known if each.capability == capability), known[0])
 
 
