@@ -35,18 +35,19 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         flags = editor_flags(find_toolchain())
     except ToolchainError as error:  # a student may begin before the machine can grade
         without = phrase(
-            "without {file}, which tells an editor where CUDA is: {why}",
+            "without {file}, which tells an editor where CUDA is: {reason}",
             file=FILE,
-            why=error.message,
+            reason=error.message,
         )
         say(console, without)
-    folder = new_submission(chosen.name, Path.cwd(), lab, flags).relative_to(Path.cwd())
+    folder = new_submission(chosen.name, Path.cwd(), lab, flags, spoken(console))
+    folder = folder.relative_to(Path.cwd())
     main = lab.problem.interface.main
     which = f" --lab {chosen.lab}" if chosen.lab else ""
     ready = phrase(
-        "{folder}/ is ready: edit {file}, then: {command}",
+        "{folder}/ is ready: edit {folder}/{main}, then: {command}",
         folder=str(folder),
-        file=f"{folder}/{main}",
+        main=main,
         command=f"grade {folder}{which}",
     )
     console.print(Text(spoken(console)(ready)))

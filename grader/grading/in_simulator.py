@@ -27,7 +27,7 @@ def run_in_simulator(
         return recorded(built, declared, submission, sizes, bench, arch)
 
     progress(phrase("compiling"), NOTHING)
-    built = compiled(submission, bench, f"sm_{lab.architectures[0]}")
+    built = compiled(submission, bench, lab.architectures[0])
     declared = device.read(built, folder, progress)
     cases = sorted(lab.cpu, key=lambda case: lab.problem.amount(case.size))
     # On a GPU the timed sizes run for themselves; here it is seen whether they could.

@@ -59,7 +59,7 @@ def run_on_gpu(
         ending.callback(reader.__exit__, None, None, None)
         simulated = pool.submit(_simulated, submission, bench, device)
         progress(phrase("compiling"), NOTHING)
-        built = compiled(submission, bench, bench.gpu_arch)
+        built = compiled(submission, bench, lab.arch_on(bench.gpu_arch))
         code = pool.submit(_machine_code, built, bench)
         declared = reader.read(built, str(submission.folder), progress)
         # In increasing order: a size that takes too long costs only the larger ones.
@@ -143,8 +143,8 @@ def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
     try:
         # Blocks that wait for each other need not fit more than this GPU.
         assert bench.gpu_arch is not None
-        here = int("".join(filter(str.isdigit, bench.gpu_arch)))
-        lab = msgspec.structs.replace(bench.lab, architectures=(*bench.lab.architectures, here))
+        known = (*bench.lab.architectures, bench.gpu_arch)
+        lab = msgspec.structs.replace(bench.lab, architectures=known)
         if lab.rules.findings == "warn":  # nothing of hidden sizes would be told
             lab = msgspec.structs.replace(lab, hidden=None)
         quiet = msgspec.structs.replace(bench, lab=lab, explain=False)  # the GPU's is explained

@@ -12,7 +12,9 @@ from grader.labs.time_rules import TimeRules
 from grader.model import Record
 
 Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
-Architecture = Annotated[int, Meta(ge=60, le=129)]
+# 80, or 90a: with the instructions that no later GPU has
+_Suffixed = Annotated[str, Meta(pattern=r"^(9[0-9]|1[0-2][0-9])[af]$")]
+Architecture = Annotated[int, Meta(ge=60, le=129)] | _Suffixed
 
 
 class Rules(Record):

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from grader.errors import LabError, one_line
+from grader.hardware.gpus import capability_of
 from grader.labs.complaints import explain, show
 from grader.labs.contradictions import contradictions
 from grader.labs.fields import LabFile, Limits, Rules
@@ -83,7 +84,7 @@ class Lab(Record):
     performance: tuple[Case, ...]  # verified and timed on a GPU
     cpu: tuple[Case, ...]  # run by the simulator
     multiple_of: int  # every dimension is a multiple of it
-    architectures: tuple[int, ...]  # first: what the simulator compiles for; 80 means sm_80
+    architectures: tuple[str, ...]  # "sm_80", "sm_90a"; the simulator compiles for the first
     scoring: Scoring
     rules: Rules
     limits: Limits
@@ -95,6 +96,12 @@ class Lab(Record):
     def timed(self) -> tuple[Case, ...]:
         """Every case that a GPU times."""
         return (*self.performance, *(self.hidden.performance if self.hidden else ()))
+
+    def arch_on(self, gpu: str) -> str:
+        """What to compile for on a GPU of the architecture ``gpu``: sm_90a on one of sm_90, if the
+        lab names that."""
+        wanted = capability_of(gpu)
+        return next((each for each in self.architectures if capability_of(each) == wanted), gpu)
 
 
 def shipped_labs() -> Mapping[str, Path]:
@@ -165,7 +172,7 @@ def load_lab(path: Path | None = None) -> Lab:
         ),
         cpu=_plain_cases("cpu", file.cpu, kind.dims),
         multiple_of=file.multiple_of,
-        architectures=file.architectures,
+        architectures=tuple(f"sm_{each}" for each in file.architectures),
         scoring=file.scoring,
         rules=file.rules,
         limits=file.limits,

@@ -25,8 +25,8 @@ _EXPECTED = {
     "performance[].id": _IDENTIFIER,
     "language": f"one of {', '.join(known_languages())}",
     "multiple_of": "an integer from 1 to 1024",
-    "architectures": "a list of compute capabilities such as [80], at least one",
-    "architectures[]": "a compute capability without its dot, such as 80 for sm_80",
+    "architectures": "a list of compute capabilities such as [80] or [90a, 80], at least one",
+    "architectures[]": "a compute capability without its dot, such as 80 for sm_80, or 90a",
     "limits.memory_mb": "an integer ≥ 256 (MiB)",
     **{f"limits.{name}": "a number > 0 (seconds)" for name in Limits.__struct_fields__[:5]},
 }

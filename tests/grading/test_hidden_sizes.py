@@ -25,7 +25,18 @@ from grader.judging import rulings, scoring
 from grader.judging.size_groups import hidden_group, not_run
 from grader.labs.hidden import with_hidden
 from grader.labs.lab import Case, Hidden, Lab, load_lab
-from grader.model import CaseResult, ErrorStats, Finding, Kind, Result, Severity, Size, Verdict
+from grader.language import ENGLISH
+from grader.model import (
+    CaseResult,
+    ErrorStats,
+    Finding,
+    Kind,
+    Result,
+    Severity,
+    Size,
+    Verdict,
+    verbatim,
+)
 from grader.report import html, terminal
 from grader.results import store
 from tests.support.commands import STARTER, grade, one_line, run
@@ -124,7 +135,7 @@ def told(result: Result, done: subprocess.CompletedProcess[str], place: Path) ->
         "terminal": shown.get(),
         "log": printed,
         "files": files,
-        **{name: render(result, "") for name, render in RENDERERS.items()},
+        **{name: render(result, "", ENGLISH) for name, render in RENDERERS.items()},
     }
 
 
@@ -175,8 +186,10 @@ def test_two_secrets_tell_the_same(tmp_path: Path, way: str) -> None:
     for name in first:
         assert first[name] == second[name], name
     assert "Hidden sizes: 0 of 2 right" in first["terminal"]
+    assert "2 of 2 sizes are right. Hidden sizes: 0 of 2 right" in first["page"]
 
 
+@pytest.mark.slow
 def test_the_instructor_sees_them_and_nobody_else(tmp_path: Path) -> None:
     lab = lab_in(tmp_path, SECRETS[0])
     listed = run(grade("hidden", "--lab", "lab.yaml"), tmp_path)
@@ -245,7 +258,7 @@ def outcome(case: Case, speed: float, *findings: Finding, wrong: int = 0) -> Cas
         id=case.id,
         size=case.size,
         refused=None,
-        message=f"{wrong} elements are wrong at {case.size}" if wrong else "",
+        message=verbatim(f"{wrong} elements are wrong at {case.size}" if wrong else ""),
         stopped=None,
         seconds=1.0,
         error=stats,
@@ -284,7 +297,7 @@ def test_a_wrong_group_costs_its_own_points_and_the_verdict() -> None:
     late = Finding(
         kind=Kind.UNTIMED_WORK,
         severity=Severity.ERROR,
-        message=f"took long at {SECRET_SIZE}",
+        message=verbatim(f"took long at {SECRET_SIZE}"),
         file="sgemm.cu",
         line=777,
     )
@@ -304,7 +317,9 @@ def test_a_wrong_group_costs_its_own_points_and_the_verdict() -> None:
 def test_a_broken_rule_at_a_hidden_size_costs_everything() -> None:
     lab = gpu_lab()
     (case,), (secret,) = lab.performance, hidden_of(lab).performance
-    broken = Finding(kind=Kind.IMPOSSIBLE_TIME, severity=Severity.ERROR, message="too fast")
+    broken = Finding(
+        kind=Kind.IMPOSSIBLE_TIME, severity=Severity.ERROR, message=verbatim("too fast")
+    )
     ruling = judged(lab, outcome(case, 40.0), outcome(secret, 30.0, broken))
     assert ruling.verdict is Verdict.RF and ruling.score is not None
     assert ruling.score.total == 0
@@ -317,7 +332,7 @@ def test_every_kind_is_all_that_is_kept() -> None:
         Finding(
             kind=kind,
             severity=Severity.ERROR,
-            message="at 4321",
+            message=verbatim("at 4321"),
             file="4321.cu",
             line=1234,
             block=(777, 0, 0),
@@ -343,7 +358,7 @@ def test_progress_and_failures_name_no_hidden_size() -> None:
     assert heard[0][1] == "64×64×64"
     with pytest.raises(MachineError) as caught, hidden_sizes.closed(hidden):
         raise MachineError(f"the worker ended at {SECRET_SIZE}")
-    assert str(caught.value) == hidden_sizes.FAILED
+    assert caught.value.message == hidden_sizes.FAILED
     with pytest.raises(MachineError, match="the disk is full"), hidden_sizes.closed(hidden):
         raise MachineError("the disk is full")
 
@@ -359,7 +374,7 @@ def test_what_did_not_run_is_said_so() -> None:
 def test_a_refused_hidden_size_is_its_kind() -> None:
     lab = gpu_lab()
     (secret,) = hidden_of(lab).performance
-    finding = Finding(kind=Kind.HOST_CRASH, severity=Severity.ERROR, message="status 77")
+    finding = Finding(kind=Kind.HOST_CRASH, severity=Severity.ERROR, message=verbatim("status 77"))
     refusal = Rejected(Verdict.RE, "host code ended with status 77", (finding,))
     group = hidden_group([secret], [refused(secret.id, SECRET_SIZE, refusal)], lab)
     assert (group.verdict, group.mistakes, group.right) == (Verdict.RE, (Kind.HOST_CRASH,), 0)

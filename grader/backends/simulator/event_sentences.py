@@ -151,7 +151,9 @@ def _mbarrier(s: EventScene) -> Message:
 
 def _tensor_map(s: EventScene) -> Message:
     if not s.seen.arrived:
-        return phrase("what {who} uses as a tensor map at {here} is none")
+        return phrase(
+            "what {who} uses as a tensor map at {here} is none; did cuTensorMapEncodeTiled fail?"
+        )
     return phrase(
         "{who} uses a tensor map of {arrived} dimensions at {here}, where {expected} are asked for"
     )

@@ -12,6 +12,8 @@ from rich.console import Group, RenderableType
 from grader.course.leaderboard.ranking import Board, Row, order, ranked
 from grader.course.roster import Roster
 from grader.errors import one_line
+from grader.language import ENGLISH, Language
+from grader.model import phrase
 from grader.report.charts import sparkline
 from grader.report.long_table import LongTable
 from grader.report.page import page
@@ -77,11 +79,12 @@ def terminal(boards: Sequence[Board], roster: Roster | None) -> RenderableType:
 
 def _table(board: Board, roster: Roster | None) -> LongTable:
     timed = board.device == "gpu"
-    losing = [("adjusted", True)] if loses(board) else []
+    losing = loses(board)
+    adjusted = [("adjusted", True)] if losing else []
     figures = [(board.unit, True), (f"of {board.baseline}", True)] if timed else []
     columns = [
         *(("", True), ("student", False), ("verdict", False)),
-        *(("score" if timed else "sizes right", True), *losing, *figures),
+        *(("score" if timed else "sizes right", True), *adjusted, *figures),
         *(("history", False), ("", False)),
     ]
     table = LongTable(
@@ -94,7 +97,7 @@ def _table(board: Board, roster: Roster | None) -> LongTable:
             row.verdict.value if row.verdict else "",
             _points(row, timed),
         ]
-        if loses(board):
+        if losing:
             cells.append(_adjusted(row))
         if timed:
             cells.append(f"{row.speed:.4g}" if row.speed is not None else "")
@@ -135,18 +138,19 @@ def _spark(history: Sequence[float]) -> str:
 # --- HTML -------------------------------------------------------------------------------------
 
 
-def html(boards: Sequence[Board], roster: Roster | None) -> str:
+def html(boards: Sequence[Board], roster: Roster | None, language: Language = ENGLISH) -> str:
     """A self-contained page, sortable where scripts run."""
     return page(
         "leaderboard.html.j2",
-        title="Leaderboard",
+        language,
+        title=language(phrase("Leaderboard")),
         boards=boards,
         name=lambda row: _named(row, roster),
         points=_points,
         loses=loses,
         adjusted=_adjusted,
         marks=marks,
-        spark=lambda row: sparkline(row.history[-40:], max(100.0, *row.history, 0.0)),
+        spark=lambda row: sparkline(row.history[-40:], max(100.0, *row.history, 0.0), language),
     )
 
 
