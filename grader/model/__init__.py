@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from grader.model.base import Dims, Verdict, size_text
 from grader.model.explanation import (
+    NO_TRAFFIC,
     Advice,
     Bound,
     Explanation,
@@ -20,6 +21,7 @@ from grader.model.explanation import (
     SassLine,
     SassLoop,
     Split,
+    TensorCount,
     Tile,
     Traffic,
     Waiting,
@@ -46,6 +48,7 @@ from grader.model.result import (
     Standing,
     StandingRung,
     SubmissionRef,
+    TensorPeak,
     Timing,
     Watched,
 )
@@ -94,6 +97,7 @@ from ptxsim.records import (
 
 __all__ = [
     "NOTHING",
+    "NO_TRAFFIC",
     "SCHEMA",
     "SCHEMA_VERSION",
     "Advice",
@@ -157,6 +161,8 @@ __all__ = [
     "SubmissionRef",
     "SymbolWrite",
     "Synchronise",
+    "TensorCount",
+    "TensorPeak",
     "Thread",
     "Tile",
     "Timing",

@@ -65,6 +65,18 @@ class Options(Record):
             raise ValueError(f"accumulate: f16 needs type: f16, not {self.type}")
 
 
+# In the order of the ladder reference/hgemm.
+TENSOR_ADVICE = (
+    *("few-blocks", "use-tensor-cores", "fragments-from-global", "matrix-conflicts"),
+    *("tiles-through-registers", "few-stages", "exposed-fragments", "small-warp-tile"),
+    *("copying-consumers", "small-block-tile", "no-multicast", "blocks-by-turns", "long-wave"),
+    *("warps-on-hopper", "tail", "split-warps"),
+)
+
+
+QUESTIONS = ("operations", "peak", "limits", "loop", "tile", "tile-traffic", "divergence")
+
+
 class Gemm(Problem):
     name = "gemm"
     dims = tuple(Dim(name=name, most=MAX_EXTENT) for name in ("m", "n", "k"))
@@ -72,18 +84,10 @@ class Gemm(Problem):
     baseline = "cuBLAS"
     output = "C"
     formula = "2·M·N·K"
+    depth = "K"
     Options = Options
-    questions = (
-        "operations",
-        "peak",
-        "limits",
-        "loop",
-        "tile",
-        "tile-traffic",
-        "divergence",
-        "tensor-cores",
-    )
-    advice = (
+    questions: tuple[str, ...] = (*QUESTIONS, "tensor-cores")
+    advice: tuple[str, ...] = (
         *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps"),
         *("rolled-loop", "more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
         *("two-barriers", "through-registers", "long-wave", "tail", "register-banks"),
@@ -97,6 +101,10 @@ class Gemm(Problem):
         self.kind = self.options.type
         self.numbers = FORMATS[self.kind]
         self.sums = self.options.accumulate
+        if self.options.type != "f32":
+            self.arithmetic = f"{self.options.type}.{self.sums}"
+            self.advice = TENSOR_ADVICE
+            self.questions = (*QUESTIONS, "on-tensor-cores")
 
     @property
     def title(self) -> str:
