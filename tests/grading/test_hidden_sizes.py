@@ -186,8 +186,10 @@ def test_two_secrets_tell_the_same(tmp_path: Path, way: str) -> None:
     for name in first:
         assert first[name] == second[name], name
     assert "Hidden sizes: 0 of 2 right" in first["terminal"]
+    assert "2 of 2 sizes are right. Hidden sizes: 0 of 2 right" in first["page"]
 
 
+@pytest.mark.slow
 def test_the_instructor_sees_them_and_nobody_else(tmp_path: Path) -> None:
     lab = lab_in(tmp_path, SECRETS[0])
     listed = run(grade("hidden", "--lab", "lab.yaml"), tmp_path)

@@ -79,11 +79,12 @@ def terminal(boards: Sequence[Board], roster: Roster | None) -> RenderableType:
 
 def _table(board: Board, roster: Roster | None) -> LongTable:
     timed = board.device == "gpu"
-    losing = [("adjusted", True)] if loses(board) else []
+    losing = loses(board)
+    adjusted = [("adjusted", True)] if losing else []
     figures = [(board.unit, True), (f"of {board.baseline}", True)] if timed else []
     columns = [
         *(("", True), ("student", False), ("verdict", False)),
-        *(("score" if timed else "sizes right", True), *losing, *figures),
+        *(("score" if timed else "sizes right", True), *adjusted, *figures),
         *(("history", False), ("", False)),
     ]
     table = LongTable(
@@ -96,7 +97,7 @@ def _table(board: Board, roster: Roster | None) -> LongTable:
             row.verdict.value if row.verdict else "",
             _points(row, timed),
         ]
-        if loses(board):
+        if losing:
             cells.append(_adjusted(row))
         if timed:
             cells.append(f"{row.speed:.4g}" if row.speed is not None else "")
