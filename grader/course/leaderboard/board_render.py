@@ -14,7 +14,7 @@ from grader.course.roster import Roster
 from grader.course.spreadsheet import harmless
 from grader.errors import one_line
 from grader.language import ENGLISH, Language
-from grader.model import phrase
+from grader.model import NOTHING, Message, phrase, verbatim
 from grader.report.charts import sparkline
 from grader.report.long_table import LongTable
 from grader.report.page import page
@@ -78,24 +78,26 @@ def terminal(boards: Sequence[Board], roster: Roster | None) -> RenderableType:
 
 
 def _table(board: Board, roster: Roster | None) -> LongTable:
-    timed, lost = board.device == "gpu", loses(board)
-    columns = [("", True), ("student", False), ("verdict", False)]
-    columns.append(("score" if timed else "sizes right", True))
-    if lost:
-        columns.append(("adjusted", True))
-    if timed:
-        columns += [(board.unit, True), (f"of {board.baseline}", True)]
-    columns += [("history", False), ("", False)]
-    last = len(columns) - 1
-    table = LongTable(one_line(board.title), columns, give_way=(1, last - 1, last))
+    timed = board.device == "gpu"
+    losing = loses(board)
+    adjusted = [("adjusted", True)] if losing else []
+    figures = [(board.unit, True), (f"of {board.baseline}", True)] if timed else []
+    columns = [
+        *(("", True), ("student", False), ("verdict", False)),
+        *(("score" if timed else "sizes right", True), *adjusted, *figures),
+        *(("history", False), ("", False)),
+    ]
+    table = LongTable(
+        one_line(board.title), columns, give_way=(1, len(columns) - 2, len(columns) - 1)
+    )
     for row in board.rows:
         cells = [
             str(row.rank or ""),
             _named(row, roster),
             row.verdict.value if row.verdict else "",
-            _points(row, timed),
+            ENGLISH(_points(row, timed)),
         ]
-        if lost:
+        if losing:
             cells.append(_adjusted(row))
         if timed:
             cells.append(f"{row.speed:.4g}" if row.speed is not None else "")
@@ -111,10 +113,12 @@ def _named(row: Row, roster: Roster | None) -> str:
     return one_line(name)
 
 
-def _points(row: Row, timed: bool) -> str:
+def _points(row: Row, timed: bool) -> Message:
     if timed:
-        return f"{row.points:.2f}" if row.points is not None else ""
-    return f"{row.passed} of {row.cases}" if row.cases else ""
+        return verbatim(f"{row.points:.2f}") if row.points is not None else NOTHING
+    if row.passed is None or not row.cases:
+        return NOTHING
+    return phrase("{part} of {whole}", part=row.passed, whole=row.cases)
 
 
 def loses(board: Board) -> bool:
