@@ -32,8 +32,8 @@ _WHY_IT_COUNTS = {
     Kind.INPUT_MODIFIED: phrase("inputs belong to the grader"),
 }
 _LIMITS = {"time": phrase("did not end in time"), "deadlock": phrase("threads wait for ever")}
-# Formats of 8 bits and less, as PTX and machine code name them. No lab's numbers have so few, and
-# where inputs are small whole numbers, as for exact sums in FP16, values alone do not show them.
+# Formats of 8 bits and less, as PTX and machine code name them. No lab's numbers have so few. Where
+# inputs are small whole numbers, sums in FP16 are exact: values alone do not show such formats.
 _NARROW = re.compile(r"\.(?:e\dm\d|[su][48]|b1)\b|\b[IQBO]G?MMA\b")
 DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
 _WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)

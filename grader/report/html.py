@@ -35,7 +35,7 @@ from grader.report.groups import neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, peak_name
 from grader.report.page import page
-from grader.report.size_groups import group_sentences
+from grader.report.size_groups import group_sentence, group_sentences
 from grader.report.source import Highlighter, Line
 from grader.report.why import advice_sentence, answers
 
@@ -169,7 +169,8 @@ def _summary(result: Result, room: _Room, language: Language) -> str:
     some = phrase("{right} of {count} sizes are right.", right=right, count=len(result.cases))
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     if failed is None:
-        return language(some)
+        hidden = [each for each in result.groups if each.name == "hidden"]
+        return language(sentences([some, *(group_sentence(each, result) for each in hidden)]))
     what = language(failed.message or text.VERDICT_WORDS[result.verdict])
     first = phrase(
         "First: {size}: {what}", size=size_text(failed.size), what=_cut(what, room.message)
