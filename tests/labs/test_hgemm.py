@@ -70,7 +70,9 @@ def test_sums_in_fp16_are_right_where_the_lab_says_so(tmp_path: Path) -> None:
     assert graded(FIXTURES / "hgemm" / "sums_in_fp16", lab=lab).verdict is Verdict.AC
     dropped = graded(FIXTURES / "hgemm" / "dropped_terms", lab=lab)
     assert dropped.verdict is Verdict.WA
-    assert any("the last 1 of K = 33 terms are missing" in str(each.message) for each in dropped.cases)
+    assert any(
+        "the last 1 of K = 33 terms are missing" in str(each.message) for each in dropped.cases
+    )
 
 
 @pytest.mark.slow
