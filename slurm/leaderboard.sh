@@ -27,6 +27,8 @@ if [[ -n ${1:-} ]]; then
   left=$("$GRADE_BIN" class --plan "$manifest" "${options[@]}" -- "$1") || status=$?
   echo "missing: $left of the submissions in $1, named in $manifest"
 fi
+# A lab file has rules of time.
 "$GRADE_BIN" leaderboard --out "$GRADE_OUT" ${GRADE_ROSTER:+--roster "$GRADE_ROSTER"} \
+  ${GRADE_LAB:+--lab "$GRADE_LAB"} \
   --html "$GRADE_OUT/leaderboard.html" --csv "$GRADE_OUT/leaderboard.csv" || status=$?
 exit $status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -31,6 +32,9 @@ _WHY_IT_COUNTS = {
     Kind.INPUT_MODIFIED: phrase("inputs belong to the grader"),
 }
 _LIMITS = {"time": phrase("did not end in time"), "deadlock": phrase("threads wait for ever")}
+# Formats of 8 bits and less, as PTX and machine code name them. No lab's numbers have so few. Where
+# inputs are small whole numbers, sums in FP16 are exact: values alone do not show such formats.
+_NARROW = re.compile(r"\.(?:e\dm\d|[su][48]|b1)\b|\b[IQBO]G?MMA\b")
 DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
 _WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
 
@@ -112,10 +116,16 @@ def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, Message]:
 
 def broken_rule(findings: Sequence[Finding], rules: Rules) -> Message | None:
     """What the lab forbids and the code does, with its place; None if it keeps the rules."""
-    forbidden = [finding for finding in findings if finding.kind is Kind.TENSOR_CORE]
-    if not forbidden or rules.tensor_cores == "allow":
-        return None
-    return phrase("{place}: this lab forbids tensor cores", place=_place(forbidden[0]))
+    used = [finding for finding in findings if finding.kind is Kind.TENSOR_CORE]
+    if used and rules.tensor_cores == "forbid":
+        return phrase("{place}: this lab forbids tensor cores", place=_place(used[0]))
+    narrow = [finding for finding in used if _NARROW.search(str(finding.message))]
+    if narrow:
+        return phrase(
+            "{place}: this lab allows tensor cores for numbers of 16 bits and more",
+            place=_place(narrow[0]),
+        )
+    return None
 
 
 def overall(cases: Sequence[CaseResult]) -> Verdict:

@@ -96,13 +96,9 @@ class Lateness(Record):
         return f"{self.counted} {self.unit}{'s' if self.counted != 1 else ''} late"
 
 
-def lateness(
-    came: datetime, due: datetime | None, rules: TimeRules | None, raw: float
-) -> Lateness | None:
+def lateness(came: datetime, due: datetime, rules: TimeRules | None, raw: float) -> Lateness | None:
     """None for work in time: before the due date, or within the grace after it. Work after the
     grace counts from the due date, not from the end of the grace."""
-    if due is None:
-        return None
     grace = timedelta(minutes=rules.grace_minutes) if rules else timedelta()
     if came <= due + grace:
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from grader.model.base import Dims, Verdict, size_text
 from grader.model.explanation import (
+    NO_TRAFFIC,
     Advice,
     Bound,
     Explanation,
@@ -20,6 +21,7 @@ from grader.model.explanation import (
     SassLine,
     SassLoop,
     Split,
+    TensorCount,
     Tile,
     Traffic,
     Waiting,
@@ -46,6 +48,7 @@ from grader.model.result import (
     Standing,
     StandingRung,
     SubmissionRef,
+    TensorPeak,
     Timing,
     Watched,
 )
@@ -59,7 +62,7 @@ from grader.model.score import (
     SizeGroup,
     share_right,
 )
-from grader.model.words import kind_words, severity_words, wrong_elements
+from grader.model.words import element_words, kind_words, severity_words, wrong_elements
 from grader.model.work import Build, KernelInfo, SourceFile, Submission
 from ptxsim.findings.finding import LineCount, Severity
 from ptxsim.message import (
@@ -94,6 +97,7 @@ from ptxsim.records import (
 
 __all__ = [
     "NOTHING",
+    "NO_TRAFFIC",
     "SCHEMA",
     "SCHEMA_VERSION",
     "Advice",
@@ -157,6 +161,8 @@ __all__ = [
     "SubmissionRef",
     "SymbolWrite",
     "Synchronise",
+    "TensorCount",
+    "TensorPeak",
     "Thread",
     "Tile",
     "Timing",
@@ -166,6 +172,7 @@ __all__ = [
     "Watched",
     "clauses",
     "counted",
+    "element_words",
     "enumerated",
     "kind_words",
     "listed",

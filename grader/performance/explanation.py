@@ -32,7 +32,7 @@ from grader.performance.accesses import accesses
 from grader.performance.advice import advise
 from grader.performance.banks import Conflict, worst
 from grader.performance.bound import bound
-from grader.performance.facts import Facts, KernelFacts
+from grader.performance.facts import Facts, KernelFacts, Words
 from grader.performance.join import count, executions
 from grader.performance.loop_steps import MainLoop, main_loop_steps
 from grader.performance.sass import Function, Instruction, main_loop_code, summarise
@@ -95,9 +95,7 @@ def explain_speed(
         counts=counts,
         tile=_tile(counts, problem.operands(plan.size)[plan.inputs]),
         bounds=tuple(_bounds(counts, loops, build, work, shown)),
-        advice=_advice(
-            counts, loops, launches, build, work, gpu or _like(build.arch), problem.advice
-        ),
+        advice=_advice(counts, loops, launches, build, work, gpu or _like(build.arch), problem),
         missing=missing,
     )
 
@@ -180,7 +178,7 @@ def _advice(
     build: Build,
     work: Work,
     gpu: Gpu,
-    names: Sequence[str],
+    problem: Problem,
 ) -> tuple[Advice, ...]:
     most = _main(counts)
     kernel = next((k for k in build.kernels if most and k.name == most.name), None)
@@ -192,6 +190,12 @@ def _advice(
     code = main_loop_code(function)
     shared = _shared(function, sample, code)
     facts = KernelFacts(
+        words=Words(
+            inputs=tuple(each.name for each in problem.operands(work.size) if each.role == "in"),
+            output=problem.output,
+            depth=problem.depth,
+            ladder=problem.interface.main.partition(".")[0],
+        ),
         work=work,
         gpu=gpu,
         kernel=kernel,
@@ -210,7 +214,7 @@ def _advice(
             steps=steps,
             now=bound([most], {kernel.name: kernel}, work, gpu, [steps]),
         )
-    return advise(facts, names)
+    return advise(facts, problem.advice)
 
 
 def _shared(

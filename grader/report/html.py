@@ -35,7 +35,7 @@ from grader.report.groups import neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, peak_name
 from grader.report.page import page
-from grader.report.size_groups import group_sentences
+from grader.report.size_groups import group_sentence, group_sentences
 from grader.report.source import Highlighter, Line
 from grader.report.why import advice_sentence, answers
 
@@ -105,19 +105,19 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room, language: L
         no_score=text.NO_SCORE_ON_CPU,
         score_block=text.score_block(result, language),
         standing=text.standing(result.standing, result.problem) if result.standing else NOTHING,
-        ladder=charts.neighbours(result.standing, result.problem.baseline)
+        ladder=charts.neighbours(result.standing, result.problem.baseline, language)
         if result.standing
         else None,
         curves=curve.pictures(result, language),
         next_points=curve.next_sentence(result),
         groups=group_sentences(result),
-        throughput=charts.throughput(result.cases, result.problem),
+        throughput=charts.throughput(result.cases, result.problem, language),
         problem=result.problem,
         size_header=text.size_header(result.problem),
         size=size_text,
         peak_name=peak_name(result.problem),
         timed=measurements(result),
-        roofline=charts.roofline(intensity, gpus.of(gpu) if gpu else None, _best(result))
+        roofline=charts.roofline(intensity, gpus.of(gpu) if gpu else None, _best(result), language)
         if intensity
         else None,
         traffic=_traffic(result.lines) if intensity else (),
@@ -131,7 +131,7 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room, language: L
         cut=lambda value: _cut(
             language(value) if isinstance(value, Message) else value, room.message
         ),
-        pictures=_pictures(result.cases[: room.cases], room),
+        pictures=_pictures(result.cases[: room.cases], room, language),
         notes=[_note(group, highlighter, room, language) for group in groups[: room.findings]],
         hidden_findings=sum(map(len, groups[room.findings :])),
         listings=highlighter.listings(result.findings, result.lines),
@@ -169,7 +169,8 @@ def _summary(result: Result, room: _Room, language: Language) -> str:
     some = phrase("{right} of {count} sizes are right.", right=right, count=len(result.cases))
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     if failed is None:
-        return language(some)
+        hidden = [each for each in result.groups if each.name == "hidden"]
+        return language(sentences([some, *(group_sentence(each, result) for each in hidden)]))
     what = language(failed.message or text.VERDICT_WORDS[result.verdict])
     first = phrase(
         "First: {size}: {what}", size=size_text(failed.size), what=_cut(what, room.message)
@@ -189,7 +190,7 @@ def _best(result: Result) -> float | None:
     return largest.timing.scored_speed * result.problem.scale / 1e12
 
 
-def _pictures(cases: Sequence[CaseResult], room: _Room) -> list[Picture]:
+def _pictures(cases: Sequence[CaseResult], room: _Room, language: Language) -> list[Picture]:
     """Maps of outputs whose pattern of wrong tiles is informative, the largest first."""
     telling = [case for case in cases if case.error and "." in "".join(case.error.tile_map)]
     telling.sort(key=lambda case: -math.prod(case.error.shape if case.error else ()))
@@ -199,7 +200,7 @@ def _pictures(cases: Sequence[CaseResult], room: _Room) -> list[Picture]:
         pictures.append(
             Picture(
                 caption=text.picture_caption(case),
-                image=charts.tile_picture(case, case.error),
+                image=charts.tile_picture(case, case.error, language),
             )
         )
     return pictures

@@ -10,7 +10,7 @@ _NAMES = {"public": phrase("Public sizes"), "hidden": phrase("Hidden sizes")}
 
 def group_sentences(result: Result) -> tuple[Message, ...]:
     """One for each group; () for a lab without hidden sizes."""
-    return tuple(_sentence(group, result) for group in result.groups)
+    return tuple(group_sentence(group, result) for group in result.groups)
 
 
 def right_of(group: SizeGroup) -> Message:
@@ -25,7 +25,7 @@ def right_of(group: SizeGroup) -> Message:
     )
 
 
-def _sentence(group: SizeGroup, result: Result) -> Message:
+def group_sentence(group: SizeGroup, result: Result) -> Message:
     name, right = _NAMES[group.name], right_of(group)
     if not group.sizes:
         return phrase(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,31 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from grader.backends.gpu.device import GpuDevice
+from grader.backends.gpu.gpu_messages import Ready
 from grader.backends.protocol import CaseOutcome, refused
 from grader.cli.formats import RENDERERS
 from grader.errors import MachineError, Rejected
-from grader.grading import hidden_sizes
+from grader.grading import hidden_sizes, pipeline
 from grader.judging import rulings, scoring
 from grader.judging.size_groups import hidden_group, not_run
 from grader.labs.hidden import with_hidden
 from grader.labs.lab import Case, Hidden, Lab, load_lab
-from grader.model import CaseResult, ErrorStats, Finding, Kind, Result, Severity, Size, Verdict
+from grader.language import ENGLISH
+from grader.model import (
+    CaseResult,
+    ErrorStats,
+    Finding,
+    Kind,
+    Result,
+    Severity,
+    Size,
+    Verdict,
+    verbatim,
+)
 from grader.report import html, terminal
 from grader.results import store
+from tests.support.bench import bench
 from tests.support.commands import STARTER, grade, one_line, run
 from tests.support.pages import H200, timed
 
@@ -124,7 +139,7 @@ def told(result: Result, done: subprocess.CompletedProcess[str], place: Path) ->
         "terminal": shown.get(),
         "log": printed,
         "files": files,
-        **{name: render(result, "") for name, render in RENDERERS.items()},
+        **{name: render(result, "", ENGLISH) for name, render in RENDERERS.items()},
     }
 
 
@@ -175,8 +190,10 @@ def test_two_secrets_tell_the_same(tmp_path: Path, way: str) -> None:
     for name in first:
         assert first[name] == second[name], name
     assert "Hidden sizes: 0 of 2 right" in first["terminal"]
+    assert "2 of 2 sizes are right. Hidden sizes: 0 of 2 right" in first["page"]
 
 
+@pytest.mark.slow
 def test_the_instructor_sees_them_and_nobody_else(tmp_path: Path) -> None:
     lab = lab_in(tmp_path, SECRETS[0])
     listed = run(grade("hidden", "--lab", "lab.yaml"), tmp_path)
@@ -245,7 +262,7 @@ def outcome(case: Case, speed: float, *findings: Finding, wrong: int = 0) -> Cas
         id=case.id,
         size=case.size,
         refused=None,
-        message=f"{wrong} elements are wrong at {case.size}" if wrong else "",
+        message=verbatim(f"{wrong} elements are wrong at {case.size}" if wrong else ""),
         stopped=None,
         seconds=1.0,
         error=stats,
@@ -284,7 +301,7 @@ def test_a_wrong_group_costs_its_own_points_and_the_verdict() -> None:
     late = Finding(
         kind=Kind.UNTIMED_WORK,
         severity=Severity.ERROR,
-        message=f"took long at {SECRET_SIZE}",
+        message=verbatim(f"took long at {SECRET_SIZE}"),
         file="sgemm.cu",
         line=777,
     )
@@ -304,7 +321,9 @@ def test_a_wrong_group_costs_its_own_points_and_the_verdict() -> None:
 def test_a_broken_rule_at_a_hidden_size_costs_everything() -> None:
     lab = gpu_lab()
     (case,), (secret,) = lab.performance, hidden_of(lab).performance
-    broken = Finding(kind=Kind.IMPOSSIBLE_TIME, severity=Severity.ERROR, message="too fast")
+    broken = Finding(
+        kind=Kind.IMPOSSIBLE_TIME, severity=Severity.ERROR, message=verbatim("too fast")
+    )
     ruling = judged(lab, outcome(case, 40.0), outcome(secret, 30.0, broken))
     assert ruling.verdict is Verdict.RF and ruling.score is not None
     assert ruling.score.total == 0
@@ -317,7 +336,7 @@ def test_every_kind_is_all_that_is_kept() -> None:
         Finding(
             kind=kind,
             severity=Severity.ERROR,
-            message="at 4321",
+            message=verbatim("at 4321"),
             file="4321.cu",
             line=1234,
             block=(777, 0, 0),
@@ -343,7 +362,7 @@ def test_progress_and_failures_name_no_hidden_size() -> None:
     assert heard[0][1] == "64×64×64"
     with pytest.raises(MachineError) as caught, hidden_sizes.closed(hidden):
         raise MachineError(f"the worker ended at {SECRET_SIZE}")
-    assert str(caught.value) == hidden_sizes.FAILED
+    assert caught.value.message == hidden_sizes.FAILED
     with pytest.raises(MachineError, match="the disk is full"), hidden_sizes.closed(hidden):
         raise MachineError("the disk is full")
 
@@ -359,7 +378,7 @@ def test_what_did_not_run_is_said_so() -> None:
 def test_a_refused_hidden_size_is_its_kind() -> None:
     lab = gpu_lab()
     (secret,) = hidden_of(lab).performance
-    finding = Finding(kind=Kind.HOST_CRASH, severity=Severity.ERROR, message="status 77")
+    finding = Finding(kind=Kind.HOST_CRASH, severity=Severity.ERROR, message=verbatim("status 77"))
     refusal = Rejected(Verdict.RE, "host code ended with status 77", (finding,))
     group = hidden_group([secret], [refused(secret.id, SECRET_SIZE, refusal)], lab)
     assert (group.verdict, group.mistakes, group.right) == (Verdict.RE, (Kind.HOST_CRASH,), 0)
@@ -374,3 +393,61 @@ def test_a_second_lab_file_makes_a_group_that_counts_by_sizes(tmp_path: Path) ->
     assert [case.size.extents for case in hidden.cpu] == [(77, 9, 31), (5, 6, 7)]
     assert (hidden.weight, hidden.public_weight) == (2, 2)
     assert [case.size.extents for case in lab.cpu] == [(1, 1, 1), (33, 17, 20)]
+
+
+# --- the whole grading on a GPU, whose worker answers from a script ---------------------------
+
+WORKER = """
+import json, sys
+log, answer, ready = sys.argv[1:]
+for line in sys.stdin:
+    job = json.loads(line)
+    if job["type"] == "job":
+        break
+ids = [(each["case"]["id"], each["timed"]) for each in job["cases"]]
+with open(log, "w") as file:
+    json.dump(ids, file)
+print(ready)
+for each in job["cases"]:
+    outcome = json.loads(answer)
+    outcome |= {"id": each["case"]["id"], "size": each["case"]["plan"]["size"]}
+    if not each["timed"]:
+        outcome["timing"] = None
+    print(json.dumps({"type": "beat", "case": outcome["id"]}))
+    print(json.dumps({"type": "finished", "outcome": outcome}), flush=True)
+print(json.dumps({"type": "done"}), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(tmp_path: Path) -> None:
+    lab = lab_in(tmp_path, SECRETS[0])
+    given = outcome(lab.performance[0], 30.2)  # 60.4 points at every timed size
+    answer = msgspec.json.encode(msgspec.structs.replace(given, printed="")).decode()
+    ready = msgspec.json.encode(Ready(gpu=H200)).decode()
+    command = (sys.executable, "-c", WORKER, str(tmp_path / "log"), answer, ready)
+    device = GpuDevice(lab.problem_ref, command=command)
+    (tmp_path / "ann").mkdir()
+    (tmp_path / "ann" / "sgemm.cu").write_text(STARTER)
+    tools = msgspec.structs.replace(bench(), lab=lab, gpu_arch="sm_90")
+    heard: list[str] = []
+    graded = pipeline.grade(
+        tmp_path / "ann", tools, lambda stage, detail: heard.append(detail), gpu=device
+    )
+    ran = json.loads((tmp_path / "log").read_text())
+    public = [("correctness-0", False), ("performance-0", True)]
+    assert [tuple(each) for each in ran[:2]] == public
+    assert {tuple(each) for each in ran[2:]} == {
+        ("hidden-performance-0", True),
+        ("hidden-performance-1", True),
+    }
+    result = graded.result
+    assert result.verdict is Verdict.AC and result.score is not None, result.error
+    assert [case.id for case in result.cases] == ["correctness-0", "performance-0"]
+    assert [group.points for group in result.groups] == [60.4, 60.0]
+    assert result.score.total == 60.24
+    said = " ".join(heard) + store.encode(result).decode() + html.render(result, {})
+    for case in (*hidden_of(lab).performance, *hidden_of(lab).cpu):
+        assert str(case.size) not in said
+        assert str(case.size["m"]) not in re.findall(r"\d+", said)
+    assert "a hidden size" in heard

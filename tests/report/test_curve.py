@@ -10,6 +10,7 @@ from rich.console import Console
 
 from grader.judging import scoring
 from grader.labs.lab import Case, Scoring, find_lab, load_lab
+from grader.language import ENGLISH
 from grader.model import Result, Size, Verdict
 from grader.report import curve, html, terminal
 from tests.support.pages import gpu_result, timed
@@ -68,14 +69,16 @@ def test_several_sizes_get_faster_together() -> None:
     assert ahead is not None
     assert ahead.faster == pytest.approx(1.1)
     assert ahead.speed == pytest.approx(33)
-    assert "3 more than now, and the same 10.0 % at the other sizes" in curve.next_sentence(shown)
+    assert "3 more than now, and the same 10.0 % at the other sizes" in str(
+        curve.next_sentence(shown)
+    )
 
 
 def test_there_is_an_end() -> None:
     shown = result(SHIPPED, (8192, 80.0))
     assert curve.next_points(shown) is None
-    assert "no more points to gain: 120 are the most" in curve.next_sentence(shown)
-    assert curve.next_sentence(gpu_result(total=None)) == ""
+    assert "no more points to gain: 120 are the most" in str(curve.next_sentence(shown))
+    assert not curve.next_sentence(gpu_result(total=None))
 
 
 def test_the_page_draws_the_curve_with_the_submission_on_it() -> None:
@@ -99,6 +102,6 @@ def test_the_page_draws_the_curve_with_the_submission_on_it() -> None:
 
 
 def test_older_documents_have_no_curve() -> None:
-    assert curve.pictures(gpu_result()) == ()
+    assert curve.pictures(gpu_result(), ENGLISH) == ()
     bare = msgspec.structs.replace(gpu_result(), score=None)
     assert "The curve of points" not in html.render(bare, {})

@@ -26,6 +26,7 @@ from grader.model import (
     Record,
     Severity,
     Size,
+    element_words,
     enumerated,
     listed,
     phrase,
@@ -34,7 +35,7 @@ from grader.model import (
 from grader.problems.comparison import Check, check, poisoned
 from grader.problems.inputs import make_inputs
 from grader.problems.operands import Operand
-from grader.problems.problem import Problem
+from grader.problems.problem import FUNCTION, Problem
 from ptxsim.findings.finding import Event
 from ptxsim.findings.finding import Finding as SeenEvent
 from ptxsim.simulator import SimOutcome
@@ -94,7 +95,9 @@ class Arrays:
             kind=Kind.INPUT_MODIFIED,
             severity=Severity.ERROR,
             message=phrase(
-                "{place} was overwritten; {names} must not change", place=place, names=names
+                "{place} was overwritten; {names} must not change",
+                place=element_words(place),
+                names=names,
             ),
             count=int(changed.size),
         )
@@ -175,7 +178,9 @@ def _unsettled(plan: Plan) -> tuple[Finding, ...]:
     if not plan.unsettled:
         return ()
     words = phrase(
-        "the calls of run_custom differ, and the third one is judged: {how}", how=plan.unsettled
+        "the calls of {function} differ, and the third one is judged: {how}",
+        function=FUNCTION,
+        how=plan.unsettled,
     )
     return (Finding(kind=Kind.CALLS_DIFFER, severity=Severity.WARNING, message=words),)
 

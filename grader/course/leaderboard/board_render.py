@@ -12,6 +12,8 @@ from rich.console import Group, RenderableType
 from grader.course.leaderboard.ranking import Board, Row, order, ranked
 from grader.course.roster import Roster
 from grader.errors import one_line
+from grader.language import ENGLISH, Language
+from grader.model import NOTHING, Message, phrase, verbatim
 from grader.report.charts import sparkline
 from grader.report.long_table import LongTable
 from grader.report.page import page
@@ -77,11 +79,12 @@ def terminal(boards: Sequence[Board], roster: Roster | None) -> RenderableType:
 
 def _table(board: Board, roster: Roster | None) -> LongTable:
     timed = board.device == "gpu"
-    losing = [("adjusted", True)] if loses(board) else []
+    losing = loses(board)
+    adjusted = [("adjusted", True)] if losing else []
     figures = [(board.unit, True), (f"of {board.baseline}", True)] if timed else []
     columns = [
         *(("", True), ("student", False), ("verdict", False)),
-        *(("score" if timed else "sizes right", True), *losing, *figures),
+        *(("score" if timed else "sizes right", True), *adjusted, *figures),
         *(("history", False), ("", False)),
     ]
     table = LongTable(
@@ -92,9 +95,9 @@ def _table(board: Board, roster: Roster | None) -> LongTable:
             str(row.rank or ""),
             _named(row, roster),
             row.verdict.value if row.verdict else "",
-            _points(row, timed),
+            ENGLISH(_points(row, timed)),
         ]
-        if loses(board):
+        if losing:
             cells.append(_adjusted(row))
         if timed:
             cells.append(f"{row.speed:.4g}" if row.speed is not None else "")
@@ -110,10 +113,12 @@ def _named(row: Row, roster: Roster | None) -> str:
     return one_line(name)
 
 
-def _points(row: Row, timed: bool) -> str:
+def _points(row: Row, timed: bool) -> Message:
     if timed:
-        return f"{row.points:.2f}" if row.points is not None else ""
-    return f"{row.passed} of {row.cases}" if row.cases else ""
+        return verbatim(f"{row.points:.2f}") if row.points is not None else NOTHING
+    if row.passed is None or not row.cases:
+        return NOTHING
+    return phrase("{part} of {whole}", part=row.passed, whole=row.cases)
 
 
 def loses(board: Board) -> bool:
@@ -135,18 +140,19 @@ def _spark(history: Sequence[float]) -> str:
 # --- HTML -------------------------------------------------------------------------------------
 
 
-def html(boards: Sequence[Board], roster: Roster | None) -> str:
+def html(boards: Sequence[Board], roster: Roster | None, language: Language = ENGLISH) -> str:
     """A self-contained page, sortable where scripts run."""
     return page(
         "leaderboard.html.j2",
-        title="Leaderboard",
+        language,
+        title=language(phrase("Leaderboard")),
         boards=boards,
         name=lambda row: _named(row, roster),
         points=_points,
         loses=loses,
         adjusted=_adjusted,
         marks=marks,
-        spark=lambda row: sparkline(row.history[-40:], max(100.0, *row.history, 0.0)),
+        spark=lambda row: sparkline(row.history[-40:], max(100.0, *row.history, 0.0), language),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from grader.course.roster import Roster, due_for, handed_in
+from grader.course.roster import Person, Roster, due_for, handed_in
 from grader.labs.time_rules import Attempts, Lateness, TimeRules, lateness
 from grader.ladder.document import Ladder
 from grader.model import Record, Verdict
@@ -165,10 +165,10 @@ def _row(
     student = attempts[0].submission.student
     person = roster.get(student) if roster else None
     limit = None if reference else due_for(person, due)
-    ordered = []
-    for entry in sorted(attempts, key=lambda entry: entry.created):
-        came = handed_in(person, entry.submission.submitted, entry.created)
-        ordered.append(_Attempt(entry, lateness(came, limit, rules, entry.points)))
+    ordered = [
+        _Attempt(entry, _late(entry, person, limit, rules))
+        for entry in sorted(attempts, key=lambda entry: entry.created)
+    ]
     chosen, late = counting = _counting(ordered, choice)
     fastest = chosen.fastest
     return Row(
@@ -190,6 +190,15 @@ def _row(
         adjusted=counting.adjusted,
         lateness=late.words if late and rules and rules.late else "",
     )
+
+
+def _late(
+    entry: Entry, person: Person | None, limit: datetime | None, rules: TimeRules | None
+) -> Lateness | None:
+    if limit is None:
+        return None
+    came = handed_in(person, entry.submission.submitted, entry.created)
+    return lateness(came, limit, rules, entry.points)
 
 
 def _counting(ordered: Sequence[_Attempt], choice: Attempts) -> _Attempt:

@@ -35,7 +35,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.model import Record, Size
+from grader.model import Message, Record, Size, clauses, phrase
 from grader.problems.gemm.layout import Layout, header
 from grader.problems.gemm.libraries import evidence
 from grader.problems.gemm.numbers import FORMATS, Format, Sum, input_values, tolerance
@@ -65,6 +65,18 @@ class Options(Record):
             raise ValueError(f"accumulate: f16 needs type: f16, not {self.type}")
 
 
+# In the order of the ladder reference/hgemm.
+TENSOR_ADVICE = (
+    *("few-blocks", "use-tensor-cores", "fragments-from-global", "matrix-conflicts"),
+    *("tiles-through-registers", "few-stages", "exposed-fragments", "small-warp-tile"),
+    *("copying-consumers", "small-block-tile", "no-multicast", "blocks-by-turns", "long-wave"),
+    *("warps-on-hopper", "tail", "split-warps"),
+)
+
+
+QUESTIONS = ("operations", "peak", "limits", "loop", "tile", "tile-traffic", "divergence")
+
+
 class Gemm(Problem):
     name = "gemm"
     dims = tuple(Dim(name=name, most=MAX_EXTENT) for name in ("m", "n", "k"))
@@ -72,18 +84,10 @@ class Gemm(Problem):
     baseline = "cuBLAS"
     output = "C"
     formula = "2·M·N·K"
+    depth = "K"
     Options = Options
-    questions = (
-        "operations",
-        "peak",
-        "limits",
-        "loop",
-        "tile",
-        "tile-traffic",
-        "divergence",
-        "tensor-cores",
-    )
-    advice = (
+    questions: tuple[str, ...] = (*QUESTIONS, "tensor-cores")
+    advice: tuple[str, ...] = (
         *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps"),
         *("rolled-loop", "more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
         *("two-barriers", "through-registers", "long-wave", "tail", "register-banks"),
@@ -97,6 +101,10 @@ class Gemm(Problem):
         self.kind = self.options.type
         self.numbers = FORMATS[self.kind]
         self.sums = self.options.accumulate
+        if self.options.type != "f32":
+            self.arithmetic = f"{self.options.type}.{self.sums}"
+            self.advice = TENSOR_ADVICE
+            self.questions = (*QUESTIONS, "on-tensor-cores")
 
     @property
     def title(self) -> str:
@@ -174,15 +182,18 @@ class Gemm(Problem):
                 found = self._product(read_a, read_b)
                 if wrong[2]:  # what was stored in the other order, read in this one
                     found = Expected(want=_stored(found.want, c), scale=_stored(found.scale, c))
-                cause = "; ".join(text for text, flag in zip(words, wrong, strict=True) if flag)
+                cause = clauses(text for text, flag in zip(words, wrong, strict=True) if flag)
                 yield Cause(words=cause, outputs=(found,), tolerance=self.tolerance(size))
         wide_a, wide_b = a.wide(inputs[0]), b.wide(inputs[1])
         for kept in sorted({k // step * step for step in _STEPS} - {k}, reverse=True):
-            missing = f"the last {k - kept} of K = {k} terms are missing"
+            missing = phrase(
+                "the last {missing} of K = {k} terms are missing; K need not be a multiple of the "
+                "tile",
+                missing=k - kept,
+                k=k,
+            )
             yield Cause(
-                words=f"{missing}; K need not be a multiple of the tile"
-                if kept
-                else "C is all zeros",
+                words=missing if kept else phrase("C is all zeros"),
                 outputs=(self._product(wide_a[:, :kept], wide_b[:kept, :]),),
                 tolerance=tolerance(kept, self.numbers, self.sums),
             )
@@ -196,7 +207,7 @@ class Gemm(Problem):
     def fewest_operations(self, size: Size) -> float:
         return _FEWEST_OPERATIONS * self.work(size)
 
-    def from_a_library(self, names: Collection[str], files: Collection[str]) -> str | None:
+    def from_a_library(self, names: Collection[str], files: Collection[str]) -> Message | None:
         return evidence(names, files)
 
     @property
