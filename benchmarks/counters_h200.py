@@ -105,8 +105,7 @@ def main() -> None:
 def _arch(lab: str) -> str | None:
     """Of the GPU here, with the instructions of that GPU alone where the lab asks for them."""
     here = first_gpu_arch()
-    asked = (f"sm_{each}" for each in load_lab(find_lab(lab)).architectures)
-    return next((each for each in asked if here and each.rstrip("af") == here), here)
+    return here and load_lab(find_lab(lab)).arch_on(here)
 
 
 def load(path: Path) -> Raw:
