@@ -387,7 +387,10 @@ def _tile(_result: Result, why: Explanation, counts: KernelCounts) -> Message:
 
 
 def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
-    sectors = sum(each.global_loads.cost + each.global_copies.cost for each in why.counts)
+    sectors = sum(
+        each.global_loads.cost + each.global_copies.cost + each.bulk_loads.cost
+        for each in why.counts
+    )
     return phrase(
         "Counted: {counted:.4g} GB asked of the caches; every operand once is {once:.3g} GB.",
         counted=_SECTOR * sectors / 1e9,
@@ -402,12 +405,14 @@ def _tile_traffic(result: Result, why: Explanation, counts: KernelCounts) -> Mes
     if tile is None or not tile.rows or not tile.columns:
         return asked
     elements = why.operations / 2 * (1 / tile.rows + 1 / tile.columns)
+    m, n, k = why.size.values()
+    each = why.bytes / (m * k + k * n + m * n)  # bytes of an element
     formula = phrase(
         "By formula, M·N·K·(1/{rows} + 1/{columns}) = {elements:.4g} elements, {gb:.4g} GB.",
         rows=tile.rows,
         columns=tile.columns,
         elements=elements,
-        gb=4 * elements / 1e9,
+        gb=each * elements / 1e9,
     )
     return sentences([formula, asked])
 
