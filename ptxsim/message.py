@@ -72,6 +72,15 @@ def verbatim(text: str) -> Message:
     return Message(text="{words}", args={"words": text}) if text else NOTHING
 
 
+def recognised(text: str, sentences: Iterable[Message]) -> Message:
+    """The first sentence that a finished text is an instance of; else the text, verbatim."""
+    for sentence in sentences:
+        pieces = (re.escape(piece) for piece in _PLACE.sub("\0", sentence.text).split("\0"))
+        if found := re.fullmatch("(.+?)".join(pieces), text, re.DOTALL):
+            return sentence.given(**dict(zip(sentence.places, found.groups(), strict=True)))
+    return verbatim(text)
+
+
 def rendered(message: Message, translations: Translations) -> str:
     """In the language of these translations."""
     count = message.args.get("count")

@@ -23,7 +23,7 @@ from grader.model import (
     verbatim,
 )
 
-Progress = Callable[[str, str], None]  # the stage, and how far it is
+Progress = Callable[[Message, Message], None]  # the stage, and how far it is
 
 
 class PlannedCase(Record):

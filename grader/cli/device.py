@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.text import Text
 
 from grader.backends.gpu.device import GpuDevice
 from grader.backends.probe import (
@@ -18,10 +17,12 @@ from grader.backends.probe import (
     has_driver,
 )
 from grader.cli.installing import install
+from grader.cli.notices import say
 from grader.errors import MachineError, UsageError
+from grader.model import phrase
 from grader.problems.catalogue import ProblemRef
 
-_NO_CUPY = f"CuPy is missing: {install('cuda13')} (or cuda12)"
+_NO_CUPY = phrase("CuPy is missing: {command} (or cuda12)", command=install("cuda13"))
 
 
 def _has_cupy() -> bool:
@@ -51,12 +52,18 @@ def choose_device(wanted: str, console: Console) -> str | None:
         return None
     names = gpu_names()
     if names and _has_cupy():
-        console.print(Text(f"grading on {names[0]}", style="dim"))
+        say(console, phrase("grading on {gpu}", gpu=names[0]))
         return first_gpu_arch()
-    why = f"{names[0]} cannot be used, {_NO_CUPY}" if names else "no NVIDIA GPU here"
+    why = (
+        phrase("{gpu} cannot be used, {why}", gpu=names[0], why=_NO_CUPY)
+        if names
+        else phrase("no NVIDIA GPU here")
+    )
     if wanted == "gpu":
-        raise MachineError(f"--device gpu: {why}; --device cpu checks in the simulator")
-    console.print(Text(f"{why}: kernels run in the simulator on the CPU", style="dim"))
+        raise MachineError(
+            phrase("--device gpu: {why}; --device cpu checks in the simulator", why=why)
+        )
+    say(console, phrase("{why}: kernels run in the simulator on the CPU", why=why))
     return None
 
 
@@ -68,9 +75,11 @@ def choose_gpus(words: str, console: Console) -> tuple[VisibleGpu, ...]:
     """
     there = gpus_of_host()
     if not there:
-        raise MachineError(f"--gpus {words}: no NVIDIA GPU here")
+        raise MachineError(
+            phrase("--gpus {gpus}: {why}", gpus=words, why=phrase("no NVIDIA GPU here"))
+        )
     if not _has_cupy():
-        raise MachineError(f"--gpus {words}: {_NO_CUPY}")
+        raise MachineError(phrase("--gpus {gpus}: {why}", gpus=words, why=_NO_CUPY))
     chosen = there if words == "all" else tuple(_named(word, there) for word in words.split(","))
     if len({gpu.uuid for gpu in chosen}) < len(chosen):
         raise UsageError(f"--gpus {words}: names a GPU twice")
@@ -81,7 +90,7 @@ def choose_gpus(words: str, console: Console) -> tuple[VisibleGpu, ...]:
             "name GPUs of one model"
         )
     count = f"{len(chosen)} × " if len(chosen) > 1 else ""
-    console.print(Text(f"grading on {count}{chosen[0].name}", style="dim"))
+    say(console, phrase("grading on {gpu}", gpu=f"{count}{chosen[0].name}"))
     return chosen
 
 

@@ -24,7 +24,8 @@ from grader.errors import GraderError
 from grader.grading.pipeline import Bench, grade
 from grader.hardware.gpus import PEAK_UNIT
 from grader.labs.lab import Case, load_lab
-from grader.model import Record, Result, Size, Verdict
+from grader.language import ENGLISH, Language
+from grader.model import Record, Result, Size, Verdict, phrase
 from grader.record.recorder_process import prepare_recorder
 from grader.report.measurement import measurements, sentence
 from grader.sandbox.causes import Cause, without_bubblewrap, without_landlock
@@ -61,14 +62,18 @@ def examine() -> tuple[Check, ...]:
     return tuple(_checks())
 
 
-def render(checks: tuple[Check, ...]) -> Table:
+def render(checks: tuple[Check, ...], language: Language = ENGLISH) -> Table:
     """The table, with a remedy under each missing item."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for check in checks:
-        missing = Text("missing", style="bold red") if check.needed else Text("-", style="yellow")
+        missing = (
+            Text(language(phrase("missing")), style="bold red")
+            if check.needed
+            else Text("-", style="yellow")
+        )
         words = Text(check.found)
         if check.remedy:
             words.append(f"\n{check.remedy}", style="bold")

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from grader.cli import exit_status
 from grader.cli.doctor import examine, render
+from grader.cli.speaking import spoken
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +17,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(_chosen: argparse.Namespace, console: Console) -> int:
     checks = examine()
-    console.print(render(checks))
+    console.print(render(checks, spoken(console)))
     unable = any(check.needed and not check.ok for check in checks)
     return exit_status.FAULT if unable else exit_status.DONE

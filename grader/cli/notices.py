@@ -9,7 +9,7 @@ from rich.text import Text
 
 from grader.cli.speaking import spoken
 from grader.errors import GraderError, one_line
-from grader.model import Message
+from grader.model import Message, phrase
 from grader.report.text import clean
 
 
@@ -28,4 +28,9 @@ def complain(error: GraderError, console: Console) -> None:
 def skipped(complaints: Iterable[str], console: Console) -> None:
     """Print what the command skips, one line each."""
     for complaint in complaints:
-        console.print(Text(f"skipped: {one_line(complaint)}", style="yellow"), soft_wrap=True)
+        console.print(
+            Text(
+                spoken(console)(phrase("skipped: {what}", what=one_line(complaint))), style="yellow"
+            ),
+            soft_wrap=True,
+        )

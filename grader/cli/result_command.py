@@ -7,9 +7,11 @@ import argparse
 from rich.console import Console
 
 from grader.cli import exit_status, options
+from grader.cli.speaking import speak_as, spoken
 from grader.errors import Rejected, StoreError
 from grader.grading.pipeline import read_sources
 from grader.labs.lab import find_lab, load_lab
+from grader.model import phrase
 from grader.report import terminal
 from grader.results import store
 from grader.submission.folder import load_submission
@@ -27,10 +29,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
+    speak_as(lab, console)
     try:
         submission = load_submission(chosen.submission, lab.problem.interface.main)
     except Rejected as refusal:
-        raise StoreError(f"{chosen.submission}: {refusal}; grade it to store that") from None
+        raise StoreError(
+            phrase(
+                "{submission}: {why}; grade it to store that",
+                submission=str(chosen.submission),
+                why=refusal.message,
+            )
+        ) from None
     devices = ("gpu", "cpu") if chosen.device == "auto" else (chosen.device,)
     paths = [
         store.document_path(chosen.out, lab.id, submission.student, submission.sha256, device)
@@ -38,10 +47,22 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     ]
     found = next((path for path in paths if path.exists()), None)
     if found is None:
-        raise StoreError(f"{chosen.submission}: no result of these files in {chosen.out}")
+        raise StoreError(
+            phrase(
+                "{submission}: no result of these files in {folder}",
+                submission=str(chosen.submission),
+                folder=str(chosen.out),
+            )
+        )
     result = store.load(found)
     slurm = result.environment.slurm
     if chosen.job and (slurm is None or slurm.job != chosen.job):
-        raise StoreError(f"{chosen.submission}: the stored result is not of job {chosen.job}")
-    console.print(terminal.render(result, read_sources(submission)))
+        raise StoreError(
+            phrase(
+                "{submission}: the stored result is not of job {job}",
+                submission=str(chosen.submission),
+                job=chosen.job,
+            )
+        )
+    console.print(terminal.render(result, read_sources(submission), spoken(console)))
     return exit_status.of(result)

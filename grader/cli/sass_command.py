@@ -11,6 +11,7 @@ from rich.console import Console
 
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.cli import exit_status, options
+from grader.cli.speaking import spoken
 from grader.grading.pipeline import read_sources
 from grader.grading.preparing import Bench, compiled
 from grader.labs.lab import Lab, find_lab, load_lab
@@ -53,7 +54,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         sys.stdout.write(msgspec.json.encode(kernels).decode() + "\n")
         return exit_status.DONE
     listed = functions if chosen.listing else ()
-    console.print(machine.render(kernels, read_sources(submission), listed))
+    console.print(machine.render(kernels, read_sources(submission), listed, spoken(console)))
     return exit_status.DONE
 
 

@@ -12,6 +12,7 @@ from grader.errors import UsageError
 from grader.labs.lab import Lab
 from grader.language import ENGLISH, Language
 from grader.language.comments import translated
+from grader.model import phrase
 from grader.submission.provided import provided
 
 STARTER, STARTERS = "starter", "starters"
@@ -31,13 +32,21 @@ def new_submission(
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is not allowed as a name: use letters, digits, '.', '_' and '-', "
-            "starting with a letter or digit, at most 64"
+            phrase(
+                "{name} is not allowed as a name: use letters, digits, '.', '_' and '-', starting "
+                "with a letter or digit, at most 64",
+                name=repr(name),
+            )
         )
     starter = find_starter(base, lab)
     target = base / "submissions" / name
     if target.exists() or target.is_symlink():
-        raise UsageError(f"{target} already exists; choose another name or remove it first")
+        raise UsageError(
+            phrase(
+                "{folder} already exists; choose another name or remove it first",
+                folder=str(target),
+            )
+        )
     try:
         target.parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as scratch:
@@ -48,7 +57,11 @@ def new_submission(
                 (copy / FILE).write_text(flags, encoding="utf-8")
             copy.rename(target)  # all or nothing, and never over an existing folder
     except OSError as error:
-        raise UsageError(f"{target}: cannot be created: {error.strerror}") from None
+        raise UsageError(
+            phrase(
+                "{folder}: cannot be created: {why}", folder=str(target), why=str(error.strerror)
+            )
+        ) from None
     return target
 
 

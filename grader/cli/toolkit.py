@@ -6,6 +6,7 @@ from rich.console import Console
 
 from grader.cli.notices import say
 from grader.labs.lab import Lab
+from grader.model import phrase
 from grader.toolchain.discovery import Toolchain, find_toolchain
 
 
@@ -16,5 +17,11 @@ def choose_toolchain(lab: Lab, gpu_arch: str | None, console: Console) -> Toolch
     """
     found = find_toolchain(gpu_arch or lab.architectures[0])
     for sentence in found.passed_over:
-        say(console, f"passed over: {sentence}; using nvcc {found.cuda_version} ({found.nvcc})")
+        over = phrase(
+            "passed over: {what}; using nvcc {version} ({nvcc})",
+            what=sentence,
+            version=found.cuda_version or "",
+            nvcc=str(found.nvcc),
+        )
+        say(console, over)
     return found

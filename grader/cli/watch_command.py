@@ -17,11 +17,12 @@ from rich.console import Console
 from grader.cli import exit_status, options
 from grader.cli.device import choose_device
 from grader.cli.notices import say
+from grader.cli.speaking import speak_as, spoken
 from grader.cli.toolkit import choose_toolchain
 from grader.errors import Rejected, SubmissionError
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import find_lab, load_lab
-from grader.model import Result
+from grader.model import Message, Result, phrase
 from grader.report import terminal
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission, student_of
@@ -46,6 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
+    speak_as(lab, console)
     arch = choose_device(chosen.device, console)
     bench = Bench(
         lab=lab,
@@ -60,19 +62,29 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     for _ in _saves(folder):
         sources = _hash(folder, lab.problem.interface.main)
         if graded is not None and sources and graded[0] == sources:
-            say(console, f"{student}: nothing changed: {graded[1].verdict.value}")
+            same = phrase(
+                "{student}: nothing changed: {verdict}",
+                student=student,
+                verdict=graded[1].verdict.value,
+            )
+            say(console, same)
             continue
         started = time.monotonic()
         found = grade(folder, bench, _silent)
-        console.print(terminal.render(found.result, found.sources))
-        say(console, f"{time.monotonic() - started:.1f} s; waiting for {folder} to be saved")
+        console.print(terminal.render(found.result, found.sources, spoken(console)))
+        waiting = phrase(
+            "{seconds:.1f} s; waiting for {folder} to be saved",
+            seconds=time.monotonic() - started,
+            folder=str(folder),
+        )
+        say(console, waiting)
         graded = sources, found.result
         if chosen.once:
             return exit_status.of(found.result)
     return exit_status.DONE
 
 
-def _silent(_stage: str, _detail: str) -> None:
+def _silent(_stage: Message, _detail: Message) -> None:
     """What happens between two results would only scroll them away."""
 
 
@@ -96,7 +108,9 @@ def _look(folder: Path) -> _Seen:
     Raises SubmissionError if there is no folder.
     """
     if not folder.is_dir():
-        raise SubmissionError(f"{folder}: no such folder")
+        raise SubmissionError(
+            phrase("{place}: {what}", place=str(folder), what=phrase("no such folder"))
+        )
     seen = []
     for place, below, names in os.walk(folder):
         below[:] = [name for name in below if not name.startswith(".")]

@@ -21,66 +21,94 @@ from grader.compile.diagnostics import Complaint, first_error, readable
 from grader.compile.entry import alone, entry_source, trial
 from grader.compile.steps import Failed, Fill, TooLarge, Workshop, assemble, link, translate
 from grader.errors import Rejected, ToolchainError
-from grader.model import BuildInfo, Submission, Verdict, verbatim
+from grader.model import BuildInfo, Message, Submission, Verdict, phrase
 from grader.problems.problem import Interface, vendor_library
-from grader.submission.folder import copy_sources, left_out
+from grader.submission.folder import copy_sources, with_hint
 
 _OURS = "../entry/"
 _UNDEFINED = re.compile(r"undefined|[Uu]nresolved")
 
 
-def not_defined(interface: Interface) -> str:
-    return f"{interface.symbols} is not defined in {interface.main}"
+def not_defined(interface: Interface) -> Message:
+    return phrase(
+        "{symbol} is not defined in {main}", symbol=interface.symbols, main=interface.main
+    )
 
 
 def refusal(failure: Failed, shop: Workshop, submission: Submission, info: BuildInfo) -> Exception:
     """The exception to raise. ``info`` holds the log."""
     if failure.done.starved:
         return ToolchainError(
-            f"the machine was too busy to give the compiler its {shop.limits.cpu_s:g} s of CPU time"
+            phrase(
+                "the machine was too busy to give the compiler its {seconds:g} s of CPU time",
+                seconds=shop.limits.cpu_s,
+            )
         )
     if failure.done.timed_out:
-        message = f"compiling took longer than {shop.limits.cpu_s:g} s of CPU time and was stopped"
-        return Rejected(Verdict.CE, verbatim(message), build=info)
+        message = phrase(
+            "compiling took longer than {seconds:g} s of CPU time and was stopped",
+            seconds=shop.limits.cpu_s,
+        )
+        return Rejected(Verdict.CE, message, build=info)
     if failure.killed:
-        return ToolchainError("the compiler was killed twice; is there enough memory?")
+        return ToolchainError(phrase("the compiler was killed twice; is there enough memory?"))
     if failure.full:
-        return ToolchainError("no space left to compile in; make room in the temporary folder")
+        return ToolchainError(
+            phrase("no space left to compile in; make room in the temporary folder")
+        )
     complaint = first_error(info.log)
     if complaint is not None and complaint.missing and _includes(submission, complaint):
-        where = f"{complaint.file}:{complaint.line} includes <{complaint.missing}>"
+        where = phrase(
+            "{place} includes <{header}>",
+            place=f"{complaint.file}:{complaint.line}",
+            header=complaint.missing,
+        )
         if (library := vendor_library(complaint.missing)) is not None:
-            message = f"{where}: a submission may not call {library}"
-            return Rejected(Verdict.FE, verbatim(message), build=info)
+            message = phrase(
+                "{where}: a submission may not call {library}", where=where, library=library
+            )
+            return Rejected(Verdict.FE, message, build=info)
         cute = complaint.missing.startswith(("cute/", "cutlass/"))
         if cute and shop.toolchain.cutlass_include is None:
             return ToolchainError(
-                f"{where}, and the CuTe headers are not installed: "
-                "pip install 'sgemm-grader[cutlass]'"
+                phrase(
+                    "{where}, and the CuTe headers are not installed: {command}",
+                    where=where,
+                    command="pip install 'sgemm-grader[cutlass]'",
+                )
             )
     place = complaint.file if complaint else None
     if place and place.startswith(_OURS) and _compiles_alone(shop, submission):
-        words = f"{not_defined(shop.interface)} in the way that {shop.interface.header} declares it"
-        message = words + left_out(submission)
-        return Rejected(Verdict.FE, verbatim(message), build=info)
+        message = phrase(
+            "{found} in the way that {header} declares it",
+            found=not_defined(shop.interface),
+            header=shop.interface.header,
+        )
+        return Rejected(Verdict.FE, with_hint(message, submission), build=info)
     if place not in submission.contents:
         trouble = _trouble(shop)
         if trouble is not None:
             return ToolchainError(trouble)
     words = _words(failure, info.log)
-    hint = left_out(submission) if _UNDEFINED.search(words) else ""
-    return Rejected(Verdict.CE, verbatim(words + hint), build=info)
+    if _UNDEFINED.search(str(words)):
+        words = with_hint(words, submission)
+    return Rejected(Verdict.CE, words, build=info)
 
 
-def _words(failure: Failed, log: str) -> str:
+def _words(failure: Failed, log: str) -> Message:
     lines = log.splitlines()
     if failure.step == "g++" and lines:
-        return f"the linker failed: {lines[0]}"
+        return phrase("the linker failed: {line}", line=lines[0])
     complaint = first_error(log)
     if complaint is not None:
-        return str(complaint)
-    last = lines[-1] if lines else f"{failure.step} ended with status {failure.done.returncode}"
-    return f"the compiler failed: {last}"
+        return complaint.message
+    if lines:
+        return phrase("the compiler failed: {line}", line=lines[-1])
+    return phrase(
+        "the compiler failed: {step} ended with status {status}",
+        step=failure.step,
+        status=failure.done.returncode or 0,
+    )
 
 
 def _includes(submission: Submission, complaint: Complaint) -> bool:
@@ -92,7 +120,7 @@ def _includes(submission: Submission, complaint: Complaint) -> bool:
     return b"include" in line and complaint.missing.encode() in line
 
 
-def _trouble(shop: Workshop) -> str | None:
+def _trouble(shop: Workshop) -> Message | None:
     """What fails even without the student's code."""
     try:
         translated = translate(shop, _writing(shop.interface), entry_source(shop.interface))
@@ -100,7 +128,11 @@ def _trouble(shop: Workshop) -> str | None:
         link(shop, translated.host_object)
     except Failed as failure:
         words = _words(failure, readable(failure.output))
-        return f"{failure.step} cannot build the grader's own trial program: {words}"
+        return phrase(
+            "{step} cannot build the grader's own trial program: {words}",
+            step=failure.step,
+            words=words,
+        )
     return None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from grader.compile.entry import ENTRY
-from grader.model import Record
+from grader.model import Message, Record, counted, verbatim
 
 _MAX_WIDTH = 1000  # characters of a line
 _MAX_LOG = 256 << 10  # characters
@@ -38,9 +38,16 @@ class Complaint(Record):
     line: int | None
     missing: str | None  # a header that is not there
 
-    def __str__(self) -> str:
-        more = f" (and {self.more} more error{'s' * (self.more > 1)})" if self.more else ""
-        return self.text + more
+    @property
+    def message(self) -> Message:
+        if not self.more:
+            return verbatim(self.text)
+        return counted(
+            "{error} (and {count} more error)",
+            "{error} (and {count} more errors)",
+            self.more,
+            error=self.text,
+        )
 
 
 def readable(output: str) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 from grader.compile.diagnostics import first_error, readable
 from grader.compile.entry import ENTRY, INCLUDE, WRAPPER
 from grader.errors import ToolchainError
-from grader.model import Record
+from grader.model import Record, phrase
 from grader.problems.problem import Interface
 from grader.sandbox.running import Completed, Limits, Sandbox
 from grader.submission.reading import NotAFileError, open_folder, read
@@ -108,7 +108,12 @@ class TooLarge(Exception):  # noqa: N818 - the submission's doing
 
     def __init__(self, name: str, output: str) -> None:
         size = _LARGEST[name] >> 20
-        super().__init__(f"what the compiler makes of this ({name}) is larger than {size} MiB")
+        super().__init__()
+        self.message = phrase(
+            "what the compiler makes of this ({name}) is larger than {size} MiB",
+            name=name,
+            size=size,
+        )
         self.output = output
 
 

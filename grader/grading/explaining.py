@@ -13,7 +13,7 @@ from grader.errors import GraderError, MachineError, OutOfTime, Rejected
 from grader.grading.preparing import Bench
 from grader.hardware.gpus import Gpu
 from grader.labs.lab import Lab
-from grader.model import Build, Explanation, Plan, Submission, phrase
+from grader.model import NOTHING, Build, Explanation, Message, Plan, Submission, phrase
 from grader.performance.explanation import explain_speed, unexplained
 from grader.performance.explanation_cache import explanation_key, keep, recall
 from grader.performance.sass import Function, disassemble
@@ -65,7 +65,7 @@ class Explaining:
         if self._plan is None or self._known is not None:
             return self._known
         assert self._code is not None
-        progress("explaining", "")
+        progress(phrase("explaining"), NOTHING)
         try:
             found = explain_speed(
                 self._build,
@@ -101,5 +101,5 @@ def _largest(plans: Iterable[Plan | Rejected], lab: Lab) -> Plan | None:
     return next((plan for plan in found if plan.size == size), None)
 
 
-def quietly(_stage: str, _detail: str) -> None:
+def quietly(_stage: Message, _detail: Message) -> None:
     """Progress that nobody follows."""

@@ -23,7 +23,18 @@ from grader.judging.rulings import hidden_on_gpu
 from grader.judging.scoring import Yardsticks
 from grader.judging.size_groups import gone_wrong, hidden_group, not_run, refused
 from grader.labs.lab import HIDDEN, Case, Hidden, Lab
-from grader.model import Build, GpuInfo, Plan, Record, Size, SizeGroup, Submission, Verdict, phrase
+from grader.model import (
+    Build,
+    GpuInfo,
+    Message,
+    Plan,
+    Record,
+    Size,
+    SizeGroup,
+    Submission,
+    Verdict,
+    phrase,
+)
 from ptxsim.frontend.interface import Interface
 
 FAILED = phrase("the grader failed at a hidden size; with the secret, grade --reveal says where")
@@ -140,8 +151,8 @@ def hushed(progress: Progress, hidden: Iterable[Case]) -> Progress:
     """Progress that names no hidden size."""
     secret = {str(case.size) for case in hidden}
 
-    def told(stage: str, detail: str) -> None:
-        progress(stage, "a hidden size" if detail in secret else detail)
+    def told(stage: Message, detail: Message) -> None:
+        progress(stage, phrase("a hidden size") if str(detail) in secret else detail)
 
     return told
 

@@ -15,12 +15,7 @@ from grader.grading.preparing import Bench, compiled, recorded
 from grader.grading.ran import Ran
 from grader.judging import rulings
 from grader.judging import verdicts as judge
-from grader.model import (
-    Plan,
-    Size,
-    Submission,
-    Verdict,
-)
+from grader.model import NOTHING, Plan, Size, Submission, Verdict, counted, phrase
 
 
 def run_in_simulator(
@@ -31,14 +26,17 @@ def run_in_simulator(
     def again(sizes: Sequence[Size], arch: str) -> tuple[Plan | Rejected, ...]:
         return recorded(built, declared, submission, sizes, bench, arch)
 
-    progress("compiling", "")
+    progress(phrase("compiling"), NOTHING)
     built = compiled(submission, bench, lab.architectures[0])
     declared = device.read(built, folder, progress)
     cases = sorted(lab.cpu, key=lambda case: lab.problem.amount(case.size))
     # On a GPU the timed sizes run for themselves; here it is seen whether they could.
     timed = [each.size for each in lab.performance] if bench.gpu_arch is None else []
     sizes = [*(case.size for case in cases), *timed]
-    progress("recording the launches", f"for {len(sizes)} sizes")
+    progress(
+        phrase("recording the launches"),
+        counted("for {count} size", "for {count} sizes", len(sizes)),
+    )
     plans = recorded(built, declared, submission, sizes, bench)
     used = used_libraries(built, declared, plans, bench)
     larger = plans[len(cases) :]

@@ -24,6 +24,7 @@ from grader.hardware import gpus
 from grader.judging import rulings
 from grader.judging import verdicts as judge
 from grader.model import (
+    NOTHING,
     Build,
     Explanation,
     Finding,
@@ -33,6 +34,8 @@ from grader.model import (
     Plan,
     Submission,
     Verdict,
+    counted,
+    phrase,
 )
 from grader.performance import sass
 from grader.performance.advice import with_host_calls
@@ -55,14 +58,17 @@ def run_on_gpu(
         ending.callback(device.__exit__, None, None, None)
         ending.callback(reader.__exit__, None, None, None)
         simulated = pool.submit(_simulated, submission, bench, device)
-        progress("compiling", "")
+        progress(phrase("compiling"), NOTHING)
         built = compiled(submission, bench, lab.arch_on(bench.gpu_arch))
         code = pool.submit(_machine_code, built, bench)
         declared = reader.read(built, str(submission.folder), progress)
         # In increasing order: a size that takes too long costs only the larger ones.
         every = (*lab.correctness, *lab.performance)
         cases = sorted(every, key=lambda case: lab.problem.amount(case.size))
-        progress("recording the launches", f"for {len(cases)} sizes")
+        progress(
+            phrase("recording the launches"),
+            counted("for {count} size", "for {count} sizes", len(cases)),
+        )
         found = recorded(built, declared, submission, [case.size for case in cases], bench)
         outcomes, planned = told_apart(cases, found)
         plans = [case.plan for case in planned]
@@ -99,7 +105,7 @@ def run_on_gpu(
                     explain,
                 )
         outcomes, of_hidden = hidden_sizes.told_apart_again(outcomes)
-        progress("simulating", "beside the GPU")
+        progress(phrase("simulating"), phrase("beside the GPU"))
         seen = simulated.result()
         by = measures(lab, gpu.gpu.name, bench.ladders) if gpu.gpu else None
         hidden = hidden_sizes.ruling(secret, of_hidden, outcomes, lab, gpu.gpu, by)

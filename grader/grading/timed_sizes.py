@@ -75,7 +75,7 @@ def probe(
         except OutOfTime:
             raise
         except GraderError as failure:  # the verdict stands, whatever cannot be looked at
-            progress(f"not looked at {plan.size}:", str(failure))
+            progress(phrase("not looked at {size}:", size=str(plan.size)), failure.message)
             continue
         findings = tuple(_at(plan.size, each) for each in seen)
         if findings:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from grader.errors import Rejected
 from grader.labs.lab import Rules
-from grader.model import Launch, Plan, Verdict, counted, listed, phrase, verbatim
+from grader.model import Launch, Plan, Verdict, listed, phrase, verbatim
 from grader.model.names import kernel_name
 
 _NAMES, _LONGEST = 5, 80  # kernels that the message names, and characters of each
@@ -27,7 +27,10 @@ def too_many_kernels(plan: Plan, rules: Rules) -> Rejected | None:
         for operation in plan.operations
         if isinstance(operation, Launch)
     )
-    names = [counted("{name}", "{name} {count} times", n, name=name) for name, n in times.items()]
+    names = [
+        phrase("{name} {times} times", name=name, times=n) if n > 1 else verbatim(name)
+        for name, n in times.items()
+    ]
     more = [verbatim("…")] if len(names) > _NAMES else []
     return Rejected(
         Verdict.RF,

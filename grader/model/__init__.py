@@ -62,7 +62,7 @@ from grader.model.score import (
     SizeGroup,
     share_right,
 )
-from grader.model.words import kind_words, severity_words, wrong_elements
+from grader.model.words import element_words, kind_words, severity_words, wrong_elements
 from grader.model.work import Build, KernelInfo, SourceFile, Submission
 from ptxsim.findings.finding import LineCount, Severity
 from ptxsim.message import (
@@ -172,6 +172,7 @@ __all__ = [
     "Watched",
     "clauses",
     "counted",
+    "element_words",
     "enumerated",
     "kind_words",
     "listed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grader.model.finding import Kind
 from ptxsim.findings.finding import Severity
-from ptxsim.message import Message, phrase
+from ptxsim.message import Message, phrase, recognised
 
 
 def wrong_elements(wrong: int, total: int) -> Message:
@@ -12,6 +12,14 @@ def wrong_elements(wrong: int, total: int) -> Message:
     if total == 1:
         return phrase("the one element is wrong")
     return phrase("{wrong} of {total} elements are wrong", wrong=wrong, total=total)
+
+
+_ELEMENT = phrase("{operand}[row {row}, column {column}]")
+
+
+def element_words(element: str) -> Message:
+    """An element as operands name it: "A[row 3, column 5]"."""
+    return recognised(element, [_ELEMENT])
 
 
 def kind_words(kind: Kind) -> Message:

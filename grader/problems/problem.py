@@ -234,7 +234,9 @@ class Problem(ABC):
             arithmetic=self.arithmetic,
         )
 
-    def from_a_library(self, names: Collection[str], files: Collection[str]) -> str | None:
+    def from_a_library(
+        self, names: Collection[str], files: Collection[str]
+    ) -> Message | str | None:
         """Why a kernel counts as a library's, which a lab may forbid: "its code comes from …".
 
         names: the identifiers in its mangled name. files: where its code comes from.

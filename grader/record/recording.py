@@ -29,16 +29,17 @@ from grader.model import (
     Size,
     Submission,
     Verdict,
-    verbatim,
+    phrase,
 )
 from grader.problems.problem import FUNCTION, Problem, vendor_library
 from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
 from grader.record.recorder_process import Ended, prepare_recorder, run_recorder
+from grader.record.refusal_sentences import refusal_sentence
 from grader.record.source_lines import locate
 from grader.sandbox.meter import PATIENCE
 from grader.sandbox.running import Sandbox
-from grader.submission.folder import left_out
+from grader.submission.folder import with_hint
 from grader.toolchain.discovery import Toolchain
 from ptxsim.findings.names import readable
 from ptxsim.frontend.interface import Interface
@@ -225,19 +226,22 @@ def _rejected(
     kind = Kind.FORBIDDEN_CALL if refusal.verdict is Verdict.FE else Kind.BAD_LAUNCH
     if refusal.message.startswith(FUNCTION):
         kind = Kind.BAD_LAUNCH
-    words, library = refusal.message, vendor_library(refusal.message)
+    library = vendor_library(refusal.message)
+    words = refusal_sentence(refusal.message)
     if kind is Kind.FORBIDDEN_CALL and library is not None:
         kind = Kind.LIBRARY
-        words = (
-            f"{words.partition(':')[0]}: {library} is a compiled library, and its launches cannot "
-            "be recorded, not even where the lab allows libraries"
+        words = phrase(
+            "{function} cannot be used in run_custom: {library} is a compiled library, and its "
+            "launches cannot be recorded, not even where the lab allows libraries",
+            function=refusal.message.partition(" cannot be used")[0],
+            library=library,
         )
     if refusal.message.startswith("host code"):
         kind = Kind.HOST_CRASH
-    finding = Finding(
-        kind=kind, severity=Severity.ERROR, message=verbatim(words), file=file, line=line
-    )
-    where = f"{file}:{line}: " if place else ""
+    finding = Finding(kind=kind, severity=Severity.ERROR, message=words, file=file, line=line)
+    if place:
+        words = phrase("{place}: {what}", place=f"{file}:{line}", what=words)
     # What is defined in a file that nobody includes is called like a library that is not there.
-    hint = left_out(submission) if kind is Kind.FORBIDDEN_CALL else ""
-    return Rejected(refusal.verdict, verbatim(where + words + hint), (finding,))
+    if kind is Kind.FORBIDDEN_CALL:
+        words = with_hint(words, submission)
+    return Rejected(refusal.verdict, words, (finding,))

@@ -24,6 +24,7 @@ from grader.model import (
     Verdict,
     clauses,
     counted,
+    element_words,
     kind_words,
     listed,
     phrase,
@@ -193,7 +194,7 @@ def mismatch(case: CaseResult) -> Message:
         return NOTHING
     return phrase(
         "first wrong element: {element} is {got}, should be {want:.7g}",
-        element=first.element,
+        element=element_words(first.element),
         got=first.got_text,
         want=first.want,
     )

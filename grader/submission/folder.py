@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from grader.errors import Rejected, SubmissionError, one_line
-from grader.model import Message, SourceFile, Submission, Verdict, verbatim
+from grader.model import Message, SourceFile, Submission, Verdict, phrase
 from grader.submission.reading import NotAFileError, open_folder, read
 
 _SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl")
@@ -42,7 +42,8 @@ def load_submission(path: Path, main: str) -> Submission:
         contents = _read_folder(path, main)
     except NotAFileError as error:
         if path.is_symlink():
-            raise _refuse(f"{path.name}: a link; name the folder that it leads to") from None
+            words = phrase("a link; name the folder that it leads to")
+            raise _refuse(_about(path.name, words)) from None
         hint = f": name the folder, {path.parent}" if path.name == main else ""
         raise SubmissionError(f"{one_line(path)}: {error.strerror}{hint}") from None
     return _submission(path, student, contents, main)
@@ -59,7 +60,7 @@ def load_listed(path: Path, student: str, main: str) -> Submission:
         try:
             contents = {main: read(path, _MAX_FILE_BYTES)}
         except NotAFileError as error:
-            raise _refuse(f"{one_line(path.name)}: {error.strerror}") from None
+            raise _refuse(_about(path.name, error.why)) from None
         except OSError as error:
             raise _no_such(path, error) from None
     return _submission(path, student, contents, main)
@@ -74,7 +75,8 @@ def student_of(path: Path) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise SubmissionError(f"{name!a}: the folder's name is not UTF-8; rename it") from None
+        words = phrase("the folder's name is not UTF-8; rename it")
+        raise SubmissionError(phrase("{place}: {what}", place=ascii(name), what=words)) from None
     return name
 
 
@@ -86,17 +88,21 @@ def copy_sources(submission: Submission, target: Path) -> None:
         copy.write_bytes(content)
 
 
-def left_out(submission: Submission) -> str:
-    """A remedy to add to a message: which .cu files are not compiled; "" when there are none."""
+def with_hint(message: Message, submission: Submission) -> Message:
+    """The message, and which .cu files are not compiled, where there are some."""
     text = b"\n".join(submission.contents.values())
     others = [
         name for name in submission.contents if name.endswith(".cu") and name != submission.main
     ]
     missing = [name for name in others if not _is_included(name, text)]
     if not missing:
-        return ""
-    lines = ", ".join(f'#include "{name}"' for name in missing)
-    return f"; only {submission.main} is compiled: write {lines} in it"
+        return message
+    return phrase(
+        "{what}; only {main} is compiled: write {lines} in it",
+        what=message,
+        main=submission.main,
+        lines=", ".join(f'#include "{name}"' for name in missing),
+    )
 
 
 def _is_included(name: str, text: bytes) -> bool:
@@ -120,10 +126,10 @@ def _read_folder(path: Path, main: str) -> Mapping[str, bytes]:
 
 def _no_such(path: Path, error: OSError | ValueError) -> Exception:
     if isinstance(error, FileNotFoundError):
-        return SubmissionError(f"{one_line(path)}: no such folder")
+        return SubmissionError(_about(path, phrase("no such folder")))
     if isinstance(error, ValueError) or error.errno in (*_OF_THE_FILE, errno.ENAMETOOLONG):
         why = error.strerror if isinstance(error, OSError) else error
-        return SubmissionError(f"{one_line(path)}: cannot be read: {why}")
+        return SubmissionError(_about(path, phrase("cannot be read: {why}", why=str(why))))
     return error
 
 
@@ -142,26 +148,28 @@ class _Walk:
             name = prefix + entry.name
             try:
                 if entry.is_symlink():
-                    raise _refuse(f"{one_line(name)}: a link; hand in the file or folder itself")
+                    words = phrase("a link; hand in the file or folder itself")
+                    raise _refuse(_about(name, words))
                 if not entry.is_dir(follow_symlinks=False):
                     if name.endswith(_SUFFIXES):
                         self._read(name, entry.name, folder)
                     continue
                 if name == self._main:
-                    raise NotAFileError("a folder, not a plain file")
+                    raise NotAFileError(phrase("a folder, not a plain file"))
                 if depth == _MAX_DEPTH:
-                    raise NotAFileError(f"more than {_MAX_DEPTH} folders deep")
+                    raise NotAFileError(phrase("more than {most} folders deep", most=_MAX_DEPTH))
                 inner = open_folder(entry.name, folder)
                 try:
                     self._walk(inner, f"{name}/", depth + 1)
                 finally:
                     os.close(inner)
             except NotAFileError as error:
-                raise _refuse(f"{one_line(name)}: {error.strerror}") from None
+                raise _refuse(_about(name, error.why)) from None
             except OSError as error:
                 if error.errno not in _OF_THE_FILE:
                     raise
-                raise _refuse(f"{one_line(name)}: cannot be read: {error.strerror}") from None
+                words = phrase("cannot be read: {why}", why=error.strerror or "")
+                raise _refuse(_about(name, words)) from None
 
     def _list(self, folder: int) -> list[os.DirEntry[str]]:
         visible = []
@@ -169,26 +177,42 @@ class _Walk:
             for entry in found:
                 self._entries += 1
                 if self._entries > _MAX_ENTRIES:
-                    raise _refuse(f"more than {_MAX_ENTRIES} files; hand in the source files only")
+                    raise _refuse(
+                        phrase(
+                            "more than {most} files; hand in the source files only",
+                            most=_MAX_ENTRIES,
+                        )
+                    )
                 if not entry.name.startswith("."):
                     visible.append(entry)
         return sorted(visible, key=lambda entry: entry.name)
 
     def _read(self, name: str, own: str, folder: int) -> None:
         if not name.isprintable():  # control characters, and bytes that are no UTF-8
-            raise _refuse(f"{name!a}: use plain letters and digits in file names")
+            words = phrase("use plain letters and digits in file names")
+            raise _refuse(phrase("{place}: {what}", place=ascii(name), what=words))
         if len(self.contents) == _MAX_FILES:
-            raise _refuse(f"more than {_MAX_FILES} source files")
+            raise _refuse(phrase("more than {most} source files", most=_MAX_FILES))
         content = read(own, _MAX_FILE_BYTES, folder)
         self._bytes += len(content)
         if self._bytes > _MAX_BYTES:
-            raise _refuse(f"the source files are larger than {_MAX_BYTES >> 20} MiB together")
+            raise _refuse(
+                phrase(
+                    "the source files are larger than {most} MiB together", most=_MAX_BYTES >> 20
+                )
+            )
         self.contents[name] = content
 
 
 def _submission(path: Path, student: str, contents: Mapping[str, bytes], main: str) -> Submission:
     if main not in contents:
-        raise _refuse(f"{main} is missing from the folder {path.absolute().name}")
+        raise _refuse(
+            phrase(
+                "{main} is missing from the folder {folder}",
+                main=main,
+                folder=path.absolute().name,
+            )
+        )
     ordered = dict(sorted(contents.items()))
     files = tuple(_checked(name, content, main) for name, content in ordered.items())
     digest = hashlib.sha256()
@@ -207,17 +231,21 @@ def _submission(path: Path, student: str, contents: Mapping[str, bytes], main: s
 def _checked(name: str, content: bytes, main: str) -> SourceFile:
     """Raises Rejected (FE) unless it is text."""
     if name == main and not content.strip():
-        raise _refuse(f"{name}: the file is empty")
+        raise _refuse(_about(name, phrase("the file is empty")))
     try:
         content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise _refuse(f"{name}:{line}: not UTF-8 text; save the file as UTF-8") from None
+        words = phrase("not UTF-8 text; save the file as UTF-8")
+        raise _refuse(_about(f"{name}:{line}", words)) from None
     if b"\0" in content:
-        raise _refuse(f"{name}: holds zero bytes; it is not a text file")
+        raise _refuse(_about(name, phrase("holds zero bytes; it is not a text file")))
     return SourceFile(name=name, sha256=hashlib.sha256(content).hexdigest(), size=len(content))
 
 
-def _refuse(message: Message | str) -> Rejected:
-    said = message if isinstance(message, Message) else verbatim(message)
-    return Rejected(Verdict.FE, said)
+def _about(name: object, what: Message) -> Message:
+    return phrase("{place}: {what}", place=one_line(name), what=what)
+
+
+def _refuse(message: Message) -> Rejected:
+    return Rejected(Verdict.FE, message)

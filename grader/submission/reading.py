@@ -11,24 +11,27 @@ import os
 import stat
 from pathlib import Path
 
+from grader.model import Message, phrase
+
 # Without O_NONBLOCK, opening a named pipe waits for a writer.
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KINDS = {
-    stat.S_IFLNK: "a link",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: phrase("a link"),
+    stat.S_IFDIR: phrase("a folder"),
+    stat.S_IFIFO: phrase("a named pipe"),
+    stat.S_IFSOCK: phrase("a socket"),
+    stat.S_IFCHR: phrase("a device"),
+    stat.S_IFBLK: phrase("a device"),
 }
 _LARGEST = 64 << 20  # bytes of a result, a roster or a manifest
 
 
 class NotAFileError(OSError):
-    """The file is not a plain file, or is too large. ``strerror`` says why."""
+    """The file is not a plain file, or is too large. ``why``, in English ``strerror``."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(0, why)
+    def __init__(self, why: Message) -> None:
+        super().__init__(0, str(why))
+        self.why = why
 
 
 def open_folder(name: str | Path, parent: int | None = None) -> int:
@@ -37,7 +40,8 @@ def open_folder(name: str | Path, parent: int | None = None) -> int:
         return os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=parent)
     except NotADirectoryError:
         kind = _kind(name, parent)
-        raise NotAFileError(f"{kind}, not a folder" if kind else "not a folder") from None
+        what = phrase("{kind}, not a folder", kind=kind) if kind else phrase("not a folder")
+        raise NotAFileError(what) from None
 
 
 def read(name: str | Path, limit: int = _LARGEST, parent: int | None = None) -> bytes:
@@ -49,21 +53,22 @@ def read(name: str | Path, limit: int = _LARGEST, parent: int | None = None) -> 
         descriptor = os.open(name, _FLAGS, dir_fd=parent)
     except OSError as error:
         # Neither a link nor a socket can be opened. What was a link may be something else by now.
-        kind = "a link" if error.errno == errno.ELOOP else _kind(name, parent)
+        kind = phrase("a link") if error.errno == errno.ELOOP else _kind(name, parent)
         if kind:
-            raise NotAFileError(f"{kind}, not a plain file") from None
+            raise NotAFileError(phrase("{kind}, not a plain file", kind=kind)) from None
         raise
     try:
         state = os.fstat(descriptor)
         if not stat.S_ISREG(state.st_mode):
-            raise NotAFileError(f"{_KINDS[stat.S_IFMT(state.st_mode)]}, not a plain file")
+            kind = _KINDS[stat.S_IFMT(state.st_mode)]
+            raise NotAFileError(phrase("{kind}, not a plain file", kind=kind))
         if state.st_size > limit:
-            raise NotAFileError(f"larger than {limit >> 20} MiB")
+            raise NotAFileError(phrase("larger than {most} MiB", most=limit >> 20))
         content = _all(descriptor, state.st_size, limit)
     finally:
         os.close(descriptor)
     if len(content) > limit:  # it grew
-        raise NotAFileError(f"larger than {limit >> 20} MiB")
+        raise NotAFileError(phrase("larger than {most} MiB", most=limit >> 20))
     return content
 
 
@@ -76,7 +81,7 @@ def _all(descriptor: int, expected: int, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _kind(name: str | Path, parent: int | None) -> str | None:
+def _kind(name: str | Path, parent: int | None) -> Message | None:
     """What it is instead of a plain file, for messages; None if it is one or does not exist."""
     try:
         state = os.stat(name, dir_fd=parent, follow_symlinks=False)

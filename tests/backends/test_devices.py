@@ -159,7 +159,11 @@ def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
     heard: list[str] = []
     with GpuDevice(GEMM_REF, command=(sys.executable, "-c", BREAKS)) as device:
         (outcome,) = device.run(
-            build, "", [planned(0), planned(1)], lab(), lambda *said: heard.append(" ".join(said))
+            build,
+            "",
+            [planned(0), planned(1)],
+            lab(),
+            lambda *said: heard.append(" ".join(map(str, said))),
         )
     assert heard == ["running on the GPU 5×7×3"]
     assert (outcome.id, outcome.stopped, outcome.refused) == ("cpu-1", "crash", None)

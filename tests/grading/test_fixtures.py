@@ -61,14 +61,14 @@ def check_result(result: Result, want: Fixture) -> None:
         assert want.got in {m.got_text for m in mismatches if m}
     if want.log:
         (line,) = marked(want.folder / "sgemm.cu", (want.log.marker,))
-        assert re.search(rf"sgemm\.cu\({line}\).*{re.escape(want.log.says)}", result.error or "")
+        assert re.search(rf"sgemm\.cu\({line}\).*{re.escape(want.log.says)}", str(result.error))
 
 
 def check_declined(graded: Graded) -> None:
     """No advice on speed; in its place what to fix, with its line where there is one."""
     result = graded.result
     assert result.explanation is None
-    said = text.fix_first(result)
+    said = str(text.fix_first(result))
     assert said in " ".join(rendered(graded).split()) or not result.cases, said
     judged = result.verdict is not Verdict.IE  # of what it cannot simulate the grader says no more
     assert bool(said) == (judged and bool(result.cases))

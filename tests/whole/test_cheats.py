@@ -309,7 +309,7 @@ def test_folders(
     assert result.submission.student == "mallory"
     if verdict is Verdict.FE:
         assert result.error
-        assert result.error.isprintable()
+        assert str(result.error).isprintable()
 
 
 def test_a_kernel_that_changes_while_it_is_graded(bench: Bench, place: Path) -> None:

@@ -45,7 +45,7 @@ def test_the_starter_is_right_and_hears_about_its_loads() -> None:
     result = graded(find_starter(ROOT, row_major().lab), explain=True)
     assert result.verdict is Verdict.AC
     assert result.explanation
-    first = result.explanation.advice[0].message
+    first = str(result.explanation.advice[0].message)
     assert "a warp's load touches" in first and "lanes that read neighbours in memory" in first
 
 

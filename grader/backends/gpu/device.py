@@ -132,7 +132,7 @@ class GpuDevice:
                         ready(gpu)
                     case Beat(case=name):
                         running = by_id[name]
-                        progress("running on the GPU", str(running.plan.size))
+                        progress(phrase("running on the GPU"), verbatim(str(running.plan.size)))
                     case Finished(outcome=outcome):
                         outcomes.append(outcome)
                     case Broken(case=name, message=message, findings=findings):

@@ -45,7 +45,7 @@ from grader.backends.simulator.simulation_messages import (
 from grader.errors import MachineError, Rejected
 from grader.labs.lab import Lab
 from grader.labs.lab import Limits as LabLimits
-from grader.model import Build, Finding, Plan, Verdict, phrase
+from grader.model import Build, Finding, Plan, Verdict, counted, phrase
 from grader.problems.catalogue import ProblemRef
 from grader.sandbox.children import started
 from grader.sandbox.meter import FellAsleep, Starved, TookTooLong
@@ -132,7 +132,9 @@ class CpuDevice:
         if self._worker is not None:
             return self._worker
         if self._compiling is not None:
-            progress("compiling the simulator", "(only the first time on a machine)")
+            progress(
+                phrase("compiling the simulator"), phrase("(only the first time on a machine)")
+            )
             self._compiling.wait()
         return self._start(self._engine.compiled())  # raises with the reason if that failed
 
@@ -232,14 +234,17 @@ class CpuDevice:
         outcomes: dict[str, CaseOutcome] = {}
         left = {case.id: case for case in cases}
         seconds = limits.total_s + _GRACE_SECONDS
-        progress("simulating", f"{len(cases)} sizes")
+        progress(phrase("simulating"), counted("{count} size", "{count} sizes", len(cases)))
         try:
             for reply in self._ask(job, seconds):
                 match reply:
                     case Finished(outcome=outcome) if is_of(outcome, left.get(outcome.id)):
                         outcomes[outcome.id] = outcome
                         del left[outcome.id]
-                        progress("simulating", f"{len(outcomes)} of {len(cases)} sizes done")
+                        done = phrase(
+                            "{done} of {all} sizes done", done=len(outcomes), all=len(cases)
+                        )
+                        progress(phrase("simulating"), done)
                     case Done():
                         return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
                     case _:

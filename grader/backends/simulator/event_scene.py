@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from grader.model import Dim3
+from grader.model import Dim3, Message, counted, enumerated, phrase, verbatim
 from ptxsim.findings.finding import Access, Finding
 from ptxsim.records import Place
+
+_SPACES = {
+    "global": phrase("global"),
+    "shared": phrase("shared"),
+    "local": phrase("local"),
+    "parameter": phrase("parameter"),
+    "constant": phrase("constant"),
+}
 
 
 class EventScene:
@@ -14,43 +22,63 @@ class EventScene:
         assert seen.access and seen.block and seen.thread
         assert seen.other_block and seen.other_thread
         self.seen = seen
-        self.gpu = f"the {gpu}" if gpu else "the GPU"
+        self.gpu = phrase("the {gpu}", gpu=gpu) if gpu else phrase("the GPU")
         self.access = seen.access
         self.same_block = seen.block == seen.other_block
         self.here, self.there = line_of(seen.here, seen.place), line_of(seen.there, seen.place)
-        self.this_thread = f"thread {_short(seen.thread)}"
-        self.that_thread = f"thread {_short(seen.other_thread)}"
-        self.who = f"block {_short(seen.block)} {self.this_thread}"
-        self.that_one = f"block {_short(seen.other_block)} {self.that_thread}"
-        self.that_block = f"block {_short(seen.other_block)}"
-        self.in_block = f"(block {_short(seen.block)})"
-        self.does = "writes" if self.access.write else "reads"
-        self.did = "wrote" if seen.other_write else "read"
+        self.this_thread = phrase("thread {thread}", thread=_short(seen.thread))
+        self.that_thread = phrase("thread {thread}", thread=_short(seen.other_thread))
+        self.who = _thread(seen.block, seen.thread)
+        self.that_one = _thread(seen.other_block, seen.other_thread)
+        self.that_block = phrase("block {block}", block=_short(seen.other_block))
+        self.in_block = phrase("(block {block})", block=_short(seen.block))
+        self.does = phrase("writes") if self.access.write else phrase("reads")
+        self.did = phrase("wrote") if seen.other_write else phrase("read")
+        self.operation = phrase("write") if self.access.write else phrase("read")
+        self.bytes = byte_count(self.access.size)
         self.element = _element(self.access)
-        name, space = self.access.accessed.name, self.access.space
-        self.memory = f"{space} memory ({name})" if name and space else "memory"
+        self.space = _SPACES.get(self.access.space, "")
+        self.memory = _memory(self.access)
         self.present, self.missing = _lanes(seen.lanes), _lanes(seen.mask & ~seen.lanes)
         lowest = seen.lanes & ~seen.mask  # the first lane that executes it though it is not named
         self.lane = (lowest & -lowest).bit_length() - 1
+        self.arrived, self.expected, self.mask = seen.arrived, seen.expected, seen.mask
+
+    def told(self, sentence: Message) -> Message:
+        """The sentence with what it asks for."""
+        missing = set(sentence.places) - set(sentence.args)
+        return sentence.given(**{name: getattr(self, name) for name in missing})
 
 
-def line_of(place: Place | None, shown: Place | None) -> str:
+def line_of(place: Place | None, shown: Place | None) -> Message:
     """ "line 12", with the file when it is not the one that the finding shows."""
     if place is None:
-        return "an unknown line"
-    same = shown is not None and place.file == shown.file
-    return f"line {place.line}" if same else f"{place.file}:{place.line}"
+        return phrase("an unknown line")
+    if shown is not None and place.file == shown.file:
+        return phrase("line {line}", line=place.line)
+    return verbatim(f"{place.file}:{place.line}")
+
+
+def _thread(block: Dim3, thread: Dim3) -> Message:
+    return phrase("block {block} thread {thread}", block=_short(block), thread=_short(thread))
 
 
 def _short(dim: Dim3) -> str:
     return f"({dim[0]},{dim[1]},{dim[2]})"
 
 
-def byte_count(count: int) -> str:
-    return "1 byte" if count == 1 else f"{count} bytes"
+def byte_count(count: int) -> Message:
+    return counted("{count} byte", "{count} bytes", count)
 
 
-def _lanes(mask: int) -> str:
+def _memory(access: Access) -> Message:
+    name, space = access.accessed.name, access.space
+    if not name or not space:
+        return phrase("memory")
+    return phrase("{space} memory ({name})", space=_SPACES.get(space, space), name=name)
+
+
+def _lanes(mask: int) -> Message:
     """ "lanes 0-15 and 31" """
     runs: list[list[int]] = []
     for lane in (lane for lane in range(32) if mask >> lane & 1):
@@ -58,16 +86,20 @@ def _lanes(mask: int) -> str:
             runs[-1] = [runs[-1][0], lane]
         else:
             runs.append([lane])
-    texts = ["-".join(map(str, run)) for run in runs]
-    *first, last = texts or ["none"]
-    noun = "lane" if mask.bit_count() == 1 else "lanes"
-    return f"{noun} {', '.join(first)} and {last}" if first else f"{noun} {last}"
+    if not runs:
+        return phrase("lanes none")
+    named = enumerated(verbatim("-".join(map(str, run))) for run in runs)
+    if mask.bit_count() == 1:
+        return phrase("lane {lane}", lane=named)
+    return phrase("lanes {lanes}", lanes=named)
 
 
-def _element(access: Access) -> str:
+def _element(access: Access) -> Message:
     """ "As[12]": all data are floats; bytes if the offset is not a multiple of 4."""
     name = access.accessed.name
     if not name:
-        return f"address {access.address:#x}"
+        return phrase("address {address:#x}", address=access.address)
     offset = access.address - access.accessed.start
-    return f"byte {offset} of {name}" if offset % 4 else f"{name}[{offset // 4}]"
+    if offset % 4:
+        return phrase("byte {offset} of {name}", offset=offset, name=name)
+    return verbatim(f"{name}[{offset // 4}]")

@@ -5,241 +5,289 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from grader.backends.simulator.event_scene import EventScene, byte_count
-from ptxsim.findings.finding import Event, Severity
+from grader.model import Message, enumerated, phrase
+from ptxsim.findings.finding import Access, Event, Severity
 
 _NOT_UNDER_NULL = 4096  # lower addresses come from a null pointer
 
 
-def event_sentence(event: Event, scene: EventScene) -> str:
+def event_sentence(event: Event, scene: EventScene) -> Message:
     words = _SENTENCES[event]
-    return words.format(s=scene) if isinstance(words, str) else words(scene)
+    return scene.told(words if isinstance(words, Message) else words(scene))
 
 
-def _out_of_bounds(s: EventScene) -> str:
+def _out_of_bounds(s: EventScene) -> Message:
     access, what = s.access, s.access.accessed
-    operation = "write" if access.write else "read"
-    head = f"{access.space} {operation}: {s.who} {s.does} {byte_count(access.size)} at "
     if not what.name and access.space != "parameter":
-        null = access.address < _NOT_UNDER_NULL
-        nothing = "a null pointer" if null else "no device memory"
-        return f"{head}{access.address:#x}, which is {nothing}"
+        if access.address < _NOT_UNDER_NULL:
+            return phrase(
+                "{space} {operation}: {who} {does} {bytes} at {address:#x}, which is a null "
+                "pointer",
+                address=access.address,
+            )
+        return phrase(
+            "{space} {operation}: {who} {does} {bytes} at {address:#x}, which is no device memory",
+            address=access.address,
+        )
     if access.space == "global" and not what.size:
-        return f"{head}{s.element}, which was freed before this launch"
-    end = what.start + what.size
-    if access.address < what.start:
-        where = f"{byte_count(what.start - access.address)} before the start of"
-    elif access.address >= end:
-        where = f"{byte_count(access.address - end)} past the end of"
-    else:
-        where = "across the end of"
-    if access.space == "local":
-        return (
-            f"local {operation}: {s.who} {s.does} {byte_count(access.size)}, {where} the local "
-            f"arrays of {what.name}, which have {byte_count(what.size)}"
+        return phrase(
+            "{space} {operation}: {who} {does} {bytes} at {element}, which was freed before this "
+            "launch"
         )
     if access.space == "shared" and what.name and not what.size:
-        return (
-            f"{head}{s.element}, but the launch gives {what.name} no memory: the size of an extern "
-            f"__shared__ array in bytes is the third launch argument, <<<grid, block, bytes>>>"
+        return phrase(
+            "{space} {operation}: {who} {does} {bytes} at {element}, but the launch gives {name} "
+            "no memory: the size of an extern __shared__ array in bytes is the third launch "
+            "argument, <<<grid, block, bytes>>>",
+            name=what.name,
         )
-    noun = {"shared": " array", "parameter": ""}.get(access.space, " allocation")
-    return f"{head}{s.element}, {where} the {what.size}-byte{noun} {what.name or 'parameters'}"
-
-
-def _misaligned(s: EventScene) -> str:
-    size, what = s.access.size, s.access.accessed
-    remedy = "; a float4 needs an index that is a multiple of 4" if size == 16 else ""
-    if s.access.space == "shared" and what.name and what.start % size:
-        remedy = f"; the array itself does not start at one: declare {what.name} __align__({size})"
-    return (
-        f"{s.who} {s.does} {size} bytes at once at {s.element}, whose address is not a "
-        f"multiple of {size}{remedy}"
+    if access.space == "local":
+        return phrase(
+            "{space} {operation}: {who} {does} {bytes}, {where}, which have {room}",
+            where=_where(access, phrase("the local arrays of {name}", name=what.name)),
+            room=byte_count(what.size),
+        )
+    return phrase(
+        "{space} {operation}: {who} {does} {bytes} at {element}, {where}",
+        where=_where(access, _whole(access)),
     )
 
 
-def _race(s: EventScene) -> str:
-    first, second = f"{s.does} {s.element} at {s.here}", f"{s.did} at {s.there}"
+def _where(access: Access, whole: Message) -> Message:
+    start, end = access.accessed.start, access.accessed.start + access.accessed.size
+    if access.address < start:
+        before = byte_count(start - access.address)
+        return phrase("{bytes} before the start of {whole}", bytes=before, whole=whole)
+    if access.address >= end:
+        past = byte_count(access.address - end)
+        return phrase("{bytes} past the end of {whole}", bytes=past, whole=whole)
+    return phrase("across the end of {whole}", whole=whole)
+
+
+def _whole(access: Access) -> Message:
+    name, size = access.accessed.name, access.accessed.size
+    if access.space == "shared":
+        return phrase("the {size}-byte array {name}", size=size, name=name)
+    if access.space != "parameter":
+        return phrase("the {size}-byte allocation {name}", size=size, name=name)
+    if name:
+        return phrase("the {size}-byte {name}", size=size, name=name)
+    return phrase("the {size}-byte parameters", size=size)
+
+
+def _misaligned(s: EventScene) -> Message:
+    size, what = s.access.size, s.access.accessed
+    found = s.told(
+        phrase(
+            "{who} {does} {size} bytes at once at {element}, whose address is not a multiple of "
+            "{size}",
+            size=size,
+        )
+    )
+    if s.access.space == "shared" and what.name and what.start % size:
+        return phrase(
+            "{found}; the array itself does not start at one: declare {name} __align__({size})",
+            found=found,
+            name=what.name,
+            size=size,
+        )
+    if size == 16:
+        return phrase("{found}; a float4 needs an index that is a multiple of 4", found=found)
+    return found
+
+
+def _race(s: EventScene) -> Message:
     if s.access.space == "shared":
-        return (
-            f"in shared memory {s.this_thread} {first}, which {s.that_thread} {second} with no "
-            f"__syncthreads() (or, within a warp, __syncwarp()) between them {s.in_block}"
+        return phrase(
+            "in shared memory {this_thread} {does} {element} at {here}, which {that_thread} {did} "
+            "at {there} with no __syncthreads() (or, within a warp, __syncwarp()) between them "
+            "{in_block}"
         )
     if s.same_block:
-        return (
-            f"in global memory {s.this_thread} {first}, which {s.that_thread} of the same block "
-            f"{second} with no __syncthreads() between them"
+        return phrase(
+            "in global memory {this_thread} {does} {element} at {here}, which {that_thread} of the "
+            "same block {did} at {there} with no __syncthreads() between them"
         )
     if s.seen.severity is Severity.WARNING:
-        return (
-            f"double work: {s.who} {first} though {s.that_one} already wrote the same value; is "
-            f"the grid too large?"
+        return phrase(
+            "double work: {who} {does} {element} at {here} though {that_one} already wrote the "
+            "same value; is the grid too large?"
         )
-    return (
-        f"between blocks: {s.who} {first}, which {s.that_one} {second}; blocks run in any order: "
-        f"use atomicAdd, a second kernel, or a flag that a block waits for (a fence alone does not "
-        f"order them)"
+    return phrase(
+        "between blocks: {who} {does} {element} at {here}, which {that_one} {did} at {there}; "
+        "blocks run in any order: use atomicAdd, a second kernel, or a flag that a block waits for "
+        "(a fence alone does not order them)"
     )
 
 
-_UNDEFINED = "{s.memory}: what {s.who} read at {s.there} was never written, and it "
-
-
-def _trap(s: EventScene) -> str:
+def _trap(s: EventScene) -> Message:
     if s.seen.plain_launch:
-        return (
-            f"grid.sync() at {s.here} needs a cooperative launch, and this one is not ({s.who}): "
-            f"launch the kernel with cudaLaunchCooperativeKernel instead of <<<…>>>"
+        return phrase(
+            "grid.sync() at {here} needs a cooperative launch, and this one is not ({who}): "
+            "launch the kernel with cudaLaunchCooperativeKernel instead of <<<…>>>"
         )
-    return f"{s.who} stopped the kernel at {s.here} (trap, or calls nested too deep)"
+    return phrase("{who} stopped the kernel at {here} (trap, or calls nested too deep)")
 
 
-# A format of the scene ``s``, or a function of it.
-def _mbarrier(s: EventScene) -> str:
+def _mbarrier(s: EventScene) -> Message:
     missing = s.seen.mask - (1 << 32) if s.seen.mask >> 31 else s.seen.mask
     why = []
     if s.seen.arrived != s.seen.expected:
-        why.append(f"{s.seen.arrived} of {s.seen.expected} arrivals came")
+        why.append(s.told(phrase("{arrived} of {expected} arrivals came")))
     if missing > 0:
-        why.append(f"it still expects {byte_count(missing)} (expect_tx) that no copy brings")
+        bytes_ = byte_count(missing)
+        why.append(phrase("it still expects {bytes} (expect_tx) that no copy brings", bytes=bytes_))
     if missing < 0:
-        why.append(f"copies brought {byte_count(-missing)} more than it expects (expect_tx)")
-    because = f": {' and '.join(why)}" if why else ""
-    return (
-        f"{s.who} waits at {s.here} for ever for a phase of the mbarrier that was initialised at "
-        f"{s.there}{because}"
-    )
-
-
-def _tensor_map(s: EventScene) -> str:
-    if not s.seen.arrived:
-        return (
-            f"what {s.who} uses as a tensor map at {s.here} is none; "
-            "did cuTensorMapEncodeTiled fail?"
+        bytes_ = byte_count(-missing)
+        why.append(phrase("copies brought {bytes} more than it expects (expect_tx)", bytes=bytes_))
+    found = s.told(
+        phrase(
+            "{who} waits at {here} for ever for a phase of the mbarrier that was initialised at "
+            "{there}"
         )
-    return (
-        f"{s.who} uses a tensor map of {s.seen.arrived} dimensions at {s.here}, where "
-        f"{s.seen.expected} are asked for"
+    )
+    return phrase("{found}: {why}", found=found, why=enumerated(why)) if why else found
+
+
+def _tensor_map(s: EventScene) -> Message:
+    if not s.seen.arrived:
+        return phrase(
+            "what {who} uses as a tensor map at {here} is none; did cuTensorMapEncodeTiled fail?"
+        )
+    return phrase(
+        "{who} uses a tensor map of {arrived} dimensions at {here}, where {expected} are asked for"
     )
 
 
-_SENTENCES: dict[Event, str | Callable[[EventScene], str]] = {
+# A sentence about the scene, or a function of it.
+_SENTENCES: dict[Event, Message | Callable[[EventScene], Message]] = {
     Event.OUT_OF_BOUNDS: _out_of_bounds,
     Event.MISALIGNED: _misaligned,
     Event.RACE: _race,
-    Event.ASYNC_RACE: (
-        "cp.async not waited for: {s.this_thread} {s.does} {s.element} at {s.here} while the "
-        "asynchronous copy that {s.that_thread} issued at {s.there} may still be under way "
-        "{s.in_block}; wait for its group, then __syncthreads()"
+    Event.ASYNC_RACE: phrase(
+        "cp.async not waited for: {this_thread} {does} {element} at {here} while the "
+        "asynchronous copy that {that_thread} issued at {there} may still be under way "
+        "{in_block}; wait for its group, then __syncthreads()"
     ),
-    Event.UNDEFINED_STORE: _UNDEFINED + "goes into the result stored at {s.here}",
-    Event.UNDEFINED_ADDRESS: _UNDEFINED + "is used as an address at {s.here}",
-    Event.UNDEFINED_BRANCH: _UNDEFINED + "decides a branch at {s.here}",
-    Event.DIVERGENT_BARRIER: (
-        "__syncthreads() under divergence: {s.seen.arrived} of {s.seen.expected} threads of a "
-        "warp reach the barrier at {s.here} ({s.who}), {s.that_thread} is at "
-        "{s.there}; every thread must reach the same barrier"
+    Event.UNDEFINED_STORE: phrase(
+        "{memory}: what {who} read at {there} was never written, and it goes "
+        "into the result stored at {here}"
     ),
-    Event.DIVERGENT_WARP_OP: (
-        "warp operation under divergence: the mask {s.seen.mask:#010x} names {s.seen.expected} "
-        "threads; {s.present} reach {s.here} ({s.who}), {s.missing} do not: {s.that_thread} is at "
-        "{s.there}"
+    Event.UNDEFINED_ADDRESS: phrase(
+        "{memory}: what {who} read at {there} was never written, and it is "
+        "used as an address at {here}"
     ),
-    Event.DEADLOCK: (
-        "deadlock: {s.seen.arrived} of {s.seen.expected} threads wait at the barrier at {s.here} "
-        "{s.in_block}, the others wait elsewhere and never arrive"
+    Event.UNDEFINED_BRANCH: phrase(
+        "{memory}: what {who} read at {there} was never written, and it decides a branch at {here}"
     ),
-    Event.ENDLESS: (
-        "still running when the time was up: {s.who} was at {s.here}; does this loop end?"
+    Event.DIVERGENT_BARRIER: phrase(
+        "__syncthreads() under divergence: {arrived} of {expected} threads of a "
+        "warp reach the barrier at {here} ({who}), {that_thread} is at "
+        "{there}; every thread must reach the same barrier"
+    ),
+    Event.DIVERGENT_WARP_OP: phrase(
+        "warp operation under divergence: the mask {mask:#010x} names {expected} "
+        "threads; {present} reach {here} ({who}), {missing} do not: {that_thread} is at "
+        "{there}"
+    ),
+    Event.DEADLOCK: phrase(
+        "deadlock: {arrived} of {expected} threads wait at the barrier at {here} "
+        "{in_block}, the others wait elsewhere and never arrive"
+    ),
+    Event.ENDLESS: phrase(
+        "still running when the time was up: {who} was at {here}; does this loop end?"
     ),
     Event.TRAP: _trap,
-    Event.ASSERTION: "assertion failed in {s.who} at {s.here}",
-    Event.BARRIER_UNINITIALISED: "{s.who} uses an mbarrier that was never initialised, at {s.here}",
-    Event.BARRIERS_MIXED: (
-        "different barriers meet: {s.this_thread} waits in the __syncthreads() at {s.here} while "
-        "other warps wait in the one at {s.there} {s.in_block}; every GPU of today lets them go "
+    Event.ASSERTION: phrase("assertion failed in {who} at {here}"),
+    Event.BARRIER_UNINITIALISED: phrase(
+        "{who} uses an mbarrier that was never initialised, at {here}"
+    ),
+    Event.BARRIERS_MIXED: phrase(
+        "different barriers meet: {this_thread} waits in the __syncthreads() at {here} while "
+        "other warps wait in the one at {there} {in_block}; every GPU of today lets them go "
         "on, but CUDA promises it only if all threads of a block come to the same one"
     ),
-    Event.COPY_NOT_COMMITTED: (
-        "cp.async not committed: {s.this_thread} {s.does} {s.element} at {s.here} while the "
-        "asynchronous copy that {s.that_thread} issued at {s.there} may still be under way "
-        "{s.in_block}; waiting for groups covers only copies that were committed to one: "
+    Event.COPY_NOT_COMMITTED: phrase(
+        "cp.async not committed: {this_thread} {does} {element} at {here} while the "
+        "asynchronous copy that {that_thread} issued at {there} may still be under way "
+        "{in_block}; waiting for groups covers only copies that were committed to one: "
         "__pipeline_commit() before __pipeline_wait_prior()"
     ),
-    Event.MASK_WITHOUT_CALLER: (
-        "{s.who} takes part in the warp operation at {s.here}, but its mask {s.seen.mask:#010x} "
-        "does not name its own lane {s.lane}; a mask must name every lane that executes it"
+    Event.MASK_WITHOUT_CALLER: phrase(
+        "{who} takes part in the warp operation at {here}, but its mask {mask:#010x} "
+        "does not name its own lane {lane}; a mask must name every lane that executes it"
     ),
-    Event.MASK_BEYOND_BLOCK: (
-        "the mask {s.seen.mask:#010x} of the shuffle at {s.here} names lanes that the warp does "
-        "not have: the block ends before them {s.in_block}; what is read from them is undefined"
+    Event.MASK_BEYOND_BLOCK: phrase(
+        "the mask {mask:#010x} of the shuffle at {here} names lanes that the warp does "
+        "not have: the block ends before them {in_block}; what is read from them is undefined"
     ),
-    Event.WAITS_FOR_EVER: (
-        "{s.who} waits at {s.here} for a value that no thread writes any more: all others have "
+    Event.WAITS_FOR_EVER: phrase(
+        "{who} waits at {here} for a value that no thread writes any more: all others have "
         "finished or wait, too"
     ),
-    Event.NOT_ALL_RESIDENT: (
-        "{s.who} waits at {s.here} for blocks that cannot start: {s.seen.arrived} blocks fit on "
-        "{s.gpu} at the same time, {s.seen.expected} were launched; blocks that wait for each "
+    Event.NOT_ALL_RESIDENT: phrase(
+        "{who} waits at {here} for blocks that cannot start: {arrived} blocks fit on "
+        "{gpu} at the same time, {expected} were launched; blocks that wait for each "
         "other must all fit"
     ),
-    Event.NEVER_SET: (
-        "a variable that is used at {s.there} has no value yet in {s.who}, and what comes of it "
-        "is needed at {s.here}; set it first (a sum to 0)"
+    Event.NEVER_SET: phrase(
+        "a variable that is used at {there} has no value yet in {who}, and what comes of it "
+        "is needed at {here}; set it first (a sum to 0)"
     ),
-    Event.ABSENT_LANE: (
-        "the shuffle at {s.there} reads from a lane that takes no part in it, and what {s.who} "
-        "got is needed at {s.here}"
+    Event.ABSENT_LANE: phrase(
+        "the shuffle at {there} reads from a lane that takes no part in it, and what {who} "
+        "got is needed at {here}"
     ),
-    Event.STACK_OVERFLOW: (
-        "{s.who} calls itself too deep at {s.here}: after {s.seen.arrived} calls that have not "
-        "returned its stack of {s.seen.expected} bytes is full; cudaDeviceSetLimit("
+    Event.STACK_OVERFLOW: phrase(
+        "{who} calls itself too deep at {here}: after {arrived} calls that have not "
+        "returned its stack of {expected} bytes is full; cudaDeviceSetLimit("
         "cudaLimitStackSize, …) makes it larger"
     ),
-    Event.PART_OF_A_WARP: (
-        "only {s.present} reach {s.here} ({s.who}), an instruction that all 32 threads of a warp "
-        "must execute together; {s.missing} do not"
+    Event.PART_OF_A_WARP: phrase(
+        "only {present} reach {here} ({who}), an instruction that all 32 threads of a warp "
+        "must execute together; {missing} do not"
     ),
     Event.MBARRIER_NEVER_COMPLETES: _mbarrier,
-    Event.BULK_COPY_RACE: (
-        "bulk copy not waited for: {s.this_thread} {s.does} {s.element} at {s.here} while the "
-        "copy that {s.that_thread} issued at {s.there} may still be under way {s.in_block}; wait "
+    Event.BULK_COPY_RACE: phrase(
+        "bulk copy not waited for: {this_thread} {does} {element} at {here} while the "
+        "copy that {that_thread} issued at {there} may still be under way {in_block}; wait "
         "for the phase of its mbarrier"
     ),
-    Event.OPERAND_OVERWRITTEN: (
-        "{s.this_thread} writes {s.element} at {s.here} while the asynchronous operation at "
-        "{s.there} may still read it {s.in_block}; wait for its group first (wgmma.wait_group or "
+    Event.OPERAND_OVERWRITTEN: phrase(
+        "{this_thread} writes {element} at {here} while the asynchronous operation at "
+        "{there} may still read it {in_block}; wait for its group first (wgmma.wait_group or "
         "cp.async.bulk.wait_group.read)"
     ),
-    Event.PROXY_FENCE_MISSING: (
-        "{s.here} reads {s.element} through the async proxy, and {s.that_thread} wrote it at "
-        "{s.there} with a plain store {s.in_block}: no fence.proxy.async between them makes it "
+    Event.PROXY_FENCE_MISSING: phrase(
+        "{here} reads {element} through the async proxy, and {that_thread} wrote it at "
+        "{there} with a plain store {in_block}: no fence.proxy.async between them makes it "
         "visible there"
     ),
-    Event.PROXY_FENCE_AFTER_COPY: (
-        "{s.here} reads {s.element} through the async proxy, and a cp.async of {s.that_thread} "
-        "wrote it at {s.there} {s.in_block} with no fence.proxy.async between them; GPUs of today "
+    Event.PROXY_FENCE_AFTER_COPY: phrase(
+        "{here} reads {element} through the async proxy, and a cp.async of {that_thread} "
+        "wrote it at {there} {in_block} with no fence.proxy.async between them; GPUs of today "
         "read the right data, but PTX does not promise it"
     ),
-    Event.WGMMA_NOT_FENCED: (
-        "the wgmma at {s.here} has no wgmma.fence before it ({s.who}): its registers may not hold "
+    Event.WGMMA_NOT_FENCED: phrase(
+        "the wgmma at {here} has no wgmma.fence before it ({who}): its registers may not hold "
         "what was put there"
     ),
-    Event.WGMMA_REGISTERS_SET: (
-        "registers of the wgmma at {s.here} were set after the last wgmma.fence ({s.who}); PTX "
+    Event.WGMMA_REGISTERS_SET: phrase(
+        "registers of the wgmma at {here} were set after the last wgmma.fence ({who}); PTX "
         "asks for a wgmma.fence between them"
     ),
-    Event.WGMMA_NOT_WAITED_FOR: (
-        "{s.who} uses at {s.here} the result of the wgmma at {s.there}, which may still be under "
+    Event.WGMMA_NOT_WAITED_FOR: phrase(
+        "{who} uses at {here} the result of the wgmma at {there}, which may still be under "
         "way: wgmma.commit_group and wgmma.wait_group first"
     ),
-    Event.WARPS_NOT_ORDERED: (
-        "the wgmma at {s.here} reads {s.element}, which {s.that_thread} of another warp wrote at "
-        "{s.there} with no barrier between them {s.in_block}; GPUs of today start a wgmma when "
+    Event.WARPS_NOT_ORDERED: phrase(
+        "the wgmma at {here} reads {element}, which {that_thread} of another warp wrote at "
+        "{there} with no barrier between them {in_block}; GPUs of today start a wgmma when "
         "its four warps have come, but PTX does not promise it"
     ),
     Event.BAD_TENSOR_MAP: _tensor_map,
-    Event.PEER_EXITED: (
-        "{s.who} accesses at {s.here} the shared memory of {s.that_block}, which has ended; a "
+    Event.PEER_EXITED: phrase(
+        "{who} accesses at {here} the shared memory of {that_block}, which has ended; a "
         "barrier of the cluster must keep it alive"
     ),
 }

@@ -26,6 +26,7 @@ from grader.model import (
     Record,
     Severity,
     Size,
+    element_words,
     enumerated,
     listed,
     phrase,
@@ -94,7 +95,9 @@ class Arrays:
             kind=Kind.INPUT_MODIFIED,
             severity=Severity.ERROR,
             message=phrase(
-                "{place} was overwritten; {names} must not change", place=place, names=names
+                "{place} was overwritten; {names} must not change",
+                place=element_words(place),
+                names=names,
             ),
             count=int(changed.size),
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from grader.backends.simulator.event_scene import EventScene, byte_count, line_of
 from grader.backends.simulator.event_sentences import event_sentence
-from grader.model import Finding, Kind, verbatim
+from grader.model import Finding, Kind, Message, phrase, verbatim
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.finding import Crossing, Severity
@@ -14,14 +14,16 @@ from ptxsim.findings.names import plain_name
 from ptxsim.records import Allocate, Copy, Free, Launch, Memset, Operation, Place, SymbolWrite
 
 _REFUSALS = {
-    Reason.UNREADABLE: "the grader cannot read what nvcc made of this: {}",
-    Reason.ASSEMBLY: "the grader cannot read the PTX that inline assembly makes here ({}); write "
-    "plain instructions and declarations, as nvcc itself does",
-    Reason.TAKEN_NAME: "{}; give yours another name",
-    Reason.UNSUPPORTED: "{}; grade it on a GPU",
-    Reason.TOO_LARGE: "{}; grade it on a GPU",
-    Reason.UNSOUND: "{}",
-    Reason.WRONG_PLAN: "the recorded launches do not fit the program: {}",
+    Reason.UNREADABLE: phrase("the grader cannot read what nvcc made of this: {why}"),
+    Reason.ASSEMBLY: phrase(
+        "the grader cannot read the PTX that inline assembly makes here ({why}); write plain "
+        "instructions and declarations, as nvcc itself does"
+    ),
+    Reason.TAKEN_NAME: phrase("{why}; give yours another name"),
+    Reason.UNSUPPORTED: phrase("{why}; grade it on a GPU"),
+    Reason.TOO_LARGE: phrase("{why}; grade it on a GPU"),
+    Reason.UNSOUND: phrase("{why}"),
+    Reason.WRONG_PLAN: phrase("the recorded launches do not fit the program: {why}"),
 }
 
 
@@ -31,7 +33,7 @@ def worded(findings: Sequence[simulator.Finding], gpu: str = "") -> tuple[Findin
         Finding(
             kind=Kind(seen.kind.value),
             severity=seen.severity,
-            message=verbatim(sentence(seen, gpu)),
+            message=sentence(seen, gpu),
             file=seen.place.file if seen.place else None,
             line=seen.place.line if seen.place else None,
             block=seen.block,
@@ -42,57 +44,65 @@ def worded(findings: Sequence[simulator.Finding], gpu: str = "") -> tuple[Findin
     )
 
 
-def refusal_worded(refusal: RefusedProgram) -> tuple[str, tuple[Finding, ...]]:
+def refusal_worded(refusal: RefusedProgram) -> tuple[Message, tuple[Finding, ...]]:
     """The message for a rejected program, and its findings."""
-    message = _REFUSALS[refusal.reason].format(refusal.message)
+    message = _REFUSALS[refusal.reason].given(why=refusal.message)
     place = f"{refusal.place.file}:{refusal.place.line}" if refusal.place else ""
     findings = worded(refusal.findings)
     if refusal.reason is Reason.ASSEMBLY:
         own = Finding(
             kind=Kind.UNSUPPORTED,
             severity=Severity.ERROR,
-            message=verbatim(message),
+            message=message,
             file=refusal.place.file if refusal.place else None,
             line=refusal.place.line if refusal.place else None,
         )
         findings = (*findings, own)
-    return f"{place}: {message}" if place else message, findings
+    if place:
+        message = phrase("{place}: {what}", place=place, what=message)
+    return message, findings
 
 
-def sentence(seen: simulator.Finding, gpu: str = "") -> str:
+def sentence(seen: simulator.Finding, gpu: str = "") -> Message:
     if seen.streams is not None:
         return _stream_race(seen.streams, seen.place)
     if seen.event is None:
-        tensor_core = seen.kind is simulator.Kind.TENSOR_CORE
-        return f"{seen.text} runs on tensor cores" if tensor_core else seen.text
+        if seen.kind is simulator.Kind.TENSOR_CORE:
+            return phrase("{instruction} runs on tensor cores", instruction=seen.text)
+        return verbatim(seen.text)
     return event_sentence(seen.event, EventScene(seen, gpu))
 
 
-def _stream_race(seen: Crossing, shown: Place | None) -> str:
+def _stream_race(seen: Crossing, shown: Place | None) -> Message:
     first, second = _operation_at(seen.first, shown), _operation_at(seen.second, shown)
-    return (
-        f"{first} on one stream and {second} on another use {seen.name}, and nothing orders them: "
-        f"record an event behind the one and let the other's stream wait for it"
+    return phrase(
+        "{first} on one stream and {second} on another use {name}, and nothing orders them: record "
+        "an event behind the one and let the other's stream wait for it",
+        first=first,
+        second=second,
+        name=seen.name,
     )
 
 
-def _operation_at(operation: Operation, shown: Place | None) -> str:
-    at = f" at {line_of(operation.place, shown)}" if operation.place else ""
-    return _operation(operation) + at
+def _operation_at(operation: Operation, shown: Place | None) -> Message:
+    what = _operation(operation)
+    if not operation.place:
+        return what
+    return phrase("{what} at {line}", what=what, line=line_of(operation.place, shown))
 
 
-def _operation(operation: Operation) -> str:
+def _operation(operation: Operation) -> Message:
     match operation:
         case Launch(kernel=kernel):
-            return f"kernel `{plain_name(kernel)[:80]}`"
+            return phrase("kernel `{kernel}`", kernel=plain_name(kernel)[:80])
         case Memset(size=size):
-            return f"the memset of {byte_count(size)}"
+            return phrase("the memset of {bytes}", bytes=byte_count(size))
         case Copy(size=size):
-            return f"the copy of {byte_count(size)}"
+            return phrase("the copy of {bytes}", bytes=byte_count(size))
         case SymbolWrite(symbol=symbol):
-            return f"the copy to {plain_name(symbol)[:80]}"
+            return phrase("the copy to {symbol}", symbol=plain_name(symbol)[:80])
         case Allocate():
-            return "the allocation"
+            return phrase("the allocation")
         case Free():
-            return "freeing"
-    return "an operation"
+            return phrase("freeing")
+    return phrase("an operation")

@@ -35,7 +35,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.model import Record, Size
+from grader.model import Message, Record, Size, clauses, phrase
 from grader.problems.gemm.layout import Layout, header
 from grader.problems.gemm.libraries import evidence
 from grader.problems.gemm.numbers import FORMATS, Format, Sum, input_values, tolerance
@@ -182,15 +182,18 @@ class Gemm(Problem):
                 found = self._product(read_a, read_b)
                 if wrong[2]:  # what was stored in the other order, read in this one
                     found = Expected(want=_stored(found.want, c), scale=_stored(found.scale, c))
-                cause = "; ".join(text for text, flag in zip(words, wrong, strict=True) if flag)
+                cause = clauses(text for text, flag in zip(words, wrong, strict=True) if flag)
                 yield Cause(words=cause, outputs=(found,), tolerance=self.tolerance(size))
         wide_a, wide_b = a.wide(inputs[0]), b.wide(inputs[1])
         for kept in sorted({k // step * step for step in _STEPS} - {k}, reverse=True):
-            missing = f"the last {k - kept} of K = {k} terms are missing"
+            missing = phrase(
+                "the last {missing} of K = {k} terms are missing; K need not be a multiple of the "
+                "tile",
+                missing=k - kept,
+                k=k,
+            )
             yield Cause(
-                words=f"{missing}; K need not be a multiple of the tile"
-                if kept
-                else "C is all zeros",
+                words=missing if kept else phrase("C is all zeros"),
                 outputs=(self._product(wide_a[:, :kept], wide_b[:kept, :]),),
                 tolerance=tolerance(kept, self.numbers, self.sums),
             )
@@ -204,7 +207,7 @@ class Gemm(Problem):
     def fewest_operations(self, size: Size) -> float:
         return _FEWEST_OPERATIONS * self.work(size)
 
-    def from_a_library(self, names: Collection[str], files: Collection[str]) -> str | None:
+    def from_a_library(self, names: Collection[str], files: Collection[str]) -> Message | None:
         return evidence(names, files)
 
     @property

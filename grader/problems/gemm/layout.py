@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import textwrap
 
-from grader.model import Record
+from grader.model import Message, Record, phrase
 from grader.problems.gemm.numbers import FORMATS, Numbers
 from grader.problems.operands import Order
 
 _LONG = {"row": "row-major", "col": "column-major"}
+_ORDERS = {"row": phrase("row-major"), "col": phrase("column-major")}
 # Matrix: rows, columns, and the names of its two indices.
 _MATRICES = {"A": ("m", "k", "i", "p"), "B": ("k", "n", "p", "j"), "C": ("m", "n", "i", "j")}
 
@@ -41,19 +42,29 @@ class Layout(Record):
             else (f"{name}[{second} + {first}]")
         )
 
-    def mistakes(self) -> tuple[str, str, str]:
+    def mistakes(self) -> tuple[Message, Message, Message]:
         """What a program does that takes A, B or C for what it is not."""
 
-        def right(name: str) -> str:
-            return f"{name} is {_LONG[self.of(name)]}, {self.element(name).replace(' * ', '*')}"
+        def right(name: str) -> Message:
+            return phrase(
+                "{name} is {order}, {element}",
+                name=name,
+                order=_ORDERS[self.of(name)],
+                element=self.element(name).replace(" * ", "*"),
+            )
 
-        def wrong(name: str) -> str:
-            return _LONG["col" if self.of(name) == "row" else "row"]
+        def misread(name: str) -> Message:
+            return phrase(
+                "{name} was read as if {order}: {right}",
+                name=name,
+                order=_ORDERS["col" if self.of(name) == "row" else "row"],
+                right=right(name),
+            )
 
         return (
-            f"A was read as if {wrong('A')}: {right('A')}",
-            f"B was read as if {wrong('B')}: {right('B')}",
-            f"C came out transposed: {right('C')}",
+            misread("A"),
+            misread("B"),
+            phrase("C came out transposed: {right}", right=right("C")),
         )
 
 

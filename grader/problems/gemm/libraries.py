@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from grader.model import Message, phrase, verbatim
+
 _OWN_FILE = re.compile(
     r"(?:cutlass/(?:gemm|conv)/[a-z_]+/[a-z0-9_]*(?:mma|gemm|gemv)[a-z0-9_]*\.h(?:pp)?"
     r"|cublasdx/[a-z0-9_/]+\.hpp)$"
@@ -30,17 +32,18 @@ _ENOUGH = 4  # distinct classes; nobody calls four classes of his own so by chan
 _SHOWN = 2  # pieces of evidence in the message
 
 
-def evidence(names: Collection[str], files: Collection[str]) -> str | None:
+def evidence(names: Collection[str], files: Collection[str]) -> Message | None:
     """names: the identifiers in the kernel's mangled name. files: where its code comes from."""
     own = sorted({match[0] for name in files if (match := _OWN_FILE.search(name))})
     if own:
-        return f"its code comes from {_some(own)}"
+        return phrase("its code comes from {files}", files=_some(own))
     classes = sorted({name for name in names if _OWN_CLASS.fullmatch(name)})
     if "cutlass" in names and len(classes) >= _ENOUGH:
-        return f"its name instantiates cutlass's {_some(classes)}"
+        return phrase("its name instantiates cutlass's {classes}", classes=_some(classes))
     return None
 
 
-def _some(names: list[str]) -> str:
+def _some(names: list[str]) -> Message:
     more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    shown = verbatim(", ".join(names[:_SHOWN]))
+    return phrase("{names} and {more} more", names=shown, more=more) if more > 0 else shown

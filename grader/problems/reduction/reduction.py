@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.model import Record, Size
+from grader.model import Message, Record, Size, phrase
 from grader.problems.on_gpu import OnGpu, Tools
 from grader.problems.operands import FLOAT, Operand, Steps
 from grader.problems.problem import GB_S, Cause, Dim, Expected, Interface, Problem
@@ -101,16 +101,20 @@ class Reduction(Problem):
         for kept in sorted({n // block * block for block in _BLOCKS} - {n}, reverse=True):
             total = values[:kept].sum(dtype=np.float64).reshape(1)
             yield Cause(
-                words=f"the last {n - kept} of n = {n} elements are missing"
+                words=phrase(
+                    "the last {missing} of n = {n} elements are missing", missing=n - kept, n=n
+                )
                 if kept
-                else "nothing was added up",
+                else phrase("nothing was added up"),
                 outputs=(Expected(want=total, scale=UNIT),),
                 tolerance=tolerance(n),
             )
         for first in sorted({block for block in _BLOCKS if block < n}):
             total = values[:first].sum(dtype=np.float64).reshape(1)
             yield Cause(
-                words=f"only the first {first} of n = {n} elements were added up",
+                words=phrase(
+                    "only the first {first} of n = {n} elements were added up", first=first, n=n
+                ),
                 outputs=(Expected(want=total, scale=UNIT),),
                 tolerance=tolerance(n),
             )
@@ -121,11 +125,13 @@ class Reduction(Problem):
         """An addition for each element but the first."""
         return size["n"] - 1
 
-    def from_a_library(self, names: Collection[str], files: Collection[str]) -> str | None:
+    def from_a_library(self, names: Collection[str], files: Collection[str]) -> Message | None:
         """A kernel of CUB's or Thrust's own. What a kernel takes from them for itself, such as
         cub::BlockReduce, is allowed."""
         own = {"cub", "cuda_cub"} & set(names)
-        return f"its name is in the namespace {min(own)}" if own else None
+        if not own:
+            return None
+        return phrase("its name is in the namespace {name}", name=min(own))
 
     @property
     def gpu_libraries(self) -> tuple[Path, ...]:

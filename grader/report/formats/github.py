@@ -17,7 +17,6 @@ from grader.model import (
     Result,
     Severity,
     Verdict,
-    counted,
     kind_words,
     phrase,
     size_text,
@@ -78,7 +77,9 @@ def command(
 
 
 def _finding(finding: Finding, folder: str, language: Language) -> str:
-    said = counted("{what}", "{what} ({count} times)", finding.count, what=finding.message)
+    said = finding.message
+    if finding.count > 1:
+        said = phrase("{what} ({times} times)", what=said, times=finding.count)
     return command(
         _LEVELS[finding.severity],
         language(said),
