@@ -149,7 +149,7 @@ def test_a_report_says_what_tensor_cores_do() -> None:
     assert "100.0 % of them on tensor cores" in said["How many floating-point operations?"]
     assert "HGMMA of warps" in said["How many floating-point operations?"]
     peak = said["What is the peak, and how near is it?"]
-    assert "H200 1.07e+03 TFLOPS" in peak and "at most 611 TFLOPS (57 %)" in peak
+    assert "H200 1071 TFLOPS" in peak and "at most 610.6 TFLOPS (57 %)" in peak
     assert "8 of them HGMMA" in said["What is one iteration of its main loop?"]
     traffic = said["How much does it read from global memory?"]
     assert "2.147 GB" in traffic and "Counted: 2.147 GB" in traffic
