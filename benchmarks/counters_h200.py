@@ -173,7 +173,7 @@ def counted(folder: Path, arch: str, n: int, lab: str) -> Counted | Rejected:
     counts = [count(functions[s.kernel], s, bench.lab.problem.at(plan.size)) for s in samples]
     kinds = {o.kernel for o in plan.operations if isinstance(o, Launch)}
     assert kinds == {each.name for each in counts}
-    return counts, Watching(cubin=str(built.cubin), plan=plan)
+    return counts, Watching(problem=bench.lab.problem_ref, cubin=str(built.cubin), plan=plan)
 
 
 def show(ours: Sequence[Counted | Rejected], profiled: Sequence[Profiled]) -> None:
