@@ -20,8 +20,7 @@ __global__ void hgemm(const __half* A, const __half* B, __half* C, int m, int n,
 
 template <>
 void run_custom<__half>(thrust::device_vector<__half>& d_A, thrust::device_vector<__half>& d_B,
-                        thrust::device_vector<__half>& d_C, const int m, const int n,
-                        const int k) {
+                        thrust::device_vector<__half>& d_C, const int m, const int n, const int k) {
   const dim3 block(TILE, TILE);
   const dim3 grid((m + TILE - 1) / TILE, (n + TILE - 1) / TILE);
   hgemm<<<grid, block>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from grader.backends.gpu.device import GpuDevice
+from grader.backends.gpu.gpu_messages import Ready
 from grader.backends.protocol import CaseOutcome, refused
 from grader.cli.formats import RENDERERS
 from grader.errors import MachineError, Rejected
-from grader.grading import hidden_sizes
+from grader.grading import hidden_sizes, pipeline
 from grader.judging import rulings, scoring
 from grader.judging.size_groups import hidden_group, not_run
 from grader.labs.hidden import with_hidden
@@ -39,6 +42,7 @@ from grader.model import (
 )
 from grader.report import html, terminal
 from grader.results import store
+from tests.support.bench import bench
 from tests.support.commands import STARTER, grade, one_line, run
 from tests.support.pages import H200, timed
 
@@ -389,3 +393,61 @@ def test_a_second_lab_file_makes_a_group_that_counts_by_sizes(tmp_path: Path) ->
     assert [case.size.extents for case in hidden.cpu] == [(77, 9, 31), (5, 6, 7)]
     assert (hidden.weight, hidden.public_weight) == (2, 2)
     assert [case.size.extents for case in lab.cpu] == [(1, 1, 1), (33, 17, 20)]
+
+
+# --- the whole grading on a GPU, whose worker answers from a script ---------------------------
+
+WORKER = """
+import json, sys
+log, answer, ready = sys.argv[1:]
+for line in sys.stdin:
+    job = json.loads(line)
+    if job["type"] == "job":
+        break
+ids = [(each["case"]["id"], each["timed"]) for each in job["cases"]]
+with open(log, "w") as file:
+    json.dump(ids, file)
+print(ready)
+for each in job["cases"]:
+    outcome = json.loads(answer)
+    outcome |= {"id": each["case"]["id"], "size": each["case"]["plan"]["size"]}
+    if not each["timed"]:
+        outcome["timing"] = None
+    print(json.dumps({"type": "beat", "case": outcome["id"]}))
+    print(json.dumps({"type": "finished", "outcome": outcome}), flush=True)
+print(json.dumps({"type": "done"}), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(tmp_path: Path) -> None:
+    lab = lab_in(tmp_path, SECRETS[0])
+    given = outcome(lab.performance[0], 30.2)  # 60.4 points at every timed size
+    answer = msgspec.json.encode(msgspec.structs.replace(given, printed="")).decode()
+    ready = msgspec.json.encode(Ready(gpu=H200)).decode()
+    command = (sys.executable, "-c", WORKER, str(tmp_path / "log"), answer, ready)
+    device = GpuDevice(lab.problem_ref, command=command)
+    (tmp_path / "ann").mkdir()
+    (tmp_path / "ann" / "sgemm.cu").write_text(STARTER)
+    tools = msgspec.structs.replace(bench(), lab=lab, gpu_arch="sm_90")
+    heard: list[str] = []
+    graded = pipeline.grade(
+        tmp_path / "ann", tools, lambda stage, detail: heard.append(detail), gpu=device
+    )
+    ran = json.loads((tmp_path / "log").read_text())
+    public = [("correctness-0", False), ("performance-0", True)]
+    assert [tuple(each) for each in ran[:2]] == public
+    assert {tuple(each) for each in ran[2:]} == {
+        ("hidden-performance-0", True),
+        ("hidden-performance-1", True),
+    }
+    result = graded.result
+    assert result.verdict is Verdict.AC and result.score is not None, result.error
+    assert [case.id for case in result.cases] == ["correctness-0", "performance-0"]
+    assert [group.points for group in result.groups] == [60.4, 60.0]
+    assert result.score.total == 60.24
+    said = " ".join(heard) + store.encode(result).decode() + html.render(result, {})
+    for case in (*hidden_of(lab).performance, *hidden_of(lab).cpu):
+        assert str(case.size) not in said
+        assert str(case.size["m"]) not in re.findall(r"\d+", said)
+    assert "a hidden size" in heard

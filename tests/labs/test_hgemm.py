@@ -70,7 +70,9 @@ def test_sums_in_fp16_are_right_where_the_lab_says_so(tmp_path: Path) -> None:
     assert graded(FIXTURES / "hgemm" / "sums_in_fp16", lab=lab).verdict is Verdict.AC
     dropped = graded(FIXTURES / "hgemm" / "dropped_terms", lab=lab)
     assert dropped.verdict is Verdict.WA
-    assert any("the last 1 of K = 33 terms are missing" in each.message for each in dropped.cases)
+    assert any(
+        "the last 1 of K = 33 terms are missing" in str(each.message) for each in dropped.cases
+    )
 
 
 @pytest.mark.slow
@@ -101,7 +103,7 @@ def test_a_program_for_another_type_is_told_which_are_asked_for(tmp_path: Path) 
     result = graded(tmp_path)
     assert result.verdict is Verdict.FE
     asked = "run_custom<__half> or run_custom<cute::half_t> is not defined in hgemm.cu"
-    assert result.error is not None and asked in result.error
+    assert asked in str(result.error)
 
 
 def test_the_cpu_sizes_show_sums_in_fp16_and_every_edge() -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from benchmarks.tools import tools
 from benchmarks.verification import numbered_keys
+from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
@@ -74,6 +75,9 @@ def main() -> None:
         for layout in LAYOUTS:
             said[str(layout)] = in_layout(bench, layout, a, b, c)
 
+        for options in (*FORMATS, SUMS_IN_FP16):
+            said[" ".join(options.values())] = in_format(bench, options)
+
         case.fresh()
         case.reference()
         case.fresh()  # the reference is that of other inputs now
@@ -117,6 +121,40 @@ def in_layout(bench: SharedBench, layout: Layout, a: Any, b: Any, c: Any) -> lis
     right.append(on_gpu.compare(SIZE, (a, b), (c,), (want,)).wrong == 1)
     right.append(not on_gpu.prove(SIZE, (a, b), (c,)) <= 1)
     return right
+
+
+def in_format(bench: SharedBench, options: dict[str, str]) -> dict[str, object]:
+    """Inputs as the CPU makes them, every baseline right by the criterion, faults found."""
+    problem = Gemm(msgspec.convert(options, Options))
+    on_gpu = problem.on_gpu(bench.kernels)
+    operands = problem.operands(SIZE)
+    a, b, c = arrays = [cupy.empty(each.count, each.element.dtype) for each in operands]
+    for array, key, operand in zip(arrays, KEYS, operands, strict=False):
+        bench.kernels.fill(array, key, operand.values)
+    expected = inputs.make_inputs(operands, KEYS)
+    said: dict[str, object] = {
+        "same inputs": all(
+            bool((x.get() == y).all()) for x, y in zip((a, b), expected, strict=True)
+        ),
+        "changed": bench.kernels.changed(operands[:2], (a, b), KEYS),
+    }
+    on_gpu.refer(SIZE, (a, b), (c,))
+    said["freivalds"] = on_gpu.prove(SIZE, (a, b), (c,))
+    wrong: dict[str, int] = {}
+    for name, launch in on_gpu.baselines(SIZE, (a, b), (c,)).items():
+        c.fill(0)
+        launch()
+        wrong[name] = on_gpu.compare(SIZE, (a, b), (c,), (c,)).wrong
+    said["wrong"] = wrong
+    kept = c[4321].copy()
+    c[4321] = c[4320]
+    said["one element"] = on_gpu.compare(SIZE, (a, b), (c,), (c,)).wrong
+    c[4321] = kept
+    other = SIZE.dims | {"k": SIZE["k"] - 1}  # the reference of other inputs: all is wrong
+    on_gpu.refer(Size(dims=other), (a, b), (c,))
+    said["another product"] = on_gpu.compare(SIZE, (a, b), (c,), (c,)).wrong
+    said["freivalds, another product"] = on_gpu.prove(SIZE, (a, b), (c,))
+    return said
 
 
 def replayed(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) -> dict[str, int]:

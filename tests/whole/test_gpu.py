@@ -251,6 +251,12 @@ def test_the_checks_themselves() -> None:
     assert said["impossible"] == "RF"
     assert said["own addresses"] == {"relocated": False, "wrong": 0}
     assert said["other addresses"] == {"relocated": True, "wrong": 0}
+    for form in ("f16", "bf16", "f16 f16"):
+        seen = said[form]
+        assert seen["same inputs"] and [count for count, _ in seen["changed"]] == [0, 0]
+        assert seen["freivalds"] <= 1 < seen["freivalds, another product"]
+        assert "cublasGemmEx" in seen["wrong"] and set(seen["wrong"].values()) == {0}
+        assert seen["one element"] == 1 and seen["another product"] > 200_000
 
 
 def test_the_ladder_is_measured_and_says_where_a_kernel_stands(tmp_path: Path) -> None:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from grader.course.leaderboard import board_render
+from grader.course.leaderboard.ranking import make_boards, read_entries
+from grader.judging import scoring
+from grader.labs.lab import Case, find_lab, load_lab
 from grader.ladder import ladder_render
 from grader.ladder.document import shipped_ladders
 from grader.language import ENGLISH, Language, known_languages, language
-from grader.model import Verdict
+from grader.model import Size, Verdict
 from grader.report import html
+from grader.results import store
+from tests.support.boards import keep
 from tests.support.browser import Browser
 from tests.support.page_checks import BROKEN_LINES, PHONE, assert_readable, fonts
-from tests.support.pages import LINES, RUNGS, SOURCE, gpu_result, sample_ladder, standing_at
+from tests.support.pages import LINES, RUNGS, SOURCE, gpu_result, sample_ladder, standing_at, timed
 from tests.support.places import ROOT
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
@@ -43,9 +50,31 @@ def simulated_ladder(language: Language) -> str:
     return ladder_render.html(sample_ladder(RUNGS, None), language)
 
 
+def curve(language: Language) -> str:
+    """With the picture of a course's curve of points."""
+    rules = load_lab(find_lab("sgemm-curve")).scoring
+    cases = tuple(timed(edge, speed, 50.0) for edge, speed in ((4096, 37.5), (8192, 25.0)))
+    asked = [Case(id=case.id, size=Size.of(**case.size)) for case in cases]
+    score = scoring.score(Verdict.AC, asked, cases, rules)
+    return html.render(gpu_result(cases=cases, score=score), {}, language)
+
+
+def board(language: Language) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        for number, name in enumerate(("alice", "张伟", "<b>zoë</b>")):
+            for attempt in range(3):
+                keep(out, name, 50 + 9 * number + attempt, attempt=attempt)
+        store.save(out, make_result("bob", cases=(RIGHT, WRONG), verdict=Verdict.WA))
+        entries, _ = read_entries(out)
+        return board_render.html(make_boards(entries), None, language)
+
+
 PAGES: dict[str, Callable[[Language], str]] = {
     "measured": measured,
     "wrong": wrong,
+    "curve": curve,
+    "board": board,
     "ladder": ladder,
     "simulated ladder": simulated_ladder,
 }

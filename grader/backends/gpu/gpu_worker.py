@@ -35,6 +35,7 @@ from grader.backends.serving import Replies, replying, requests
 from grader.errors import GraderError, Rejected
 from grader.model import Finding, Message, Verdict, phrase
 from grader.problems.catalogue import load_problem
+from grader.problems.problem import FUNCTION
 
 _DECODER: msgspec.json.Decoder[Warm | GpuJob] = msgspec.json.Decoder(Warm | GpuJob)
 _ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
@@ -90,7 +91,9 @@ def _one(
         if not asked:
             raise
         words = phrase(
-            "the GPU has no room for the {asked} bytes that run_custom allocates", asked=asked
+            "the GPU has no room for the {asked} bytes that {function} allocates",
+            asked=asked,
+            function=FUNCTION,
         )
         outcome = refused(planned.id, planned.plan.size, Rejected(Verdict.RE, words))
     except _ERRORS as error:

@@ -35,7 +35,7 @@ from grader.model import (
 from grader.problems.comparison import Check, check, poisoned
 from grader.problems.inputs import make_inputs
 from grader.problems.operands import Operand
-from grader.problems.problem import Problem
+from grader.problems.problem import FUNCTION, Problem
 from ptxsim.findings.finding import Event
 from ptxsim.findings.finding import Finding as SeenEvent
 from ptxsim.simulator import SimOutcome
@@ -178,7 +178,9 @@ def _unsettled(plan: Plan) -> tuple[Finding, ...]:
     if not plan.unsettled:
         return ()
     words = phrase(
-        "the calls of run_custom differ, and the third one is judged: {how}", how=plan.unsettled
+        "the calls of {function} differ, and the third one is judged: {how}",
+        function=FUNCTION,
+        how=plan.unsettled,
     )
     return (Finding(kind=Kind.CALLS_DIFFER, severity=Severity.WARNING, message=words),)
 

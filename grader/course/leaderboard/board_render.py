@@ -13,7 +13,7 @@ from grader.course.leaderboard.ranking import Board, Row, order, ranked
 from grader.course.roster import Roster
 from grader.errors import one_line
 from grader.language import ENGLISH, Language
-from grader.model import phrase
+from grader.model import NOTHING, Message, phrase, verbatim
 from grader.report.charts import sparkline
 from grader.report.long_table import LongTable
 from grader.report.page import page
@@ -95,7 +95,7 @@ def _table(board: Board, roster: Roster | None) -> LongTable:
             str(row.rank or ""),
             _named(row, roster),
             row.verdict.value if row.verdict else "",
-            _points(row, timed),
+            ENGLISH(_points(row, timed)),
         ]
         if losing:
             cells.append(_adjusted(row))
@@ -113,10 +113,12 @@ def _named(row: Row, roster: Roster | None) -> str:
     return one_line(name)
 
 
-def _points(row: Row, timed: bool) -> str:
+def _points(row: Row, timed: bool) -> Message:
     if timed:
-        return f"{row.points:.2f}" if row.points is not None else ""
-    return f"{row.passed} of {row.cases}" if row.cases else ""
+        return verbatim(f"{row.points:.2f}") if row.points is not None else NOTHING
+    if row.passed is None or not row.cases:
+        return NOTHING
+    return phrase("{part} of {whole}", part=row.passed, whole=row.cases)
 
 
 def loses(board: Board) -> bool:

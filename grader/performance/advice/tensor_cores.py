@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from grader.hardware.gpus import PEAK_UNIT
 from grader.model import (
     NO_TRAFFIC,
     NOTHING,
@@ -44,10 +45,11 @@ def use_tensor_cores(facts: KernelFacts) -> Advice | None:
         return None
     message = phrase(
         "the products are {products:.3g} FFMA and HFMA2 of warps on CUDA cores, which do at most "
-        "{peak:.3g} TFLOPS in FP32 on the {gpu}; its tensor cores do {tensor:.4g}: let each warp "
+        "{peak:.3g} {unit} in FP32 on the {gpu}; its tensor cores do {tensor:.4g}: let each warp "
         "compute 16×16 elements with wmma, whose fragments hold {inputs} and the sums",
         products=products,
         peak=peak,
+        unit=PEAK_UNIT,
         gpu=facts.gpu.name,
         tensor=tensor,
         inputs=facts.words.all_inputs,

@@ -107,11 +107,12 @@ def small_block_tile(facts: Facts) -> Advice | None:
         return None
     message = phrase(
         "the blocks' tiles are too small for the tensor cores: a block reads {now:.3g} bytes for "
-        "each 1000 operations, so the {name} allows {slow:.4g} TFLOPS where the tensor cores "
+        "each 1000 operations, so the {name} allows {slow:.4g} {unit} where the tensor cores "
         "would do {tensor:.4g}; with a tile of {rows}×{columns} of {output} it is {best:.3g}",
         now=1000 * now,
         name=name,
         slow=slow[name],
+        unit=facts.work.unit.name,
         tensor=tensor,
         rows=_TILE[0],
         columns=_TILE[1],
@@ -150,11 +151,12 @@ def no_multicast(facts: Facts) -> Advice | None:
         return None
     message = phrase(
         "the L2 must deliver {bytes:.3g} bytes for each 1000 operations and allows {l2:.4g} "
-        "TFLOPS, where the tensor cores would do {tensor:.4g}; blocks next to each other read the "
+        "{unit}, where the tensor cores would do {tensor:.4g}; blocks next to each other read the "
         "same rows of {first} or columns of {second}: launch them as a cluster of {cluster}, let "
         "each copy half of that tile, and send it to both by multicast",
         bytes=1000 * counts.bulk_loads.bytes / counts.flops,
         l2=speeds["L2"],
+        unit=facts.work.unit.name,
         tensor=speeds["tensor cores"],
         first=facts.words.inputs[0],
         second=facts.words.inputs[-1],

@@ -21,15 +21,15 @@ __device__ void load_tile(float (*tile)[PITCH], const __half* matrix, int first,
   const int p = threadIdx.x % BK;
   for (int line = threadIdx.x / BK; line < BM; line += THREADS / BK) {
     const bool inside = first + line < lines && p0 + p < k;
-    tile[p][line] =
-        inside ? __half2float(matrix[(first + line) * size_t(k) + p0 + p]) : 0.0f;
+    tile[p][line] = inside ? __half2float(matrix[(first + line) * size_t(k) + p0 + p]) : 0.0f;
   }
 }
 
 __global__ void __launch_bounds__(THREADS)
     hgemm(const __half* A, const __half* B, __half* C, int m, int n, int k) {
   __shared__ float As[BK][PITCH], Bs[BK][PITCH];
-  const int row = threadIdx.x % ACROSS, column = threadIdx.x / ACROSS;  // every 16th is this thread's
+  const int row = threadIdx.x % ACROSS,
+            column = threadIdx.x / ACROSS;  // every 16th is this thread's
   const int tile_row = blockIdx.x * BM, tile_col = blockIdx.y * BN;
   float acc[TN][TM] = {};
   for (int p0 = 0; p0 < k; p0 += BK) {
@@ -61,8 +61,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <>
 void run_custom<__half>(thrust::device_vector<__half>& d_A, thrust::device_vector<__half>& d_B,
-                        thrust::device_vector<__half>& d_C, const int m, const int n,
-                        const int k) {
+                        thrust::device_vector<__half>& d_C, const int m, const int n, const int k) {
   const dim3 grid((m + BM - 1) / BM, (n + BN - 1) / BN);
   hgemm<<<grid, THREADS>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);
 }

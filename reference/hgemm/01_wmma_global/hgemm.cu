@@ -71,8 +71,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <>
 void run_custom<__half>(thrust::device_vector<__half>& d_A, thrust::device_vector<__half>& d_B,
-                        thrust::device_vector<__half>& d_C, const int m, const int n,
-                        const int k) {
+                        thrust::device_vector<__half>& d_C, const int m, const int n, const int k) {
   constexpr int BM = ROWS * TILE, BN = COLUMNS * TILE;
   const dim3 grid((m + BM - 1) / BM, (n + BN - 1) / BN);
   hgemm<<<grid, THREADS>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);

@@ -102,8 +102,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <>
 void run_custom<__half>(thrust::device_vector<__half>& d_A, thrust::device_vector<__half>& d_B,
-                        thrust::device_vector<__half>& d_C, const int m, const int n,
-                        const int k) {
+                        thrust::device_vector<__half>& d_C, const int m, const int n, const int k) {
   const dim3 grid((m + BM - 1) / BM, (n + BN - 1) / BN);
   const auto kernel = k % CHUNK == 0 ? hgemm<true> : hgemm<false>;
   kernel<<<grid, THREADS>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);

@@ -45,7 +45,8 @@ __device__ void load_tile(__half* tile, const __half* matrix, int first, int lin
 }
 
 // Four 8 x 8 matrices; lanes 8q to 8q + 7 name the rows of matrix q.
-__device__ void load_matrices(unsigned& a, unsigned& b, unsigned& c, unsigned& d, const __half* row) {
+__device__ void load_matrices(unsigned& a, unsigned& b, unsigned& c, unsigned& d,
+                              const __half* row) {
   const unsigned address = __cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
@@ -131,8 +132,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <>
 void run_custom<__half>(thrust::device_vector<__half>& d_A, thrust::device_vector<__half>& d_B,
-                        thrust::device_vector<__half>& d_C, const int m, const int n,
-                        const int k) {
+                        thrust::device_vector<__half>& d_C, const int m, const int n, const int k) {
   const dim3 grid((m + BM - 1) / BM, (n + BN - 1) / BN);
   const auto kernel = k % CHUNK == 0 ? hgemm<true> : hgemm<false>;
   kernel<<<grid, THREADS>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);

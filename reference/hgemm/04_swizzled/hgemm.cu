@@ -2,10 +2,11 @@
 //
 // Changed:  the four 16-byte chunks of a line of a tile change places: chunk c of line l lies where
 //           chunk c ^ (l / 2) ^ (l / 8), modulo 4, would.
-// Why:      a line has 64 bytes, so eight lines below each other have their chunk c in two groups of
-//           four banks, and ldmatrix reads them one after the other. Exchanged, the eight chunks lie
-//           in eight groups, and one wavefront brings them: eight lines in a row, as B's, and four
-//           pairs of lines eight apart, as rows of A are dealt out. No byte is lost to padding.
+// Why:      a line has 64 bytes, so eight lines below each other have their chunk c in two groups
+//           of four banks, and ldmatrix reads them one after the other. Exchanged, the eight chunks
+//           lie in eight groups, and one wavefront brings them: eight lines in a row, as B's, and
+//           four pairs of lines eight apart, as rows of A are dealt out. No byte is lost to
+//           padding.
 // Tile:     BM = BN = 128, BK = 32, warp 64 x 32, 16 KiB of shared memory, 256 threads.
 // Bound:    waiting for tiles.
 // Source:   Kerr, "Developing CUDA Kernels to Push Tensor Cores to the Absolute Limit on NVIDIA
@@ -50,7 +51,8 @@ __device__ void load_tile(__half* tile, const __half* matrix, int first, int lin
 }
 
 // Four 8 x 8 matrices; lanes 8q to 8q + 7 name the rows of matrix q.
-__device__ void load_matrices(unsigned& a, unsigned& b, unsigned& c, unsigned& d, const __half* row) {
+__device__ void load_matrices(unsigned& a, unsigned& b, unsigned& c, unsigned& d,
+                              const __half* row) {
   const unsigned address = __cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
@@ -136,8 +138,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <>
 void run_custom<__half>(thrust::device_vector<__half>& d_A, thrust::device_vector<__half>& d_B,
-                        thrust::device_vector<__half>& d_C, const int m, const int n,
-                        const int k) {
+                        thrust::device_vector<__half>& d_C, const int m, const int n, const int k) {
   const dim3 grid((m + BM - 1) / BM, (n + BN - 1) / BN);
   const auto kernel = k % CHUNK == 0 ? hgemm<true> : hgemm<false>;
   kernel<<<grid, THREADS>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);

@@ -2,14 +2,15 @@
 //
 // Changed:  tiles go from global to shared memory without passing through registers, three ahead of
 //           the one that is multiplied; one barrier for each tile instead of two. Past K's end a
-//           copy brings no bytes, which writes zeros. Where k is no multiple of 8 the same code loads
-//           element by element and stores at once: right, but without the gain.
-// Why:      the tensor cores need a tile every few hundred cycles, less than a load from memory takes.
-//           Three tiles on their way cover that, and no registers wait for them.
+//           copy brings no bytes, which writes zeros. Where k is no multiple of 8 the same code
+//           loads element by element and stores at once: right, but without the gain.
+// Why:      the tensor cores need a tile every few hundred cycles, less than a load from memory
+//           takes. Three tiles on their way cover that, and no registers wait for them.
 // Tile:     BM = BN = 128, BK = 32, warp 64 x 32, 4 stages, 64 KiB of shared memory, 256 threads.
 // Bound:    ldmatrix: a fragment of A serves two products of a warp, one of B eight, and the
 //           products of a step wait for the loads before them.
-// Source:   CUDA C++ Programming Guide, "Asynchronous Data Copies"; CUTLASS, "Efficient GEMM in CUDA".
+// Source:   CUDA C++ Programming Guide, "Asynchronous Data Copies"; CUTLASS, "Efficient GEMM in
+//           CUDA".
 // Command:  grade reference/hgemm/05_cp_async --lab hgemm
 #include "gemm.cuh"
 
@@ -17,7 +18,7 @@ constexpr int BM = 128, BN = 128, BK = 32, WM = 64, WN = 32, STAGES = 4;
 constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
 constexpr int CHUNK = 8, CHUNKS = BK / CHUNK;  // halves in 16 bytes; so many make a line of a tile
 constexpr int GROUPS = WM / 32, COLUMNS = WN / 16;  // of 32 rows and of 16 columns of a warp's tile
-constexpr int STAGE = (BM + BN) * BK;                       // halves of a stage: A's tile, then B's
+constexpr int STAGE = (BM + BN) * BK;               // halves of a stage: A's tile, then B's
 constexpr int SHARED = STAGES * STAGE * sizeof(__half);
 static_assert(BM == BN, "both tiles are loaded in the same way");
 
@@ -81,7 +82,8 @@ struct TileLoader {
 };
 
 // Four 8 x 8 matrices; lanes 8q to 8q + 7 name the rows of matrix q.
-__device__ void load_matrices(unsigned& a, unsigned& b, unsigned& c, unsigned& d, const __half* row) {
+__device__ void load_matrices(unsigned& a, unsigned& b, unsigned& c, unsigned& d,
+                              const __half* row) {
   const unsigned address = __cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
@@ -181,8 +183,7 @@ __global__ void __launch_bounds__(THREADS, 2)
 
 template <>
 void run_custom<__half>(thrust::device_vector<__half>& d_A, thrust::device_vector<__half>& d_B,
-                        thrust::device_vector<__half>& d_C, const int m, const int n,
-                        const int k) {
+                        thrust::device_vector<__half>& d_C, const int m, const int n, const int k) {
   const dim3 grid((m + BM - 1) / BM, (n + BN - 1) / BN);
   const auto kernel = k % CHUNK == 0 ? hgemm<true> : hgemm<false>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);

@@ -4,11 +4,11 @@
 //           ldmatrix brings those of the next into a second set of registers; the barrier between
 //           two tiles comes a step before the tile's first product.
 // Why:      64 x 64 needs eight ldmatrix for 32 products where 64 x 32 took six for 16, so shared
-//           memory delivers fragments in half the time the tensor cores take. A product of this step
-//           never waits for a load of this step.
-// Tile:     BM = 128, BN = 256, BK = 32, warp 64 x 64, 4 stages, 96 KiB of shared memory, 256 threads,
-//           one block on a multiprocessor.
-// Bound:    the tensor cores, by mma.sync; on sm_90 it reaches about two thirds of what wgmma does.
+//           memory delivers fragments in half the time the tensor cores take. A product of this
+//           step never waits for a load of this step.
+// Tile:     BM = 128, BN = 256, BK = 32, warp 64 x 64, 4 stages, 96 KiB of shared memory, 256
+//           threads, one block on a multiprocessor.
+// Bound:    the tensor cores, as far as mma.sync uses them: on sm_90 only wgmma uses all of them.
 // Source:   CUTLASS, "Efficient GEMM in CUDA" (software pipelining).
 // Command:  grade reference/hgemm/06_register_buffer --lab hgemm
 #include "gemm.cuh"
@@ -17,7 +17,7 @@ constexpr int BM = 128, BN = 256, BK = 32, WM = 64, WN = 64, STAGES = 4;
 constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
 constexpr int CHUNK = 8, CHUNKS = BK / CHUNK;  // halves in 16 bytes; so many make a line of a tile
 constexpr int GROUPS = WM / 32, COLUMNS = WN / 16;  // of 32 rows and of 16 columns of a warp's tile
-constexpr int STAGE = (BM + BN) * BK;                       // halves of a stage: A's tile, then B's
+constexpr int STAGE = (BM + BN) * BK;               // halves of a stage: A's tile, then B's
 constexpr int SHARED = STAGES * STAGE * sizeof(__half);
 constexpr int STEPS = BK / 16;  // products along K in a tile
 
@@ -81,7 +81,8 @@ struct TileLoader {
 };
 
 // Four 8 x 8 matrices; lanes 8q to 8q + 7 name the rows of matrix q.
-__device__ void load_matrices(unsigned& a, unsigned& b, unsigned& c, unsigned& d, const __half* row) {
+__device__ void load_matrices(unsigned& a, unsigned& b, unsigned& c, unsigned& d,
+                              const __half* row) {
   const unsigned address = __cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
@@ -196,8 +197,7 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 template <>
 void run_custom<__half>(thrust::device_vector<__half>& d_A, thrust::device_vector<__half>& d_B,
-                        thrust::device_vector<__half>& d_C, const int m, const int n,
-                        const int k) {
+                        thrust::device_vector<__half>& d_C, const int m, const int n, const int k) {
   const dim3 grid((m + BM - 1) / BM, (n + BN - 1) / BN);
   const auto kernel = k % CHUNK == 0 ? hgemm<true> : hgemm<false>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);

@@ -4,11 +4,11 @@
 //           band first, where the hardware's order goes down whole columns of tiles.
 // Why:      132 blocks run at once on an H200. At 8192 that is two columns of 64 tiles, which need
 //           64 lines of tiles of 128 from A and 2 of 256 from B; 16 x 8 tiles need 16 and 8, less
-//           than half as many bytes. The rest comes from L2, and tensor cores ask for more than DRAM
-//           brings.
-// Tile:     BM = 128, BN = 256, BK = 32, warp 64 x 64, 4 stages, 96 KiB of shared memory, 256 threads,
-//           bands of 8 tiles.
-// Bound:    the tensor cores, by mma.sync; on sm_90 it reaches about two thirds of what wgmma does.
+//           than half as many bytes. The rest comes from L2, and tensor cores ask for more than
+//           DRAM brings.
+// Tile:     BM = 128, BN = 256, BK = 32, warp 64 x 64, 4 stages, 96 KiB of shared memory, 256
+//           threads, bands of 8 tiles.
+// Bound:    the tensor cores, as far as mma.sync uses them: on sm_90 only wgmma uses all of them.
 // Source:   CUTLASS, "Efficient GEMM in CUDA" (threadblock rasterization); rung 24 of sgemm.
 // Command:  grade reference/hgemm/07_rasterised --lab hgemm
 #include "gemm.cuh"
@@ -18,7 +18,7 @@ constexpr int BAND = 8;  // columns of tiles
 constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
 constexpr int CHUNK = 8, CHUNKS = BK / CHUNK;  // halves in 16 bytes; so many make a line of a tile
 constexpr int GROUPS = WM / 32, COLUMNS = WN / 16;  // of 32 rows and of 16 columns of a warp's tile
-constexpr int STAGE = (BM + BN) * BK;                       // halves of a stage: A's tile, then B's
+constexpr int STAGE = (BM + BN) * BK;               // halves of a stage: A's tile, then B's
 constexpr int SHARED = STAGES * STAGE * sizeof(__half);
 constexpr int STEPS = BK / 16;  // products along K in a tile
 
@@ -82,7 +82,8 @@ struct TileLoader {
 };
 
 // Four 8 x 8 matrices; lanes 8q to 8q + 7 name the rows of matrix q.
-__device__ void load_matrices(unsigned& a, unsigned& b, unsigned& c, unsigned& d, const __half* row) {
+__device__ void load_matrices(unsigned& a, unsigned& b, unsigned& c, unsigned& d,
+                              const __half* row) {
   const unsigned address = __cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
@@ -206,11 +207,10 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 template <>
 void run_custom<__half>(thrust::device_vector<__half>& d_A, thrust::device_vector<__half>& d_B,
-                        thrust::device_vector<__half>& d_C, const int m, const int n,
-                        const int k) {
+                        thrust::device_vector<__half>& d_C, const int m, const int n, const int k) {
   const int rows = (m + BM - 1) / BM, columns = (n + BN - 1) / BN;
   const auto kernel = k % CHUNK == 0 ? hgemm<true> : hgemm<false>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
-  kernel<<<rows * columns, THREADS, SHARED>>>(d_A.data().get(), d_B.data().get(),
-                                              d_C.data().get(), m, n, k, rows, columns);
+  kernel<<<rows * columns, THREADS, SHARED>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(),
+                                              m, n, k, rows, columns);
 }
