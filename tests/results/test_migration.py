@@ -19,6 +19,7 @@ from grader.course.leaderboard.ranking import make_boards, read_entries
 from grader.errors import StoreError
 from grader.ladder import ladder_render
 from grader.ladder.document import load_ladder
+from grader.language import language
 from grader.model import SCHEMA_VERSION, Result, Verdict
 from grader.report import html, terminal
 from grader.report.formats.gradescope import gradescope
@@ -101,3 +102,16 @@ def test_a_damaged_old_one_is_named(name: str, tmp_path: Path) -> None:
     path.write_text(json.dumps(document))
     with pytest.raises(StoreError, match=r"x\.json: damaged result document"):
         store.load(path)
+
+
+def test_plain_english_of_version_6_becomes_messages() -> None:
+    """``v6-wrong-cpu.json`` is a grade of 2026-11-22, the last with plain sentences."""
+    path = DOCUMENTS / "v6-wrong-cpu.json"
+    document = json.loads(path.read_bytes())
+    result = store.load(path)
+    assert (document["version"], result.version) == (6, SCHEMA_VERSION)
+    for case, before in zip(result.cases, document["cases"], strict=True):
+        assert str(case.message) == before["message"]
+    output = StringIO()
+    Console(file=output, width=120).print(terminal.render(result, {}, language("zh_CN")))
+    assert "2210 个元素中有 2209 个错误: the last 3 of K = 67 terms" in output.getvalue()
