@@ -105,8 +105,7 @@ def main() -> None:
 def _arch(lab: str) -> str | None:
     """Of the GPU here, with the instructions of that GPU alone where the lab asks for them."""
     here = first_gpu_arch()
-    asked = (f"sm_{each}" for each in load_lab(find_lab(lab)).architectures)
-    return next((each for each in asked if here and each.rstrip("af") == here), here)
+    return here and load_lab(find_lab(lab)).arch_on(here)
 
 
 def load(path: Path) -> Raw:
@@ -174,7 +173,7 @@ def counted(folder: Path, arch: str, n: int, lab: str) -> Counted | Rejected:
     counts = [count(functions[s.kernel], s, bench.lab.problem.at(plan.size)) for s in samples]
     kinds = {o.kernel for o in plan.operations if isinstance(o, Launch)}
     assert kinds == {each.name for each in counts}
-    return counts, Watching(cubin=str(built.cubin), plan=plan)
+    return counts, Watching(problem=bench.lab.problem_ref, cubin=str(built.cubin), plan=plan)
 
 
 def show(ours: Sequence[Counted | Rejected], profiled: Sequence[Profiled]) -> None:

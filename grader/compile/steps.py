@@ -119,9 +119,7 @@ class TooLarge(Exception):  # noqa: N818 - the submission's doing
 
 def commands(toolchain: Toolchain, arch: str) -> tuple[list[str], list[str], list[str]]:
     """The command lines of the three steps, each to be run in the folder of its inputs."""
-    includes = [INCLUDE, _OURS, Path()]
-    if toolchain.cutlass_include is not None:
-        includes.append(toolchain.cutlass_include)
+    includes = [INCLUDE, _OURS, Path(), *toolchain.cutlass_folders]
     translate = [
         str(toolchain.nvcc),
         to_ptx(arch),  # the cubin is made from it later
@@ -233,9 +231,7 @@ def _taken(name: str, folder: int, output: str) -> bytes:
 
 
 def _readable(toolchain: Toolchain) -> list[Path]:
-    shown = [*toolchain.roots, INCLUDE]
-    if toolchain.cutlass_include is not None:
-        shown.append(toolchain.cutlass_include)
+    shown = [*toolchain.roots, INCLUDE, *toolchain.cutlass_folders]
     compiler = toolchain.host_compiler.resolve()
     if not compiler.is_relative_to("/usr"):
         shown.append(compiler.parent.parent)

@@ -114,7 +114,7 @@ def _peak(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
         shares=_shares(why.bounds, problem.unit),
     )
     if card is None or speed is None:
-        peaks = ", ".join(f"{each.gpu} {each.peak:.3g}" for each in why.bounds)
+        peaks = ", ".join(f"{each.gpu} {each.peak:.4g}" for each in why.bounds)
         formula = verbatim("DRAM")
         if problem.counts == "operations":
             formula = (
@@ -208,13 +208,13 @@ def _share(bound: Bound, unit: str) -> Message:
 
 
 def _of_peak(speed: float, bound: Bound, unit: str) -> str:
-    return f"{speed:.3g} {unit} ({100 * speed / bound.peak:.0f} %)"
+    return f"{speed:.4g} {unit} ({100 * speed / bound.peak:.0f} %)"
 
 
 def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
     """The bound with its resource, and the estimate where waiting makes it lower."""
     peak = phrase(
-        "{peak:.3g} {unit} at {size}",
+        "{peak:.4g} {unit} at {size}",
         peak=bound.peak,
         unit=result.problem.unit,
         size=size_text(why.size),
@@ -222,14 +222,14 @@ def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
     launches = _launches(why)
     if bound.most is None:
         return phrase(
-            "about {speed:.3g} of {peak}, by the counts of {launches}; the limit is {limit}",
+            "about {speed:.4g} of {peak}, by the counts of {launches}; the limit is {limit}",
             speed=bound.speed,
             peak=peak,
             launches=launches,
             limit=limit(bound),
         )
     words = phrase(
-        "at most {speed:.3g} of {peak}, by the counts of {launches}",
+        "at most {speed:.4g} of {peak}, by the counts of {launches}",
         speed=bound.most.speed,
         peak=peak,
         launches=launches,
@@ -387,7 +387,10 @@ def _tile(_result: Result, why: Explanation, counts: KernelCounts) -> Message:
 
 
 def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
-    sectors = sum(each.global_loads.cost + each.global_copies.cost for each in why.counts)
+    sectors = sum(
+        each.global_loads.cost + each.global_copies.cost + each.bulk_loads.cost
+        for each in why.counts
+    )
     return phrase(
         "Counted: {counted:.4g} GB asked of the caches; every operand once is {once:.3g} GB.",
         counted=_SECTOR * sectors / 1e9,
@@ -402,12 +405,14 @@ def _tile_traffic(result: Result, why: Explanation, counts: KernelCounts) -> Mes
     if tile is None or not tile.rows or not tile.columns:
         return asked
     elements = why.operations / 2 * (1 / tile.rows + 1 / tile.columns)
+    m, n, k = why.size.values()
+    each = why.bytes / (m * k + k * n + m * n)  # bytes of an element
     formula = phrase(
         "By formula, M·N·K·(1/{rows} + 1/{columns}) = {elements:.4g} elements, {gb:.4g} GB.",
         rows=tile.rows,
         columns=tile.columns,
         elements=elements,
-        gb=4 * elements / 1e9,
+        gb=each * elements / 1e9,
     )
     return sentences([formula, asked])
 

@@ -52,6 +52,14 @@ class Toolchain(Record):
     cutlass_include: Path | None  # CuTe headers, when the nvidia-cutlass wheel is installed
     passed_over: tuple[str, ...] = ()  # a sentence for each nvcc that was found and does not serve
 
+    @property
+    def cutlass_folders(self) -> tuple[Path, ...]:
+        """Of headers: CuTe's and CUTLASS's, and those that only CUTLASS's examples use."""
+        if self.cutlass_include is None:
+            return ()
+        utilities = self.cutlass_include.parent / "tools" / "util" / "include"
+        return tuple(each for each in (self.cutlass_include, utilities) if each.is_dir())
+
 
 @functools.cache
 def find_toolchain(arch: str = "sm_80") -> Toolchain:

@@ -165,7 +165,7 @@ def test_a_wrong_line_is_found(name: str, tmp_path: Path) -> None:
     errors = [each for each in result.findings if each.severity is Severity.ERROR]
     assert any(
         each.kind.value == wrong.kind
-        and wrong.says in each.message
+        and wrong.says in str(each.message)
         and wrong.at in lines[each.line or 0]
         for each in errors
     ), errors

@@ -222,7 +222,7 @@ def test_standing(ratio: float, below: int | None, ahead: list[int]) -> None:
     assert [rung.number for rung in found.ahead] == ahead
     assert found.rungs == 6
     assert found.measured == ladder.created
-    own = text.standing(found, GEMM.info())
+    own = str(text.standing(found, GEMM.info()))
     if below and ahead:
         words = RUNGS[ahead[-1] - 1].name.partition("_")[2].replace("_", " ")
         assert f"between rung {below} (" in own

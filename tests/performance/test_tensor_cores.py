@@ -15,9 +15,11 @@ from grader.labs.lab import find_lab, load_lab
 from grader.model import Explanation, Size, TensorCount
 from grader.performance.compare import compare
 from grader.performance.sass import Instruction, Product
+from grader.report.why import answers
 from grader.submission.folder import load_submission
 from tests.support.bench import bench
 from tests.support.explained import rung
+from tests.support.results import make_result
 
 N = 4096
 HMMA = 2 * 16 * 8 * 16  # operations
@@ -135,6 +137,23 @@ def test_tma_and_wgmma_are_counted() -> None:
             shared_bytes=found.operations // (2 * 64 * 128 * 16) * (64 + 128) * 16 * 2,
         ),
     )
+
+
+def test_a_report_says_what_tensor_cores_do() -> None:
+    """128×128 of C for each block, two bytes an element, once through the L2."""
+    found = of_rung("ring", "sm_90a")
+    result = make_result(explanation=found)
+    result = msgspec.structs.replace(result, problem=lab_bench().lab.problem.info())
+    said = {str(each.question): str(each.answer) for each in answers(result)}
+
+    assert "100.0 % of them on tensor cores" in said["How many floating-point operations?"]
+    assert "HGMMA of warps" in said["How many floating-point operations?"]
+    peak = said["What is the peak, and how near is it?"]
+    assert "H200 1071 TFLOPS" in peak and "at most 610.6 TFLOPS (57 %)" in peak
+    assert "8 of them HGMMA" in said["What is one iteration of its main loop?"]
+    traffic = said["How much does it read from global memory?"]
+    assert "2.147 GB" in traffic and "Counted: 2.147 GB" in traffic
+    assert "HGMMA.64x128x16.F32" in said["Does it use tensor cores?"]
 
 
 @pytest.mark.slow

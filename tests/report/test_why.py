@@ -114,7 +114,7 @@ def test_waiting_is_named_by_its_reason() -> None:
     (bound,) = why.bounds
     assert bound.most is not None and bound.speed < bound.most.speed
     sentence = shown(make_result(explanation=why))
-    assert f"at most {bound.most.speed:.3g} of " in sentence
+    assert f"at most {bound.most.speed:.4g} of " in sentence
     assert f"about {bound.speed:.3g} is expected: the limit is waiting for register" in sentence
     assert "In the issue model the schedulers issue in" in said
     assert "waiting for register banks" in said
