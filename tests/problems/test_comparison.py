@@ -107,7 +107,7 @@ def test_the_gpu_makes_the_same_steps(kind: Steps) -> None:
     seen = kernels.run(
         (Path(gpu.__file__).parent / "checks.cu").read_text(),
         [out],
-        [out.size, 0, *words, 1, (1 << kind.bits) - 1, kind.least, unit, int(kind.signed)],
+        [out.size, 0, *words, 1, (1 << kind.bits) - 1, kind.least, unit, int(kind.signed), 0],
         (1, 1, 1),
         (256, 1, 1),
         kernel="fill",

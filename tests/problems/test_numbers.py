@@ -65,7 +65,7 @@ def test_an_output_nobody_wrote_is_wrong_and_said_to_be(options: dict[str, str])
     operands = problem.operands(size)
     inputs = make_inputs(operands)
     found = check(problem, size, inputs, [poisoned(operands[2])])
-    assert found.error.wrong == 15 and "still NaN: never written" in found.message
+    assert found.error.wrong == 15 and "still NaN: never written" in str(found.message)
 
 
 def test_bfloat16_is_the_upper_half_of_a_float() -> None:
