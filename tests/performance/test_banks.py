@@ -35,7 +35,7 @@ def blamed(*accesses: SharedAccess, unroll: int = 1) -> Conflict:
 
 def advised(*accesses: SharedAccess, unroll: int = 1) -> str:
     remedy = blamed(*accesses, unroll=unroll).remedy
-    return remedy.words if remedy else ""
+    return str(remedy.words) if remedy else ""
 
 
 def test_a_column_of_a_square_tile_is_padded_by_one() -> None:
