@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "grader"
 ORDER = (
     *("ptxsim", "model", "errors", "hardware", "problems", "labs", "submission", "toolchain"),
     *("sandbox", "compile", "record", "backends", "judging", "performance", "results"),
-    *("report", "ladder", "grading", "course", "cli"),
+    *("report", "ladder", "grading", "course", "study", "cli"),
 )
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SIMULATOR = sorted((PACKAGE.parent / "ptxsim").rglob("*.py"))

@@ -33,6 +33,7 @@ _COMMANDS = {
     "sass": "what the compiler made of a kernel's main loop",
     "profile": "Nsight Compute's counters beside the model's",
     "leaderboard": "rank the stored results",
+    "history": "a student's graded versions: what changed, and the climb",
     "similar": "pairs in DIR that share too much code, for the instructor",
     "export": "results for Gradescope, Canvas, spreadsheets and scripts",
     "kit": "an autograder for Gradescope, GitHub or CSOJ",

@@ -26,6 +26,7 @@ from grader.model import Verdict
 from grader.report import terminal
 from grader.report.text import clean
 from grader.results import store
+from grader.results.sources import keep_sources
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import student_of
 
@@ -114,6 +115,7 @@ def _grade_one(
     status = exit_status.of(result)
     try:
         if result.verdict is not Verdict.IE:  # the grader's failure must not replace a real result
+            keep_sources(store.result_path(chosen.out, result), graded.contents.values())
             written = store.save(chosen.out, result)
             say(console, f"result: {written}")
             if not chosen.no_report:

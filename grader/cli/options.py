@@ -136,3 +136,12 @@ def _moment(value: str) -> datetime:
         raise argparse.ArgumentTypeError(
             f"expected a time such as 2026-01-31T23:59+01:00, got {value!r}"
         ) from None
+
+
+# --- of commands that draw --------------------------------------------------------------------
+
+
+def pictures(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--svg", metavar="FILE", type=Path, help="write the picture as SVG, for a report")
+    add("--png", metavar="FILE", type=Path, help="write the picture as PNG, for a report")

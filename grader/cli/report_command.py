@@ -10,11 +10,11 @@ from rich.console import Console
 from grader.cli import exit_status
 from grader.cli.notices import say
 from grader.errors import Rejected, SubmissionError
-from grader.grading.pipeline import read_sources
 from grader.model import Result
 from grader.report import html, terminal
 from grader.results import store
-from grader.submission.folder import load_submission
+from grader.results.sources import kept_sources
+from grader.submission.folder import load_submission, source_texts
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     result = store.load(chosen.file)
-    sources = _sources_of(result)
+    sources = sources_of(chosen.file, result)
     console.print(terminal.render(result, sources))
     write_page(chosen.file, result, sources, console)
     return exit_status.DONE
@@ -37,11 +37,15 @@ def write_page(document: Path, result: Result, sources: dict[str, str], console:
     say(console, f"report: {page}")
 
 
-def _sources_of(result: Result) -> dict[str, str]:
-    """The sources of a stored result, if submissions/ still holds exactly those."""
+def sources_of(document: Path, result: Result) -> dict[str, str]:
+    """The sources of a stored result: kept beside it, else in submissions/ if they are still
+    exactly those, else none."""
     reference = result.submission
+    kept = kept_sources(document, reference.files)
+    if kept is not None:
+        return kept
     try:
         submission = load_submission(Path("submissions") / reference.student, result.problem.main)
     except (SubmissionError, Rejected, OSError):
         return {}
-    return read_sources(submission) if submission.sha256 == reference.sha256 else {}
+    return source_texts(submission.contents) if submission.sha256 == reference.sha256 else {}

@@ -8,11 +8,10 @@ from rich.console import Console
 
 from grader.cli import exit_status, options
 from grader.errors import Rejected, StoreError
-from grader.grading.pipeline import read_sources
 from grader.labs.lab import find_lab, load_lab
 from grader.report import terminal
 from grader.results import store
-from grader.submission.folder import load_submission
+from grader.submission.folder import load_submission, source_texts
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -43,5 +42,5 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     slurm = result.environment.slurm
     if chosen.job and (slurm is None or slurm.job != chosen.job):
         raise StoreError(f"{chosen.submission}: the stored result is not of job {chosen.job}")
-    console.print(terminal.render(result, read_sources(submission)))
+    console.print(terminal.render(result, source_texts(submission.contents)))
     return exit_status.of(result)

@@ -13,10 +13,9 @@ from grader.course.class_run.roll import Entrant, call_roll
 from grader.course.similar.comparison import TOO_LONG, Work, comparable, find_pairs
 from grader.course.similar.similar_render import html, terminal
 from grader.errors import Rejected, SubmissionError, UsageError, one_line
-from grader.grading.pipeline import read_sources
 from grader.labs.lab import find_lab, load_lab
 from grader.results import store
-from grader.submission.folder import load_listed
+from grader.submission.folder import load_listed, source_texts
 from grader.submission.provided import REFERENCE, provided
 from grader.submission.reading import read
 
@@ -105,4 +104,4 @@ def _work(entrant: Entrant, main: str, console: Console) -> Work | None:
     except (Rejected, SubmissionError, OSError) as error:
         skipped([f"{one_line(entrant.student)}: {error}"], console)
         return None
-    return Work(student=entrant.student, files=read_sources(submission))
+    return Work(student=entrant.student, files=source_texts(submission.contents))
