@@ -31,6 +31,7 @@ _COMMANDS = {
     "report": "show a stored result, FILE, again",
     "result": "the stored result of a submission, with its exit status",
     "sass": "what the compiler made of a kernel's main loop",
+    "sweep": "one kernel over many sizes and values of its macros",
     "profile": "Nsight Compute's counters beside the model's",
     "leaderboard": "rank the stored results",
     "history": "a student's graded versions: what changed, and the climb",

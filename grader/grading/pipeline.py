@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -34,11 +34,12 @@ from grader.model import (
     Record,
     Result,
     SlurmInfo,
+    Submission,
     SubmissionRef,
 )
 from grader.submission.folder import load_listed, load_submission, source_texts, student_of
 
-__all__ = ["Bench", "Graded", "grade"]
+__all__ = ["Bench", "Graded", "grade", "grade_loaded"]
 
 
 class Graded(Record):
@@ -74,17 +75,37 @@ def grade(
 
     Raises SubmissionError if there is no submission to grade. Any other fault is in the result.
     """
+    main = bench.lab.problem.interface.main
+
+    def load() -> Submission:
+        return load_submission(path, main) if student is None else load_listed(path, student, main)
+
     name = student_of(path) if student is None else student
+    graded = _grade(name, load, bench, progress, gpu)
+    who = msgspec.structs.replace(graded.result.submission, submitted=submitted)
+    result = msgspec.structs.replace(graded.result, submission=who)
+    return msgspec.structs.replace(graded, result=result)
+
+
+def grade_loaded(submission: Submission, bench: Bench, progress: Progress) -> Graded:
+    """Grade a submission that has been read already."""
+    return _grade(submission.student, lambda: submission, bench, progress)
+
+
+def _grade(
+    name: str,
+    load: Callable[[], Submission],
+    bench: Bench,
+    progress: Progress,
+    gpu: GpuDevice | None = None,
+) -> Graded:
     reference = SubmissionRef(student=name, sha256=hashlib.sha256().hexdigest(), files=())
     contents: Mapping[str, bytes] = {}
     slurm: SlurmInfo | None = None
     with CpuDevice(bench.sandbox, bench.lab.limits, bench.lab.problem_ref) as device:
         try:
             slurm = slurm_job()
-            main = bench.lab.problem.interface.main
-            submission = (
-                load_submission(path, main) if student is None else load_listed(path, student, main)
-            )
+            submission = load()
             reference = SubmissionRef(
                 student=name, sha256=submission.sha256, files=submission.files
             )
@@ -96,7 +117,6 @@ def grade(
                 ran = run_on_gpu(submission, bench, device, gpu, progress)
         except ENDINGS as failure:
             ran = ended(failure)
-    reference = msgspec.structs.replace(reference, submitted=submitted)
     return Graded(
         result=_result(reference, bench, ran, slurm), contents=contents, printed=ran.printed
     )

@@ -18,20 +18,18 @@ from grader.model import (
     Advice,
     Bound,
     Dims,
-    KernelInfo,
     LabRef,
     ProblemInfo,
     Record,
     Result,
     Size,
-    Tile,
     Verdict,
     size_text,
 )
 from grader.model.names import kernel_name
-from grader.report.kernels import KernelRow, kernel_rows
 from grader.results import store
 from grader.results.sources import kept_sources
+from grader.study.main_kernel import Kernel, main_kernel
 
 _LINES = 20_000  # of both versions; a diff of more takes too long
 
@@ -42,17 +40,6 @@ class Speed(Record):
     size: Dims
     value: float  # in the problem's unit
     ratio: float | None  # to the baseline; null: a bound
-
-
-class Kernel(Record):
-    """The kernel that does most of the work."""
-
-    name: str  # as the source writes it
-    registers: int
-    shared_bytes: int  # static and dynamic
-    spill_bytes: int
-    block: str  # "16×16"; "" when it is not known
-    tile: str  # of the output for each block; "" when the grid does not show it
 
 
 class Diff(Record):
@@ -212,7 +199,7 @@ def _version(
     kernels = tuple(kernel_name(k.name) for k in result.build.kernels) if result.build else ()
     last = earlier[-1] if earlier else None
     given = _accepted(earlier)
-    kernel, speed = _kernel(result), _speed(result, card)
+    kernel, speed = main_kernel(result), _speed(result, card)
     return Version(
         number=len(earlier) + 1,
         sha256=result.submission.sha256,
@@ -230,34 +217,6 @@ def _version(
         followed=_followed(result, given),
         became=_became(speed, given),
     )
-
-
-def _kernel(result: Result) -> Kernel | None:
-    rows = kernel_rows(result)
-    why = result.explanation
-    most = max(why.counts, key=lambda each: each.flops).name if why and why.counts else None
-    row = next((row for row in rows if row.kernel.name == most), None) or _largest(rows)
-    if row is None:
-        return None
-    info: KernelInfo = row.kernel
-    return Kernel(
-        name=kernel_name(info.name),
-        registers=info.registers,
-        shared_bytes=row.shared_bytes,
-        spill_bytes=info.spill_bytes,
-        block=row.block,
-        tile=_tile(why.tile) if why and most == info.name else "",
-    )
-
-
-def _largest(rows: Sequence[KernelRow]) -> KernelRow | None:
-    """Without counts, the launched kernel with most registers stands for the work."""
-    launched = [row for row in rows if row.launch] or rows
-    return max(launched, key=lambda row: row.kernel.registers, default=None)
-
-
-def _tile(tile: Tile | None) -> str:
-    return f"{tile.rows}×{tile.columns}" if tile and tile.rows and tile.columns else ""
 
 
 def _speed(result: Result, card: str | None) -> Speed | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -142,3 +142,43 @@ def heat_map(
             parts.append(text(left + _CELL / 2, top + 17, words, kind, "middle"))
     width = max(_NAME + len(columns) * _CELL + 4, 240)
     return svg(24 + len(rows) * _ROW, parts, label, width=width)
+
+
+# --- speed over sizes -------------------------------------------------------------------------
+
+
+def over_sizes(
+    own: Sequence[tuple[str, float]], base: Mapping[str, float], unit: str, baseline: str
+) -> Markup:
+    """A line for the kernel and one for the baseline, where it was measured, over the sizes."""
+    most = 1.1 * max([speed for _, speed in own] + list(base.values()))
+    right = WIDTH - 20.0
+    pitch = (right - _LEFT) / len(own)
+
+    def y(value: float) -> float:
+        return _BOTTOM - value / most * (_BOTTOM - _TOP)
+
+    parts = [text(_LEFT, 14, unit, "small"), text(right, 14, f"grey: {baseline}", "small", "end")]
+    if not base:
+        parts.pop()
+    step = _round_step(most / 5)
+    for i in range(int(most / step) + 1):
+        parts.append(line(_LEFT, y(i * step), right, y(i * step), "grid"))
+        parts.append(text(_LEFT - 6, y(i * step) + 4, f"{i * step:g}", "small", "end"))
+    places = {name: _LEFT + (i + 0.5) * pitch for i, (name, _) in enumerate(own)}
+    for values, kind in ((base, "roof"), (dict(own), "here")):
+        drawn = " ".join(f"{places[n]:.1f},{y(v):.1f}" for n, v in values.items() if n in places)
+        parts.append(Markup('<polyline points="{}" class="{}"/>').format(drawn, kind))
+    every = max(1, math.ceil(len(own) / 12))
+    for i, (name, speed) in enumerate(own):
+        parts.append(_dot(places[name], y(speed)))
+        if i % every == 0:
+            parts.append(text(places[name], _BOTTOM + 18, name, "small", "middle"))
+            parts.append(text(places[name], y(speed) - 8, f"{speed:.3g}", "strong", "middle"))
+    return svg(_BOTTOM + 30, parts, f"{unit} at {len(own)} sizes")
+
+
+def _round_step(least: float) -> float:
+    """1, 2 or 5 times a power of ten, at least ``least``."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= least)
