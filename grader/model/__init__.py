@@ -25,6 +25,14 @@ from grader.model.explanation import (
     Waiting,
 )
 from grader.model.finding import Finding, Kind
+from grader.model.profile import (
+    PROFILE_SCHEMA,
+    PROFILE_VERSION,
+    Profile,
+    ProfileDocument,
+    ProfiledSize,
+    Side,
+)
 from grader.model.result import (
     SCHEMA,
     SCHEMA_VERSION,
@@ -73,6 +81,8 @@ from ptxsim.records import (
 )
 
 __all__ = [
+    "PROFILE_SCHEMA",
+    "PROFILE_VERSION",
     "SCHEMA",
     "SCHEMA_VERSION",
     "Advice",
@@ -112,6 +122,9 @@ __all__ = [
     "Plan",
     "PointerSlot",
     "ProblemInfo",
+    "Profile",
+    "ProfileDocument",
+    "ProfiledSize",
     "Record",
     "Result",
     "Run",
@@ -120,6 +133,7 @@ __all__ = [
     "Score",
     "Severity",
     "Share",
+    "Side",
     "Size",
     "SlurmInfo",
     "SourceFile",

@@ -261,6 +261,8 @@ class Problem(ABC):
             questions=self.questions,
         )
 
+    # What grade profile runs: the extent of each dimension, the smallest first.
+    profiled: ClassVar[tuple[int, ...]] = (1024, 8192)
     # Names of the questions that a report answers (report/why.py) and of the pieces of advice that
     # apply (performance/advice/).
     questions: ClassVar[tuple[str, ...]] = ("peak", "limits", "loop", "traffic")

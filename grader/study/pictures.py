@@ -45,7 +45,7 @@ def climb(history: History) -> Markup | None:
         parts += _roof(y(peak), f"peak, {peak:.3g}")
     parts += _rungs([rung for rung in history.rungs if rung.value >= least], y)
     path = " ".join(f"{x(v):.1f},{y(value):.1f}" for v, value in points)
-    parts.append(Markup('<polyline points="{}" class="here"/>').format(path))
+    parts.append(Markup('<polyline points="{}" class="series series1"/>').format(path))
     every = max(1, math.ceil(len(history.versions) / 12))
     for version, value in points:
         parts.append(_dot(x(version), y(value)))
@@ -89,7 +89,7 @@ def _rungs(rungs: Sequence[Rung], y: Callable[[float], float]) -> Iterator[Marku
     free = _TOP - _APART
     for rung in sorted(rungs, key=lambda each: -each.value):
         at = y(rung.value)
-        yield line(_RIGHT, at, _RIGHT + 8, at, "rung")
+        yield line(_RIGHT, at, _RIGHT + 8, at, "grid")
         if at >= free + _APART:
             name = rung.name.replace("_", " ")
             yield text(_RIGHT + 12, at + 4, f"{name} {rung.value:.3g}", "small")
@@ -133,7 +133,7 @@ def heat_map(
                     'fill-opacity="{:.2f}"/>'
                 ).format(
                     *(left + 1, top + 1, _CELL - 2, _ROW - 2),
-                    "frame" if value is None else "cell",
+                    "frame" if value is None else "own",
                     0.08 + 0.5 * share,
                 )
             )
@@ -166,7 +166,7 @@ def over_sizes(
         parts.append(line(_LEFT, y(i * step), right, y(i * step), "grid"))
         parts.append(text(_LEFT - 6, y(i * step) + 4, f"{i * step:g}", "small", "end"))
     places = {name: _LEFT + (i + 0.5) * pitch for i, (name, _) in enumerate(own)}
-    for values, kind in ((base, "roof"), (dict(own), "here")):
+    for values, kind in ((base, "roof"), (dict(own), "series series1")):
         drawn = " ".join(f"{places[n]:.1f},{y(v):.1f}" for n, v in values.items() if n in places)
         parts.append(Markup('<polyline points="{}" class="{}"/>').format(drawn, kind))
     every = max(1, math.ceil(len(own) / 12))

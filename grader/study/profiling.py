@@ -1,0 +1,178 @@
+"""A kernel under Nsight Compute, with the baseline and the ladder's first rung beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Literal
+
+from grader.errors import StoreError
+from grader.grading.preparing import Bench, Prepared
+from grader.hardware.gpus import MULTIPROCESSORS
+from grader.model import (
+    PROFILE_SCHEMA,
+    PROFILE_VERSION,
+    LabRef,
+    ProfileDocument,
+    ProfiledSize,
+    Record,
+    Side,
+)
+from grader.performance.profiler import Seen
+from grader.results import store
+
+Role = Literal["own", "first"]
+_ONCE = 1.1  # times the inputs: what comes from DRAM is not redundant
+
+
+class Watched(Record):
+    """One kernel to profile at some sizes."""
+
+    ready: Prepared
+    name: str
+    first: bool  # the ladder's first rung, and not the submission
+
+
+def make_document(
+    watched: Sequence[Watched], seen: Sequence[Seen], bench: Bench, gpu: str, report: str
+) -> ProfileDocument:
+    """seen: of every plan of every kernel, in this order."""
+    left = list(seen)
+    sizes: dict[str, ProfiledSize] = {}
+    for kernel in watched:
+        for plan in kernel.ready.plans:
+            found = left.pop(0)
+            role: Role = "first" if kernel.first else "own"
+            sides = [Side(role=role, name=kernel.name, launches=found.own)]
+            if found.baseline:
+                launches = found.baseline
+                sides.append(Side(role="baseline", name=found.variant, launches=launches))
+            known = sizes.get(str(plan.size))
+            operands = bench.lab.problem.operands(plan.size)
+            sizes[str(plan.size)] = ProfiledSize(
+                size=plan.size.dims,
+                amount=bench.lab.problem.amount(plan.size),
+                inputs=sum(each.bytes for each in operands if each.role == "in"),
+                sides=(*(known.sides if known else ()), *sides),
+            )
+    own = next(each for each in watched if not each.first).ready.submission
+    return ProfileDocument(
+        schema=PROFILE_SCHEMA,
+        version=PROFILE_VERSION,
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        student=own.student,
+        sha256=own.sha256,
+        lab=LabRef(id=bench.lab.id, sha256=bench.lab.sha256),
+        problem=bench.lab.problem.info(),
+        gpu=gpu,
+        report=report,
+        sizes=tuple(sizes.values()),
+    )
+
+
+def profile_path(document: Path) -> Path:
+    """Of the profile of a stored result's source. It is hidden: it is no result."""
+    return document.with_name(f".{document.name.split('-')[0]}.profile")
+
+
+def stored_profile(document: Path) -> ProfileDocument | None:
+    """The profile of the source of this result document; None where there is none."""
+    try:
+        return store.load_document(
+            profile_path(document),
+            ProfileDocument,
+            PROFILE_SCHEMA,
+            PROFILE_VERSION,
+            lambda older: older,
+        )
+    except StoreError:
+        return None
+
+
+# --- what it says -----------------------------------------------------------------------------
+
+
+def figures(size: ProfiledSize, document: ProfileDocument, arch: str) -> list[tuple[str, ...]]:
+    """Rows: a quantity, and its value for each side."""
+    capability = int("".join(filter(str.isdigit, arch)))
+    held = MULTIPROCESSORS[capability].warps if capability in MULTIPROCESSORS else None
+    problem = document.problem
+
+    def speed(side: Side) -> str:
+        return _(problem.speed(size.amount, side.milliseconds) if side.milliseconds else None)
+
+    def occupancy(side: Side) -> str:
+        if side.warps is None:
+            return "?"
+        return f"{side.warps:.1f}" + (f" of {held}" if held else "")
+
+    def conflicts(side: Side) -> str:
+        if side.conflicts is None or side.wavefronts is None:
+            return "?"
+        share = f" ({100 * side.conflicts / side.wavefronts:.0f} %)" if side.wavefronts else ""
+        return f"{side.conflicts:,.0f}{share}"
+
+    rows = (
+        (f"{problem.unit} under the profiler", speed),
+        ("asked of the L1 by global loads, GB", lambda side: _giga(side.asked)),
+        ("read from L2, GB", lambda side: _giga(side.from_l2)),
+        ("read from DRAM, GB", lambda side: _giga(side.from_dram)),
+        ("FFMA of the instructions", lambda side: _percent(side.ffma_share)),
+        ("issue slots used", lambda side: _percent(side.issue_active, 1)),
+        ("wavefronts by bank conflicts", conflicts),
+        ("resident warps on an SM", occupancy),
+    )
+    return [(name, *(value(side) for side in size.sides)) for name, value in rows]
+
+
+def _(value: float | None) -> str:
+    return "?" if value is None else f"{value:.4g}"
+
+
+def _giga(value: float | None) -> str:
+    return _(None if value is None else value / 1e9)
+
+
+def _percent(value: float | None, scale: float = 100) -> str:
+    return "?" if value is None else f"{scale * value:.1f} %"
+
+
+def side_name(side: Side, document: ProfileDocument) -> str:
+    if side.role == "baseline":
+        return f"{document.problem.baseline} ({side.name})"
+    return side.name
+
+
+def redundancy(size: ProfiledSize, side: Side) -> Iterator[str]:
+    """Whether the traffic is redundant, before and after the caches; nothing if not counted."""
+    if side.asked is None or side.from_l2 is None or side.from_dram is None or not side.asked:
+        return
+    inputs = size.inputs
+    yield (
+        f"{side.name} asks for {side.asked / 1e9:.4g} GB, {side.asked / inputs:.4g} times its "
+        f"inputs ({inputs / 1e9:.4g} GB). {_l1(side)} {side.from_dram / 1e9:.4g} GB come from "
+        f"DRAM, {side.from_dram / inputs:.3g} times the inputs."
+    )
+    if side.from_dram <= _ONCE * inputs:
+        redundant = side.asked > _ONCE * inputs
+        yield (
+            "So its loads are redundant, but not its traffic with DRAM: once the caches are "
+            "counted, every input is read about once. What the redundancy costs is the bandwidth "
+            "of the caches, and instructions."
+            if redundant
+            else "So nothing is redundant: every input is asked for about once."
+        )
+    else:
+        yield (
+            f"So the traffic is redundant even once the caches are counted: DRAM delivers every "
+            f"input {side.from_dram / inputs:.3g} times."
+        )
+
+
+def _l1(side: Side) -> str:
+    assert side.asked and side.from_l2 is not None
+    if side.from_l2 >= side.asked:
+        return f"{side.from_l2 / 1e9:.4g} GB are read from the L2."
+    share = 100 * (1 - side.from_l2 / side.asked)
+    return f"The L1 answers {share:.1f} % of that, {side.from_l2 / 1e9:.4g} GB come from the L2."
