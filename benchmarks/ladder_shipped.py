@@ -1,12 +1,12 @@
-r"""The ladder that the package ships, and the table of it in the tour, from what was measured.
+r"""The ladders that the package ships, and the tours' tables of them, from what was measured.
 
-    python -m benchmarks.ladder_shipped [results/ladder/<GPU>.json] \
+    python -m benchmarks.ladder_shipped [results/ladder/<GPU>.json …] \
         [--counted results/ladder/simulator.json]
 
-Takes a newly measured document, else the one that is shipped. The texts of the rungs follow their
-headers; a rung that was not measured stays without figures. ``--counted`` takes bounds from
-``grade ladder --device cpu --bounds``. A figure that is older than its rung's
-source stays: the document has the hash of what was measured.
+Takes newly measured documents, one for each lab and GPU model, else those that are shipped. The
+texts of the rungs follow their headers; a rung that was not measured stays without figures.
+``--counted`` takes the bounds of its lab's rungs from ``grade ladder --device cpu --bounds``. A
+figure that is older than its rung's source stays: the document has the hash of what was measured.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.machine import table
-from grader.ladder.document import SCHEMA_VERSION, Ladder, Step, load_ladder, shipped_ladders
+from grader.ladder.document import SCHEMA_VERSION, Ladder, Step, load_ladder
 from grader.ladder.ladder_render import bound
 from grader.ladder.pictures import size_name
 from grader.ladder.rungs import Rung, find_rungs
 from grader.results import store
 
 ROOT = Path(__file__).parents[1]
-REFERENCE = ROOT / "reference" / "sgemm"
-TOUR = REFERENCE / "README.md"
+REFERENCE = ROOT / "reference"
 SHIPPED = ROOT / "grader" / "ladder" / "measured"
 BEGIN, END = "<!-- python -m benchmarks.ladder_shipped -->\n", "<!-- end -->"
 NOT_MEASURED = "not measured"
@@ -33,16 +32,21 @@ NOT_MEASURED = "not measured"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("measured", type=Path, nargs="?")
+    parser.add_argument("measured", type=Path, nargs="*")
     parser.add_argument("--counted", type=Path)
     options = parser.parse_args()
-    measured = load_ladder(options.measured) if options.measured else shipped_ladders()[0]
     counted = load_ladder(options.counted) if options.counted else None
-    ladder = following(measured, find_rungs(REFERENCE), counted)
-    assert ladder.gpu, "not measured on a GPU"
-    path = SHIPPED / f"{ladder.gpu.name.lower().replace(' ', '-')}.json"
-    store.write_document(path, ladder)
-    TOUR.write_text(with_table(TOUR.read_text(), ladder))
+    for measured in map(load_ladder, options.measured or sorted(SHIPPED.glob("*.json"))):
+        assert measured.gpu, "not measured on a GPU"
+        lab = measured.lab.id
+        reference = REFERENCE / lab
+        bounds = counted if counted and counted.lab.id == lab else None
+        ladder = following(measured, find_rungs(reference), bounds)
+        model = measured.gpu.name.lower().replace(" ", "-")
+        store.write_document(SHIPPED / f"{lab}-{model}.json", ladder)
+        tour = reference / "README.md"
+        if tour.exists():
+            tour.write_text(with_table(tour.read_text(), ladder))
 
 
 def following(measured: Ladder, rungs: tuple[Rung, ...], counted: Ladder | None) -> Ladder:
@@ -65,7 +69,9 @@ def idea(rung: Rung) -> str:
 
 
 def with_table(tour: str, ladder: Ladder) -> str:
-    """The tour, whose table is that of this document."""
+    """The tour, whose table is that of this document; unchanged where it asks for none."""
+    if BEGIN not in tour:
+        return tour
     before, _, rest = tour.partition(BEGIN)
     after = rest.partition(END)[2]
     return f"{before}{BEGIN}{measured_table(ladder)}\n{END}{after}"

@@ -1,5 +1,8 @@
 """Ten thousand stored results to a leaderboard: ``python -m benchmarks.leaderboard``.
 
+Each way twice: from nothing, and after one result changed. The limits are for wall time on a
+machine that does nothing else; the time of the processor beside it says whether that was so.
+
 The documents are copies of a real one, the sample graded in the simulator, under other names.
 """
 
@@ -11,13 +14,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.machine import machine, table
 from grader.results import store
 
 ROOT = Path(__file__).parents[1]
 STUDENTS, ATTEMPTS = 2500, 4
-MOST_SECONDS, MOST_MIB = 3, 300
+FROM_NOTHING_S, AFTER_A_CHANGE_S, MOST_MIB = 3, 1, 300
+_YOUNG_S = 2.5  # until the index remembers a document
 _GRADE = (sys.executable, "-m", "grader.cli")
 _WAYS = {
     "terminal": (),
@@ -44,8 +49,16 @@ def make_results(place: Path) -> int:
     return len(document)
 
 
-def measure(place: Path, options: tuple[str, ...]) -> tuple[float, float]:
-    """Seconds and MiB of one command. Raises CalledProcessError when it failed."""
+class Taken(NamedTuple):
+    """What one command took."""
+
+    seconds: float
+    cpu: float  # seconds
+    mib: float
+
+
+def measure(place: Path, options: tuple[str, ...]) -> Taken:
+    """Raises CalledProcessError when the command failed."""
     command = [*_GRADE, "leaderboard", *options]
     started = time.monotonic()
     process = subprocess.Popen(
@@ -60,23 +73,48 @@ def measure(place: Path, options: tuple[str, ...]) -> tuple[float, float]:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return time.monotonic() - started, usage.ru_maxrss / 1024
+    seconds = time.monotonic() - started
+    return Taken(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def from_nothing(place: Path, options: tuple[str, ...]) -> Taken:
+    for index in (place / "results").glob(".index-*"):
+        index.unlink()
+    return measure(place, options)
+
+
+def after_a_change(place: Path, options: tuple[str, ...]) -> Taken:
+    measure(place, options)
+    path = next(store.stored(place / "results"))
+    store.write(path, path.read_bytes())
+    return measure(place, options)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         size = make_results(place)
-        measured = {name: measure(place, options) for name, options in _WAYS.items()}
+        time.sleep(_YOUNG_S)
+        measured = [
+            (f"{name}, {state}", most, take(place, options))
+            for state, most, take in (
+                ("from nothing", FROM_NOTHING_S, from_nothing),
+                ("after one changed", AFTER_A_CHANGE_S, after_a_change),
+            )
+            for name, options in _WAYS.items()
+        ]
     rows = [
-        [name, f"{seconds:.1f}", str(MOST_SECONDS), f"{mib:.0f}", str(MOST_MIB)]
-        for name, (seconds, mib) in measured.items()
+        [name, *(f"{value:.2f}" for value in taken[:2]), str(most), f"{taken.mib:.0f}"]
+        for name, most, taken in measured
     ]
     print(machine(), end="\n\n")
     count = f"{STUDENTS * ATTEMPTS:,} documents of {size / 1000:.0f} kB"
-    print(table([count, "seconds", "at most", "MiB", "at most"], rows))
-    if any(seconds > MOST_SECONDS or mib > MOST_MIB for seconds, mib in measured.values()):
-        raise SystemExit("a limit is passed")
+    print(table([count, "seconds", "CPU seconds", "at most", f"MiB (of {MOST_MIB})"], rows))
+    passed = [
+        name for name, most, taken in measured if taken.seconds > most or taken.mib > MOST_MIB
+    ]
+    if passed:
+        raise SystemExit(f"a limit is passed: {'; '.join(passed)}")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_b
     names = [a.symbol for a in plan.allocations if a.symbol is not None]
     if len(names) != len(set(names)):
         raise _refused("a __device__ variable occurs twice")
+    if min(plan.inputs, plan.outputs) < 0 or not plan.given <= len(plan.allocations):
+        raise _refused("the caller gives more or fewer allocations than there are")
     known = {v.name: v for v in variables}
     total = sum(max(v.size, 0) for v in variables)
     sizes: list[int] = []

@@ -11,6 +11,10 @@ if ! .venv/bin/python -c 'import grader, pytest, xdist, hypothesis, mypy, copyde
   # CuTe's headers. Its Python side, which nobody needs here, would bring 200 MB more.
   .venv/bin/pip install --quiet --no-deps 'nvidia-cutlass>=4.2'
 fi
+# The judge of the pages' accessibility; the tests that ask it are skipped where npm is missing.
+if [[ ! -e tests/support/axe/node_modules/axe-core ]] && command -v npm >/dev/null; then
+  npm ci --prefix tests/support/axe --ignore-scripts --no-audit --no-fund --silent
+fi
 export PATH="$PWD/.venv/bin:$PATH"
 
 ruff check .

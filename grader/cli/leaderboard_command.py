@@ -10,7 +10,7 @@ from rich.text import Text
 
 from grader.cli import boards, exit_status, options
 from grader.course.leaderboard import board_render as render
-from grader.course.leaderboard.pseudonyms import load_key, pseudonym
+from grader.course.leaderboard.pseudonyms import load_pseudonym_key, pseudonym
 from grader.errors import one_line
 
 
@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace, console: Console) -> int:
     found, roster = boards.select(chosen, console)
     if chosen.pseudonyms:
-        key = load_key(chosen.out)
+        key = load_pseudonym_key(chosen.out)
         found = render.for_students(found, lambda student: pseudonym(key, student))
         roster = None
     if chosen.html:

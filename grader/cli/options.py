@@ -8,7 +8,7 @@ import typing
 from datetime import datetime
 from pathlib import Path
 
-from grader.course.roster import moment
+from grader.model.moments import moment
 from grader.sandbox.running import Mode
 
 

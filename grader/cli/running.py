@@ -14,12 +14,12 @@ from grader.cli.notices import say
 from grader.course.class_run.class_worker import Lane, Report, Setup, Task
 from grader.course.class_run.pool import grade_all
 from grader.course.class_run.roll import Entrant
-from grader.course.leaderboard.ranking import Entry
 from grader.errors import Rejected, StoreError, SubmissionError, UsageError, one_line
 from grader.labs.lab import Lab
 from grader.report.terminal import verdict_text
 from grader.report.text import clean
 from grader.results import store
+from grader.results.entries import Entry
 from grader.submission.folder import load_listed
 
 

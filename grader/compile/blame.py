@@ -30,7 +30,7 @@ _UNDEFINED = re.compile(r"undefined|[Uu]nresolved")
 
 
 def not_defined(interface: Interface) -> str:
-    return f"{interface.symbol} is not defined in {interface.main}"
+    return f"{interface.symbols} is not defined in {interface.main}"
 
 
 def refusal(failure: Failed, shop: Workshop, submission: Submission, info: BuildInfo) -> Exception:

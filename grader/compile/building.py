@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -84,13 +85,28 @@ def compile_submission(
         limits=Limits(cpu_s=compile_s, memory_mb=memory_mb),
         interface=interface,
     )
-    card, files = _made(submission, shop)
+    sources = b"\n".join(submission.contents.values())
+    card, files = _made_by(submission, shop, interface.spellings(sources))
     cache.keep(folder, msgspec.json.encode(card), files)
     cache.tidy(folder.parent, limit)
     found = _load(folder, arch)
     if found is None:
         raise ToolchainError(f"the cache folder {folder.parent} loses files: is the disk full?")
     return msgspec.structs.replace(found, cached=False)
+
+
+def _made_by(
+    submission: Submission, shop: Workshop, spellings: Sequence[Interface]
+) -> tuple[_Card, Mapping[str, bytes]]:
+    """The build by the first spelling that works; if none does, what the first comes to."""
+    first, *others = spellings
+    try:
+        return _made(submission, msgspec.structs.replace(shop, interface=first))
+    except (Rejected, ToolchainError):
+        if others:
+            with suppress(Rejected, ToolchainError):
+                return _made_by(submission, shop, others)
+        raise
 
 
 def _made(submission: Submission, shop: Workshop) -> tuple[_Card, Mapping[str, bytes]]:

@@ -11,11 +11,12 @@ import csv
 import io
 import re
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 
 from grader.errors import UsageError
 from grader.model import Record
+from grader.model.moments import moment
 
 CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 _KEYS = ("student", "SIS Login ID")
@@ -44,12 +45,6 @@ def late(person: Person | None, due: datetime | None, submitted: str | None, gra
     limit = (person.due if person else None) or due
     came = (person.submitted if person else None) or moment(submitted or graded)
     return limit is not None and came > limit
-
-
-def moment(text: str) -> datetime:
-    """A time with its zone from ISO 8601. Raises ValueError."""
-    value = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    return value if value.tzinfo else value.replace(tzinfo=timezone.utc)
 
 
 def read_roster(path: Path) -> Roster:

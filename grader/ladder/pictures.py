@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from markupsafe import Markup
 
-from grader.ladder.document import Ladder, Step
+from grader.ladder.document import Ladder, Speed, Step
 from grader.model import Dims, size_text
 from grader.report.svg import WIDTH, Bar, bars, line, svg, text
 
@@ -84,10 +84,10 @@ def climb(ladder: Ladder) -> Markup:
         parts += _curve(points, _series(i))
         if rate := ladder.baseline(size):
             parts.append(_dot(columns.baseline, y(rate), _series(i)))
-    name = ladder.problem.baseline
-    return svg(
-        _BOTTOM + 46, parts, f"{ladder.problem.unit} of every rung at every size, and of {name}"
-    )
+    unit, name = ladder.problem.unit, ladder.problem.baseline
+    title = f"{unit} of every rung at every size, and of {name}"
+    described = _ends(ladder, lambda speed: f"{speed.rate:.3g} {unit}")
+    return svg(_BOTTOM + 46, parts, title, described)
 
 
 def share(ladder: Ladder) -> Markup | None:
@@ -112,8 +112,19 @@ def share(ladder: Ladder) -> Markup | None:
             (columns.rung(index), y(speed.ratio)) for index, speed in enumerate(speeds) if speed
         ]
         parts += _curve(points, _series(i))
-    name = ladder.problem.baseline
-    return svg(_BOTTOM + 46, parts, f"Share of {name}'s speed of every rung at every size")
+    title = f"Share of {ladder.problem.baseline}'s speed of every rung at every size"
+    described = _ends(ladder, lambda speed: f"{100 * speed.ratio:.1f} %")
+    return svg(_BOTTOM + 46, parts, title, described)
+
+
+def _ends(ladder: Ladder, words: Callable[[Speed], str]) -> str:
+    """Where each size's line begins and ends: ``1024: 01_naive 0.32 TFLOPS … 32_dispatch 35``."""
+    lines = []
+    for size in ladder.sizes:
+        timed = [(step.rung.name, speed) for step in ladder.steps if (speed := step.at(size))]
+        ends = (f"{name} {words(speed)}" for name, speed in (timed[0], timed[-1]))
+        lines.append(f"{size_name(size)}: {' … '.join(ends)}")
+    return "; ".join(lines)
 
 
 def _level(y: float, name: str) -> list[Markup]:

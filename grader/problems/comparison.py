@@ -19,7 +19,9 @@ from grader.problems.problem import Cause, Expected, Problem
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
-POISON = 0x7FC0DEAD  # a quiet NaN that no computation gives; fills outputs before the kernel runs
+# Fills outputs before the kernel runs: a quiet NaN in FP64, FP32 and, in either half, in FP16 and
+# BF16, and none that a computation gives.
+POISON = 0x7FFB7FFD
 MAP_ROWS, MAP_COLUMNS = 32, 64
 
 
@@ -51,7 +53,7 @@ def check(problem: Problem, size: Size, inputs: Sequence[Array], outputs: Sequen
     place = worst(found)
     if not found[place].wrong:
         return Check(error=found[place], message="")
-    amount, guess = _amount(found[place], outputs[place])
+    amount, guess = _amount(found[place], targets[place], outputs[place])
     cause = _cause(problem.causes(size, inputs), targets, outputs) if guess else ""
     return Check(error=found[place], message=f"{amount}: {cause}" if cause else amount)
 
@@ -67,7 +69,7 @@ def compare(
     xp: Any, operand: Operand, got: Any, expected: Expected, tolerance: float
 ) -> ErrorStats:
     """One output; ``xp`` is NumPy or CuPy."""
-    logical = operand.logical(got).astype(np.float64)
+    logical = operand.wide(got)
     with np.errstate(invalid="ignore", over="ignore"):
         error = xp.abs(logical - expected.want) / expected.scale
     wrong = ~(error <= tolerance)
@@ -145,7 +147,7 @@ def _tile_sums(values: NDArray[np.int64], height: int, width: int) -> NDArray[np
 # --- in words ---------------------------------------------------------------------------------
 
 
-def _amount(stats: ErrorStats, got: Array) -> tuple[str, bool]:
+def _amount(stats: ErrorStats, target: Operand, got: Array) -> tuple[str, bool]:
     """How much is wrong, and whether it makes sense to look for the mistake."""
     count, total = stats.wrong, got.size
     amount = f"{count} of {total} elements are wrong" if total > 1 else "the one element is wrong"
@@ -155,7 +157,7 @@ def _amount(stats: ErrorStats, got: Array) -> tuple[str, bool]:
     if unwritten:
         words = "still NaN" if unwritten == count else f"{unwritten} of them still NaN"
         amount += f", {words}: never written, or computed from memory nobody wrote"
-    return amount, unwritten < total and not np.isnan(got).any()
+    return amount, unwritten < total and not np.isnan(target.wide(got)).any()
 
 
 def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) -> str:
@@ -163,7 +165,7 @@ def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) ->
     cause: Cause
     for cause in causes:
         if all(
-            bool((np.abs(target.logical(got) - each.want) <= cause.tolerance * each.scale).all())
+            bool((np.abs(target.wide(got) - each.want) <= cause.tolerance * each.scale).all())
             for target, got, each in zip(targets, outputs, cause.outputs, strict=True)
         ):
             return cause.words

@@ -45,7 +45,7 @@ def make_inputs(
     inputs = [each for each in operands if each.role == "in"]
     keys = keys or [fresh_key() for _ in inputs]
     return tuple(
-        values(key, each.count, each.values).astype(each.element.dtype, copy=False)
+        each.element.packed(values(key, each.count, each.values))
         for key, each in zip(keys, inputs, strict=True)
     )
 

@@ -22,9 +22,26 @@ class Element(Record):
     dtype: str  # in NumPy: "float32"
     bytes: int
     mangled: str  # in a C++ symbol: "f"
+    upper: bool = False  # the bits are the upper half of an FP32 number, as BF16's are
+
+    def wide(self, stored: Any) -> Any:
+        """The values in float64."""
+        if self.upper:
+            stored = (stored.astype("uint32") << 16).view("float32")
+        return stored.astype("float64")
+
+    def packed(self, values: Any) -> Any:
+        """FP32 values that this type holds exactly, as they are stored."""
+        if self.upper:
+            values = values.view("uint32") >> 16
+        return values.astype(self.dtype, copy=False)
 
 
 FLOAT = Element(name="float", dtype="float32", bytes=4, mangled="f")
+HALF = Element(name="__half", dtype="float16", bytes=2, mangled="6__half")
+BFLOAT16 = Element(
+    name="__nv_bfloat16", dtype="uint16", bytes=2, mangled="13__nv_bfloat16", upper=True
+)
 
 
 class Exposing(Record, tag="exposing"):
@@ -71,6 +88,10 @@ class Operand(Record):
     def logical(self, flat: Any) -> Any:
         """The memory as an array of ``shape``; a view."""
         return flat.reshape(self.shape) if self.order == "row" else flat.reshape(self.shape[::-1]).T
+
+    def wide(self, flat: Any) -> Any:
+        """The memory as float64 values of ``shape``."""
+        return self.element.wide(self.logical(flat))
 
     def flat(self, logical: Any) -> Any:
         """The opposite: an array of ``shape`` in the order of the memory; a copy if need be."""

@@ -8,6 +8,7 @@ them their shape. docs/new-lab.md makes a problem step by step.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,11 +40,36 @@ class Interface(Record):
     vectors: tuple[Element, ...]  # the operands' types
     dims: int  # how many dimensions
     element: Element = FLOAT  # that the function is specialised for
+    others: tuple[Element, ...] = ()  # of the same bits, that it may be specialised for instead
 
     @property
     def symbol(self) -> str:
         """The specialisation that the student defines: "run_custom<float>"."""
         return f"{FUNCTION}<{self.element.name}>"
+
+    @property
+    def symbols(self) -> str:
+        """That one, or what may be defined instead, for a message."""
+        return " or ".join(f"{FUNCTION}<{each.name}>" for each in (self.element, *self.others))
+
+    def spellings(self, sources: bytes) -> tuple[Interface, ...]:
+        """The interface by each type that the student's sources may specialise the function for,
+        the likeliest first."""
+        named, mentioned = [], []
+        for other in self.others:
+            word = re.escape(other.name.rpartition("::")[2].encode())
+            if re.search(rb"\b%s\s*<[\w:\s]*\b%s\s*>" % (FUNCTION.encode(), word), sources):
+                named.append(self._by(other))
+            elif re.search(rb"\b%s\b" % word, sources):
+                mentioned.append(self._by(other))
+        return (*named, self, *mentioned)
+
+    def _by(self, other: Element) -> Interface:
+        vectors = tuple(other if each == self.element else each for each in self.vectors)
+        rest = (each for each in self.others if each != other)
+        return msgspec.structs.replace(
+            self, element=other, vectors=vectors, others=(self.element, *rest)
+        )
 
     @property
     def mangled(self) -> str:
@@ -265,5 +291,5 @@ class Problem(ABC):
     profiled: ClassVar[tuple[int, ...]] = (1024, 8192)
     # Names of the questions that a report answers (report/why.py) and of the pieces of advice that
     # apply (performance/advice/).
-    questions: ClassVar[tuple[str, ...]] = ("peak", "limits", "loop", "traffic")
-    advice: ClassVar[tuple[str, ...]] = ()
+    questions: tuple[str, ...] = ("peak", "limits", "loop", "traffic")
+    advice: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from grader.hardware import gpus
 from grader.hardware.gpus import PEAK_UNIT
@@ -30,7 +30,7 @@ def throughput(cases: Sequence[CaseResult], problem: ProblemInfo) -> Markup | No
         return None
     top = max(max(run.speed, run.baseline_speed) for _, timing in timed for run in timing.runs)
     scale = (WIDTH - _LABEL - _VALUE) / top if top > 0 else 0
-    parts = []
+    parts, described = [], []
     for i, (case, timing) in enumerate(timed):
         y = i * _ROW + 8
         parts.append(text(_LABEL - 10, y + 24, _size(case), "", "end"))
@@ -47,8 +47,9 @@ def throughput(cases: Sequence[CaseResult], problem: ProblemInfo) -> Markup | No
             ]
             end = _LABEL + max(values) * scale + 6
             parts.append(text(end, y + offset + 13, f"{shown:.4g}", "small"))
-    label = f"{problem.unit} of the submission and of {problem.baseline} for each size"
-    return svg(len(timed) * _ROW, parts, label)
+        described.append(f"{_size(case)}: {timing.scored_speed:.4g}, {max(base):.4g}")
+    title = f"{problem.unit} of the submission and of {problem.baseline} for each size"
+    return svg(len(timed) * _ROW, parts, title, "; ".join(described))
 
 
 def _size(case: CaseResult) -> str:
@@ -88,6 +89,7 @@ def roofline(flops_per_byte: float, own: gpus.Gpu | None, speed: float | None) -
         return bottom - min(1.0, max(0.0, share)) * (bottom - top)
 
     parts: list[Markup] = []
+    described: list[str] = []
     for exponent in range(-4, 10, 2):
         at = x(2.0**exponent)
         parts.append(line(at, top, at, bottom, "grid"))
@@ -106,18 +108,24 @@ def roofline(flops_per_byte: float, own: gpus.Gpu | None, speed: float | None) -
         label = f"{ceiling.name}: {peak:.3g} {PEAK_UNIT}"
         below = ceiling is ceilings[-1] and len(ceilings) > 1  # the last two lie close together
         parts.append(text(right - 4, y(peak) + (15 if below else -5), label, "small", "end"))
+        described.append(label)
     at = x(flops_per_byte)
     parts.append(line(at, top, at, bottom, "here"))
-    parts.append(text(at + 6, bottom - 8, f"this kernel: {flops_per_byte:.3g} FLOP/B", "strong"))
+    label = f"this kernel: {flops_per_byte:.3g} FLOP/B"
+    parts.append(text(at + 6, bottom - 8, label, "strong"))
+    described.append(label)
     if speed:
         parts.append(
             Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="point"/>').format(at, y(speed))
         )
-        parts.append(text(at + 9, y(speed) + 4, f"{speed:.3g} {PEAK_UNIT}", "strong"))
+        label = f"{speed:.3g} {PEAK_UNIT}"
+        parts.append(text(at + 9, y(speed) + 4, label, "strong"))
+        described.append(label)
     caption = "FLOP per byte of global traffic asked for (before caches)"
     parts.append(text((left + right) / 2, bottom + 34, caption, "small", "middle"))
     parts.append(text(6, top - 3, PEAK_UNIT, "small"))
-    return svg(bottom + 42, parts, f"Roofline: attainable {PEAK_UNIT} over arithmetic intensity")
+    title = f"Roofline: attainable {PEAK_UNIT} over arithmetic intensity"
+    return svg(bottom + 42, parts, title, "; ".join(described))
 
 
 # --- the reference ladder ---------------------------------------------------------------------
@@ -164,8 +172,15 @@ def tile_picture(case: CaseResult, error: ErrorStats) -> Markup:
     if rows > 3:
         parts.append(text(left - 5, top + height, f"{down}", "small", "end"))
     drawn = max(left + width + 2, 120)
-    label = f"Where {error.operand} of {size_text(case.size)} is wrong"
-    picture = svg(top + height + 2, parts, label, width=drawn)
+    signs = "".join(error.tile_map)
+    wrong, partly, right = (signs.count(sign) for sign in "#+.")
+    picture = svg(
+        top + height + 2,
+        parts,
+        f"Where {error.operand} of {size_text(case.size)} is wrong",
+        f"all wrong: {wrong}; partly wrong: {partly}; right: {right}",
+        width=drawn,
+    )
     # All maps of a page have one scale: small ones do not grow to the width of the column.
     return Markup('<div class="map" style="width:{}px">{}</div>').format(drawn, picture)
 
@@ -195,8 +210,8 @@ def sparkline(values: Sequence[float], top: float) -> Markup:
     step = 88 / (len(values) - 1)
     points = [(4 + i * step, 20 - 16 * min(1.0, v / top)) for i, v in enumerate(values)]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    label = "scores: " + ", ".join(f"{value:.4g}" for value in values)
+    title = "scores: " + ", ".join(f"{value:.4g}" for value in values)
     return Markup(
-        '<svg viewBox="0 0 96 24" class="spark" role="img" aria-label="{}">'
+        '<svg viewBox="0 0 96 24" class="spark" role="img"><title>{}</title>'
         '<polyline points="{}"/><circle cx="{:.1f}" cy="{:.1f}" r="2.5"/></svg>'
-    ).format(escape(label), path, *points[-1])
+    ).format(title, path, *points[-1])

@@ -29,7 +29,7 @@ from grader.report.page import page
 from grader.report.source import Highlighter, Line
 from grader.report.why import advice_sentence, answers
 
-_MAX_BYTES = 500_000
+_MAX_BYTES = 400_000
 _NAME = 200  # characters of names a student chose
 
 
@@ -65,7 +65,7 @@ class Picture(Record):
 
 
 def render(result: Result, sources: Mapping[str, str]) -> str:
-    """The page as a text of at most 500 KB.
+    """The page as a text of at most 400 KB.
 
     sources: file name → text, for excerpts and the listing; may be empty.
     """

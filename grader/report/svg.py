@@ -15,11 +15,13 @@ WIDTH = 640
 _NAME, _VALUE, _ROW = 190.0, 120.0, 22.0  # of bars: room on the left, on the right, and per row
 
 
-def svg(height: float, parts: Sequence[Markup], label: str, width: float = WIDTH) -> Markup:
-    inner = Markup("\n").join(parts)
-    return Markup('<svg viewBox="0 0 {:g} {:g}" role="img" aria-label="{}">\n{}\n</svg>').format(
-        width, height, label, inner
-    )
+def svg(
+    height: float, parts: Sequence[Markup], title: str, description: str, width: float = WIDTH
+) -> Markup:
+    """title: what the picture shows. description: what a reader would see in it."""
+    return Markup(
+        '<svg viewBox="0 0 {:g} {:g}" role="img"><title>{}</title><desc>{}</desc>\n{}\n</svg>'
+    ).format(width, height, title, description, Markup("\n").join(parts))
 
 
 def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> Markup:
@@ -49,7 +51,7 @@ class Bar(Record):
     kind: str  # class in the style sheet
 
 
-def bars(rows: Sequence[Bar], label: str) -> Markup:
+def bars(rows: Sequence[Bar], title: str) -> Markup:
     """Horizontal bars, names left and words right of them; at least one value is positive."""
     scale = (WIDTH - _NAME - _VALUE) / max(bar.value for bar in rows)
     parts = []
@@ -59,4 +61,5 @@ def bars(rows: Sequence[Bar], label: str) -> Markup:
         parts.append(text(_NAME - 8, y + 13, bar.name, "small", "end"))
         parts.append(rect(_NAME, y, max(length, 0.5 if bar.value else 0), _ROW - 5, bar.kind))
         parts.append(text(_NAME + length + 6, y + 13, bar.words, "small"))
-    return svg(len(rows) * _ROW, parts, label)
+    described = "; ".join(f"{bar.name}: {bar.words}" for bar in rows)
+    return svg(len(rows) * _ROW, parts, title, described)

@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -21,7 +21,18 @@ from grader.model import SCHEMA, SCHEMA_VERSION, Record, Result
 from grader.results.migration import upgraded_result
 from grader.submission.reading import read
 
-_Document = TypeVar("_Document")
+
+class Versioned(Protocol):
+    """What every document says of itself."""
+
+    @property
+    def schema(self) -> str: ...
+
+    @property
+    def version(self) -> int: ...
+
+
+_Document = TypeVar("_Document", bound=Versioned)
 # What an upgrade raises for a document that was damaged.
 _NOT_THERE = (KeyError, TypeError, AttributeError)
 _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
@@ -90,14 +101,15 @@ def write_document(path: Path, document: Record) -> None:
     write(path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
 
 
-def write(path: Path, content: bytes, *, mode: int = 0o644) -> None:
+def write(path: Path, content: bytes, *, mode: int = 0o644, lasting: bool = True) -> None:
     """Write a file completely or not at all. Raises StoreError naming the folder.
 
-    mode: its permissions, which the umask restricts.
+    mode: its permissions, which the umask restricts. lasting: whether to wait until it would
+    survive a power cut.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write_atomically(path, content, mode)
+        _write_atomically(path, content, mode, lasting)
     except OSError as error:
         remedy = "name another folder with --out"
         raise StoreError(
@@ -105,19 +117,22 @@ def write(path: Path, content: bytes, *, mode: int = 0o644) -> None:
         ) from None
 
 
-def _write_atomically(path: Path, content: bytes, mode: int) -> None:
+def _write_atomically(path: Path, content: bytes, mode: int, lasting: bool) -> None:
     descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fchmod(file.fileno(), mode & ~_umask())
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
         Path(temporary).replace(path)
     except BaseException:  # Ctrl-C too must not leave a partial file
         with contextlib.suppress(FileNotFoundError):
             Path(temporary).unlink()
         raise
+    if not lasting:
+        return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -136,23 +151,32 @@ def stored(out: Path) -> Iterator[Path]:
 
     A folder that cannot be listed appears itself, so that reading it gives the reason.
     """
-    return _below(out, 2)
+    return (Path(path) for path, _ in listed(out))
 
 
-def _below(folder: Path, depth: int) -> Iterator[Path]:
+def listed(out: Path) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
+    """``stored`` with the folder's entry of each file; None for what is not in a listing."""
+    return _below(str(out), 2)
+
+
+def _below(folder: str, depth: int) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
     """Documents ``depth`` folders further down. Skips hidden files and folders."""
     try:
-        found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+        with os.scandir(folder) as listing:
+            found = sorted(
+                (entry for entry in listing if not entry.name.startswith(".")),
+                key=lambda entry: entry.name,
+            )
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError:
-        yield folder
+        yield folder, None
         return
-    for path in found:
+    for entry in found:
         if depth:
-            yield from _below(path, depth - 1)
-        elif path.name.endswith(".json"):
-            yield path
+            yield from _below(entry.path, depth - 1)
+        elif entry.name.endswith(".json"):
+            yield entry.path, entry
 
 
 def load(path: Path) -> Result:
@@ -184,6 +208,24 @@ def load_document(
     except OSError as error:
         raise StoreError(f"{name}: cannot be read: {error.strerror}") from None
     try:
+        document = msgspec.json.decode(content, type=kind)
+        if (document.schema, document.version) == (schema, newest):
+            return document
+    except (msgspec.MsgspecError, ValueError):  # an older one, or not a document: the header tells
+        pass
+    version = _checked_version(name, content, schema, newest)
+    try:
+        if version == newest:
+            return msgspec.json.decode(content, type=kind)  # raises what is wrong with it
+        older = upgraded(msgspec.json.decode(content)) | {"version": newest}
+        return msgspec.convert(older, kind)
+    except (msgspec.MsgspecError, ValueError, *_NOT_THERE) as error:
+        raise StoreError(f"{name}: damaged result document: {_line(error)}") from None
+
+
+def _checked_version(name: str, content: bytes, schema: str, newest: int) -> int:
+    """Raises StoreError for a document that this grader cannot read, whatever is in it."""
+    try:
         header = msgspec.json.decode(content, type=_Header)
     except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
         raise StoreError(f"{name}: not a result document: {_line(error)}") from None
@@ -196,13 +238,7 @@ def load_document(
         )
     if header.version < 1:
         raise StoreError(f"{name}: {schema} version {header.version} never existed")
-    try:
-        if header.version == newest:
-            return msgspec.json.decode(content, type=kind)
-        document = upgraded(msgspec.json.decode(content)) | {"version": newest}
-        return msgspec.convert(document, kind)
-    except (msgspec.MsgspecError, ValueError, *_NOT_THERE) as error:
-        raise StoreError(f"{name}: damaged result document: {_line(error)}") from None
+    return header.version
 
 
 def _line(error: Exception) -> str:

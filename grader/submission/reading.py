@@ -6,6 +6,7 @@ check and its use.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -46,8 +47,10 @@ def read(name: str | Path, limit: int = _LARGEST, parent: int | None = None) -> 
     """
     try:
         descriptor = os.open(name, _FLAGS, dir_fd=parent)
-    except OSError:
-        if kind := _kind(name, parent):  # neither a link nor a socket can be opened
+    except OSError as error:
+        # Neither a link nor a socket can be opened. What was a link may be something else by now.
+        kind = "a link" if error.errno == errno.ELOOP else _kind(name, parent)
+        if kind:
             raise NotAFileError(f"{kind}, not a plain file") from None
         raise
     try:
@@ -56,13 +59,21 @@ def read(name: str | Path, limit: int = _LARGEST, parent: int | None = None) -> 
             raise NotAFileError(f"{_KINDS[stat.S_IFMT(state.st_mode)]}, not a plain file")
         if state.st_size > limit:
             raise NotAFileError(f"larger than {limit >> 20} MiB")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            content = file.read(limit + 1)
+        content = _all(descriptor, state.st_size, limit)
     finally:
         os.close(descriptor)
     if len(content) > limit:  # it grew
         raise NotAFileError(f"larger than {limit >> 20} MiB")
     return content
+
+
+def _all(descriptor: int, expected: int, limit: int) -> bytes:
+    """The rest of a file that had ``expected`` bytes; not much more than ``limit`` of it."""
+    parts, size = [], 0
+    while size <= limit and (part := os.read(descriptor, max(expected - size, 0) + 1)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
 
 
 def _kind(name: str | Path, parent: int | None) -> str | None:

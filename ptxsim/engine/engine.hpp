@@ -30,7 +30,7 @@ using i64 = int64_t;
 
 constexpr int LANES = 32;
 constexpr u32 ALL = 0xffffffffu;
-constexpr u32 POISON = 0x7fc0dead;  // a quiet NaN: what never-written memory reads as
+constexpr u32 POISON = 0x7ffb7ffd;  // a NaN in every format: what never-written memory reads as
 
 // Generic addresses: the top byte names the space; global addresses have it zero.
 constexpr u64 SHARED_WINDOW = u64{1} << 56;

@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -15,14 +16,16 @@ import pytest
 from rich.console import Console
 
 from grader.course.leaderboard import board_render as render
-from grader.course.leaderboard.pseudonyms import load_key, pseudonym
+from grader.course.leaderboard.pseudonyms import load_pseudonym_key, pseudonym
 from grader.course.leaderboard.ranking import Board, make_boards, read_entries
-from grader.course.roster import Roster, moment, read_roster
+from grader.course.roster import Roster, read_roster
 from grader.errors import UsageError
 from grader.model import SCHEMA_VERSION, Verdict
+from grader.model.moments import moment
 from grader.results import store
 from tests.support.boards import grade, keep
 from tests.support.browser import Browser
+from tests.support.page_checks import assert_readable
 from tests.support.pages import H200, RUNGS, gpu_result, sample_ladder
 from tests.support.places import ROOT
 from tests.support.results import RIGHT, WRONG, make_result
@@ -217,8 +220,8 @@ def test_bad_files_are_named_skipped_and_kept(tmp_path: Path) -> None:
 
 
 def test_pseudonyms_are_stable_and_keyed(tmp_path: Path) -> None:
-    key = load_key(tmp_path)
-    assert load_key(tmp_path) == key
+    key = load_pseudonym_key(tmp_path)
+    assert load_pseudonym_key(tmp_path) == key
     assert (tmp_path / ".pseudonym-key").stat().st_mode & 0o077 == 0
     assert pseudonym(key, "alice") == pseudonym(key, "alice")
     assert pseudonym(key, "alice") != pseudonym(bytes(32), "alice")
@@ -232,7 +235,7 @@ def test_the_students_page_leads_back_to_nobody(tmp_path: Path) -> None:
     due = datetime(2025, 1, 1, tzinfo=timezone.utc)
     found = boards(tmp_path, roster=people, due=due)
     assert found[0].rows[1].late
-    key = load_key(tmp_path)
+    key = load_pseudonym_key(tmp_path)
     hidden = render.for_students(found, lambda student: pseudonym(key, student))
     digest = found[0].rows[1].sha256
     assert digest
@@ -279,10 +282,8 @@ def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "board.html"
     page.write_text(render.html(boards(tmp_path), None), encoding="utf-8")
     names = "[...document.querySelectorAll('tbody')][0].innerText"
-    for width in (375, 1280):
-        for dark in (False, True):
-            browser.open(page, width=width, dark=dark)
-            assert browser.faults() == []
+    assert_readable(browser, page)
+    browser.open(page, width=1280)
     before = browser.evaluate(names)
     browser.evaluate("document.querySelectorAll('th button')[3].click()")
     assert browser.evaluate(names) != before
@@ -311,7 +312,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "expected a time" in done.stderr
 
 
-def test_ten_thousand_results_in_three_seconds(tmp_path: Path) -> None:
+def test_ten_thousand_results_in_three_seconds_and_again_in_fewer(tmp_path: Path) -> None:
     results = tmp_path / "results" / "sgemm"
     # Documents as large as real ones: every line of a kernel has its counts.
     document = store.encode(make_result("NAME", cases=(RIGHT,) * 10)).decode()
@@ -327,21 +328,32 @@ def test_ten_thousand_results_in_three_seconds(tmp_path: Path) -> None:
         for attempt in range(4):
             text = document.replace("NAME", folder.name)
             (folder / f"{attempt:012x}-cpu.json").write_text(text)
+    first = board_seconds(tmp_path, "--html", "board.html")
+    assert first <= 3
+    assert (tmp_path / "board.html").read_text().count('<th scope="row" class="long">') == 2500
+    time.sleep(2.1)  # the last ones were too young to be remembered
+    board_seconds(tmp_path, "--html", "board.html")
+    (results / "student0007" / f"{0:012x}-cpu.json").write_text(document.replace("NAME", "late"))
+    for options in ((), ("--html", "board.html"), ("--csv", "board.csv")):
+        # A busy machine stretches both: benchmarks/leaderboard.py has the limit of one second.
+        assert board_seconds(tmp_path, *options) <= 0.7 * first
+    assert "late" in (tmp_path / "board.html").read_text()
+
+
+def board_seconds(place: Path, *options: str) -> float:
+    """Of the processor: what else runs beside the tests is no fault of the leaderboard's."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "grader.cli", "leaderboard", "--html", "board.html"],
-        cwd=tmp_path,
+        [sys.executable, "-m", "grader.cli", "leaderboard", *options],
+        cwd=place,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     _, status, usage = os.wait4(process.pid, 0)
-    # Of the processor: what else runs beside the tests is no fault of the leaderboard's.
-    seconds = usage.ru_utime + usage.ru_stime
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
-    assert (tmp_path / "board.html").read_text().count('<td class="long">') == 2500
-    assert seconds <= 3
     assert usage.ru_maxrss <= 300_000  # KiB
+    return usage.ru_utime + usage.ru_stime
 
 
 def test_several_labs_share_a_folder_and_no_board(tmp_path: Path) -> None:

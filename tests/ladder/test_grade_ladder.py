@@ -35,6 +35,7 @@ from grader.report import html as report
 from grader.report import text
 from grader.results import store
 from tests.support.browser import Browser
+from tests.support.page_checks import assert_readable
 from tests.support.pages import (
     H200,
     LADDER_SIZES,
@@ -255,8 +256,8 @@ def test_the_report_says_where_it_stands() -> None:
     (ahead,) = result.standing.ahead
     assert f"Rung {ahead.number} adds: {ahead.title}" in page
     assert "this submission" in page
-    assert "<h2>On the reference ladder" in page
-    assert "<h2>On the reference ladder" not in report.render(gpu_result(), {})
+    assert ">On the reference ladder</h2>" in page
+    assert ">On the reference ladder</h2>" not in report.render(gpu_result(), {})
 
 
 def test_older_documents_have_no_standing(tmp_path: Path) -> None:
@@ -289,11 +290,7 @@ def test_no_figure_is_lost_on_a_narrow_terminal() -> None:
 def test_the_page_in_a_browser(gpu: object, browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "ladder.html"
     file.write_text(html(sample_ladder(RUNGS, H200 if gpu else None)))
-    for width in (375, 1280):
-        for dark in (False, True):
-            browser.open(file, width=width, dark=dark, script=dark)
-            browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-            assert browser.faults() == [], (width, dark)
+    assert_readable(browser, file)
     assert "<script" not in file.read_text()
 
 

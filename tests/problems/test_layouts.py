@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from grader.labs.lab import load_lab, shipped_labs
 from grader.model import Size
 from grader.problems.comparison import check
 from grader.problems.gemm.cublas import call_for
@@ -75,4 +76,6 @@ def test_the_headers_of_the_starters_are_those_of_their_labs() -> None:
     row = Layout(A="row", B="row", C="row")
     assert (ROOT / "starter" / "gemm.cuh").read_text() == header(Layout())
     assert (ROOT / "starters" / "sgemm-row" / "gemm.cuh").read_text() == header(row)
+    half = (ROOT / "starters" / "hgemm" / "gemm.cuh").read_text()
+    assert half == load_lab(shipped_labs()["hgemm"]).problem.interface.text
     assert "//   B  k×n, row-major:     B[p * n + j]\n" in header(row)

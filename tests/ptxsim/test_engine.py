@@ -378,6 +378,9 @@ FORGED = {
     "size below zero": {
         "allocations": (*a_plan().allocations, Allocation(name="w", address=4096, size=-8))
     },
+    "inputs below zero": {"inputs": -1, "outputs": 1},
+    "more inputs than there are": {"inputs": 1 << 57},
+    "more outputs than there are": {"outputs": 1 << 64},
     "one in another": {
         "allocations": (
             *a_plan().allocations,

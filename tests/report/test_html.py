@@ -11,11 +11,11 @@ import pytest
 from grader.model import BuildInfo, Finding, KernelInfo, Kind, Result, Severity, SourceFile, Verdict
 from grader.report import html
 from tests.support.browser import Browser
+from tests.support.page_checks import MOST_BYTES, PHONE, accessibility, assert_readable
 from tests.support.pages import LINES, SOURCE, gpu_result, standing_at
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m\u202e'
-WIDTHS = (375, 1280)
 
 
 def wrong_result() -> Result:
@@ -76,11 +76,28 @@ PAGES = {
 def test_pages_in_a_browser(name: str, browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / f"{name}.html"
     file.write_text(PAGES[name]())
-    for width in WIDTHS:
-        for dark in (False, True):
-            browser.open(file, width=width, dark=dark)
-            browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-            assert browser.faults() == [], (width, dark)
+    assert_readable(browser, file)
+
+
+@pytest.mark.parametrize(
+    ("rule", "before", "after"),
+    [
+        ("html-has-lang", '<html lang="en">', "<html>"),
+        ("color-contrast", "--muted: #57606c", "--muted: #b0b0b0"),
+        ("heading-order", "<h2 ", "<h4 "),
+        ("svg-img-alt", "<title>Roofline", "<desc>Roofline"),
+        ("scrollable-region-focusable", ' tabindex="0"', ""),
+    ],
+)
+def test_axe_core_sees_what_is_wrong(
+    rule: str, before: str, after: str, browser: Browser, tmp_path: Path
+) -> None:
+    file = tmp_path / "page.html"
+    page = PAGES["gpu"]()
+    assert before in page
+    file.write_text(page.replace(before, after))
+    browser.open(file, width=PHONE)
+    assert rule in " ".join(accessibility(browser))
 
 
 def test_a_page_works_without_javascript_and_prints(browser: Browser, tmp_path: Path) -> None:
@@ -195,4 +212,4 @@ def test_a_page_stays_small_whatever_comes() -> None:
     source = "float a = b<c, 1>(0) + '<' - 3;\n" * 30_000
     small = "".join(f"{'<>' * 14}\n" for _ in range(1000))
     page = html.render(result, {"sgemm.cu": source, "a.cuh": small})
-    assert len(page.encode()) <= 500_000
+    assert len(page.encode()) <= MOST_BYTES

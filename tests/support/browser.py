@@ -50,9 +50,11 @@ _CONTRAST = """
   return [...poor];
 })()
 """
+# What reaches beyond the right edge. On paper nothing scrolls.
 _OVERFLOW = """
 [...document.querySelectorAll('body *')]
-  .filter(e => !e.parentElement.closest('.scroll, .code, svg'))
+  .filter(e => !e.parentElement.closest(
+    matchMedia('print').matches ? 'svg' : '.scroll, .code, svg') && e.checkVisibility())
   .concat(document.documentElement)
   .filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5
     || e === document.documentElement && e.scrollWidth > e.clientWidth)
@@ -83,11 +85,13 @@ class Browser:
         height: int = 900,
         dark: bool = False,
         script: bool = True,
+        paper: bool = False,
     ) -> None:
         """Show a file at this width, as a reader with these settings sees it."""
         self.complaints.clear()
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._call("Emulation.setEmulatedMedia", features=[scheme])
+        media = "print" if paper else ""
+        self._call("Emulation.setEmulatedMedia", media=media, features=[scheme])
         self._call("Emulation.setScriptExecutionDisabled", value=not script)
         self._call(
             "Emulation.setDeviceMetricsOverride",
@@ -102,7 +106,9 @@ class Browser:
             self._hear()
 
     def evaluate(self, expression: str) -> Any:
-        reply = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
+        reply = self._call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")
 

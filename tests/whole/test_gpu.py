@@ -18,7 +18,7 @@ import pytest
 from grader.backends.probe import first_gpu_arch
 from grader.grading.pipeline import Bench, grade
 from grader.hardware.targets import target_for
-from grader.labs.lab import Case, Lab, load_lab
+from grader.labs.lab import Case, Lab, find_lab, load_lab
 from grader.ladder.document import stored_ladders
 from grader.model import Result, Size, Verdict
 from grader.report.text import score_block
@@ -100,6 +100,38 @@ def test_what_is_wrong_is_caught(want: Fixture) -> None:
     assert result.verdict is want.gpu.verdict, result.cases
     assert not want.gpu.words or want.gpu.words in findings(result), result.findings
     assert result.score is None or result.score.total == 0
+
+
+def sums() -> Lab:
+    """The lab reduction with three sizes to time, once each."""
+    base = load_lab(find_lab("reduction"))
+    scoring = msgspec.structs.replace(base.scoring, runs=1)
+    return msgspec.structs.replace(
+        base, performance=base.performance[:3], cpu=base.cpu[:3], scoring=scoring
+    )
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [*sorted((ROOT / "reference" / "reduction").glob("[0-9]*")), ROOT / "starters" / "reduction"],
+    ids=lambda folder: folder.name,
+)
+def test_right_sums_are_timed(folder: Path) -> None:
+    result = graded(folder, sums())
+    assert result.verdict is Verdict.AC, (result.cases, result.findings)
+    assert sum(case.timing is not None for case in result.cases) == 3
+    assert result.score and result.score.total > 0
+
+
+@pytest.mark.parametrize(
+    "want",
+    [each for each in fixtures("reduction", "reduction.cu") if each.gpu],
+    ids=lambda want: want.folder.name,
+)
+def test_wrong_sums_are_caught(want: Fixture) -> None:
+    assert want.gpu is not None
+    result = graded(want.folder, sums())
+    assert want.gpu.met_by(result), (result.error, result.cases, result.findings)
 
 
 @cache

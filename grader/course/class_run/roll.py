@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
-from grader.course.roster import moment
 from grader.errors import UsageError, one_line
 from grader.model import Record
+from grader.model.moments import moment
 from grader.submission.reading import read
 
 METADATA = "submission_metadata.yml"

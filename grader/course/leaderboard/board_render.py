@@ -7,15 +7,13 @@ import io
 from collections.abc import Callable, Sequence
 
 import msgspec
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from grader.course.leaderboard.ranking import Board, Row, order
 from grader.course.roster import Roster
 from grader.errors import one_line
 from grader.report.charts import sparkline
+from grader.report.long_table import LongTable
 from grader.report.page import page
 
 _SPARKS = "▁▂▃▄▅▆▇█"
@@ -69,22 +67,20 @@ def terminal(boards: Sequence[Board], roster: Roster | None) -> RenderableType:
     return Group(*parts)
 
 
-def _table(board: Board, roster: Roster | None) -> Table:
-    table = Table(title=Text(one_line(board.title)), box=box.SIMPLE_HEAD, title_justify="left")
+def _table(board: Board, roster: Roster | None) -> LongTable:
     timed = board.device == "gpu"
-    table.add_column("", justify="right")
-    table.add_column("student", overflow="fold")
-    table.add_column("verdict")
-    table.add_column("score" if timed else "sizes right", justify="right")
-    if timed:
-        table.add_column(board.unit, justify="right")
-        table.add_column(f"of {board.baseline}", justify="right")
-    table.add_column("history")
-    table.add_column("")
+    figures = [(board.unit, True), (f"of {board.baseline}", True)] if timed else []
+    columns = [
+        *(("", True), ("student", False), ("verdict", False)),
+        *(("score" if timed else "sizes right", True), *figures, ("history", False), ("", False)),
+    ]
+    table = LongTable(
+        one_line(board.title), columns, give_way=(1, len(columns) - 2, len(columns) - 1)
+    )
     for row in board.rows:
-        cells: list[str | Text] = [
+        cells = [
             str(row.rank or ""),
-            Text(_named(row, roster)),
+            _named(row, roster),
             row.verdict.value if row.verdict else "",
             _points(row, timed),
         ]
@@ -92,7 +88,7 @@ def _table(board: Board, roster: Roster | None) -> Table:
             cells.append(f"{row.speed:.4g}" if row.speed is not None else "")
             cells.append(f"{100 * row.ratio:.1f} %" if row.ratio is not None else "")
         cells += [_spark(row.history), marks(row)]
-        table.add_row(*cells, style="" if row.kind == "student" else "dim")
+        table.add(cells, "" if row.kind == "student" else "dim")
     return table
 
 

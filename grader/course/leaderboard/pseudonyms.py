@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
-import secrets
 from pathlib import Path
 
-from grader.errors import StoreError
-from grader.submission.reading import read
+from grader.results.keys import load_key
 
 KEY_NAME = ".pseudonym-key"
-_KEY_BYTES = 32
 _ANIMALS = (
     *("badger", "beaver", "bison", "condor", "crane", "dolphin", "egret", "falcon"),
     *("ferret", "finch", "gecko", "heron", "ibex", "jackal", "kestrel", "lemur"),
@@ -25,27 +21,9 @@ _ANIMALS = (
 )
 
 
-def load_key(out: Path) -> bytes:
-    """The key beside the results, made on first use and readable by its owner only.
-
-    Raises StoreError.
-    """
-    path = out / KEY_NAME
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            key = read(path)
-        else:
-            key = secrets.token_bytes(_KEY_BYTES)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(key)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be used as the key: {error.strerror}") from None
-    if len(key) != _KEY_BYTES:
-        raise StoreError(f"{path}: damaged key; delete it, and all pseudonyms change")
-    return key
+def load_pseudonym_key(out: Path) -> bytes:
+    """The key beside the results. Raises StoreError."""
+    return load_key(out / KEY_NAME, "all pseudonyms change")
 
 
 def pseudonym(key: bytes, student: str) -> str:

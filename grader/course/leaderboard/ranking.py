@@ -9,10 +9,11 @@ from typing import Literal
 
 import msgspec
 
-from grader.course.leaderboard.entries import Entry, read_entries
 from grader.course.roster import Roster, late
 from grader.ladder.document import Ladder
 from grader.model import Record, Verdict
+from grader.results.entries import Entry
+from grader.results.index import read_entries
 
 __all__ = ["Board", "Entry", "Row", "make_boards", "order", "read_entries"]
 

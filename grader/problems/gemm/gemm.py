@@ -1,4 +1,6 @@
-"""C = A·B in FP32. A, B and C each row-major or column-major, as the lab says.
+"""C = A·B in FP32, FP16 or BF16. A, B and C each row-major or column-major, as the lab says.
+
+This is about FP32; ``numbers.py`` has what other formats change.
 
 **The criterion.** An element is correct if ``|C - Cref| / s <= tolerance(K)`` with the scale
 ``s = ‖row i of A‖ · ‖column j of B‖ / √K``, the typical size of a sum of K products with random
@@ -36,14 +38,14 @@ from numpy.typing import NDArray
 from grader.model import Record, Size
 from grader.problems.gemm.layout import Layout, header
 from grader.problems.gemm.libraries import evidence
+from grader.problems.gemm.numbers import FORMATS, Format, Sum, input_values, tolerance
 from grader.problems.on_gpu import OnGpu, Tools
-from grader.problems.operands import FLOAT, Operand
+from grader.problems.operands import Operand
 from grader.problems.problem import TFLOPS, Cause, Dim, Expected, Interface, Problem
 
 Doubles = NDArray[np.float64]
 
 CHECKS = Path(__file__).with_name("checks.cu")
-UNIT_ROUNDOFF = 2.0**-24
 MAX_EXTENT = 65536  # larger sizes fit no device's memory: 65536² floats are 16 GiB
 # Each level of Strassen's scheme saves 1/8 of the multiplications; no FP32 scheme saves a third.
 _FEWEST_OPERATIONS = 2 / 3
@@ -55,6 +57,12 @@ class Options(Record):
 
     layout: Layout = Layout()
     baseline: Literal["best", "cublas", "cublaslt"] = "best"
+    type: Format = "f32"
+    accumulate: Sum = "f32"
+
+    def __post_init__(self) -> None:
+        if self.accumulate == "f16" and self.type != "f16":
+            raise ValueError(f"accumulate: f16 needs type: f16, not {self.type}")
 
 
 class Gemm(Problem):
@@ -86,41 +94,62 @@ class Gemm(Problem):
         assert isinstance(self.options, Options)
         self.layout = self.options.layout
         self.admitted = self.options.baseline
+        self.numbers = FORMATS[self.options.type]
+        self.sums = self.options.accumulate
 
     @property
     def title(self) -> str:
-        return f"C = A·B in FP32, {self.layout}"
+        sums = "" if self.numbers.roundoff is None else f", sums in {FORMATS[self.sums].words}"
+        return f"C = A·B in {self.numbers.words}{sums}, {self.layout}"
 
     @property
     def interface(self) -> Interface:
+        element = self.numbers.element
         return Interface(
-            main="sgemm.cu",
+            main=self.numbers.main,
             header="gemm.cuh",
-            text=header(self.layout),
-            vectors=(FLOAT, FLOAT, FLOAT),
+            text=header(self.layout, self.numbers),
+            vectors=(element, element, element),
             dims=3,
+            element=element,
+            others=self.numbers.others,
         )
 
     def operands(self, size: Size) -> tuple[Operand, ...]:
         m, n, k = size.extents
+        element, values = self.numbers.element, input_values(self.numbers, self.sums, k)
+        a, b = (
+            Operand(name=name, role="in", shape=shape, order=order, element=element, values=values)
+            for name, shape, order in (
+                ("A", (m, k), self.layout.A),
+                ("B", (k, n), self.layout.B),
+            )
+        )
         return (
-            Operand(name="A", role="in", shape=(m, k), order=self.layout.A),
-            Operand(name="B", role="in", shape=(k, n), order=self.layout.B),
-            Operand(name="C", role="out", shape=(m, n), order=self.layout.C),
+            a,
+            b,
+            Operand(name="C", role="out", shape=(m, n), order=self.layout.C, element=element),
         )
 
     # --- right or wrong ---
 
     def tolerance(self, size: Size) -> float:
-        return tolerance(size["k"])
+        return tolerance(size["k"], self.numbers, self.sums)
 
     def reference(self, xp: Any, size: Size, inputs: Sequence[Any]) -> tuple[Expected, ...]:
         a, b, _ = self.operands(size)
-        return (
-            product(
-                a.logical(inputs[0]).astype(np.float64), b.logical(inputs[1]).astype(np.float64)
-            ),
-        )
+        return (self._product(a.wide(inputs[0]), b.wide(inputs[1])),)
+
+    def _product(self, a: Doubles, b: Doubles) -> Expected:
+        """A·B, and the scale of every element."""
+        k = a.shape[1]
+        found = product(a, b)
+        if self.sums == "f16":
+            return msgspec.structs.replace(found, scale=np.ones_like(found.want))
+        if self.numbers.roundoff is None:
+            return found
+        rounded = abs(found.want) * (self.numbers.roundoff / tolerance(k, self.numbers, self.sums))
+        return msgspec.structs.replace(found, scale=found.scale + rounded)
 
     def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
         k = size["k"]
@@ -129,24 +158,23 @@ class Gemm(Problem):
         for wrong in sorted(itertools.product((False, True), repeat=3), key=sum):
             if any(wrong):
                 read_a, read_b = (
-                    (_other(x) if flag else x).logical(values).astype(np.float64)
+                    (_other(x) if flag else x).wide(values)
                     for x, flag, values in zip((a, b), wrong, inputs, strict=False)
                 )
-                found = product(read_a, read_b)
+                found = self._product(read_a, read_b)
                 if wrong[2]:  # what was stored in the other order, read in this one
                     found = Expected(want=_stored(found.want, c), scale=_stored(found.scale, c))
                 cause = "; ".join(text for text, flag in zip(words, wrong, strict=True) if flag)
-                yield Cause(words=cause, outputs=(found,), tolerance=tolerance(k))
-        wide_a = a.logical(inputs[0]).astype(np.float64)
-        wide_b = b.logical(inputs[1]).astype(np.float64)
+                yield Cause(words=cause, outputs=(found,), tolerance=self.tolerance(size))
+        wide_a, wide_b = a.wide(inputs[0]), b.wide(inputs[1])
         for kept in sorted({k // step * step for step in _STEPS} - {k}, reverse=True):
             missing = f"the last {k - kept} of K = {k} terms are missing"
             yield Cause(
                 words=f"{missing}; K need not be a multiple of the tile"
                 if kept
                 else "C is all zeros",
-                outputs=(product(wide_a[:, :kept], wide_b[:kept, :]),),
-                tolerance=tolerance(max(1, kept)),
+                outputs=(self._product(wide_a[:, :kept], wide_b[:kept, :]),),
+                tolerance=tolerance(kept, self.numbers, self.sums),
             )
 
     # --- fast or slow ---
@@ -169,11 +197,6 @@ class Gemm(Problem):
         from grader.problems.gemm.on_gpu import GemmOnGpu
 
         return GemmOnGpu(self, tools)
-
-
-def tolerance(k: int) -> float:
-    """Largest |C - Cref| / s that FP32 arithmetic may leave; derived in the module's docstring."""
-    return UNIT_ROUNDOFF * (2 + 8 * math.sqrt(k))
 
 
 def freivalds_bounds(k: int, rows: Doubles, columns: Doubles) -> Doubles:

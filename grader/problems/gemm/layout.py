@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from grader.model import Record
+from grader.problems.gemm.numbers import FORMATS, Numbers
 from grader.problems.operands import Order
 
 _LONG = {"row": "row-major", "col": "column-major"}
@@ -54,26 +57,39 @@ class Layout(Record):
         )
 
 
-def header(layout: Layout) -> str:
-    """``gemm.cuh`` for this layout."""
+def header(layout: Layout, numbers: Numbers = FORMATS["f32"]) -> str:
+    """``gemm.cuh`` for this layout and format."""
     rows = [
         f"//   {name}  {_MATRICES[name][0]}×{_MATRICES[name][1]}, "
         f"{_LONG[layout.of(name)] + ':':<14} {layout.element(name)}"
         for name in _MATRICES
     ]
-    return _HEADER.replace("{matrices}", "\n".join(rows))
+    types = " or ".join(each.name for each in (numbers.element, *numbers.others))
+    advice = (
+        f"Specialise run_custom for {types} in {numbers.main}. The vectors are already on the "
+        "device; take the pointers for your kernel with d_A.data().get()."
+    )
+    words = {
+        "{precision}": numbers.precision,
+        "{matrices}": "\n".join(rows),
+        "{advice}": textwrap.fill(advice, 97, initial_indent="// ", subsequent_indent="// "),
+        "{include}": f"#include <{numbers.include}>\n" if numbers.include else "",
+    }
+    text = _HEADER
+    for name, value in words.items():
+        text = text.replace(name, value)
+    return text
 
 
 _HEADER = """\
-// The interface of the lab: C = A·B in single precision.
+// The interface of the lab: C = A·B in {precision}.
 //
 {matrices}
 //
-// Specialise run_custom for float in sgemm.cu. The vectors are already on the device; take the
-// pointers for your kernel with d_A.data().get().
+{advice}
 #pragma once
 
-#include <thrust/device_vector.h>
+{include}#include <thrust/device_vector.h>
 
 template <typename T>
 void run_custom(thrust::device_vector<T>& d_A, thrust::device_vector<T>& d_B,

@@ -1,4 +1,4 @@
-"""The parts of the stored results that a board needs."""
+"""The parts of a result document that boards, histories and rubrics need."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from grader.course.roster import moment
-from grader.errors import StoreError
+from grader.errors import StoreError, one_line
 from grader.model import Dims, GpuInfo, LabRef, ProblemInfo, Score, Timing, Verdict
+from grader.model.moments import moment
 from grader.results import store
 
 
@@ -31,8 +31,10 @@ class _Case(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """The fields of one result document that a board needs; the rest is not decoded."""
+    """The fields of one document that many documents are read for; the rest is not decoded."""
 
+    schema: str
+    version: int
     created: str
     lab: LabRef
     problem: ProblemInfo
@@ -67,21 +69,13 @@ class Entry(msgspec.Struct, frozen=True):
         )
 
 
-def read_entries(out: Path) -> tuple[list[Entry], list[str]]:
-    """All results below ``out``, and one line for each file that is not a result."""
-    found = [_read(path) for path in store.stored(out)]
-    entries = [entry for entry in found if isinstance(entry, Entry)]
-    return entries, [complaint for complaint in found if isinstance(complaint, str)]
-
-
-def _read(path: Path) -> Entry | str:
+def read_entry(path: Path) -> Entry:
+    """Raises StoreError that names the file and what is wrong with it."""
+    entry = store.load_as(path, Entry)
     try:
-        entry = store.load_as(path, Entry)
         for time in (entry.created, entry.submission.submitted):
             if time is not None:
                 moment(time)
-    except StoreError as error:
-        return str(error)
     except ValueError as error:
-        return f"{path}: damaged result document: {error}"
+        raise StoreError(f"{one_line(path)}: damaged result document: {error}") from None
     return entry

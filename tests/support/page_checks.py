@@ -1,0 +1,81 @@
+"""Whether a page can be read: by eye on a phone, a desktop and paper, by keyboard and by ear.
+
+Every kind of page goes through ``assert_readable``. axe-core, which judges accessibility, comes
+from npm: tests/run.sh calls ``npm ci`` in tests/support/axe.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support.browser import Browser
+
+PHONE, DESKTOP = 360, 1280
+A4 = 703  # CSS pixels between the margins of print.css
+MOST_BYTES = 400_000
+AXE = Path(__file__).parent / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+
+_RUN = """
+axe.run(document, {resultTypes: ['violations']}).then(found => JSON.stringify(
+  found.violations.map(({id, help, nodes}) => [id, help, nodes.map(node => node.html)])
+))
+"""
+_UNFOLD = "document.querySelectorAll('details').forEach(each => each.open = true)"
+# The last element of a folded part has a height only where the style sheet unfolds it.
+_FOLDED = """
+[...document.querySelectorAll('details:not([open])')]
+  .filter(each => !each.lastElementChild.checkVisibility({contentVisibilityProperty: true}))
+  .map(each => each.firstElementChild.textContent)
+"""
+_GROUND = "getComputedStyle(document.body).backgroundColor"
+_CONTENTS = """
+[...document.querySelectorAll('.contents a')]
+  .map(each => each.hash.slice(1)).filter(id => !document.getElementById(id))
+"""
+
+
+def assert_readable(
+    browser: Browser, file: Path, *, script: bool = True, thorough: bool = False
+) -> None:
+    """A page of at most 400 KB without faults on every screen and on paper.
+
+    script: whether the page's own scripts run. thorough: ask axe-core on every screen; otherwise on
+    two, which between them have both widths and both colour schemes.
+    """
+    assert file.stat().st_size <= MOST_BYTES
+    for width in (PHONE, DESKTOP):
+        for dark in (False, True):
+            browser.open(file, width=width, dark=dark, script=script)
+            browser.evaluate(_UNFOLD)
+            faults = browser.faults()
+            if thorough or dark == (width == PHONE):
+                faults += accessibility(browser)
+            assert faults == [], (file.name, width, dark)
+    assert browser.evaluate(_CONTENTS) == []
+    browser.open(file, width=A4, dark=True, script=script, paper=True)
+    assert browser.faults() == [], (file.name, "on paper")
+    assert browser.evaluate(_FOLDED) == []
+    assert browser.evaluate(_GROUND) == "rgb(255, 255, 255)"
+
+
+def accessibility(browser: Browser) -> list[str]:
+    """What axe-core finds on the page that is open."""
+    browser.evaluate(_axe())
+    return [
+        f"{rule} ({words}): {element}"
+        for rule, words, elements in json.loads(browser.evaluate(_RUN))
+        for element in elements
+    ]
+
+
+@cache
+def _axe() -> str:
+    if not AXE.exists():
+        assert "CI" not in os.environ, "axe-core is missing: npm ci in tests/support/axe"
+        pytest.skip("axe-core is not installed")
+    return AXE.read_text()
