@@ -102,8 +102,8 @@ def title(history: History) -> str:
 
 def terminal(history: History) -> RenderableType:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for heading in headings(history):
-        table.add_column(heading, justify="left" if heading in _WORDS else "right")
+    for i, heading in enumerate(headings(history)):
+        table.add_column(heading, justify="left" if i in _WORDS else "right")
     for version in history.versions:
         style = "green" if version.verdict is Verdict.AC else "bold red"
         row: list[str | Text] = [*cells(history, version)]
@@ -121,7 +121,7 @@ def terminal(history: History) -> RenderableType:
     return Group(*parts)
 
 
-_WORDS = ("graded", "verdict", "tile")
+_WORDS = (1, 2, 4)  # columns that hold words: graded, verdict, tile
 
 
 # --- Markdown ---------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def markdown(history: History, picture: str | None = None) -> str:
     if picture:
         lines += [f"![climb]({picture})", ""]
     lines.append("| " + " | ".join(map(_plain, headings(history))) + " | what changed |")
-    right = ["---" if heading in _WORDS else "---:" for heading in headings(history)]
+    right = ["---" if i in _WORDS else "---:" for i, _ in enumerate(headings(history))]
     lines.append("| " + " | ".join([*right, "---"]) + " |")
     for version in history.versions:
         row = [*cells(history, version), "; ".join(notes(version))]

@@ -59,7 +59,8 @@ def climb(history: History) -> Markup | None:
         if (version.number - 1) % every == 0:
             parts.append(text(x(version), _BOTTOM + 18, f"{version.number}", "small", "middle"))
     parts.append(text((_LEFT + _RIGHT) / 2, _BOTTOM + 38, "version", "small", "middle"))
-    return svg(_BOTTOM + 46, parts, f"{_unit(history)} of {len(history.versions)} versions")
+    seen = ", ".join(f"version {version.number} {value:.4g}" for version, value in points)
+    return svg(_BOTTOM + 46, parts, _unit(history), seen)
 
 
 def _at_size(version: Version, history: History) -> bool:
@@ -141,7 +142,8 @@ def heat_map(
             kind = "strong" if value is not None and value == most else "small"
             parts.append(text(left + _CELL / 2, top + 17, words, kind, "middle"))
     width = max(_NAME + len(columns) * _CELL + 4, 240)
-    return svg(24 + len(rows) * _ROW, parts, label, width=width)
+    seen = f"between {least:.4g} and {most:.4g}" if known else "no values"
+    return svg(24 + len(rows) * _ROW, parts, label, seen, width=width)
 
 
 # --- speed over sizes -------------------------------------------------------------------------
@@ -175,7 +177,8 @@ def over_sizes(
         if i % every == 0:
             parts.append(text(places[name], _BOTTOM + 18, name, "small", "middle"))
             parts.append(text(places[name], y(speed) - 8, f"{speed:.3g}", "strong", "middle"))
-    return svg(_BOTTOM + 30, parts, f"{unit} at {len(own)} sizes")
+    seen = ", ".join(f"{name}: {speed:.4g}" for name, speed in own)
+    return svg(_BOTTOM + 30, parts, unit, seen)
 
 
 def _round_step(least: float) -> float:

@@ -231,4 +231,5 @@ def html(points: Sequence[Point], shown: Shown) -> str:
         remarks=list(remarks(points, shown)),
         maps=maps(points, shown),
         curve=curve(points, shown),
+        caption=_what(shown),
     )
