@@ -23,15 +23,15 @@ from grader.model import Explanation, KernelCounts, ProfileDocument, ProfiledSiz
 from grader.model.names import kernel_name
 from grader.performance.compare import compare, total
 from grader.performance.profiler import find_ncu, profile_into
+from grader.problems.questions import redundancy
 from grader.report.text import clean
 from grader.results import store
+from grader.results.profiles import profile_path
 from grader.sandbox.running import Sandbox
 from grader.study.profiling import (
     Watched,
     figures,
     make_document,
-    profile_path,
-    redundancy,
     side_name,
 )
 from grader.submission.folder import load_submission

@@ -13,6 +13,7 @@ from grader.errors import Rejected, SubmissionError
 from grader.model import Result
 from grader.report import html, terminal
 from grader.results import store
+from grader.results.profiles import stored_profile
 from grader.results.sources import kept_sources
 from grader.submission.folder import load_submission, source_texts
 
@@ -33,7 +34,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 def write_page(document: Path, result: Result, sources: dict[str, str], console: Console) -> None:
     """The student's page, beside the result document. Raises StoreError."""
     page = document.with_suffix(".html")
-    store.write(page, html.render(result, sources).encode())
+    store.write(page, html.render(result, sources, stored_profile(document)).encode())
     say(console, f"report: {page}")
 
 

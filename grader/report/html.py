@@ -14,6 +14,7 @@ from grader.model import (
     CaseResult,
     Finding,
     LineCount,
+    ProfileDocument,
     Record,
     Result,
     Severity,
@@ -64,18 +65,23 @@ class Picture(Record):
     image: Markup
 
 
-def render(result: Result, sources: Mapping[str, str]) -> str:
+def render(
+    result: Result, sources: Mapping[str, str], profile: ProfileDocument | None = None
+) -> str:
     """The page as a text of at most 400 KB.
 
-    sources: file name → text, for excerpts and the listing; may be empty.
+    sources: file name → text, for excerpts and the listing; may be empty. profile: what
+    ``grade profile`` found of the same source.
     """
-    whole = _render(result, sources, _AMPLE)
+    whole = _render(result, sources, profile, _AMPLE)
     if len(whole.encode()) <= _MAX_BYTES:
         return whole
-    return _render(result, {}, _TIGHT)  # an unusually large result
+    return _render(result, {}, profile, _TIGHT)  # an unusually large result
 
 
-def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:
+def _render(
+    result: Result, sources: Mapping[str, str], profile: ProfileDocument | None, room: _Room
+) -> str:
     highlighter = Highlighter(sources)
     groups = neighbours(result.findings)
     gpu = result.environment.gpu
@@ -119,7 +125,7 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room) -> str:
         hidden_findings=sum(map(len, groups[room.findings :])),
         listings=highlighter.listings(result.findings, result.lines),
         kernels=_kernels(result, room),
-        answers=answers(result),
+        answers=answers(result, sources, profile),
         unexplained=_cut(why.missing or "", room.message) if why else "",
         fix_first=_cut(text.fix_first(result), room.message),
         advice=[_advised(each, highlighter, room) for each in (why.advice if why else ())],

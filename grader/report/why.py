@@ -11,12 +11,16 @@ from grader.model import (
     Bound,
     Explanation,
     KernelCounts,
+    ProblemInfo,
+    ProfileDocument,
     Record,
     Result,
     Waiting,
     size_text,
 )
 from grader.model.names import kernel_name
+from grader.problems.catalogue import names, problem_class
+from grader.problems.questions import Evidence, Question
 from grader.report.loop import loop_sentence
 
 _SECTOR = 32  # bytes
@@ -30,25 +34,45 @@ class Said(Record):
 
     question: str
     answer: str
+    method: str  # where the figures come from
 
 
-def answers(result: Result) -> tuple[Said, ...]:
-    """() when there is no explanation, or there are no counts."""
+def answers(
+    result: Result,
+    sources: Mapping[str, str] | None = None,
+    profile: ProfileDocument | None = None,
+) -> tuple[Said, ...]:
+    """() when there is no explanation, or there are no counts.
+
+    sources, profile: of the same submission, as far as there are any.
+    """
     why = result.explanation
     if why is None or not why.counts:
         return ()
-    return tuple(_answers(result, why))
-
-
-def _answers(result: Result, why: Explanation) -> Iterator[Said]:
     counts = max(why.counts, key=lambda each: each.flops)
-    for name in result.problem.questions:
-        if name in _QUESTIONS:  # a newer grader may have asked more
-            question, answer = _QUESTIONS[name]
-            words = answer(result, why, counts)
-            if words:
-                asked = question.format(output=result.problem.output)
-                yield Said(question=asked, answer=words)
+    evidence = Evidence(
+        result=result, why=why, counts=counts, profile=profile, sources=sources or {}
+    )
+    return tuple(_answers(evidence))
+
+
+def _answers(evidence: Evidence) -> Iterator[Said]:
+    problem = evidence.result.problem
+    for question in _asked(problem):
+        words = question.answer(evidence)
+        if words:
+            asked = question.text.format(output=problem.output)
+            yield Said(question=asked, answer=words, method=question.method)
+
+
+def _asked(problem: ProblemInfo) -> Iterator[Question]:
+    """In the result's order. A result from before a problem had questions of its own gets them,
+    too; a newer grader may have asked more than is known here."""
+    own = problem_class(problem.name).own_questions if problem.name in names() else {}
+    every = {**_QUESTIONS, **own}
+    for name in dict.fromkeys((*problem.questions, *own)):
+        if name in every:
+            yield every[name]
 
 
 def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> str:
@@ -211,18 +235,6 @@ def _loop(_result: Result, why: Explanation, counts: KernelCounts) -> str:
     return f"{kernel_name(counts.name)}: {loop_sentence(loop)} ({why.arch})."
 
 
-def _tile(_result: Result, why: Explanation, counts: KernelCounts) -> str:
-    grid = "×".join(map(str, counts.grid))
-    block = "×".join(map(str, counts.block))
-    words = f"Grid {grid}, blocks of {block} threads"
-    tile = why.tile
-    if tile is None:
-        return f"{words}."
-    if tile.rows and tile.columns:
-        words += f": a tile of {tile.rows}×{tile.columns}"
-    return f"{words}, {tile.elements:.4g} elements for each thread."
-
-
 def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
     return f"{_counted(why)}."
 
@@ -231,18 +243,6 @@ def _counted(why: Explanation) -> str:
     sectors = sum(each.global_loads.cost + each.global_copies.cost for each in why.counts)
     counted = f"Counted: {_SECTOR * sectors / 1e9:.4g} GB asked of the caches"
     return f"{counted}; every operand once is {why.bytes / 1e9:.3g} GB"
-
-
-def _tile_traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
-    """Of a product of matrices by its tiles."""
-    tile = why.tile
-    if tile is None or not tile.rows or not tile.columns:
-        return f"{_counted(why)}."
-    elements = why.operations / 2 * (1 / tile.rows + 1 / tile.columns)
-    return (
-        f"By formula, M·N·K·(1/{tile.rows} + 1/{tile.columns}) = {elements:.4g} elements, "
-        f"{4 * elements / 1e9:.4g} GB. {_counted(why)}."
-    )
 
 
 def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
@@ -272,28 +272,47 @@ def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> str
     )
 
 
-def _tensor_cores(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
-    used = sorted({opcode for kernel in why.kernels for opcode in kernel.tensor})
-    if used:
-        return f"It does use them: {', '.join(used)} in its machine code."
-    return (
-        "Its machine code multiplies with FFMA only. Tensor cores take FP32 inputs as TF32, with "
-        "10 bits of mantissa instead of 23: faster, but not the product this lab asks for."
-    )
-
-
 _Answer = Callable[[Result, Explanation, KernelCounts], str]
-# By the names that problems use; "" where there is no answer.
-_QUESTIONS: Mapping[str, tuple[str, _Answer]] = {
-    "operations": ("How many floating-point operations?", _operations),
-    "peak": ("What is the peak, and how near is it?", _peak),
-    "limits": ("What limits this kernel?", _limits),
-    "loop": ("What is one iteration of its main loop?", _loop),
-    "tile": ("Which part of {output} does a block compute?", _tile),
-    "traffic": ("How much does it read from global memory?", _traffic),
-    "tile-traffic": ("How much does it read from global memory?", _tile_traffic),
-    "divergence": ("Which branches split warps?", _divergence),
-    "tensor-cores": ("Why no tensor cores?", _tensor_cores),
+_COUNTS = (
+    "nvdisasm's machine code, each instruction times its executions in a few simulated blocks, "
+    "scaled to the whole grid"
+)
+
+
+def _question(text: str, answer: _Answer, method: str) -> Question:
+    def answered(evidence: Evidence) -> str:
+        return answer(evidence.result, evidence.why, evidence.counts)
+
+    return Question(text=text, method=method, answer=answered)
+
+
+# By the names that problems use. Questions about one problem only are with the problem.
+_QUESTIONS: Mapping[str, Question] = {
+    "operations": _question(
+        "How many floating-point operations?", _operations, f"the formula; {_COUNTS}"
+    ),
+    "peak": _question(
+        "What is the peak, and how near is it?",
+        _peak,
+        "the driver's or the data sheet's figures; the scored time; bounds from counts over peaks "
+        "of each resource",
+    ),
+    "limits": _question(
+        "What limits this kernel?",
+        _limits,
+        "for each resource, its counts over its peak; waiting: an issue model runs the main loop",
+    ),
+    "loop": _question(
+        "What is one iteration of its main loop?",
+        _loop,
+        "the machine code of the loop that does most of the work; grade sass --listing shows it",
+    ),
+    "traffic": _question(
+        "How much does it read from global memory?", _traffic, f"sectors of 32 bytes: {_COUNTS}"
+    ),
+    "divergence": _question(
+        "Which branches split warps?", _divergence, "lanes active after each branch, simulated"
+    ),
 }
 
 

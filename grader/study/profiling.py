@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Literal
 
-from grader.errors import StoreError
 from grader.grading.preparing import Bench, Prepared
 from grader.hardware.gpus import MULTIPROCESSORS
 from grader.model import (
@@ -20,10 +18,8 @@ from grader.model import (
     Side,
 )
 from grader.performance.profiler import Seen
-from grader.results import store
 
 Role = Literal["own", "first"]
-_ONCE = 1.1  # times the inputs: what comes from DRAM is not redundant
 
 
 class Watched(Record):
@@ -69,25 +65,6 @@ def make_document(
         report=report,
         sizes=tuple(sizes.values()),
     )
-
-
-def profile_path(document: Path) -> Path:
-    """Of the profile of a stored result's source. It is hidden: it is no result."""
-    return document.with_name(f".{document.name.split('-')[0]}.profile")
-
-
-def stored_profile(document: Path) -> ProfileDocument | None:
-    """The profile of the source of this result document; None where there is none."""
-    try:
-        return store.load_document(
-            profile_path(document),
-            ProfileDocument,
-            PROFILE_SCHEMA,
-            PROFILE_VERSION,
-            lambda older: older,
-        )
-    except StoreError:
-        return None
 
 
 # --- what it says -----------------------------------------------------------------------------
@@ -142,37 +119,3 @@ def side_name(side: Side, document: ProfileDocument) -> str:
     if side.role == "baseline":
         return f"{document.problem.baseline} ({side.name})"
     return side.name
-
-
-def redundancy(size: ProfiledSize, side: Side) -> Iterator[str]:
-    """Whether the traffic is redundant, before and after the caches; nothing if not counted."""
-    if side.asked is None or side.from_l2 is None or side.from_dram is None or not side.asked:
-        return
-    inputs = size.inputs
-    yield (
-        f"{side.name} asks for {side.asked / 1e9:.4g} GB, {side.asked / inputs:.4g} times its "
-        f"inputs ({inputs / 1e9:.4g} GB). {_l1(side)} {side.from_dram / 1e9:.4g} GB come from "
-        f"DRAM, {side.from_dram / inputs:.3g} times the inputs."
-    )
-    if side.from_dram <= _ONCE * inputs:
-        redundant = side.asked > _ONCE * inputs
-        yield (
-            "So its loads are redundant, but not its traffic with DRAM: once the caches are "
-            "counted, every input is read about once. What the redundancy costs is the bandwidth "
-            "of the caches, and instructions."
-            if redundant
-            else "So nothing is redundant: every input is asked for about once."
-        )
-    else:
-        yield (
-            f"So the traffic is redundant even once the caches are counted: DRAM delivers every "
-            f"input {side.from_dram / inputs:.3g} times."
-        )
-
-
-def _l1(side: Side) -> str:
-    assert side.asked and side.from_l2 is not None
-    if side.from_l2 >= side.asked:
-        return f"{side.from_l2 / 1e9:.4g} GB are read from the L2."
-    share = 100 * (1 - side.from_l2 / side.asked)
-    return f"The L1 answers {share:.1f} % of that, {side.from_l2 / 1e9:.4g} GB come from the L2."

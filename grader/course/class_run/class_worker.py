@@ -24,6 +24,7 @@ from grader.ladder.document import Ladder
 from grader.model import Record, Verdict
 from grader.report import html
 from grader.results import store
+from grader.results.profiles import stored_profile
 from grader.results.sources import keep_sources
 from grader.sandbox.running import Mode, Sandbox
 from grader.submission.folder import load_listed
@@ -140,7 +141,8 @@ def _grade(task: Task, bench: Bench, setup: Setup) -> tuple[Verdict, str]:
         return Verdict.IE, result.error or "the grader failed"
     document = store.result_path(setup.out, result)
     if setup.report:  # before the document: a run that is killed in between writes both again
-        store.write(document.with_suffix(".html"), html.render(result, graded.sources).encode())
+        page = html.render(result, graded.sources, stored_profile(document))
+        store.write(document.with_suffix(".html"), page.encode())
     keep_sources(document, graded.contents.values())
     store.save(setup.out, result)
     return result.verdict, ""

@@ -39,6 +39,7 @@ from grader.model import Record, Size
 from grader.problems.gemm.layout import Layout, header
 from grader.problems.gemm.libraries import evidence
 from grader.problems.gemm.numbers import FORMATS, Format, Sum, input_values, tolerance
+from grader.problems.gemm.questions import QUESTIONS
 from grader.problems.on_gpu import OnGpu, Tools
 from grader.problems.operands import Operand
 from grader.problems.problem import TFLOPS, Cause, Dim, Expected, Interface, Problem
@@ -74,15 +75,11 @@ class Gemm(Problem):
     formula = "2·M·N·K"
     Options = Options
     questions = (
-        "operations",
-        "peak",
-        "limits",
-        "loop",
-        "tile",
-        "tile-traffic",
-        "divergence",
-        "tensor-cores",
+        *("operations", "peak", "limits", "loop", "transposition", "tiling", "tile"),
+        *("tile-traffic", "naive-traffic", "bandwidth-bound", "divergence", "tensor-cores"),
+        *("cp-async", "cute"),
     )
+    own_questions = QUESTIONS
     advice = (
         *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps"),
         *("rolled-loop", "more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
