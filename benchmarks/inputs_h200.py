@@ -84,7 +84,7 @@ def grade_cheats(tools: Bench) -> None:
             met = cheat.gpu.met_by(result) and (
                 score <= 1.05 * honest.score.total if cheat.gpu.no_gain else score == 0
             )
-            said = [case.message for case in result.cases if case.message][:1]
+            said = [str(case.message) for case in result.cases if case.message][:1]
             timed = [case.timing for case in result.cases if case.timing]
             modes = timed[0].modes if timed else None
             print(

@@ -58,7 +58,7 @@ def following(measured: Ladder, rungs: tuple[Rung, ...], counted: Ladder | None)
     for rung in rungs:
         step = then.get(idea(rung), blank)
         step = msgspec.structs.replace(step, rung=rung)
-        if counts := now.get(idea(rung)):
+        if (counts := now.get(idea(rung))) and counts.ceilings:
             step = msgspec.structs.replace(step, ceilings=counts.ceilings)
         steps.append(step)
     return msgspec.structs.replace(measured, version=SCHEMA_VERSION, steps=tuple(steps))

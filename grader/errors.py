@@ -17,7 +17,7 @@ same way.
 
 from __future__ import annotations
 
-from grader.model import BuildInfo, Finding, Verdict
+from grader.model import BuildInfo, Finding, Message, Verdict, verbatim
 
 
 def one_line(name: object) -> str:
@@ -28,9 +28,13 @@ def one_line(name: object) -> str:
 
 
 class GraderError(Exception):
-    """Base of the tree; ``str(error)`` is the one line shown to the user."""
+    """Base of the tree; ``message`` is the one line shown to the user, ``str()`` in English."""
 
     exit_status = 3
+
+    def __init__(self, message: Message | str) -> None:
+        super().__init__(message)
+        self.message = message if isinstance(message, Message) else verbatim(message)
 
 
 class UsageError(GraderError):
@@ -83,7 +87,7 @@ class Rejected(GraderError):  # noqa: N818 - a verdict on the work, not a fault 
     def __init__(
         self,
         verdict: Verdict,
-        message: str,
+        message: Message,
         findings: tuple[Finding, ...] = (),
         build: BuildInfo | None = None,
     ) -> None:

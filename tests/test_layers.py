@@ -11,7 +11,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "grader"
 ORDER = (
-    *("ptxsim", "model", "errors", "hardware", "problems", "labs", "submission", "toolchain"),
+    *("ptxsim", "model", "errors", "language", "hardware", "problems", "labs", "submission"),
+    "toolchain",
     *("sandbox", "compile", "record", "backends", "judging", "performance", "results"),
     *("report", "ladder", "grading", "course", "study", "cli"),
 )

@@ -9,8 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from grader.backends.statistics import Clocked
-from grader.errors import Rejected
-from grader.model import ErrorStats, Finding, LineCount, Plan, Record, Size, Timing, Verdict
+from grader.errors import GraderError, Rejected
+from grader.model import (
+    ErrorStats,
+    Finding,
+    LineCount,
+    Message,
+    Plan,
+    Record,
+    Size,
+    Timing,
+    Verdict,
+    verbatim,
+)
 
 Progress = Callable[[str, str], None]  # the stage, and how far it is
 
@@ -28,7 +39,7 @@ class CaseOutcome(Record):
     id: str
     size: Size
     refused: Verdict | None  # an earlier stage ended this case; ``message`` says why
-    message: str  # of the refusal, the stop or the verification; "" when all is well
+    message: Message  # of the refusal, the stop or the verification; empty when all is well
     stopped: str | None  # "time", "deadlock" or "crash": the GPU's context broke
     seconds: float | None  # wall
     error: ErrorStats | None  # null when refused or stopped
@@ -49,7 +60,12 @@ class Finished(Record, tag="finished"):
 class Failed(Record, tag="failed"):
     """A worker's reply: the grader's fault or the machine's, in one line."""
 
-    message: str
+    message: Message
+
+    @staticmethod
+    def of(error: Exception) -> Failed:
+        own = error.message if isinstance(error, GraderError) else verbatim(str(error))
+        return Failed(message=own)
 
 
 class Done(Record, tag="done"):
@@ -62,7 +78,7 @@ def refused(case_id: str, size: Size, refusal: Rejected) -> CaseOutcome:
         id=case_id,
         size=size,
         refused=refusal.verdict,
-        message=str(refusal),
+        message=refusal.message,
         stopped=None,
         seconds=None,
         error=None,

@@ -116,9 +116,9 @@ def _gpu_checks() -> Iterator[Check]:
         peak = f", FP32 peak {gpu.fp32_peak_tflops:.1f} {PEAK_UNIT}" if gpu.fp32_peak_tflops else ""
         found = f"driver {gpu.driver}, up to {gpu.sm_clock_mhz} MHz{peak}"
         yield Check(name="CUDA", ok=True, needed=False, found=found, remedy="")
-    timed = [sentence(measured, result.problem, gpu) for measured in measurements(result)]
+    timed = [str(sentence(measured, result.problem, gpu)) for measured in measurements(result)]
     ok = result.verdict is Verdict.AC
-    found = "; ".join([result.error or result.verdict.value, *timed])
+    found = "; ".join([str(result.error or result.verdict.value), *timed])
     # The message names the cause: another process, MPS, an old driver, too little memory.
     yield Check(
         name="GPU self-test", ok=ok, needed=False, found=found, remedy="" if ok else "nvidia-smi"

@@ -17,10 +17,13 @@ from types import FrameType
 from typing import Protocol, cast
 
 from rich.console import Console
+from rich.text import Text
 
-from grader.cli import exit_status
+from grader.cli import exit_status, options
 from grader.cli.notices import complain
-from grader.errors import GraderError, MachineError, OutOfTime
+from grader.cli.speaking import Terminal
+from grader.errors import GraderError, MachineError, OutOfTime, UsageError
+from grader.model import phrase
 
 _COMMANDS = {
     "class": "grade every submission in DIR; resumes where it stopped",
@@ -68,7 +71,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"grade: {missing}", file=sys.stderr)
         return exit_status.FAULT
     _open_standard_streams()
-    console = Console(stderr=True, highlight=False)
+    option, arguments = options.language_of(arguments)
+    try:
+        console = Terminal(option)
+    except UsageError as error:
+        complain(error, Console(stderr=True, highlight=False))
+        return error.exit_status
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGUSR1, _out_of_time)
     try:
@@ -78,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(error, console)
         return error.exit_status
     except KeyboardInterrupt:
-        console.print("grade: interrupted")
+        console.print(Text("grade: " + console.language(phrase("interrupted"))))
         return exit_status.INTERRUPTED
     except BrokenPipeError:
         _drop_output()
@@ -127,6 +135,7 @@ def _run(arguments: list[str], console: Console) -> int:
         )
     command = cast(_Command, import_module(f"grader.cli.{name}_command"))
     command.add_options(parser)
+    options.language(parser)
     return command.run(parser.parse_args(arguments), console)
 
 
@@ -153,4 +162,4 @@ def _terminate(_signal: int, _frame: FrameType | None) -> None:
 
 def _out_of_time(_signal: int, _frame: FrameType | None) -> None:
     """The signal that a batch system sends before the job's time limit, if asked to."""
-    raise OutOfTime("out of time: the job's time limit came before the end of the grading")
+    raise OutOfTime(phrase("out of time: the job's time limit came before the end of the grading"))

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from grader.cli import boards, exit_status, options
 from grader.cli.formats import RENDERERS, in_workspace
+from grader.cli.speaking import spoken
 from grader.course import export
 from grader.course.leaderboard import board_render as render
 from grader.errors import UsageError
@@ -69,18 +70,19 @@ def _result(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("result", metavar="RESULT", type=Path, help="a stored result document")
 
 
-def _gradescope(chosen: argparse.Namespace, _console: Console) -> str:
+def _gradescope(chosen: argparse.Namespace, console: Console) -> str:
     shown = Shown(
         visibility=chosen.visibility,
         hidden=chosen.hidden_visibility,
         stdout=chosen.stdout_visibility,
     )
-    return _graded(gradescope(store.load(chosen.result), shown))
+    return _graded(gradescope(store.load(chosen.result), shown, spoken(console)))
 
 
-def _one(chosen: argparse.Namespace, _console: Console) -> str:
+def _one(chosen: argparse.Namespace, console: Console) -> str:
     folder = getattr(chosen, "folder", Path())
-    return _graded(RENDERERS[chosen.format](store.load(chosen.result), in_workspace(folder)))
+    result, render = store.load(chosen.result), RENDERERS[chosen.format]
+    return _graded(render(result, in_workspace(folder), spoken(console)))
 
 
 def _graded(text: str) -> str:

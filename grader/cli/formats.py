@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 
 from grader.errors import MachineError, one_line
+from grader.language import Language
 from grader.model import Result
 from grader.report.formats import github
 from grader.report.formats.csoj import csoj
@@ -23,22 +24,22 @@ _SUMMARY, _OUTPUT = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"
 
 # Each takes the result and the submission's folder, from the root of the workspace. "" means that
 # the format has no place for a failure of the grader.
-RENDERERS: dict[str, Callable[[Result, str], str]] = {
-    "json": lambda result, _folder: store.encode(result).decode() + "\n",
+RENDERERS: dict[str, Callable[[Result, str, Language], str]] = {
+    "json": lambda result, _folder, _language: store.encode(result).decode() + "\n",
     "github": github.workflow_commands,
     "sarif": sarif,
-    "gradescope": lambda result, _folder: gradescope(result),
-    "prairielearn": lambda result, _folder: prairielearn(result),
-    "csoj": lambda result, _folder: csoj(result),
+    "gradescope": lambda result, _folder, language: gradescope(result, language=language),
+    "prairielearn": lambda result, _folder, language: prairielearn(result, language),
+    "csoj": lambda result, _folder, language: csoj(result, language),
 }
 
 
-def write(name: str, result: Result, path: Path) -> None:
+def write(name: str, result: Result, path: Path, language: Language) -> None:
     """Print the result of the submission in ``path``. Raises MachineError."""
-    sys.stdout.write(RENDERERS[name](result, in_workspace(path)))
+    sys.stdout.write(RENDERERS[name](result, in_workspace(path), language))
     sys.stdout.flush()
     if name == "github":
-        _append(_SUMMARY, github.job_summary(result))
+        _append(_SUMMARY, github.job_summary(result, language))
         _append(_OUTPUT, github.outputs(result))
 
 

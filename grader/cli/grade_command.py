@@ -17,12 +17,13 @@ from grader.cli.boards import known_ladders
 from grader.cli.device import choose_device, standby
 from grader.cli.notices import complain, say
 from grader.cli.report_command import write_page
+from grader.cli.speaking import speak_as, spoken
 from grader.cli.toolkit import choose_toolchain
 from grader.errors import GraderError, StoreError, SubmissionError, UsageError
 from grader.grading.pipeline import Bench, grade
 from grader.labs.hidden import with_hidden
 from grader.labs.lab import Lab, find_lab, load_lab
-from grader.model import Verdict
+from grader.model import Verdict, phrase
 from grader.report import terminal
 from grader.report.text import clean
 from grader.results import store
@@ -66,6 +67,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.format not in (None, "json") and len(chosen.submissions) > 1:
         raise UsageError(f"--format {chosen.format}: name one submission")
     lab = _lab(chosen)
+    speak_as(lab, console)
     with standby(chosen.device, lab.problem_ref) as gpu:
         arch = choose_device(chosen.device, console)
         bench = Bench(
@@ -106,18 +108,20 @@ def _grade_one(
         complain(error, console)
         return error.exit_status
     result = graded.result
-    shown = [terminal.render(result, graded.sources)]
+    language = spoken(console)
+    shown = [terminal.render(result, graded.sources, language)]
     if graded.printed:
         # Indented, so that no line looks like one of the grader's.
         words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
-        shown.append(Text(f"\nprinted by the kernels:\n{words}"))
+        head = language(phrase("printed by the kernels:"))
+        shown.append(Text(f"\n{head}\n{words}"))
     formats.show(chosen.format, Group(*shown), console)
     status = exit_status.of(result)
     try:
         if result.verdict is not Verdict.IE:  # the grader's failure must not replace a real result
             keep_sources(store.result_path(chosen.out, result), graded.contents.values())
             written = store.save(chosen.out, result)
-            say(console, f"result: {written}")
+            say(console, phrase("result: {file}", file=str(written)))
             if not chosen.no_report:
                 write_page(written, result, graded.sources, console)
     except StoreError as error:
@@ -126,7 +130,7 @@ def _grade_one(
     console.print()
     if chosen.format:
         try:
-            formats.write(chosen.format, result, path)
+            formats.write(chosen.format, result, path, language)
         except GraderError as error:
             complain(error, console)
             status = error.exit_status

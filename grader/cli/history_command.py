@@ -12,7 +12,9 @@ from grader.cli import exit_status, options
 from grader.cli.boards import known_ladders
 from grader.cli.notices import say, skipped
 from grader.cli.picture_files import write_pictures
+from grader.cli.speaking import spoken
 from grader.errors import StoreError, UsageError
+from grader.model import phrase
 from grader.results import store
 from grader.study.history import Graded, board_of, make_history, read_versions
 from grader.study.history_render import html, markdown, terminal
@@ -48,15 +50,15 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         raise UsageError("--svg, --png: no version has a speed yet; there is nothing to draw")
     if chosen.markdown:
         shown = chosen.svg or chosen.png
-        sys.stdout.write(markdown(history, shown.name if shown else None))
+        sys.stdout.write(markdown(history, shown.name if shown else None, spoken(console)))
     else:
-        console.print(terminal(history))
+        console.print(terminal(history, spoken(console)))
     if picture is not None:
         write_pictures(chosen, picture, console)
     own = store.result_path(chosen.out, wanted[-1].result).parent
     target = own / f"history-{history.device}.html"
-    store.write(target, html(history).encode())
-    say(console, f"page: {target}")
+    store.write(target, html(history, spoken(console)).encode())
+    say(console, phrase("page: {file}", file=str(target)))
     return exit_status.DONE
 
 

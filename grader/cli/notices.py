@@ -7,18 +7,22 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
+from grader.cli.speaking import spoken
 from grader.errors import GraderError, one_line
+from grader.model import Message
 from grader.report.text import clean
 
 
-def say(console: Console, text: str) -> None:
+def say(console: Console, said: Message | str) -> None:
     """Print what the command did."""
-    console.print(Text(clean(text), style="dim"), soft_wrap=True)
+    words = spoken(console)(said) if isinstance(said, Message) else said
+    console.print(Text(clean(words), style="dim"), soft_wrap=True)
 
 
 def complain(error: GraderError, console: Console) -> None:
     """Print why the command, or a part of it, failed."""
-    console.print(Text(f"grade: {clean(str(error))}", style="bold red"), soft_wrap=True)
+    words = clean(spoken(console)(error.message))
+    console.print(Text(f"grade: {words}", style="bold red"), soft_wrap=True)
 
 
 def skipped(complaints: Iterable[str], console: Console) -> None:

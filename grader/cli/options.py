@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import typing
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from grader.language import known_languages
 from grader.model.moments import moment
 from grader.sandbox.running import Mode
 
@@ -57,6 +59,27 @@ def sandbox(parser: argparse.ArgumentParser, default: str = "auto") -> None:
         help="auto: bubblewrap if it works, else Landlock, else limits only; require: not limits "
         f"only; bubblewrap, landlock: this one; off: limits only (default: {default})",
     )
+
+
+def language(parser: argparse.ArgumentParser) -> None:
+    """For the help alone: ``language_of`` takes it out before commands are parsed."""
+    parser.add_argument(
+        "--language",
+        metavar="LANG",
+        help=f"{' or '.join(known_languages())}, else that of $LANG, else the lab's",
+    )
+
+
+def language_of(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The value of ``--language``, which may stand anywhere, and the other arguments."""
+    chosen, others = None, list(arguments)
+    end = others.index("--") if "--" in others else len(others)
+    for place in reversed(range(end)):
+        name, given, value = others[place].partition("=")
+        if name == "--language" and (given or place + 1 < end):
+            chosen = chosen or (value if given else others[place + 1])
+            del others[place : place + (1 if given else 2)]
+    return chosen, others
 
 
 def no_report(parser: argparse.ArgumentParser) -> None:

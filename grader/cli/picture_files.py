@@ -9,6 +9,7 @@ from markupsafe import Markup
 from rich.console import Console
 
 from grader.cli.notices import say
+from grader.model import phrase
 from grader.report.standalone import png_file, svg_file
 from grader.results import store
 
@@ -23,4 +24,4 @@ def write_pictures(chosen: argparse.Namespace, picture: Markup, console: Console
 
 def _write(target: Path, content: bytes, console: Console) -> None:
     store.write(target, content)
-    say(console, f"picture: {target}")
+    say(console, phrase("picture: {file}", file=str(target)))

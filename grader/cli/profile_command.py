@@ -14,6 +14,7 @@ from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.cli import exit_status, options
 from grader.cli.notices import say
+from grader.cli.speaking import spoken
 from grader.errors import MachineError, UsageError
 from grader.grading.preparing import Bench, explained, prepared
 from grader.hardware import gpus
@@ -114,12 +115,13 @@ def _show(size: ProfiledSize, document: ProfileDocument, arch: str, console: Con
     table.add_column("", no_wrap=True)
     for side in size.sides:
         table.add_column(clean(side_name(side, document)), justify="right")
-    for row in figures(size, document, arch):
-        table.add_row(*row)
+    language = spoken(console)
+    for name, values in figures(size, document, arch):
+        table.add_row(language(name), *values)
     console.print(table)
     for side in size.sides:
         if side.role != "baseline":
-            console.print(Text(clean(" ".join(redundancy(size, side)))))
+            console.print(Text(clean(language(redundancy(size, side)))))
 
 
 def _beside_the_model(why: Explanation, document: ProfileDocument, console: Console) -> None:

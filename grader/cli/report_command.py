@@ -9,8 +9,9 @@ from rich.console import Console
 
 from grader.cli import exit_status
 from grader.cli.notices import say
+from grader.cli.speaking import spoken
 from grader.errors import Rejected, SubmissionError
-from grader.model import Result
+from grader.model import Result, phrase
 from grader.report import html, terminal
 from grader.results import store
 from grader.results.profiles import stored_profile
@@ -26,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace, console: Console) -> int:
     result = store.load(chosen.file)
     sources = sources_of(chosen.file, result)
-    console.print(terminal.render(result, sources))
+    console.print(terminal.render(result, sources, spoken(console)))
     write_page(chosen.file, result, sources, console)
     return exit_status.DONE
 
@@ -34,8 +35,9 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 def write_page(document: Path, result: Result, sources: dict[str, str], console: Console) -> None:
     """The student's page, beside the result document. Raises StoreError."""
     page = document.with_suffix(".html")
-    store.write(page, html.render(result, sources, stored_profile(document)).encode())
-    say(console, f"report: {page}")
+    shown = html.render(result, sources, spoken(console), stored_profile(document))
+    store.write(page, shown.encode())
+    say(console, phrase("report: {file}", file=str(page)))
 
 
 def sources_of(document: Path, result: Result) -> dict[str, str]:

@@ -15,12 +15,13 @@ from grader.cli import exit_status, options, progress
 from grader.cli.device import choose_device
 from grader.cli.notices import say
 from grader.cli.picture_files import write_pictures
+from grader.cli.speaking import spoken
 from grader.cli.toolkit import choose_toolchain
 from grader.errors import UsageError, one_line
 from grader.grading.preparing import Bench
 from grader.hardware.gpus import standing_for
 from grader.labs.lab import Lab, find_lab, load_lab
-from grader.model import Size, Submission
+from grader.model import Size, Submission, phrase
 from grader.results import store
 from grader.sandbox.running import Sandbox
 from grader.study import sweep_render as render
@@ -120,20 +121,22 @@ def _show(
     picture = render.picture(points, shown)
     if chosen.markdown:
         name = chosen.svg or chosen.png
-        sys.stdout.write(render.markdown(points, shown, name.name if name and picture else None))
+        sys.stdout.write(
+            render.markdown(points, shown, name.name if name and picture else None, spoken(console))
+        )
     else:
-        console.print(render.terminal(points, shown))
+        console.print(render.terminal(points, shown, spoken(console)))
     if picture is not None:
         write_pictures(chosen, picture, console)
     elif chosen.svg or chosen.png:
-        say(console, "no picture: it takes two sizes, or a macro")
+        say(console, phrase("no picture: it takes two sizes, or a macro"))
     device = "gpu" if bench.gpu_arch else "cpu"
     document = store.document_path(
         chosen.out, bench.lab.id, submission.student, submission.sha256, device
     )
     target = document.with_name(f"{document.stem}-sweep.html")
-    store.write(target, render.html(points, shown).encode())
-    say(console, f"page: {target}")
+    store.write(target, render.html(points, shown, spoken(console)).encode())
+    say(console, phrase("page: {file}", file=str(target)))
 
 
 def _card(points: Sequence[Point], wanted: str | None, arch: str) -> str | None:

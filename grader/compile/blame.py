@@ -21,7 +21,7 @@ from grader.compile.diagnostics import Complaint, first_error, readable
 from grader.compile.entry import alone, entry_source, trial
 from grader.compile.steps import Failed, Fill, TooLarge, Workshop, assemble, link, translate
 from grader.errors import Rejected, ToolchainError
-from grader.model import BuildInfo, Submission, Verdict
+from grader.model import BuildInfo, Submission, Verdict, verbatim
 from grader.problems.problem import Interface, vendor_library
 from grader.submission.folder import copy_sources, left_out
 
@@ -41,7 +41,7 @@ def refusal(failure: Failed, shop: Workshop, submission: Submission, info: Build
         )
     if failure.done.timed_out:
         message = f"compiling took longer than {shop.limits.cpu_s:g} s of CPU time and was stopped"
-        return Rejected(Verdict.CE, message, build=info)
+        return Rejected(Verdict.CE, verbatim(message), build=info)
     if failure.killed:
         return ToolchainError("the compiler was killed twice; is there enough memory?")
     if failure.full:
@@ -51,7 +51,7 @@ def refusal(failure: Failed, shop: Workshop, submission: Submission, info: Build
         where = f"{complaint.file}:{complaint.line} includes <{complaint.missing}>"
         if (library := vendor_library(complaint.missing)) is not None:
             message = f"{where}: a submission may not call {library}"
-            return Rejected(Verdict.FE, message, build=info)
+            return Rejected(Verdict.FE, verbatim(message), build=info)
         cute = complaint.missing.startswith(("cute/", "cutlass/"))
         if cute and shop.toolchain.cutlass_include is None:
             return ToolchainError(
@@ -62,14 +62,14 @@ def refusal(failure: Failed, shop: Workshop, submission: Submission, info: Build
     if place and place.startswith(_OURS) and _compiles_alone(shop, submission):
         words = f"{not_defined(shop.interface)} in the way that {shop.interface.header} declares it"
         message = words + left_out(submission)
-        return Rejected(Verdict.FE, message, build=info)
+        return Rejected(Verdict.FE, verbatim(message), build=info)
     if place not in submission.contents:
         trouble = _trouble(shop)
         if trouble is not None:
             return ToolchainError(trouble)
     words = _words(failure, info.log)
     hint = left_out(submission) if _UNDEFINED.search(words) else ""
-    return Rejected(Verdict.CE, words + hint, build=info)
+    return Rejected(Verdict.CE, verbatim(words + hint), build=info)
 
 
 def _words(failure: Failed, log: str) -> str:

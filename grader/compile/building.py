@@ -36,7 +36,7 @@ from grader.compile.steps import (
     translate,
 )
 from grader.errors import Rejected, ToolchainError
-from grader.model import Build, BuildInfo, KernelInfo, Record, Submission, Verdict
+from grader.model import Build, BuildInfo, KernelInfo, Record, Submission, Verdict, verbatim
 from grader.problems.problem import Interface
 from grader.sandbox.running import Limits, Sandbox
 from grader.submission.folder import copy_sources, left_out
@@ -124,7 +124,7 @@ def _made(submission: Submission, shop: Workshop) -> tuple[_Card, Mapping[str, b
         card = _after(card, translated.output, translated.seconds)
         if _lacks(shop.interface, translated.host_object):
             words = not_defined(shop.interface) + left_out(submission)
-            raise Rejected(Verdict.FE, words, build=_info(card, ok=True))
+            raise Rejected(Verdict.FE, verbatim(words), build=_info(card, ok=True))
         with ThreadPoolExecutor(max_workers=1) as pool:
             linked = pool.submit(link, shop, translated.host_object)
             cubin = assemble(shop, translated.ptx)
@@ -137,7 +137,7 @@ def _made(submission: Submission, shop: Workshop) -> tuple[_Card, Mapping[str, b
         raise refusal(failure, shop, submission, _info(card, ok=False)) from None
     except TooLarge as error:
         card = _after(card, error.output, 0.0)
-        raise Rejected(Verdict.CE, str(error), build=_info(card, ok=False)) from None
+        raise Rejected(Verdict.CE, verbatim(str(error)), build=_info(card, ok=False)) from None
     # The linker's messages about a successful link do not concern the student.
     card = msgspec.structs.replace(card, seconds=card.seconds + library.seconds)
     return card, {PTX: translated.ptx, CUBIN: cubin.result, LIBRARY: library.result}
@@ -164,7 +164,7 @@ def _kernels(cubin: bytes, card: _Card) -> tuple[KernelInfo, ...]:
         raise ToolchainError(f"ptxas makes cubins that the grader cannot read: {error}") from None
     if len(found) > _MAX_KERNELS or sum(len(kernel.name) for kernel in found) > _MAX_NAMES:
         message = f"{len(found)} kernels; a submission has at most {_MAX_KERNELS}, with short names"
-        raise Rejected(Verdict.CE, message, build=_info(card, ok=False))
+        raise Rejected(Verdict.CE, verbatim(message), build=_info(card, ok=False))
     return found
 
 
@@ -177,7 +177,7 @@ def _refuse_the_drivers_library(cubin: bytes, card: _Card) -> None:
     for name in LIBRARY_CALLS:
         if name in asked:
             message = f"inline assembly declares {name}; call printf() or assert() instead"
-            raise Rejected(Verdict.CE, message, build=_info(card, ok=False))
+            raise Rejected(Verdict.CE, verbatim(message), build=_info(card, ok=False))
 
 
 def _info(card: _Card, *, ok: bool) -> BuildInfo:

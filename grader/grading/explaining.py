@@ -13,7 +13,7 @@ from grader.errors import GraderError, MachineError, OutOfTime, Rejected
 from grader.grading.preparing import Bench
 from grader.hardware.gpus import Gpu
 from grader.labs.lab import Lab
-from grader.model import Build, Explanation, Plan, Submission
+from grader.model import Build, Explanation, Plan, Submission, phrase
 from grader.performance.explanation import explain_speed, unexplained
 from grader.performance.explanation_cache import explanation_key, keep, recall
 from grader.performance.sass import Function, disassemble
@@ -83,12 +83,14 @@ class Explaining:
         except OutOfTime:
             raise
         except GraderError as failure:  # the verdict stands, whatever cannot be explained
-            missing = str(failure)
+            missing = failure.message
         except OSError as failure:
-            missing = str(MachineError.of(failure))
+            missing = MachineError.of(failure).message
         except Exception as fault:  # of ours
             traceback.print_exc()
-            missing = f"a fault of the grader: {type(fault).__name__}: {fault}"
+            missing = phrase(
+                "a fault of the grader: {fault}", fault=f"{type(fault).__name__}: {fault}"
+            )
         return unexplained(self._build, self._bench.lab.problem.at(self._plan.size), missing)
 
 

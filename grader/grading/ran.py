@@ -10,6 +10,7 @@ from grader.model import (
     GpuInfo,
     KernelLaunch,
     LineCount,
+    Message,
     Record,
     Score,
     Verdict,
@@ -20,7 +21,7 @@ class Ran(Record):
     """The results of the stages, as far as they ran."""
 
     verdict: Verdict
-    error: str | None = None
+    error: Message | None = None
     build: BuildInfo | None = None
     cases: tuple[CaseResult, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -39,7 +40,7 @@ def ended(failure: Rejected | OutOfTime | MachineError | OSError) -> Ran:
     """What is left of a grading that ``failure`` ended."""
     if isinstance(failure, OSError):  # such as a full disk or a deleted folder
         failure = MachineError.of(failure)
-    verdict, error = rulings.of_failure(failure), str(failure)
+    verdict, error = rulings.of_failure(failure), failure.message
     if isinstance(failure, Rejected):
         return Ran(verdict=verdict, error=error, build=failure.build, findings=failure.findings)
     return Ran(verdict=verdict, error=error)

@@ -13,7 +13,18 @@ import msgspec
 from grader.backends.protocol import Progress
 from grader.backends.simulator.device import CpuDevice
 from grader.errors import GraderError, OutOfTime, Rejected
-from grader.model import Build, Finding, Plan, Record, Severity, Size, Verdict
+from grader.model import (
+    NOTHING,
+    Build,
+    Finding,
+    Message,
+    Plan,
+    Record,
+    Severity,
+    Size,
+    Verdict,
+    phrase,
+)
 
 # Records the plans of sizes for another architecture than the build's.
 Again = Callable[[Sequence[Size], str], Sequence[Plan | Rejected]]
@@ -23,7 +34,7 @@ class Beyond(Record):
     """What is wrong at the timed sizes."""
 
     verdict: Verdict = Verdict.AC
-    words: str = ""
+    words: Message = NOTHING
     findings: tuple[Finding, ...] = ()
 
 
@@ -42,7 +53,7 @@ def look_at(
         if any(isinstance(one, Plan) for found in others for one in found):
             continue
         findings = tuple(_at(size, each) for each in plan.findings)
-        return Beyond(verdict=plan.verdict, words=_words(size, str(plan)), findings=findings)
+        return Beyond(verdict=plan.verdict, words=_words(size, plan.message), findings=findings)
     return Beyond()
 
 
@@ -69,8 +80,11 @@ def probe(
         findings = tuple(_at(plan.size, each) for each in seen)
         if findings:
             first = findings[0]
-            place = f"{first.file}:{first.line}: " if first.file else ""
-            return Beyond(verdict=Verdict.RE, words=f"{place}{first.message}", findings=findings)
+            words = first.message
+            if first.file:
+                place = f"{first.file}:{first.line}"
+                words = phrase("{place}: {what}", place=place, what=words)
+            return Beyond(verdict=Verdict.RE, words=words, findings=findings)
     return Beyond()
 
 
@@ -79,5 +93,5 @@ def _at(size: Size, finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, message=message, severity=Severity.ERROR)
 
 
-def _words(size: Size, message: str) -> str:
-    return f"at {size}, which a GPU times: {message}"
+def _words(size: Size, what: Message) -> Message:
+    return phrase("at {size}, which a GPU times: {what}", size=str(size), what=what)

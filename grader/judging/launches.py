@@ -6,7 +6,7 @@ from collections import Counter
 
 from grader.errors import Rejected
 from grader.labs.lab import Rules
-from grader.model import Launch, Plan, Verdict
+from grader.model import Launch, Plan, Verdict, counted, listed, phrase, verbatim
 from grader.model.names import kernel_name
 
 _NAMES, _LONGEST = 5, 80  # kernels that the message names, and characters of each
@@ -27,10 +27,14 @@ def too_many_kernels(plan: Plan, rules: Rules) -> Rejected | None:
         for operation in plan.operations
         if isinstance(operation, Launch)
     )
-    names = [f"{name} {n} times" if n > 1 else name for name, n in times.items()]
-    more = ["…"] if len(names) > _NAMES else []
+    names = [counted("{name}", "{name} {count} times", n, name=name) for name, n in times.items()]
+    more = [verbatim("…")] if len(names) > _NAMES else []
     return Rejected(
         Verdict.RF,
-        f"one call launches {count} kernels ({', '.join([*names[:_NAMES], *more])}); "
-        "this lab asks for one kernel per call (rules.kernels)",
+        phrase(
+            "one call launches {count} kernels ({names}); this lab asks for one kernel per call "
+            "(rules.kernels)",
+            count=count,
+            names=listed([*names[:_NAMES], *more]),
+        ),
     )

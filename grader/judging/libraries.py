@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from grader.errors import Rejected
 from grader.labs.lab import Rules
-from grader.model import BuildInfo, Finding, Kind, Launch, Plan, Severity, Verdict
+from grader.model import BuildInfo, Finding, Kind, Launch, Plan, Severity, Verdict, phrase
 from grader.problems.problem import Problem
 from ptxsim.findings.names import identifiers, kernel_name
 from ptxsim.frontend.interface import Interface
@@ -23,7 +23,11 @@ def library_kernels(
         origins = declared.origins.get(kernel, ())
         evidence = problem.from_a_library(identifiers(kernel), origins)
         if evidence is not None:
-            message = f"{kernel_name(kernel)} is a library's kernel: {evidence}"
+            message = phrase(
+                "{kernel} is a library's kernel: {evidence}",
+                kernel=kernel_name(kernel),
+                evidence=evidence,
+            )
             found.append(Finding(kind=Kind.LIBRARY, severity=Severity.NOTE, message=message))
     return tuple(found)
 
@@ -32,5 +36,5 @@ def refusal(notes: tuple[Finding, ...], rules: Rules, build: BuildInfo) -> Rejec
     """What the lab's rules make of ``notes``: RF, or nothing."""
     if not notes or rules.libraries == "allow":
         return None
-    words = f"{notes[0].message}; this lab asks for a kernel of your own"
+    words = phrase("{found}; this lab asks for a kernel of your own", found=notes[0].message)
     return Rejected(Verdict.RF, words, notes, build)

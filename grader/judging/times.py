@@ -18,7 +18,7 @@ import msgspec
 from grader.backends.protocol import CaseOutcome
 from grader.backends.statistics import Clocked
 from grader.hardware.peaks import least_ms
-from grader.model import Finding, GpuInfo, Kind, Severity, Size
+from grader.model import Finding, GpuInfo, Kind, Message, Severity, Size, phrase
 from grader.problems.problem import Problem
 
 UNSEEN_MS, UNSEEN_SHARE = 2.0, 0.1  # of a repetition: the two clocks may differ by their sum
@@ -52,8 +52,12 @@ def _too_fast(outcome: CaseOutcome, problem: Problem, gpu: GpuInfo) -> tuple[Fin
     if not impossible:
         return ()
     return _impossible(
-        f"a repetition took {impossible[0]:.4g} ms; nothing of this size takes less than "
-        f"{least:.4g} ms on this GPU"
+        phrase(
+            "a repetition took {took:.4g} ms; nothing of this size takes less than {least:.4g} ms "
+            "on this GPU",
+            took=impossible[0],
+            least=least,
+        )
     )
 
 
@@ -62,12 +66,16 @@ def _unseen(outcome: CaseOutcome, problem: Problem) -> tuple[Finding, ...]:
     if unseen <= 0:
         return ()
     return _impossible(
-        f"by the host's clock a repetition took {unseen:.4g} ms more than the GPU's events say; "
-        f"{problem.baseline}'s repetitions beside it did not"
+        phrase(
+            "by the host's clock a repetition took {unseen:.4g} ms more than the GPU's events say; "
+            "{baseline}'s repetitions beside it did not",
+            unseen=unseen,
+            baseline=problem.baseline,
+        )
     )
 
 
-def _impossible(message: str) -> tuple[Finding, ...]:
+def _impossible(message: Message) -> tuple[Finding, ...]:
     return (Finding(kind=Kind.IMPOSSIBLE_TIME, severity=Severity.ERROR, message=message),)
 
 
@@ -121,7 +129,11 @@ def _held(outcome: CaseOutcome, problem: Problem, pace: float) -> CaseOutcome:
     finding = Finding(
         kind=Kind.UNTIMED_WORK,
         severity=Severity.ERROR,
-        message=f"a launch that was verified but not timed took {outcome.untimed_ms:.4g} ms; at "
-        f"the pace of the timed launches it may take {most:.4g} ms. Do the same work in every call",
+        message=phrase(
+            "a launch that was verified but not timed took {took:.4g} ms; at the pace of the timed "
+            "launches it may take {most:.4g} ms. Do the same work in every call",
+            took=outcome.untimed_ms,
+            most=most,
+        ),
     )
     return msgspec.structs.replace(outcome, findings=(*outcome.findings, finding))

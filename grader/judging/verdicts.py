@@ -8,18 +8,29 @@ import msgspec
 
 from grader.backends.protocol import CaseOutcome
 from grader.labs.lab import Case, Rules
-from grader.model import CaseResult, Finding, Kind, LineCount, Severity, Verdict
+from grader.model import (
+    NOTHING,
+    CaseResult,
+    Finding,
+    Kind,
+    LineCount,
+    Message,
+    Severity,
+    Verdict,
+    kind_words,
+    phrase,
+)
 from grader.problems.problem import Problem
 
 _ILLEGAL = frozenset({Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.BAD_LAUNCH, Kind.CANARY, Kind.TRAP})
 _STUCK = frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK})
 _WHY_IT_COUNTS = {
-    Kind.RACE: "on a GPU they depend on timing",
-    Kind.UNINITIALIZED_READ: "they depend on what memory held before",
-    Kind.BARRIER_DIVERGENCE: "on a GPU threads may hang or run ahead",
-    Kind.INPUT_MODIFIED: "inputs belong to the grader",
+    Kind.RACE: phrase("on a GPU they depend on timing"),
+    Kind.UNINITIALIZED_READ: phrase("they depend on what memory held before"),
+    Kind.BARRIER_DIVERGENCE: phrase("on a GPU threads may hang or run ahead"),
+    Kind.INPUT_MODIFIED: phrase("inputs belong to the grader"),
 }
-_LIMITS = {"time": "did not end in time", "deadlock": "threads wait for ever"}
+_LIMITS = {"time": phrase("did not end in time"), "deadlock": phrase("threads wait for ever")}
 _DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
 _WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
 
@@ -34,8 +45,8 @@ def judge_cases(
     """
     by_id: Mapping[str, CaseOutcome] = {outcome.id: outcome for outcome in outcomes}
     results: list[CaseResult] = []
-    late: str | None = None  # why no later case counts
-    crash: str | None = None  # why no later case could run
+    late: Message | None = None  # why no later case counts
+    crash: Message | None = None  # why no later case could run
     for case in cases:
         outcome = by_id.get(case.id)
         if late:
@@ -43,25 +54,28 @@ def judge_cases(
         elif outcome:
             results.append(_result(outcome, problem, *judge_case(outcome, rules)))
             if outcome.stopped == "time" or outcome.refused is Verdict.TLE:
-                late = f"not run: {case.size} did not end in time"
+                late = phrase("not run: {size} did not end in time", size=str(case.size))
             if outcome.stopped == "crash":
-                crash = f"not run: {case.size} ended with a runtime error"
+                crash = phrase("not run: {size} ended with a runtime error", size=str(case.size))
         elif crash:
             results.append(_unrun(case, problem, None, crash))
         else:
-            late = f"not run: at {case.size} the time for all sizes was used up"
-            words = "the time for all sizes is used up"
+            late = phrase(
+                "not run: at {size} the time for all sizes was used up", size=str(case.size)
+            )
+            words = phrase("the time for all sizes is used up")
             results.append(_unrun(case, problem, Verdict.TLE, words))
     return tuple(results)
 
 
-def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, str]:
+def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, Message]:
     """The verdict of one case and the reason in one line."""
     broken = broken_rule(outcome.findings, rules)
     if broken:
         return Verdict.RF, broken
     if rules.libraries == "forbid" and any(f.kind is Kind.LIBRARY for f in outcome.findings):
-        return Verdict.RF, f"{outcome.message}; this lab asks for a kernel of your own"
+        found = outcome.message
+        return Verdict.RF, phrase("{found}; this lab asks for a kernel of your own", found=found)
     if outcome.refused:
         return outcome.refused, outcome.message
     errors = [f for f in outcome.findings if f.severity is Severity.ERROR]
@@ -77,24 +91,31 @@ def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, str]:
     if outcome.stopped:
         limit = outcome.message or _LIMITS[outcome.stopped]
         place = next(iter(stuck or errors), None)
-        return Verdict.TLE, f"{_place(place)}: {limit}" if place else limit
+        if place:
+            limit = phrase("{place}: {limit}", place=_place(place), limit=limit)
+        return Verdict.TLE, limit
     if stuck:
         return Verdict.TLE, _place(stuck[0])
     if outcome.error and outcome.error.wrong:
-        cause = f" ({_place(errors[0])})" if errors else ""
-        return Verdict.WA, outcome.message + cause
+        if not errors:
+            return Verdict.WA, outcome.message
+        return Verdict.WA, phrase(
+            "{wrong} ({cause})", wrong=outcome.message, cause=_place(errors[0])
+        )
     if errors:
-        why = _WHY_IT_COUNTS.get(errors[0].kind, "the program is wrong")
-        return Verdict.WA, f"{_place(errors[0])}: the values are right here, but {why}"
-    return Verdict.AC, ""
+        why = _WHY_IT_COUNTS.get(errors[0].kind, phrase("the program is wrong"))
+        return Verdict.WA, phrase(
+            "{place}: the values are right here, but {why}", place=_place(errors[0]), why=why
+        )
+    return Verdict.AC, NOTHING
 
 
-def broken_rule(findings: Sequence[Finding], rules: Rules) -> str | None:
+def broken_rule(findings: Sequence[Finding], rules: Rules) -> Message | None:
     """What the lab forbids and the code does, with its place; None if it keeps the rules."""
     forbidden = [finding for finding in findings if finding.kind is Kind.TENSOR_CORE]
     if not forbidden or rules.tensor_cores == "allow":
         return None
-    return f"{_place(forbidden[0])}: this lab forbids tensor cores"
+    return phrase("{place}: this lab forbids tensor cores", place=_place(forbidden[0]))
 
 
 def overall(cases: Sequence[CaseResult]) -> Verdict:
@@ -138,7 +159,7 @@ def line_counts(outcomes: Sequence[CaseOutcome], problem: Problem) -> tuple[Line
     return max(complete, key=lambda outcome: problem.amount(outcome.size)).lines
 
 
-def _unrun(case: Case, problem: Problem, verdict: Verdict | None, message: str) -> CaseResult:
+def _unrun(case: Case, problem: Problem, verdict: Verdict | None, message: Message) -> CaseResult:
     return CaseResult(
         id=case.id,
         size=case.size.dims,
@@ -151,7 +172,9 @@ def _unrun(case: Case, problem: Problem, verdict: Verdict | None, message: str) 
     )
 
 
-def _result(outcome: CaseOutcome, problem: Problem, verdict: Verdict, message: str) -> CaseResult:
+def _result(
+    outcome: CaseOutcome, problem: Problem, verdict: Verdict, message: Message
+) -> CaseResult:
     return CaseResult(
         id=outcome.id,
         size=outcome.size.dims,
@@ -164,7 +187,11 @@ def _result(outcome: CaseOutcome, problem: Problem, verdict: Verdict, message: s
     )
 
 
-def _place(finding: Finding) -> str:
+def _place(finding: Finding) -> Message:
     if finding.file is None or finding.line is None:
         return finding.message
-    return f"{finding.kind.value} at {finding.file}:{finding.line}"
+    return phrase(
+        "{kind} at {place}",
+        kind=kind_words(finding.kind),
+        place=f"{finding.file}:{finding.line}",
+    )

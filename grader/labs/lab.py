@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from grader.errors import LabError, one_line
 from grader.labs.complaints import explain, show
+from grader.language import known_languages
 from grader.model import Record, Size
 from grader.problems import catalogue
 from grader.problems.catalogue import ProblemRef
@@ -91,6 +92,7 @@ class Lab(Record):
     scoring: Scoring
     rules: Rules
     limits: Limits
+    language: str | None = None  # of what students read, where they do not choose one
 
 
 class _Timed(Record):
@@ -109,6 +111,7 @@ class _LabFile(Record):
     scoring: Scoring = Scoring()
     rules: Rules = Rules()
     limits: Limits = Limits()
+    language: str | None = None
 
 
 def shipped_labs() -> Mapping[str, Path]:
@@ -182,6 +185,7 @@ def load_lab(path: Path | None = None) -> Lab:
         scoring=file.scoring,
         rules=file.rules,
         limits=file.limits,
+        language=file.language,
     )
 
 
@@ -329,6 +333,7 @@ _EXPECTED = {
     "id": _IDENTIFIER,
     "performance[].weight": "a number > 0",
     "performance[].id": _IDENTIFIER,
+    "language": f"one of {', '.join(known_languages())}",
     "multiple_of": "an integer from 1 to 1024",
     "architectures": "a list of compute capabilities such as [80], at least one",
     "architectures[]": "a compute capability without its dot, such as 80 for sm_80",
@@ -358,6 +363,8 @@ def _contradictions(file: Any, size_key: str) -> Iterator[str]:
             yield f"performance[{i}].id: {name!r} is taken by performance[{seen[name]}]"
         seen[name] = i
     yield from _wrong_checkpoints(file.scoring)
+    if file.language is not None and file.language not in known_languages():
+        yield f"language: expected {' or '.join(known_languages())}, got {file.language!r}"
     if len(set(file.architectures)) < len(file.architectures):
         yield f"architectures: a value appears twice in {list(file.architectures)}"
 

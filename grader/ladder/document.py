@@ -197,7 +197,7 @@ def _why(result: Result) -> str:
     for case in result.cases:
         if case.verdict is result.verdict:
             return f"{size_text(case.size)}: {case.message}".rstrip(": ")
-    return (result.error or "").split("\n")[0]
+    return str(result.error or "").split("\n")[0]
 
 
 # --- on disk ----------------------------------------------------------------------------------

@@ -59,8 +59,20 @@ from grader.model.result import (
     Timing,
     Watched,
 )
+from grader.model.words import kind_words, severity_words, wrong_elements
 from grader.model.work import Build, KernelInfo, SourceFile, Submission
 from ptxsim.findings.finding import LineCount, Severity
+from ptxsim.message import (
+    NOTHING,
+    Message,
+    clauses,
+    counted,
+    enumerated,
+    listed,
+    phrase,
+    sentences,
+    verbatim,
+)
 from ptxsim.records import (
     Allocate,
     Allocation,
@@ -81,6 +93,7 @@ from ptxsim.records import (
 )
 
 __all__ = [
+    "NOTHING",
     "PROFILE_SCHEMA",
     "PROFILE_VERSION",
     "SCHEMA",
@@ -112,6 +125,7 @@ __all__ = [
     "Limit",
     "LineCount",
     "Memset",
+    "Message",
     "Mismatch",
     "Mode",
     "Modes",
@@ -151,5 +165,15 @@ __all__ = [
     "Verdict",
     "Waiting",
     "Watched",
+    "clauses",
+    "counted",
+    "enumerated",
+    "kind_words",
+    "listed",
+    "phrase",
+    "sentences",
+    "severity_words",
     "size_text",
+    "verbatim",
+    "wrong_elements",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grader.model.base import Dims
+from ptxsim.message import Message
 from ptxsim.records import Dim3, Record
 
 
@@ -153,7 +154,7 @@ class Advice(Record):
 
     idea: str  # of a rung of the reference ladder: "tile32"
     rung: str | None  # its folder below reference/, if available
-    message: str  # evidence and remedy, as a student reads them
+    message: Message  # evidence and remedy, as a student reads them
     file: str | None
     line: int | None
     gain: float | None  # how many times faster the model's bound becomes; null: it cannot say
@@ -180,4 +181,4 @@ class Explanation(Record):
     tile: Tile | None  # of the launch that does most of the work
     bounds: tuple[Bound, ...]  # for the GPU graded on; in the simulator for a few known ones
     advice: tuple[Advice, ...]  # the most promising first; () unless accepted
-    missing: str | None  # why there are no counts; the rest is empty or incomplete then
+    missing: Message | None  # why there are no counts; the rest is empty or incomplete then

@@ -6,6 +6,7 @@ from enum import Enum
 
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.finding import Severity
+from ptxsim.message import Message
 from ptxsim.records import Dim3, Record
 
 
@@ -40,7 +41,7 @@ class Finding(Record):
 
     kind: Kind
     severity: Severity
-    message: str  # one sentence a student understands
+    message: Message  # one sentence a student understands
     file: str | None = None  # inside the submission where possible
     line: int | None = None
     block: Dim3 | None = None

@@ -9,10 +9,11 @@ from grader.model.explanation import Explanation
 from grader.model.finding import Finding
 from grader.model.work import KernelInfo, SourceFile
 from ptxsim.findings.finding import LineCount
+from ptxsim.message import Message
 from ptxsim.records import Dim3, Record
 
 SCHEMA = "sgemm-grader/result"
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 class Mismatch(Record):
@@ -51,8 +52,8 @@ class Watched(Record):
     """NVML's readings between the repetitions of one case."""
 
     sm_clock_mhz: tuple[int, int] | None  # lowest and highest; null: NVML did not tell
-    slowed: tuple[str, ...]  # reasons the GPU gave for a lower clock, such as "power cap"
-    unseen: tuple[str, ...] = ()  # what NVML did not tell, in words; () in older documents
+    slowed: tuple[Message, ...]  # reasons the GPU gave for a lower clock, such as "power cap"
+    unseen: tuple[Message, ...] = ()  # what NVML did not tell; () in older documents
 
 
 class Mode(Record):
@@ -112,7 +113,7 @@ class CaseResult(Record):
     size: Dims
     amount: int  # operations or bytes of the problem: what its unit counts
     verdict: Verdict | None  # null: not run, message says why
-    message: str
+    message: Message
     seconds: float | None
     error: ErrorStats | None
     timing: Timing | None
@@ -264,7 +265,7 @@ class Result(Record):
     lines: tuple[LineCount, ...]  # of the largest simulated case; () when nothing was simulated
     verdict: Verdict
     score: Score | None
-    error: str | None  # why, when the verdict is not the cases' own
+    error: Message | None  # why, when the verdict is not the cases' own
     standing: Standing | None = None  # null without a ladder of this GPU model, or without times
     launches: tuple[KernelLaunch, ...] = ()  # at the largest size that was run
     explanation: Explanation | None = None  # of what is right; null where not wanted

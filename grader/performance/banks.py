@@ -16,7 +16,7 @@ from itertools import takewhile
 
 import msgspec
 
-from grader.model import Record
+from grader.model import Message, Record, counted, phrase
 from grader.performance.shared_accesses import WORD, SharedAccess, distance
 from ptxsim.engine import Engine
 
@@ -30,7 +30,7 @@ Mover = Callable[[int], int]  # word of an array → its word after the remedy
 class Remedy(Record):
     """A change to the layout or to the lanes that the model has tried."""
 
-    words: str
+    words: Message
     kept: float  # share of the extra wavefronts of the array that are left
     always: bool  # for rows of any length that is possible
 
@@ -107,16 +107,20 @@ def _remedies(
     each_step = round(sum(each.width // WORD for each in loads) / max(unroll, 1))
     if apart > max(each_step, vector):
         rows = _rows(apart, loads)
-        unit = "column" if vector == 1 else f"column's group of {vector} values"
+        swizzle = phrase("XOR the index of the column with that of the row")
         if vector == 1:
-            words = "pad each row of the tile by 1"
+            words = phrase("pad each row of the tile by 1")
             yield from _for_rows(words, lambda row: _padded(row, 1), rows, together, engine)
-        words = "pad each row of the tile by 4, which keeps float4 aligned"
+        else:
+            swizzle = phrase(
+                "XOR the index of the column's group of {values} values with that of the row",
+                values=vector,
+            )
+        words = phrase("pad each row of the tile by 4, which keeps float4 aligned")
         yield from _for_rows(words, lambda row: _padded(row, 4), rows, together, engine)
-        words = f"XOR the index of the {unit} with that of the row"
-        yield from _for_rows(words, lambda row: _swizzled(row, vector), rows, together, engine)
+        yield from _for_rows(swizzle, lambda row: _swizzled(row, vector), rows, together, engine)
         if at.opcode == "LDS" and each_step > 1:
-            words = "let neighbouring threads take neighbouring rows of the tile"
+            words = phrase("let neighbouring threads take neighbouring rows of the tile")
             yield from _of_lanes(words, at, [_neighbours(at, row) for row in rows[1:]], engine)
     elif at.opcode == "LDS" and apart > vector:
         moved = _neighbours(at, vector)
@@ -138,7 +142,7 @@ def _rows(apart: int, loads: Sequence[SharedAccess]) -> list[int]:
 
 
 def _for_rows(
-    words: str,
+    words: Message,
     layout: Callable[[int], Mover],
     rows: Sequence[int],
     together: Sequence[SharedAccess],
@@ -150,12 +154,17 @@ def _for_rows(
     if len(helps) >= len(rows) / 2:
         shortest = rows[len(helps) - 1]
         always = len(helps) == len(rows)
-        only = "" if always else f", if its rows hold {shortest} or more values"
-        yield Remedy(words=words + only, kept=helps[0] or 0.0, always=always)
+        if not always:
+            words = phrase(
+                "{remedy}, if its rows hold {shortest} or more values",
+                remedy=words,
+                shortest=shortest,
+            )
+        yield Remedy(words=words, kept=helps[0] or 0.0, always=always)
 
 
 def _of_lanes(
-    words: str, at: SharedAccess, moved: Sequence[SharedAccess], engine: Engine
+    words: Message, at: SharedAccess, moved: Sequence[SharedAccess], engine: Engine
 ) -> Iterator[Remedy]:
     """``moved``: the access with other lanes, for each length that rows may have."""
     left = [_share([at], [each], engine) for each in moved]
@@ -163,13 +172,17 @@ def _of_lanes(
         yield Remedy(words=words, kept=left[-1] or 0.0, always=True)
 
 
-def _other_lanes(moved: SharedAccess, vector: int) -> str:
-    count = len({word for word in moved.lanes if word is not None})
-    group = "one value" if vector == 1 else f"{vector} values"
-    return (
+def _other_lanes(moved: SharedAccess, vector: int) -> Message:
+    values = len({word for word in moved.lanes if word is not None})
+    return counted(
         "padding rows does not help, because these words lie in one row; let neighbouring threads "
-        f"take neighbouring groups of {group}, and give each thread groups that are "
-        f"{count * vector} values apart instead of one long run"
+        "take neighbouring groups of one value, and give each thread groups that are {apart} "
+        "values apart instead of one long run",
+        "padding rows does not help, because these words lie in one row; let neighbouring threads "
+        "take neighbouring groups of {count} values, and give each thread groups that are {apart} "
+        "values apart instead of one long run",
+        vector,
+        apart=values * vector,
     )
 
 

@@ -23,8 +23,10 @@ from grader.model import (
     Build,
     Explanation,
     KernelCounts,
+    Message,
     Plan,
     Tile,
+    phrase,
 )
 from grader.performance.accesses import accesses
 from grader.performance.advice import advise
@@ -66,7 +68,7 @@ def explain_speed(
     counts: tuple[KernelCounts, ...] = ()
     loops: tuple[MainLoop | None, ...] = ()
     launches: list[tuple[Function, LaunchSample]] = []
-    missing = None
+    missing: Message | None = None
     with ThreadPoolExecutor(max_workers=1) as pool:
         sampled = pool.submit(
             simulator.sample, build, source_root, plan, lambda _stage, _detail: None
@@ -80,9 +82,9 @@ def explain_speed(
             launches = [(_named(functions, each.kernel), each) for each in sampled.result()]
             counts = tuple(count(*launch, work) for launch in launches)
             loops = tuple(main_loop_steps(*launch, work) for launch in launches)
-            missing = None if counts else "it launches too many kinds of kernels"
+            missing = None if counts else phrase("it launches too many kinds of kernels")
         except GraderError as error:
-            missing = str(error)
+            missing = error.message
     shown = (gpu,) if gpu else tuple(each for each in gpus.known() if each.name in gpus.SHOWN)
     return Explanation(
         arch=build.arch,
@@ -105,7 +107,7 @@ def _number(arch: str) -> int:
     return int("".join(filter(str.isdigit, arch)))
 
 
-def unexplained(build: Build, work: Work, missing: str) -> Explanation:
+def unexplained(build: Build, work: Work, missing: Message) -> Explanation:
     """missing: why."""
     return Explanation(
         arch=build.arch,

@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.model import ErrorStats, Mismatch, Record, Size
+from grader.model import (
+    NOTHING,
+    ErrorStats,
+    Message,
+    Mismatch,
+    Record,
+    Size,
+    phrase,
+    verbatim,
+    wrong_elements,
+)
 from grader.problems.operands import Operand
 from grader.problems.problem import Cause, Expected, Problem
 
@@ -29,7 +39,7 @@ class Check(Record):
     """The result of comparing the outputs of one call with the reference."""
 
     error: ErrorStats
-    message: str  # "" when right, else how much is wrong and, if the pattern is exact, why
+    message: Message  # empty when right, else how much is wrong and, if the pattern is exact, why
 
     @property
     def right(self) -> bool:
@@ -52,10 +62,12 @@ def check(problem: Problem, size: Size, inputs: Sequence[Array], outputs: Sequen
     ]
     place = worst(found)
     if not found[place].wrong:
-        return Check(error=found[place], message="")
+        return Check(error=found[place], message=NOTHING)
     amount, guess = _amount(found[place], targets[place], outputs[place])
-    cause = _cause(problem.causes(size, inputs), targets, outputs) if guess else ""
-    return Check(error=found[place], message=f"{amount}: {cause}" if cause else amount)
+    cause = _cause(problem.causes(size, inputs), targets, outputs) if guess else NOTHING
+    if cause:
+        amount = phrase("{amount}: {cause}", amount=amount, cause=cause)
+    return Check(error=found[place], message=amount)
 
 
 def worst(found: Sequence[ErrorStats]) -> int:
@@ -147,20 +159,28 @@ def _tile_sums(values: NDArray[np.int64], height: int, width: int) -> NDArray[np
 # --- in words ---------------------------------------------------------------------------------
 
 
-def _amount(stats: ErrorStats, target: Operand, got: Array) -> tuple[str, bool]:
+def _amount(stats: ErrorStats, target: Operand, got: Array) -> tuple[Message, bool]:
     """How much is wrong, and whether it makes sense to look for the mistake."""
     count, total = stats.wrong, got.size
-    amount = f"{count} of {total} elements are wrong" if total > 1 else "the one element is wrong"
+    amount = wrong_elements(count, total)
     raw = np.resize(np.array([POISON], np.uint32), -(-got.nbytes // 4))
     blank = got.view(f"u{got.itemsize}") == raw.view(f"u{got.itemsize}")[: got.size]
     unwritten = int(np.count_nonzero(blank))
     if unwritten:
-        words = "still NaN" if unwritten == count else f"{unwritten} of them still NaN"
-        amount += f", {words}: never written, or computed from memory nobody wrote"
+        blanks = (
+            phrase("still NaN")
+            if unwritten == count
+            else phrase("{count} of them still NaN", count=unwritten)
+        )
+        amount = phrase(
+            "{amount}, {blanks}: never written, or computed from memory nobody wrote",
+            amount=amount,
+            blanks=blanks,
+        )
     return amount, unwritten < total and not np.isnan(target.wide(got)).any()
 
 
-def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) -> str:
+def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) -> Message:
     """The first mistake that explains every element of every output, by the same criterion."""
     cause: Cause
     for cause in causes:
@@ -168,5 +188,5 @@ def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) ->
             bool((np.abs(target.wide(got) - each.want) <= cause.tolerance * each.scale).all())
             for target, got, each in zip(targets, outputs, cause.outputs, strict=True)
         ):
-            return cause.words
-    return ""
+            return cause.words if isinstance(cause.words, Message) else verbatim(cause.words)
+    return NOTHING

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from grader.model import ProblemInfo, Record, Size
+from grader.model import Message, ProblemInfo, Record, Size
 from grader.problems.on_gpu import OnGpu, Tools
 from grader.problems.operands import FLOAT, Element, Launch, Operand
 from grader.problems.questions import Question
@@ -139,7 +139,7 @@ class Work(Record):
 class Cause(Record):
     """A likely mistake, and what a program that makes it computes."""
 
-    words: str  # "A was read as if column-major: …"
+    words: Message | str  # "A was read as if column-major: …"
     outputs: tuple[Expected, ...]
     tolerance: float
 

@@ -6,16 +6,20 @@ figures come from, so that a student can repeat it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from grader.model import (
+    NOTHING,
     Explanation,
     KernelCounts,
+    Message,
     ProfileDocument,
     ProfiledSize,
     Record,
     Result,
     Side,
+    phrase,
+    sentences,
 )
 
 _ONCE = 1.1  # times the inputs: what comes from DRAM is not redundant
@@ -36,39 +40,56 @@ class Evidence(Record):
 
 
 class Question(Record):
-    text: str  # "{output}" stands for the operand that a report is about
-    method: str  # how the answer was found
-    answer: Callable[[Evidence], str]  # "" where there is none for this kernel
+    text: Message  # "{output}" stands for the operand that a report is about
+    method: Message  # how the answer was found
+    answer: Callable[[Evidence], Message]  # empty where there is none for this kernel
 
 
-def redundancy(size: ProfiledSize, side: Side) -> Iterator[str]:
-    """Whether the traffic is redundant, before and after the caches; nothing if not counted."""
+COUNTED = phrase(
+    "nvdisasm's machine code, each instruction times its executions in a few simulated blocks, "
+    "scaled to the whole grid"
+)
+
+
+def redundancy(size: ProfiledSize, side: Side) -> Message:
+    """Whether the traffic is redundant, before and after the caches; empty if not counted."""
     if side.asked is None or side.from_l2 is None or side.from_dram is None or not side.asked:
-        return
+        return NOTHING
     inputs = size.inputs
-    yield (
-        f"{side.name} asks for {side.asked / 1e9:.4g} GB, {side.asked / inputs:.4g} times its "
-        f"inputs ({inputs / 1e9:.4g} GB). {_l1(side)} {side.from_dram / 1e9:.4g} GB come from "
-        f"DRAM, {side.from_dram / inputs:.3g} times the inputs."
+    asks = phrase(
+        "{name} asks for {asked:.4g} GB, {times:.4g} times its inputs ({inputs:.4g} GB).",
+        name=side.name,
+        asked=side.asked / 1e9,
+        times=side.asked / inputs,
+        inputs=inputs / 1e9,
+    )
+    dram = phrase(
+        "{gb:.4g} GB come from DRAM, {times:.3g} times the inputs.",
+        gb=side.from_dram / 1e9,
+        times=side.from_dram / inputs,
     )
     if side.from_dram > _ONCE * inputs:
-        yield (
+        verdict = phrase(
             "So the traffic is redundant even once the caches are counted: DRAM delivers every "
-            f"input {side.from_dram / inputs:.3g} times."
+            "input {times:.3g} times.",
+            times=side.from_dram / inputs,
         )
     elif side.asked > _ONCE * inputs:
-        yield (
+        verdict = phrase(
             "So its loads are redundant, but not its traffic with DRAM: once the caches are "
             "counted, every input is read about once. What the redundancy costs is the bandwidth "
             "of the caches, and instructions."
         )
     else:
-        yield "So nothing is redundant: every input is asked for about once."
+        verdict = phrase("So nothing is redundant: every input is asked for about once.")
+    return sentences([asks, _l2(side.asked, side.from_l2), dram, verdict])
 
 
-def _l1(side: Side) -> str:
-    assert side.asked and side.from_l2 is not None
-    if side.from_l2 >= side.asked:
-        return f"{side.from_l2 / 1e9:.4g} GB are read from the L2."
-    share = 100 * (1 - side.from_l2 / side.asked)
-    return f"The L1 answers {share:.1f} % of that, {side.from_l2 / 1e9:.4g} GB come from the L2."
+def _l2(asked: float, from_l2: float) -> Message:
+    if from_l2 >= asked:
+        return phrase("{gb:.4g} GB are read from the L2.", gb=from_l2 / 1e9)
+    return phrase(
+        "The L1 answers {share:.1f} % of that, {gb:.4g} GB come from the L2.",
+        share=100 * (1 - from_l2 / asked),
+        gb=from_l2 / 1e9,
+    )

@@ -29,6 +29,7 @@ from grader.model import (
     Size,
     Submission,
     Verdict,
+    verbatim,
 )
 from grader.problems.problem import FUNCTION, Problem, vendor_library
 from grader.record.calls import Given, Recorded, assembled
@@ -232,8 +233,10 @@ def _rejected(
         )
     if refusal.message.startswith("host code"):
         kind = Kind.HOST_CRASH
-    finding = Finding(kind=kind, severity=Severity.ERROR, message=words, file=file, line=line)
+    finding = Finding(
+        kind=kind, severity=Severity.ERROR, message=verbatim(words), file=file, line=line
+    )
     where = f"{file}:{line}: " if place else ""
     # What is defined in a file that nobody includes is called like a library that is not there.
     hint = left_out(submission) if kind is Kind.FORBIDDEN_CALL else ""
-    return Rejected(refusal.verdict, where + words + hint, (finding,))
+    return Rejected(refusal.verdict, verbatim(where + words + hint), (finding,))

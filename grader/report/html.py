@@ -9,17 +9,26 @@ from markupsafe import Markup
 
 from grader.errors import one_line
 from grader.hardware import gpus
+from grader.language import ENGLISH, Language
 from grader.model import (
+    NOTHING,
     Advice,
     CaseResult,
     Finding,
     LineCount,
+    Message,
     ProfileDocument,
     Record,
     Result,
     Severity,
     Verdict,
+    counted,
+    kind_words,
+    phrase,
+    sentences,
+    severity_words,
     size_text,
+    verbatim,
 )
 from grader.model.names import kernel_name
 from grader.report import charts, text
@@ -52,8 +61,9 @@ _TIGHT = _Room(findings=10, pictures=2, message=300, log=4000, cases=40, kernels
 class Note(Record):
     """One mistake as the page shows it."""
 
-    kind: str
+    kind: Message
     severity: str
+    severity_word: Message
     message: str
     place: str
     also: tuple[int, ...]  # other lines with the same mistake
@@ -61,26 +71,33 @@ class Note(Record):
 
 
 class Picture(Record):
-    caption: str
+    caption: Message
     image: Markup
 
 
 def render(
-    result: Result, sources: Mapping[str, str], profile: ProfileDocument | None = None
+    result: Result,
+    sources: Mapping[str, str],
+    language: Language = ENGLISH,
+    profile: ProfileDocument | None = None,
 ) -> str:
     """The page as a text of at most 400 KB.
 
     sources: file name → text, for excerpts and the listing; may be empty. profile: what
     ``grade profile`` found of the same source.
     """
-    whole = _render(result, sources, profile, _AMPLE)
+    whole = _render(result, sources, _AMPLE, language, profile)
     if len(whole.encode()) <= _MAX_BYTES:
         return whole
-    return _render(result, {}, profile, _TIGHT)  # an unusually large result
+    return _render(result, {}, _TIGHT, language, profile)  # an unusually large result
 
 
 def _render(
-    result: Result, sources: Mapping[str, str], profile: ProfileDocument | None, room: _Room
+    result: Result,
+    sources: Mapping[str, str],
+    room: _Room,
+    language: Language,
+    profile: ProfileDocument | None,
 ) -> str:
     highlighter = Highlighter(sources)
     groups = neighbours(result.findings)
@@ -89,16 +106,17 @@ def _render(
     why = result.explanation
     return page(
         "report.html.j2",
+        language,
         result=result,
         title=f"{_cut(one_line(result.submission.student), _NAME)} · {result.lab.id}",
         student=_cut(one_line(result.submission.student), _NAME),
         created=result.created[:16].replace("T", " ") + " UTC",
         verdict_word=text.VERDICT_WORDS[result.verdict],
         tone=_tone(result.verdict),
-        summary=_summary(result, room),
+        summary=_summary(result, room, language),
         no_score=text.NO_SCORE_ON_CPU,
-        score_block=text.score_block(result),
-        standing=text.standing(result.standing, result.problem) if result.standing else "",
+        score_block=text.score_block(result, language),
+        standing=text.standing(result.standing, result.problem) if result.standing else NOTHING,
         ladder=charts.neighbours(result.standing, result.problem.baseline)
         if result.standing
         else None,
@@ -119,16 +137,20 @@ def _render(
         told=text.told(result.cases[: room.cases]),
         mismatch=text.mismatch,
         wrong=text.wrong,
-        cut=lambda value: _cut(value, room.message),
+        cut=lambda value: _cut(
+            language(value) if isinstance(value, Message) else value, room.message
+        ),
         pictures=_pictures(result.cases[: room.cases], room),
-        notes=[_note(group, highlighter, room) for group in groups[: room.findings]],
+        notes=[_note(group, highlighter, room, language) for group in groups[: room.findings]],
         hidden_findings=sum(map(len, groups[room.findings :])),
         listings=highlighter.listings(result.findings, result.lines),
         kernels=_kernels(result, room),
         answers=answers(result, sources, profile),
-        unexplained=_cut(why.missing or "", room.message) if why else "",
-        fix_first=_cut(text.fix_first(result), room.message),
-        advice=[_advised(each, highlighter, room) for each in (why.advice if why else ())],
+        unexplained=_cut(language(why.missing or NOTHING), room.message) if why else "",
+        fix_first=_cut(language(text.fix_first(result)), room.message),
+        advice=[
+            _advised(each, highlighter, room, language) for each in (why.advice if why else ())
+        ],
         log=_log(result, room),
     )
 
@@ -143,20 +165,25 @@ def _tone(verdict: Verdict | None) -> str:
     return "good" if verdict is Verdict.AC else "bad"
 
 
-def _summary(result: Result, room: _Room) -> str:
+def _summary(result: Result, room: _Room, language: Language) -> str:
     """The result in one sentence."""
     if result.error:
-        return _cut(result.error, room.message)
+        return _cut(language(result.error), room.message)
     right = sum(case.verdict is Verdict.AC for case in result.cases)
     if result.verdict is Verdict.AC:
-        return f"All {len(result.cases)} sizes are right."
+        all_right = counted(
+            "The one size is right.", "All {count} sizes are right.", len(result.cases)
+        )
+        return language(all_right)
+    some = phrase("{right} of {count} sizes are right.", right=right, count=len(result.cases))
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     if failed is None:
-        return f"{right} of {len(result.cases)} sizes are right."
-    first = f"First: {size_text(failed.size)}"
-    return f"{right} of {len(result.cases)} sizes are right. {first}: " + _cut(
-        failed.message or text.VERDICT_WORDS[result.verdict], room.message
+        return language(some)
+    what = language(failed.message or text.VERDICT_WORDS[result.verdict])
+    first = phrase(
+        "First: {size}: {what}", size=size_text(failed.size), what=_cut(what, room.message)
     )
+    return language(sentences([some, first]))
 
 
 def _best(result: Result) -> float | None:
@@ -187,31 +214,35 @@ def _pictures(cases: Sequence[CaseResult], room: _Room) -> list[Picture]:
     return pictures
 
 
-def _note(group: Sequence[Finding], highlighter: Highlighter, room: _Room) -> Note:
+def _note(
+    group: Sequence[Finding], highlighter: Highlighter, room: _Room, language: Language
+) -> Note:
     first = group[0]
     return Note(
-        kind=first.kind.value,
+        kind=kind_words(first.kind),
         severity=first.severity.value,
-        message=_cut(first.message, room.message),
-        place=_cut(text.place(first), _NAME),
+        severity_word=severity_words(first.severity),
+        message=_cut(language(first.message), room.message),
+        place=_cut(language(text.place(first)), _NAME),
         also=tuple(finding.line for finding in group[1:] if finding.line is not None),
         excerpt=highlighter.excerpt(first.file, {each.line for each in group if each.line}),
     )
 
 
-def _advised(advice: Advice, highlighter: Highlighter, room: _Room) -> Note:
+def _advised(advice: Advice, highlighter: Highlighter, room: _Room, language: Language) -> Note:
     """A piece of advice, with the line it is about."""
     return Note(
-        kind=advice.idea.replace("_", " "),
+        kind=verbatim(advice.idea.replace("_", " ")),
         severity=Severity.NOTE.value,
-        message=_cut(advice_sentence(advice), room.message),
+        severity_word=severity_words(Severity.NOTE),
+        message=_cut(advice_sentence(advice, language), room.message),
         place=_cut(text.source_line(advice.file, advice.line), _NAME) if advice.file else "",
         also=(),
         excerpt=highlighter.excerpt(advice.file, {advice.line} if advice.line else set()),
     )
 
 
-def _traffic(lines: Sequence[LineCount]) -> tuple[tuple[str, str, str], ...]:
+def _traffic(lines: Sequence[LineCount]) -> tuple[tuple[Message, str, Message], ...]:
     """(quantity, value, what it means), summed over the simulated run."""
     requests = sum(line.global_requests for line in lines)
     sectors = sum(line.global_sectors for line in lines)
@@ -222,24 +253,31 @@ def _traffic(lines: Sequence[LineCount]) -> tuple[tuple[str, str, str], ...]:
     flops = sum(line.flops for line in lines)
     rows = [
         (
-            "Sectors per global request",
+            phrase("Sectors per global request"),
             f"{sectors / requests:.3g}" if requests else "–",
-            "32-byte sectors that a warp's load or store touches; 4 is ideal for 4-byte accesses",
+            phrase(
+                "32-byte sectors that a warp's load or store touches; 4 is ideal for 4-byte "
+                "accesses"
+            ),
         ),
         (
-            "Bytes used of those moved",
+            phrase("Bytes used of those moved"),
             f"{100 * wanted / (32 * sectors):.0f} %" if sectors else "–",
-            "below 100 %, threads of a warp do not read neighbours; above, they share",
+            phrase("below 100 %, threads of a warp do not read neighbours; above, they share"),
         ),
         (
-            "FLOP per warp instruction",
+            phrase("FLOP per warp instruction"),
             f"{flops / issued:.3g}" if issued else "–",
-            "64 means nothing but fused multiply-adds, by full warps",
+            phrase("64 means nothing but fused multiply-adds, by full warps"),
         ),
     ]
     if shared:
-        meaning = "passes over shared memory; 1 is ideal for 4-byte accesses, 4 for 16-byte ones"
-        rows.append(("Wavefronts per shared request", f"{wavefronts / shared:.3g}", meaning))
+        meaning = phrase(
+            "passes over shared memory; 1 is ideal for 4-byte accesses, 4 for 16-byte ones"
+        )
+        rows.append(
+            (phrase("Wavefronts per shared request"), f"{wavefronts / shared:.3g}", meaning)
+        )
     return tuple(rows)
 
 

@@ -3,7 +3,24 @@
 from __future__ import annotations
 
 from grader.hardware.gpus import MULTIPROCESSORS, occupancy
-from grader.model import KernelInfo, KernelLaunch, Occupancy, Record, Result
+from grader.model import (
+    NOTHING,
+    KernelInfo,
+    KernelLaunch,
+    Message,
+    Occupancy,
+    Record,
+    Result,
+    phrase,
+    verbatim,
+)
+
+_LIMITS = {
+    "registers": phrase("registers"),
+    "shared memory": phrase("shared memory"),
+    "warps": phrase("warps"),
+    "blocks": phrase("blocks"),
+}
 
 
 class KernelRow(Record):
@@ -24,10 +41,17 @@ class KernelRow(Record):
         return "×".join(map(str, sides))
 
     @property
-    def resident(self) -> str:
-        """Warps, and what limits them: ``32 of 64 (registers)``; "" when it is not known."""
+    def resident(self) -> Message:
+        """Warps, and what limits them: ``32 of 64 (registers)``; empty when it is not known."""
         held = self.occupancy
-        return f"{held.warps} of {held.of_warps} ({held.limited_by})" if held else ""
+        if held is None:
+            return NOTHING
+        return phrase(
+            "{part} of {whole} ({limit})",
+            part=held.warps,
+            whole=held.of_warps,
+            limit=_LIMITS.get(held.limited_by, verbatim(held.limited_by)),
+        )
 
 
 def kernel_rows(result: Result) -> tuple[KernelRow, ...]:

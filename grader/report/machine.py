@@ -11,20 +11,24 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from grader.model import KernelSass, SassLoop
+from grader.language import ENGLISH, Language
+from grader.model import KernelSass, Message, SassLoop, phrase, verbatim
 from grader.model.names import kernel_name
 from grader.performance.sass import Function, main_loop_code
 from grader.report import text
 from grader.report.loop import loop_sentence
 
-_LEGEND = (
+_LEGEND = phrase(
     "stall: cycles before the warp's next instruction (control code); w: result guarded by this "
     "scoreboard; ?: waits for these scoreboards"
 )
 
 
 def render(
-    kernels: Sequence[KernelSass], sources: Mapping[str, str], listings: Sequence[Function]
+    kernels: Sequence[KernelSass],
+    sources: Mapping[str, str],
+    listings: Sequence[Function],
+    language: Language = ENGLISH,
 ) -> RenderableType:
     """Summaries of ``kernels``; the loops of ``listings`` instruction by instruction.
 
@@ -33,42 +37,49 @@ def render(
     by_name = {function.name: function for function in listings}
     parts: list[RenderableType] = []
     for kernel in kernels:
-        parts += [*_kernel(kernel, sources), ""]
+        parts += [*_kernel(kernel, sources, language), ""]
         if kernel.name in by_name:
-            parts += [*_listing(by_name[kernel.name], sources), ""]
+            parts += [*_listing(by_name[kernel.name], sources, language), ""]
     return Group(*parts)
 
 
-def _kernel(kernel: KernelSass, sources: Mapping[str, str]) -> Iterator[RenderableType]:
+def _kernel(
+    kernel: KernelSass, sources: Mapping[str, str], language: Language
+) -> Iterator[RenderableType]:
+    count = phrase(
+        "{arch}, {instructions} instructions", arch=kernel.arch, instructions=kernel.instructions
+    )
     yield Text.assemble(
-        (text.clean(kernel_name(kernel.name)), "bold"),
-        (f"  {kernel.arch}, {kernel.instructions} instructions", "dim"),
+        (text.clean(kernel_name(kernel.name)), "bold"), (f"  {language(count)}", "dim")
     )
     for warning in _warnings(kernel):
-        yield Text(f"  {warning}", style="bold yellow")
+        yield Text(f"  {language(warning)}", style="bold yellow")
     if kernel.loop is None:
-        yield Text("  no loop with FFMA in it")
+        yield Text("  " + language(phrase("no loop with FFMA in it")))
         return
-    yield Text("  main loop: " + loop_sentence(kernel.loop))
-    yield Padding(_mix(kernel.loop), (0, 0, 0, 2), expand=False)
-    yield Padding(_lines(kernel.loop, sources), (0, 0, 0, 2), expand=False)
+    loop = phrase("main loop: {loop}", loop=loop_sentence(kernel.loop))
+    yield Text(f"  {language(loop)}")
+    yield Padding(_mix(kernel.loop, language), (0, 0, 0, 2), expand=False)
+    yield Padding(_lines(kernel.loop, sources, language), (0, 0, 0, 2), expand=False)
 
 
-def _warnings(kernel: KernelSass) -> Iterator[str]:
+def _warnings(kernel: KernelSass) -> Iterator[Message]:
     if kernel.local_loads or kernel.local_stores:
-        yield (
-            f"local memory: {kernel.local_loads} loads (LDL), {kernel.local_stores} stores (STL): "
-            "registers that were spilled, or an array indexed by a variable"
+        yield phrase(
+            "local memory: {loads} loads (LDL), {stores} stores (STL): registers that were "
+            "spilled, or an array indexed by a variable",
+            loads=kernel.local_loads,
+            stores=kernel.local_stores,
         )
     if kernel.tensor:
-        yield f"tensor cores: {', '.join(kernel.tensor)}"
+        yield phrase("tensor cores: {opcodes}", opcodes=", ".join(kernel.tensor))
 
 
-def _mix(loop: SassLoop) -> Table:
+def _mix(loop: SassLoop, language: Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("opcode", no_wrap=True)
-    for name in ("count", "share", "for each FFMA"):
-        table.add_column(name, justify="right")
+    table.add_column(language(phrase("opcode")), no_wrap=True)
+    for name in (phrase("count"), phrase("share"), phrase("for each FFMA")):
+        table.add_column(language(name), justify="right")
     for entry in loop.mix:
         table.add_row(
             entry.kind,
@@ -79,11 +90,11 @@ def _mix(loop: SassLoop) -> Table:
     return table
 
 
-def _lines(loop: SassLoop, sources: Mapping[str, str]) -> Table:
+def _lines(loop: SassLoop, sources: Mapping[str, str], language: Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in ("line", "instructions", "FFMA"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("source")
+    for name in (phrase("line"), phrase("instructions"), verbatim("FFMA")):
+        table.add_column(language(name), justify="right", no_wrap=True)
+    table.add_column(language(phrase("source")))
     several = len({line.file for line in loop.lines}) > 1
     for line in loop.lines:
         table.add_row(
@@ -101,8 +112,10 @@ def source_line(sources: Mapping[str, str], file: str | None, line: int | None) 
     return text.clean(rows[line - 1].strip()) if line and line <= len(rows) else ""
 
 
-def _listing(function: Function, sources: Mapping[str, str]) -> Iterator[RenderableType]:
-    yield Text(_LEGEND, style="dim")
+def _listing(
+    function: Function, sources: Mapping[str, str], language: Language
+) -> Iterator[RenderableType]:
+    yield Text(language(_LEGEND), style="dim")
     for (file, line), items in groupby(main_loop_code(function), lambda i: (i.file, i.line)):
         if line is not None:
             yield Text(

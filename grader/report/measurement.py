@@ -6,12 +6,18 @@ from grader.backends.statistics import TARGET_HALF_WIDTH, few
 from grader.model import (
     CaseResult,
     GpuInfo,
+    Message,
     PartTime,
     ProblemInfo,
     Record,
     Result,
     Timing,
+    clauses,
+    counted,
+    listed,
+    phrase,
     size_text,
+    verbatim,
 )
 from grader.model.names import kernel_name
 from grader.report.text import clean, two_speeds
@@ -25,7 +31,7 @@ class Measured(Record):
     case: CaseResult
     timing: Timing
     of_peak: float | None  # scored speed / the GPU's peak; None when the peak is not known
-    notes: tuple[str, ...]  # how the measurement went
+    notes: tuple[Message, ...]  # how the measurement went
 
 
 def measurements(result: Result) -> tuple[Measured, ...]:
@@ -46,28 +52,50 @@ def measurements(result: Result) -> tuple[Measured, ...]:
     )
 
 
-def sentence(measured: Measured, problem: ProblemInfo, gpu: GpuInfo | None) -> str:
+def sentence(measured: Measured, problem: ProblemInfo, gpu: GpuInfo | None) -> Message:
     """``8192×8192×8192: 0.6320 of cublasSgemm (0.6311–0.6329), 48.7 % of the FP32 peak, …``."""
     case, timing = measured.case, measured.timing
     low, high = timing.ratio_ci
-    parts = [f"{timing.ratio:.4f} of {timing.baseline or problem.baseline} ({low:.4f}–{high:.4f})"]
+    parts = [
+        phrase(
+            "{ratio:.4f} of {baseline} ({low:.4f}–{high:.4f})",
+            ratio=timing.ratio,
+            baseline=timing.baseline or problem.baseline,
+            low=low,
+            high=high,
+        )
+    ]
     if measured.of_peak is not None and gpu is not None:
-        peak = f"{problem.peak(gpu):.1f} {problem.unit}"
+        peak = phrase("{speed:.1f} {unit}", speed=problem.peak(gpu) or 0.0, unit=problem.unit)
         if problem.counts == "operations":
-            peak += f" at {gpu.sm_clock_mhz} MHz"
-        parts.append(f"{100 * measured.of_peak:.1f} % of {peak_name(problem)} ({peak})")
-    return f"{size_text(case.size)}: " + "; ".join([*parts, *measured.notes])
-
-
-def _host_part(device_ms: float, host_ms: float) -> str:
-    return (
-        f"kernels and copies {device_ms:.4g} ms, allocating, freeing and waiting {host_ms:.4g} ms "
-        f"on top ({100 * host_ms / (device_ms + host_ms):.0f} %)"
+            peak = phrase("{peak} at {clock} MHz", peak=peak, clock=gpu.sm_clock_mhz)
+        parts.append(
+            phrase(
+                "{percent:.1f} % of {name} ({peak})",
+                percent=100 * measured.of_peak,
+                name=peak_name(problem),
+                peak=peak,
+            )
+        )
+    return phrase(
+        "{size}: {what}", size=size_text(case.size), what=clauses([*parts, *measured.notes])
     )
 
 
-def peak_name(problem: ProblemInfo) -> str:
-    return "the FP32 peak" if problem.counts == "operations" else "the memory's bandwidth"
+def _host_part(device_ms: float, host_ms: float) -> Message:
+    return phrase(
+        "kernels and copies {device:.4g} ms, allocating, freeing and waiting {host:.4g} ms on top "
+        "({percent:.0f} %)",
+        device=device_ms,
+        host=host_ms,
+        percent=100 * host_ms / (device_ms + host_ms),
+    )
+
+
+def peak_name(problem: ProblemInfo) -> Message:
+    if problem.counts == "operations":
+        return phrase("the FP32 peak")
+    return phrase("the memory's bandwidth")
 
 
 def _of_peak(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> float | None:
@@ -75,59 +103,97 @@ def _of_peak(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> float
     return timing.scored_speed / peak if peak else None
 
 
-def _parts(case: CaseResult, timing: Timing, problem: ProblemInfo) -> list[str]:
+def _parts(case: CaseResult, timing: Timing, problem: ProblemInfo) -> list[Message]:
     """Each part's share of a call, and the speed of its longest kernel without the others."""
     whole = sum(part.ms for part in timing.parts)
     if not whole > 0:
         return []
     shares = [
-        f"{_part_name(part)} {part.ms:.4g} ms ({100 * part.ms / whole:.1f} %)"
+        phrase(
+            "{part} {ms:.4g} ms ({percent:.1f} %)",
+            part=_part_name(part),
+            ms=part.ms,
+            percent=100 * part.ms / whole,
+        )
         for part in timing.parts[:_PARTS]
     ]
-    more = [f"{len(timing.parts) - _PARTS} more"] if len(timing.parts) > _PARTS else []
-    notes = [f"one call: {', '.join([*shares, *more])}"]
+    if len(timing.parts) > _PARTS:
+        shares.append(phrase("{count} more", count=len(timing.parts) - _PARTS))
+    notes = [phrase("one call: {shares}", shares=listed(shares))]
     kernels = [part for part in timing.parts if part.kernel]
     longest = max(kernels, key=lambda part: part.ms, default=None)
     if longest is not None and len(timing.parts) > 1 and longest.ms > 0:
-        alone = problem.speed(case.amount, longest.ms)
         notes.append(
-            f"{_part_name(longest)} alone: {alone:.4g} {problem.unit}; "
-            f"the whole call: {timing.scored_speed:.4g}"
+            phrase(
+                "{part} alone: {alone:.4g} {unit}; the whole call: {whole:.4g}",
+                part=_part_name(longest),
+                alone=problem.speed(case.amount, longest.ms),
+                unit=problem.unit,
+                whole=timing.scored_speed,
+            )
         )
     return notes
 
 
-def _part_name(part: PartTime) -> str:
-    name = clean(kernel_name(part.name))
-    name = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-    return f"{name} ×{part.times}" if part.times > 1 else name
+_OTHER_PARTS = {
+    "memset": phrase("memset"),
+    "copy": phrase("copy"),
+    "host calls": phrase("host calls"),
+}
 
 
-def _notes(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> list[str]:
-    count = f"{timing.samples} repetitions"
-    why = {
-        "certain": f"{count}, until the ratio was known to {100 * TARGET_HALF_WIDTH:g} %",
-        "budget": f"{count}, until the time was used up",
-    }
+def _part_name(part: PartTime) -> Message:
+    if not part.kernel and part.name in _OTHER_PARTS:
+        name = _OTHER_PARTS[part.name]
+    else:
+        full = clean(kernel_name(part.name))
+        name = verbatim(full if len(full) <= _NAME else f"{full[: _NAME - 1]}…")
+    return phrase("{part} ×{times}", part=name, times=part.times) if part.times > 1 else name
+
+
+def _notes(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> list[Message]:
     notes = [two_speeds(timing.modes, problem.unit)] if timing.modes else []
     if timing.device_ms is not None and timing.host_ms is not None:
         notes.append(_host_part(timing.device_ms, timing.host_ms))
-    notes.append(why.get(timing.stopped or "", count))
+    count = counted("{count} repetition", "{count} repetitions", timing.samples)
+    if timing.stopped == "certain":
+        width = 100 * TARGET_HALF_WIDTH
+        count = phrase(
+            "{count}, until the ratio was known to {width:g} %", count=count, width=width
+        )
+    elif timing.stopped == "budget":
+        count = phrase("{count}, until the time was used up", count=count)
+    notes.append(count)
     if few(timing.samples):
-        notes.append("few samples: the interval is their range and covers less than 95 %")
+        notes.append(phrase("few samples: the interval is their range and covers less than 95 %"))
     if timing.disturbed:
-        notes.append(f"{timing.disturbed} more were dropped: the GPU was disturbed")
+        notes.append(
+            counted(
+                "{count} more was dropped: the GPU was disturbed",
+                "{count} more were dropped: the GPU was disturbed",
+                timing.disturbed,
+            )
+        )
     if timing.watched is None:
         if gpu is not None:
-            notes.append("clocks and other processes were not watched: NVML is missing")
+            notes.append(phrase("clocks and other processes were not watched: NVML is missing"))
         return notes
-    slowed = ", ".join(timing.watched.slowed)
+    slowed = listed(timing.watched.slowed)
     if timing.watched.sm_clock_mhz is not None:
         low, high = timing.watched.sm_clock_mhz
-        clocks = f"{low} MHz" if low == high else f"{low} to {high} MHz"
-        notes.append(f"SM clock {clocks}" + (f", held down by: {slowed}" if slowed else ""))
+        clocks = (
+            phrase("SM clock {low} MHz", low=low)
+            if low == high
+            else phrase("SM clock {low} to {high} MHz", low=low, high=high)
+        )
+        notes.append(
+            phrase("{clocks}, held down by: {reasons}", clocks=clocks, reasons=slowed)
+            if slowed
+            else clocks
+        )
     elif slowed:
-        notes.append(f"clock held down by: {slowed}")
+        notes.append(phrase("clock held down by: {reasons}", reasons=slowed))
     if timing.watched.unseen:
-        notes.append(f"not watched, as NVML does not tell: {', '.join(timing.watched.unseen)}")
+        unseen = listed(timing.watched.unseen)
+        notes.append(phrase("not watched, as NVML does not tell: {what}", what=unseen))
     return notes

@@ -1,4 +1,4 @@
-"""The one jinja2 environment: templates beside this file, everything escaped.
+"""The one jinja2 environment of each language: templates beside this file, everything escaped.
 
 Every page extends ``base.html.j2`` and is made of the parts in ``parts.html.j2``.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
 from grader.errors import one_line
+from grader.language import ENGLISH, Language
+from grader.model import Message, clauses
 from grader.report.text import clean
 
 # Only our own templates can write a tag: everything else is escaped.
@@ -19,7 +22,7 @@ _HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>', re.DOTALL)
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def _environment(language: Language) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("grader.report", "templates"),
         autoescape=True,
@@ -27,13 +30,37 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
+        finalize=lambda value: language(value) if isinstance(value, Message) else value,
     )
-    environment.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
+    _translate(environment, language)
     environment.filters["one_line"] = one_line
     environment.filters["significant"] = significant
+    environment.filters["said"] = language
+    environment.filters["clauses"] = lambda messages: language(clauses(messages))
     environment.filters["contents"] = contents
     environment.globals["parts"] = environment.get_template("parts.html.j2").module
     return environment
+
+
+def _translate(environment: jinja2.Environment, language: Language) -> None:
+    """``_()`` and ``{% trans %}``; what they are given may be messages, too."""
+
+    def filled(text: str, places: dict[str, Any]) -> Markup:
+        return Markup(text) % {
+            name: language(value) if isinstance(value, Message) else value
+            for name, value in places.items()
+        }
+
+    def gettext(text: str, /, **places: Any) -> Markup:
+        return filled(language.translations.gettext(text), places)
+
+    def ngettext(one: str, many: str, number: int, /, **places: Any) -> Markup:
+        text = language.translations.ngettext(one, many, number)
+        return filled(text, {"num": number, **places})
+
+    environment.policies["ext.i18n.trimmed"] = True
+    environment.newstyle_gettext = True  # type: ignore[attr-defined]
+    environment.globals |= {"gettext": gettext, "ngettext": ngettext}
 
 
 def contents(body: Markup) -> list[tuple[str, Markup]]:
@@ -46,6 +73,12 @@ def significant(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def page(template: str, **context: object) -> str:
-    """The page as self-contained HTML, without control characters and direction overrides."""
-    return clean(_environment().get_template(template).render(language="en", **context))
+def page(template: str, language: Language = ENGLISH, /, **context: object) -> str:
+    """The page as self-contained HTML, without control characters and direction overrides.
+
+    ``context`` may hold messages, which templates print, or pass on as ``message|said``.
+    """
+    rendered = (
+        _environment(language).get_template(template).render(language=language.tag, **context)
+    )
+    return clean(rendered)

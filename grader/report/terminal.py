@@ -13,7 +13,20 @@ from rich.text import Text
 
 from grader.compile.diagnostics import coloured
 from grader.errors import one_line
-from grader.model import CaseResult, Finding, Result, Severity, Verdict, size_text
+from grader.language import ENGLISH, Language
+from grader.model import (
+    CaseResult,
+    Finding,
+    Result,
+    Severity,
+    Verdict,
+    counted,
+    kind_words,
+    phrase,
+    severity_words,
+    size_text,
+    verbatim,
+)
 from grader.model.names import kernel_name
 from grader.report import text
 from grader.report.groups import CONTEXT, neighbours
@@ -30,157 +43,189 @@ _STYLES = {Verdict.AC: "bold green", Verdict.IE: "bold yellow"}
 _SEVERITIES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
 
 
-def render(result: Result, sources: Mapping[str, str]) -> RenderableType:
+def render(
+    result: Result, sources: Mapping[str, str], language: Language = ENGLISH
+) -> RenderableType:
     """Everything a student needs to see of one result.
 
     sources: file name → text, for excerpts; may be empty.
     """
-    parts: list[RenderableType] = [_headline(result)]
+    parts: list[RenderableType] = [_headline(result, language)]
     log = result.build.log.strip() if result.build else ""
-    if result.error and not any(line and result.error.startswith(line) for line in log.split("\n")):
-        parts.append(_indented(Text(text.clean(result.error))))
+    error = str(result.error or "")
+    if error and not any(line and error.startswith(line) for line in log.split("\n")):
+        assert result.error
+        parts.append(_indented(Text(text.clean(language(result.error)))))
     if log:
-        parts.append(_indented(_log(log)))
+        parts.append(_indented(_log(log, language)))
     if result.cases:
-        parts += ["", _cases(result)]
-        parts += _messages(result.cases)
-    parts += _wrong_values(result.cases)
-    parts += _findings(result.findings, sources)
+        parts += ["", _cases(result, language)]
+        parts += _messages(result.cases, language)
+    parts += _wrong_values(result.cases, language)
+    parts += _findings(result.findings, sources, language)
     if result.build and result.build.kernels:
-        parts += ["", _kernels(kernel_rows(result))]
-    parts += _why(result)
+        parts += ["", _kernels(kernel_rows(result), language)]
+    parts += _why(result, language)
     if result.score:
-        parts += ["", Text(text.score_block(result))]
+        parts += ["", Text(text.score_block(result, language))]
         gpu = result.environment.gpu
         parts += [
-            _indented(Text(sentence(m, result.problem, gpu), style="dim"))
+            _indented(Text(language(sentence(m, result.problem, gpu)), style="dim"))
             for m in measurements(result)
         ]
         if result.standing:
-            parts.append(
-                Text(f"On the reference ladder, {text.standing(result.standing, result.problem)}")
-            )
+            standing = text.standing(result.standing, result.problem)
+            words = phrase("On the reference ladder, {standing}", standing=standing)
+            parts.append(Text(language(words)))
     elif result.environment.device == "cpu" and result.cases:
-        parts += ["", Text(text.NO_SCORE_ON_CPU, style="dim")]
+        parts += ["", Text(language(text.NO_SCORE_ON_CPU), style="dim")]
     return Group(*parts)
 
 
-def verdict_text(verdict: Verdict) -> Text:
+def verdict_text(verdict: Verdict, language: Language = ENGLISH) -> Text:
     """``AC accepted`` in its colour."""
-    return Text(
-        f"{verdict.value} {text.VERDICT_WORDS[verdict]}", style=_STYLES.get(verdict, "bold red")
+    words = f"{verdict.value} {language(text.VERDICT_WORDS[verdict])}"
+    return Text(words, style=_STYLES.get(verdict, "bold red"))
+
+
+def _headline(result: Result, language: Language) -> Text:
+    on_cpu = result.environment.device == "cpu"
+    where = phrase(
+        "({lab}, {where}, sandbox: {sandbox})",
+        lab=result.lab.id,
+        where=phrase("simulator on the CPU") if on_cpu else verbatim("GPU"),
+        sandbox=result.environment.sandbox,
     )
-
-
-def _headline(result: Result) -> Text:
-    where = "simulator on the CPU" if result.environment.device == "cpu" else "GPU"
     return Text.assemble(
         (one_line(result.submission.student), "bold"),
         ": ",
-        verdict_text(result.verdict),
-        (f"  ({result.lab.id}, {where}, sandbox: {result.environment.sandbox})", "dim"),
+        verdict_text(result.verdict, language),
+        (f"  {language(where)}", "dim"),
     )
 
 
-def _log(log: str) -> Text:
+def _log(log: str, language: Language) -> Text:
     lines = text.clean(log).split("\n")
     if len(lines) > _LOG_LINES:
-        hidden = len(lines) - _LOG_LINES
-        lines = [*lines[:_LOG_LINES], f"… {hidden} more lines in the result document"]
+        hidden = counted(
+            "… {count} more line in the result document",
+            "… {count} more lines in the result document",
+            len(lines) - _LOG_LINES,
+        )
+        lines = [*lines[:_LOG_LINES], language(hidden)]
     return Text.from_ansi(coloured("\n".join(lines)))
 
 
 # --- cases ------------------------------------------------------------------------------------
 
 
-def _cases(result: Result) -> Table:
+def _cases(result: Result, language: Language) -> Table:
     cases = result.cases
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column(text.size_header(result.problem), no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    table.add_column(language(phrase("verdict")), no_wrap=True)
     wrong = any(map(text.wrong, cases))
     if wrong:
-        table.add_column("wrong", justify="right")
-    table.add_column("error / tolerance", justify="right")
-    table.add_column("seconds", justify="right", no_wrap=True)
+        table.add_column(language(phrase("wrong")), justify="right")
+    table.add_column(language(phrase("error / tolerance")), justify="right")
+    table.add_column(language(phrase("seconds")), justify="right", no_wrap=True)
     for case in cases:
         verdict = case.verdict
         style = _STYLES.get(verdict, "bold red") if verdict else "dim"
         table.add_row(
             size_text(case.size),
-            Text(verdict.value if verdict else "not run", style=style),
-            *([text.wrong(case)] if wrong else []),
-            text.error_ratio(case),
+            Text(verdict.value if verdict else language(phrase("not run")), style=style),
+            *([language(text.wrong(case))] if wrong else []),
+            language(text.error_ratio(case)),
             f"{case.seconds:.2f}" if case.seconds is not None else "",
         )
     return table
 
 
-def _messages(cases: tuple[CaseResult, ...]) -> Iterator[RenderableType]:
+def _messages(cases: tuple[CaseResult, ...], language: Language) -> Iterator[RenderableType]:
     """Below the table, where a long one has the whole width."""
     messages = text.told(cases)
     if messages:
         yield ""
     for each in messages[:_MESSAGES]:
-        yield Text(f"{each.sizes}: {text.clean(each.message)}")
+        words = phrase("{sizes}: {what}", sizes=each.sizes, what=each.message)
+        yield Text(text.clean(language(words)))
     if len(messages) > _MESSAGES:
-        yield Text(f"… and {len(messages) - _MESSAGES} more messages in the result document")
+        more = counted(
+            "… and {count} more message in the result document",
+            "… and {count} more messages in the result document",
+            len(messages) - _MESSAGES,
+        )
+        yield Text(language(more))
 
 
-def _wrong_values(cases: tuple[CaseResult, ...]) -> Iterator[RenderableType]:
+def _wrong_values(cases: tuple[CaseResult, ...], language: Language) -> Iterator[RenderableType]:
     """First mismatches, and maps of the cases whose pattern of wrong tiles is informative."""
     wrong = [case for case in cases if case.error and case.error.wrong]
     if wrong:
         yield ""
     for case in wrong[:_MISMATCHES]:
-        yield Text(f"{size_text(case.size)}: {text.mismatch(case)}")
+        words = phrase("{size}: {what}", size=size_text(case.size), what=text.mismatch(case))
+        yield Text(language(words))
     if len(wrong) > _MISMATCHES:
-        yield Text(f"… and {len(wrong) - _MISMATCHES} more sizes with wrong elements")
+        more = counted(
+            "… and {count} more size with wrong elements",
+            "… and {count} more sizes with wrong elements",
+            len(wrong) - _MISMATCHES,
+        )
+        yield Text(language(more))
     telling = [case for case in wrong if case.error and "." in "".join(case.error.tile_map)]
     for case in sorted(
         telling, key=lambda case: -math.prod(case.error.shape if case.error else ())
     )[:_PICTURES]:
         yield ""
-        yield _picture(case)
+        yield _picture(case, language)
 
 
-def _picture(case: CaseResult) -> Group:
+def _picture(case: CaseResult, language: Language) -> Group:
     assert case.error is not None
-    legend = f"{text.picture_caption(case)}: "
+    legend = phrase(
+        "{picture}: . right, + partly wrong, # wrong", picture=text.picture_caption(case)
+    )
     picture = Text("\n".join(case.error.tile_map))
     picture.highlight_regex(r"#+", "red")
     picture.highlight_regex(r"\++", "yellow")
     picture.highlight_regex(r"\.+", "green")
-    return Group(Text(legend + ". right, + partly wrong, # wrong"), _indented(picture))
+    return Group(Text(language(legend)), _indented(picture))
 
 
 # --- findings ---------------------------------------------------------------------------------
 
 
 def _findings(
-    findings: tuple[Finding, ...], sources: Mapping[str, str]
+    findings: tuple[Finding, ...], sources: Mapping[str, str], language: Language
 ) -> Iterator[RenderableType]:
     groups = neighbours(findings)
     for group in groups[:_FINDINGS]:
         first = group[0]
         yield ""
-        yield Text.assemble(
-            (f"{first.severity.value}: {first.kind.value}: ", _SEVERITIES[first.severity]),
-            text.clean(first.message),
+        what = phrase(
+            "{severity}: {kind}: ",
+            severity=severity_words(first.severity),
+            kind=kind_words(first.kind),
         )
-        where = text.place(first)
-        if len(group) > 1:
-            where += f"; the same at {'lines' if len(group) > 2 else 'line'} " + ", ".join(
-                str(finding.line) for finding in group[1:]
-            )
+        yield Text.assemble(
+            (language(what), _SEVERITIES[first.severity]), text.clean(language(first.message))
+        )
+        where = text.places(group)
         if where:
-            yield _indented(Text(text.clean(where), style="dim"))
+            yield _indented(Text(text.clean(language(where)), style="dim"))
         excerpt = _excerpt(group, sources)
         if excerpt:
             yield _indented(excerpt)
     hidden = sum(map(len, groups[_FINDINGS:]))
     if hidden:
-        yield Text(f"\n… and {hidden} more findings in the result document")
+        more = counted(
+            "… and {count} more finding in the result document",
+            "… and {count} more findings in the result document",
+            hidden,
+        )
+        yield Text("\n" + language(more))
 
 
 def _excerpt(group: list[Finding], sources: Mapping[str, str]) -> Text | None:
@@ -208,36 +253,46 @@ def _excerpt(group: list[Finding], sources: Mapping[str, str]) -> Text | None:
 # --- why this speed ---------------------------------------------------------------------------
 
 
-def _why(result: Result) -> Iterator[RenderableType]:
+def _why(result: Result, language: Language) -> Iterator[RenderableType]:
     """The bound, the resource that limits it, and what to try; the page has the rest."""
     why = result.explanation
     if why is None:
         first = text.fix_first(result)
         if first:
-            yield Text("\n" + text.clean(first))
+            yield Text("\n" + text.clean(language(first)))
         return
     if why.missing is not None:
-        yield Text(f"\nWhy this speed: unknown: {text.clean(why.missing)}", style="dim")
+        unknown = phrase("Why this speed: unknown: {reason}", reason=why.missing)
+        yield Text("\n" + text.clean(language(unknown)), style="dim")
     for bound in why.bounds:
         yield Text.assemble(
             "\n" if bound is why.bounds[0] else "",
-            (f"{bound.gpu}: ", "bold"),
-            speed_sentence(result, why, bound),
+            (language(phrase("{gpu}: ", gpu=bound.gpu)), "bold"),
+            language(speed_sentence(result, why, bound)),
         )
     for each in why.advice:
         place = f"{text.clean(text.source_line(each.file, each.line))}: " if each.file else ""
-        yield Text.assemble(("\nnext: ", "bold cyan"), place, text.clean(advice_sentence(each)))
+        yield Text.assemble(
+            ("\n" + language(phrase("next: ")), "bold cyan"),
+            place,
+            text.clean(advice_sentence(each, language)),
+        )
 
 
 # --- kernels ----------------------------------------------------------------------------------
 
 
-def _kernels(rows: tuple[KernelRow, ...]) -> Table:
+def _kernels(rows: tuple[KernelRow, ...], language: Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("kernel", overflow="fold")
-    for name in ("block", "registers", "shared bytes", "spilled"):
-        table.add_column(name, justify="right")
-    table.add_column("warps on an SM (limit)")
+    table.add_column(language(phrase("kernel")), overflow="fold")
+    for name in (
+        phrase("block"),
+        phrase("registers"),
+        phrase("shared bytes"),
+        phrase("spilled"),
+    ):
+        table.add_column(language(name), justify="right")
+    table.add_column(language(phrase("warps on an SM (limit)")))
     for row in rows:
         spilled = row.kernel.spill_bytes
         table.add_row(
@@ -246,7 +301,7 @@ def _kernels(rows: tuple[KernelRow, ...]) -> Table:
             str(row.kernel.registers),
             str(row.shared_bytes),
             Text(str(spilled), style="bold yellow" if spilled else ""),
-            row.resident,
+            language(row.resident),
         )
     return table
 

@@ -6,9 +6,14 @@ import math
 import re
 from collections.abc import Sequence
 
+import msgspec
+
+from grader.language import ENGLISH, Language
 from grader.model import (
+    NOTHING,
     CaseResult,
     Finding,
+    Message,
     Modes,
     ProblemInfo,
     Record,
@@ -17,25 +22,35 @@ from grader.model import (
     Standing,
     StandingRung,
     Verdict,
+    clauses,
+    counted,
+    kind_words,
+    listed,
+    phrase,
     size_text,
+    verbatim,
+    wrong_elements,
 )
 from ptxsim.findings.names import kernel_name as kernel_name
 
 VERDICT_WORDS = {
-    Verdict.AC: "accepted",
-    Verdict.WA: "wrong answer",
-    Verdict.CE: "compile error",
-    Verdict.RE: "runtime error",
-    Verdict.TLE: "time limit exceeded",
-    Verdict.FE: "not the interface the lab asks for",
-    Verdict.RF: "forbidden by the lab's rules",
-    Verdict.IE: "the grader failed; this says nothing about the submission",
+    Verdict.AC: phrase("accepted"),
+    Verdict.WA: phrase("wrong answer"),
+    Verdict.CE: phrase("compile error"),
+    Verdict.RE: phrase("runtime error"),
+    Verdict.TLE: phrase("time limit exceeded"),
+    Verdict.FE: phrase("not the interface the lab asks for"),
+    Verdict.RF: phrase("forbidden by the lab's rules"),
+    Verdict.IE: phrase("the grader failed; this says nothing about the submission"),
 }
-NO_SCORE_ON_CPU = (
+NO_SCORE_ON_CPU = phrase(
     "No performance score: the simulator on the CPU checks correctness; only a GPU can be timed."
 )
 _NAMED = 3  # sizes with the same message that are listed
-_COUNTED = re.compile(r"\A(the one element is|[0-9]+ of [0-9]+ elements are) wrong")
+_WRONG_ELEMENTS = {
+    wrong_elements(1, 1).text: phrase("elements are wrong"),
+    wrong_elements(1, 2).text: phrase("elements are wrong"),
+}
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -44,21 +59,41 @@ def clean(text: str) -> str:
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
-def place(finding: Finding) -> str:
+def place(finding: Finding) -> Message:
     """``sgemm.cu:17, block (2,0,0) thread (0,0,0), 12 times``, as far as known."""
     parts = []
     if finding.file is not None:
-        parts.append(source_line(finding.file, finding.line))
-    where = [
-        f"{name} ({','.join(map(str, value))})"
-        for name, value in (("block", finding.block), ("thread", finding.thread))
-        if value is not None
-    ]
-    if where and where[-1] not in finding.message:
-        parts.append(" ".join(where))
+        parts.append(verbatim(source_line(finding.file, finding.line)))
+    block, thread = (
+        f"({','.join(map(str, each))})" if each is not None else None
+        for each in (finding.block, finding.thread)
+    )
+    said = str(finding.message)
+    last = f"thread {thread}" if thread else f"block {block}" if block else ""
+    if last and last not in said:
+        if block and thread:
+            parts.append(phrase("block {block} thread {thread}", block=block, thread=thread))
+        elif block:
+            parts.append(phrase("block {block}", block=block))
+        elif thread:
+            parts.append(phrase("thread {thread}", thread=thread))
     if finding.count > 1:
-        parts.append(f"{finding.count} times")
-    return ", ".join(parts)
+        parts.append(counted("{count} time", "{count} times", finding.count))
+    return listed(parts)
+
+
+def places(group: Sequence[Finding]) -> Message:
+    """``place`` of the first, and the lines of the others, which are about the same mistake."""
+    first = place(group[0])
+    if len(group) == 1:
+        return first
+    return counted(
+        "{place}; the same at line {lines}",
+        "{place}; the same at lines {lines}",
+        len(group) - 1,
+        place=first,
+        lines=", ".join(str(finding.line) for finding in group[1:]),
+    )
 
 
 def source_line(file: str, line: int | None) -> str:
@@ -68,17 +103,17 @@ def source_line(file: str, line: int | None) -> str:
 class Told(Record):
     """A message and the sizes that it is about."""
 
-    sizes: str
-    message: str
+    sizes: Message
+    message: Message
     first: CaseResult
 
 
 def told(cases: Sequence[CaseResult]) -> tuple[Told, ...]:
     """Every message once, in the order of the sizes; how many elements are wrong does not count."""
-    groups: dict[str, list[CaseResult]] = {}
+    groups: dict[Message, list[CaseResult]] = {}
     for case in cases:
         if case.message:
-            groups.setdefault(_COUNTED.sub("elements are wrong", case.message), []).append(case)
+            groups.setdefault(_without_amounts(case.message), []).append(case)
     return tuple(
         Told(
             sizes=_listed(group),
@@ -89,21 +124,31 @@ def told(cases: Sequence[CaseResult]) -> tuple[Told, ...]:
     )
 
 
-def wrong(case: CaseResult) -> str:
-    """``9 of 24``: elements of the output; "" when none is wrong."""
+def _without_amounts(message: Message) -> Message:
+    if message.text in _WRONG_ELEMENTS:
+        return _WRONG_ELEMENTS[message.text]
+    args = {
+        name: _without_amounts(each) if isinstance(each, Message) else each
+        for name, each in message.args.items()
+    }
+    return msgspec.structs.replace(message, args=args)
+
+
+def wrong(case: CaseResult) -> Message:
+    """``9 of 24``: elements of the output; empty when none is wrong."""
     if case.error is None or not case.error.wrong:
-        return ""
-    return f"{case.error.wrong} of {math.prod(case.error.shape)}"
+        return NOTHING
+    return phrase("{part} of {whole}", part=case.error.wrong, whole=math.prod(case.error.shape))
 
 
-def error_ratio(case: CaseResult) -> str:
+def error_ratio(case: CaseResult) -> Message:
     """The largest error in units of the tolerance; of an exact problem, the error itself."""
     if case.error is None:
-        return ""
+        return NOTHING
     if case.error.max is None:
-        return "NaN or ∞"
+        return phrase("NaN or ∞")
     ratio = case.error.max / case.error.tolerance if case.error.tolerance else case.error.max
-    return f"{ratio:.2f}" if ratio < 1000 else f"{ratio:.0e}"
+    return verbatim(f"{ratio:.2f}" if ratio < 1000 else f"{ratio:.0e}")
 
 
 def size_header(problem: ProblemInfo) -> str:
@@ -111,108 +156,174 @@ def size_header(problem: ProblemInfo) -> str:
     return "×".join(name.upper() for name in problem.dims)
 
 
-def picture_caption(case: CaseResult) -> str:
+def picture_caption(case: CaseResult) -> Message:
     """What a map of wrong elements shows: ``C of 64×64×32, each sign is 2×2 elements``."""
     error = case.error
     assert error is not None
     edge = error.tile_edge
-    each = f"{edge}×{edge} elements" if len(error.shape) == 2 else f"{edge} elements in a row"
-    return f"{error.operand} of {size_text(case.size)}; each sign is " + (
-        each if edge > 1 else "one element"
+    if edge <= 1:
+        each = phrase("one element")
+    elif len(error.shape) == 2:
+        each = phrase("{edge}×{edge} elements", edge=edge)
+    else:
+        each = phrase("{edge} elements in a row", edge=edge)
+    return phrase(
+        "{operand} of {size}; each sign is {elements}",
+        operand=error.operand,
+        size=size_text(case.size),
+        elements=each,
     )
 
 
-def _listed(cases: Sequence[CaseResult]) -> str:
+def _listed(cases: Sequence[CaseResult]) -> Message:
     """``64×64×64, 65×65×65, 66×66×66 and 4 more sizes``."""
-    names = ", ".join(size_text(case.size) for case in cases[:_NAMED])
+    names = listed(verbatim(size_text(case.size)) for case in cases[:_NAMED])
     more = len(cases) - _NAMED
-    return names if more <= 0 else f"{names} and {more} more size{'s' if more > 1 else ''}"
+    if more <= 0:
+        return names
+    return counted(
+        "{names} and {count} more size", "{names} and {count} more sizes", more, names=names
+    )
 
 
-def mismatch(case: CaseResult) -> str:
-    """``first wrong: C[row 3, column 0] is nan, should be 1.5``, or ""."""
+def mismatch(case: CaseResult) -> Message:
+    """``first wrong element: C[row 3, column 0] is nan, should be 1.5``, or nothing."""
     first = case.error.first_mismatch if case.error else None
     if first is None:
-        return ""
-    return f"first wrong element: {first.element} is {first.got_text}, should be {first.want:.7g}"
+        return NOTHING
+    return phrase(
+        "first wrong element: {element} is {got}, should be {want:.7g}",
+        element=first.element,
+        got=first.got_text,
+        want=first.want,
+    )
 
 
-def fix_first(result: Result) -> str:
-    """Why there is no advice on speed, and what to fix first; "" when there may be advice."""
+def fix_first(result: Result) -> Message:
+    """Why there is no advice on speed, and what to fix first; empty when there may be advice."""
     if result.explanation is not None or result.verdict in (Verdict.AC, Verdict.IE):
-        return ""
+        return NOTHING
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
-    first = [f"{size_text(failed.size)}: {failed.message}"] if failed else []
+    first = []
+    if failed:
+        size = size_text(failed.size)
+        first.append(phrase("{size}: {what}", size=size, what=failed.message))
     # On a GPU the values may be right although the simulator found why they need not be.
     errors = [each for each in result.findings if each.severity is Severity.ERROR and each.line]
     places = [f"{each.file}:{each.line}" for each in errors]
-    if errors and not any(place in said for place in places for said in first):
-        first.append(f"{errors[0].kind.value} at {places[0]}")
-    return (
-        f"No advice on speed before every size is right. First {'; '.join(first)}" if first else ""
+    if errors and not any(place in str(said) for place in places for said in first):
+        kind = kind_words(errors[0].kind)
+        first.append(phrase("{kind} at {place}", kind=kind, place=places[0]))
+    if not first:
+        return NOTHING
+    return phrase(
+        "No advice on speed before every size is right. First {what}", what=clauses(first)
     )
 
 
-def standing(standing: Standing, problem: ProblemInfo) -> str:
+def standing(standing: Standing, problem: ProblemInfo) -> Message:
     """``Between rung 9 (unrolled) and rung 10 (strided 2x2) at 8192×8192×8192: …``."""
-    own = f"{100 * standing.ratio:.1f} % of {problem.baseline} at {size_text(standing.size)}"
+    own = phrase(
+        "{percent:.1f} % of {baseline} at {size}",
+        percent=100 * standing.ratio,
+        baseline=problem.baseline,
+        size=size_text(standing.size),
+    )
     if not standing.ahead:
         assert standing.below
-        return f"{own}: faster than every rung; the fastest is {_rung(standing.below)}."
+        return phrase(
+            "{own}: faster than every rung; the fastest is {rung}.",
+            own=own,
+            rung=_rung(standing.below),
+        )
+    ahead = _rung(standing.ahead[-1])
     if standing.below is None:
-        return f"{own}: slower than {_rung(standing.ahead[-1])}."
-    return f"{own}: between {_rung(standing.below)} and {_rung(standing.ahead[-1])}."
+        return phrase("{own}: slower than {rung}.", own=own, rung=ahead)
+    below = _rung(standing.below)
+    return phrase("{own}: between {below} and {ahead}.", own=own, below=below, ahead=ahead)
 
 
-def _rung(rung: StandingRung) -> str:
-    share = f", {100 * rung.ratio:.1f} %" if rung.ratio is not None else ""
-    return f"rung {rung.number} ({rung.name.partition('_')[2].replace('_', ' ')}{share})"
+def _rung(rung: StandingRung) -> Message:
+    name = rung.name.partition("_")[2].replace("_", " ")
+    if rung.ratio is None:
+        return phrase("rung {number} ({name})", number=rung.number, name=name)
+    percent = 100 * rung.ratio
+    return phrase(
+        "rung {number} ({name}, {percent:.1f} %)", number=rung.number, name=name, percent=percent
+    )
 
 
-def score_block(result: Result) -> str:
+def score_block(result: Result, language: Language = ENGLISH) -> str:
     """The score in the published judge's format, or "" when there is none."""
-    if result.score is None:
-        return ""
+    return "\n".join(map(language, _score_lines(result))) if result.score else ""
+
+
+def _score_lines(result: Result) -> list[Message]:
+    assert result.score
     weights = {share.case: share.weight for share in result.score.shares}
     weighted = len(set(weights.values())) > 1
+    total, most = result.score.total, result.score.max
     lines = [
-        f"Score {result.score.total:.2f} max.{result.score.max:g} "
-        f"({'Weighted' if weighted else 'Unweighted'})",
-        "Judgement Message:",
+        phrase("Score {total:.2f} max.{most:g} (Weighted)", total=total, most=most)
+        if weighted
+        else phrase("Score {total:.2f} max.{most:g} (Unweighted)", total=total, most=most),
+        phrase("Judgement Message:"),
     ]
     unit, baseline = result.problem.unit, result.problem.baseline.lower()
     timed = [case for case in result.cases if case.timing is not None]
     for case in timed:
         assert case.timing is not None
         runs = case.timing.runs
-        if len(timed) > 1:
-            weight = f", weight {weights[case.id]:g}" if weighted else ""
-            lines.append(f"  {size_text(case.size)}{weight}:")
+        size = size_text(case.size)
+        if len(timed) > 1 and weighted:
+            lines.append(phrase("  {size}, weight {weight:g}:", size=size, weight=weights[case.id]))
+        elif len(timed) > 1:
+            lines.append(phrase("  {size}:", size=size))
         lines += [
-            f"  {_ordinal(i)} run. bench: {run.speed:.6g} {unit}, "
-            f"{baseline}: {run.baseline_speed:.6g} {unit}."
+            phrase(
+                "  {ordinal} run. bench: {own:.6g} {unit}, {baseline}: {theirs:.6g} {unit}.",
+                ordinal=_ordinal(i),
+                own=run.speed,
+                unit=unit,
+                baseline=baseline,
+                theirs=run.baseline_speed,
+            )
             for i, run in enumerate(runs, 1)
         ]
         lines.append(
-            f"  max bench: {max(run.speed for run in runs):.6g} {unit}, "
-            f"max {baseline}: {max(run.baseline_speed for run in runs):.6g} {unit}."
+            phrase(
+                "  max bench: {own:.6g} {unit}, max {baseline}: {theirs:.6g} {unit}.",
+                own=max(run.speed for run in runs),
+                unit=unit,
+                baseline=baseline,
+                theirs=max(run.baseline_speed for run in runs),
+            )
         )
         if case.timing.modes:
-            lines.append(f"  bench: {two_speeds(case.timing.modes, unit)}.")
-    return "\n".join(lines)
+            lines.append(phrase("  bench: {modes}.", modes=two_speeds(case.timing.modes, unit)))
+    return lines
 
 
-def two_speeds(modes: Modes, unit: str) -> str:
+def two_speeds(modes: Modes, unit: str) -> Message:
     """The effect on the score when the repetitions of a size have two speeds."""
-    fast, slow = modes.fast, modes.slow
-    return (
-        f"two speeds, {fast.speed:.6g} {unit} in {100 * fast.share:.0f} % of the repetitions and "
-        f"{slow.speed:.6g} in the others, further apart than noise explains: "
-        "the slower one is scored"
+    return phrase(
+        "two speeds, {fast:.6g} {unit} in {share:.0f} % of the repetitions and {slow:.6g} in the "
+        "others, further apart than noise explains: the slower one is scored",
+        fast=modes.fast.speed,
+        unit=unit,
+        share=100 * modes.fast.share,
+        slow=modes.slow.speed,
     )
 
 
-def _ordinal(number: int) -> str:
+def _ordinal(number: int) -> Message:
     if number % 100 in (11, 12, 13):
-        return f"{number}th"
-    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
+        return phrase("{number}th", number=number)
+    match number % 10:
+        case 1:
+            return phrase("{number}st", number=number)
+        case 2:
+            return phrase("{number}nd", number=number)
+        case 3:
+            return phrase("{number}rd", number=number)
+    return phrase("{number}th", number=number)

@@ -6,35 +6,44 @@ from collections.abc import Callable, Iterator, Mapping
 
 from grader.hardware import gpus
 from grader.hardware.gpus import PEAK_UNIT
+from grader.language import ENGLISH, Language
 from grader.model import (
+    NOTHING,
     Advice,
     Bound,
     Explanation,
     KernelCounts,
+    Message,
     ProblemInfo,
     ProfileDocument,
     Record,
     Result,
     Waiting,
+    clauses,
+    counted,
+    listed,
+    phrase,
+    sentences,
     size_text,
+    verbatim,
 )
 from grader.model.names import kernel_name
 from grader.problems.catalogue import names, problem_class
-from grader.problems.questions import Evidence, Question
+from grader.problems.questions import COUNTED, Evidence, Question
 from grader.report.loop import loop_sentence
 
 _SECTOR = 32  # bytes
 _LINES = 4  # of branches that are listed
-_PIPE = "the FP32 pipe"
-_RESULTS = "results of arithmetic and integer pipes"
+_PIPE = phrase("the FP32 pipe")
+_RESULTS = phrase("results of arithmetic and integer pipes")
 
 
 class Said(Record):
-    """One question and its answer, in plain text."""
+    """One question and its answer."""
 
-    question: str
-    answer: str
-    method: str  # where the figures come from
+    question: Message
+    answer: Message
+    method: Message  # where the figures come from
 
 
 def answers(
@@ -61,7 +70,7 @@ def _answers(evidence: Evidence) -> Iterator[Said]:
     for question in _asked(problem):
         words = question.answer(evidence)
         if words:
-            asked = question.text.format(output=problem.output)
+            asked = question.text.given(output=problem.output)
             yield Said(question=asked, answer=words, method=question.method)
 
 
@@ -75,15 +84,20 @@ def _asked(problem: ProblemInfo) -> Iterator[Question]:
             yield every[name]
 
 
-def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> str:
+def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     executed = sum(each.flops for each in why.counts)
     ffma = sum(e.count for each in why.counts for e in each.mix if e.kind == "FFMA")
     issued = sum(each.instructions for each in why.counts)
-    return (
-        f"{result.problem.formula} = {why.operations:.4g} at {size_text(why.size)}. "
-        f"The kernel executes {executed:.4g}, as "
-        f"{ffma:.4g} FFMA of 32 lanes among {issued:.4g} warp instructions "
-        f"({100 * ffma / max(issued, 1):.1f} %)."
+    return phrase(
+        "{formula} = {operations:.4g} at {size}. The kernel executes {executed:.4g}, as {ffma:.4g} "
+        "FFMA of 32 lanes among {issued:.4g} warp instructions ({share:.1f} %).",
+        formula=result.problem.formula,
+        operations=float(why.operations),
+        size=size_text(why.size),
+        executed=float(executed),
+        ffma=float(ffma),
+        issued=float(issued),
+        share=100 * ffma / max(issued, 1),
     )
 
 
@@ -97,158 +111,258 @@ def measured_speed(result: Result) -> float | None:
     return None
 
 
-def _peak(result: Result, why: Explanation, _counts: KernelCounts) -> str:
+def _peak(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     problem = result.problem
     info = result.environment.gpu
     card = gpus.of(info) if info else None
     speed = measured_speed(result)
+    allowed = phrase(
+        "the counts of {launches} allow {shares}",
+        launches=_launches(why),
+        shares=_shares(why.bounds, problem.unit),
+    )
     if card is None or speed is None:
         peaks = ", ".join(f"{each.gpu} {each.peak:.3g}" for each in why.bounds)
-        formula = "SMs × FP32 lanes × 2 × clock" if problem.counts == "operations" else "DRAM"
-        return (
-            f"{formula}: {peaks} {problem.unit}. "
-            f"{'Nothing was timed here' if speed is None else f'Measured: {speed:.4g}'}; the "
-            f"counts of {_launches(why)} allow {_shares(why.bounds, problem.unit)}."
+        formula = (
+            phrase("SMs × FP32 lanes × 2 × clock")
+            if problem.counts == "operations"
+            else verbatim("DRAM")
+        )
+        measured = (
+            phrase("Nothing was timed here")
+            if speed is None
+            else phrase("Measured: {speed:.4g}", speed=speed)
+        )
+        return phrase(
+            "{formula}: {peaks} {unit}. {measured}; {allowed}.",
+            formula=formula,
+            peaks=peaks,
+            unit=problem.unit,
+            measured=measured,
+            allowed=allowed,
         )
     if problem.counts == "bytes":
         peak = card.dram_gb_s * 1e9 / problem.scale
-        return (
-            f"DRAM moves {peak:.4g} {problem.unit} on this {card.name}. Measured: {speed:.4g}, "
-            f"{100 * speed / peak:.1f} %. The counts of {_launches(why)} allow "
-            f"{_shares(why.bounds, problem.unit)}."
+        return phrase(
+            "DRAM moves {peak:.4g} {unit} on this {gpu}. Measured: {speed:.4g}, {share:.1f} %. "
+            "The counts of {launches} allow {shares}.",
+            peak=peak,
+            unit=problem.unit,
+            gpu=card.name,
+            speed=speed,
+            share=100 * speed / peak,
+            launches=_launches(why),
+            shares=_shares(why.bounds, problem.unit),
         )
-    lanes = card.multiprocessor.fp32_lanes
-    return (
-        f"{card.multiprocessors} SMs × {lanes} lanes × 2 × {card.clock_mhz / 1000:.3g} GHz = "
-        f"{card.fp32_tflops:.3g} {PEAK_UNIT} on this {card.name}. Measured: {speed:.4g}, "
-        f"{100 * speed / card.fp32_tflops:.1f} %. The counts of {_launches(why)} allow "
-        f"{_shares(why.bounds, problem.unit)}."
+    return phrase(
+        "{sms} SMs × {lanes} lanes × 2 × {clock:.3g} GHz = {peak:.3g} {unit} on this {gpu}. "
+        "Measured: {speed:.4g}, {share:.1f} %. The counts of {launches} allow {shares}.",
+        sms=card.multiprocessors,
+        lanes=card.multiprocessor.fp32_lanes,
+        clock=card.clock_mhz / 1000,
+        peak=card.fp32_tflops,
+        unit=PEAK_UNIT,
+        gpu=card.name,
+        speed=speed,
+        share=100 * speed / card.fp32_tflops,
+        launches=_launches(why),
+        shares=_shares(why.bounds, problem.unit),
     )
 
 
-def _launches(why: Explanation) -> str:
+def _launches(why: Explanation) -> Message:
     """All that the bound counts: "its launch", "its 3 launches together"."""
     launches = sum(each.times for each in why.counts)
-    return "its launch" if launches == 1 else f"its {launches} launches together"
+    return counted("its launch", "its {count} launches together", launches)
 
 
-def _shares(bounds: tuple[Bound, ...], unit: str) -> str:
-    return ", ".join(
-        _share(each, unit) + (f" on {each.gpu}" if len(bounds) > 1 else "") for each in bounds
+def _shares(bounds: tuple[Bound, ...], unit: str) -> Message:
+    if len(bounds) == 1:
+        return _share(bounds[0], unit)
+    return listed(
+        phrase("{share} on {gpu}", share=_share(each, unit), gpu=each.gpu) for each in bounds
     )
 
 
-def _share(bound: Bound, unit: str) -> str:
+def _share(bound: Bound, unit: str) -> Message:
     """Only what no waiting is part of is "at most"."""
     if bound.most is None:
-        return f"about {_of_peak(bound.speed, bound, unit)}"
-    words = f"at most {_of_peak(bound.most.speed, bound, unit)}"
-    return words if bound.resource != "waiting" else f"{words}, about {bound.speed:.3g} expected"
+        return phrase("about {speed}", speed=_of_peak(bound.speed, bound, unit))
+    words = phrase("at most {speed}", speed=_of_peak(bound.most.speed, bound, unit))
+    if bound.resource != "waiting":
+        return words
+    return phrase("{most}, about {speed:.3g} expected", most=words, speed=bound.speed)
 
 
 def _of_peak(speed: float, bound: Bound, unit: str) -> str:
     return f"{speed:.3g} {unit} ({100 * speed / bound.peak:.0f} %)"
 
 
-def speed_sentence(result: Result, why: Explanation, bound: Bound) -> str:
+def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
     """The bound with its resource, and the estimate where waiting makes it lower."""
-    peak = f"{bound.peak:.3g} {result.problem.unit} at {size_text(why.size)}"
-    counted = f"by the counts of {_launches(why)}"
+    peak = phrase(
+        "{peak:.3g} {unit} at {size}",
+        peak=bound.peak,
+        unit=result.problem.unit,
+        size=size_text(why.size),
+    )
+    launches = _launches(why)
     if bound.most is None:
-        return f"about {bound.speed:.3g} of {peak}, {counted}; the limit is {limit(bound)}"
-    words = f"at most {bound.most.speed:.3g} of {peak}, {counted}"
+        return phrase(
+            "about {speed:.3g} of {peak}, by the counts of {launches}; the limit is {limit}",
+            speed=bound.speed,
+            peak=peak,
+            launches=launches,
+            limit=limit(bound),
+        )
+    words = phrase(
+        "at most {speed:.3g} of {peak}, by the counts of {launches}",
+        speed=bound.most.speed,
+        peak=peak,
+        launches=launches,
+    )
+    resource = resource_name(bound.most.resource)
     if bound.resource != "waiting":
-        return f"{words}; the limit is {bound.most.resource}"
-    words += f" ({bound.most.resource}); about {bound.speed:.3g} is expected"
-    return f"{words}: the limit is {limit(bound)}"
+        return phrase("{bound}; the limit is {limit}", bound=words, limit=resource)
+    return phrase(
+        "{bound} ({resource}); about {speed:.3g} is expected: the limit is {limit}",
+        bound=words,
+        resource=resource,
+        speed=bound.speed,
+        limit=limit(bound),
+    )
 
 
-def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> str:
+def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     bounds, unit = why.bounds, result.problem.unit
     if not bounds:
-        return ""
+        return NOTHING
     first = bounds[0]
     hard = [each for each in first.limits if each.resource != "waiting"]
-    several = ", ".join(f"{each.resource} {each.speed:.3g}" for each in hard[:4])
-    others = [each for each in bounds[1:] if each.resource != first.resource]
-    words = (
-        f"On {first.gpu}: {_RESOURCES[first.resource]}. {unit} that each resource allows at most: "
-        f"{several}."
+    several = listed(
+        phrase("{resource} {speed:.3g}", resource=resource_name(each.resource), speed=each.speed)
+        for each in hard[:4]
     )
+    said = [
+        phrase(
+            "On {gpu}: {resource}. {unit} that each resource allows at most: {several}.",
+            gpu=first.gpu,
+            resource=_resource(first.resource),
+            unit=unit,
+            several=several,
+        )
+    ]
     if first.waiting is not None and first.resource == "waiting":
-        words += f" With waiting, about {first.speed:.3g}. {_waiting(first.waiting)}"
-    for each in others:
-        words += f" On {each.gpu}: {_RESOURCES[each.resource]} (about {each.speed:.3g} {unit})."
-    return words
+        said.append(phrase("With waiting, about {speed:.3g}.", speed=first.speed))
+        said.append(_waiting(first.waiting))
+    said += [
+        phrase(
+            "On {gpu}: {resource} (about {speed:.3g} {unit}).",
+            gpu=each.gpu,
+            resource=_resource(each.resource),
+            speed=each.speed,
+            unit=unit,
+        )
+        for each in bounds[1:]
+        if each.resource != first.resource
+    ]
+    return sentences(said)
 
 
 _RESOURCES = {
-    "issue": "issue slots: too many instructions besides the FFMA",
-    "FP32": "the FP32 pipes themselves",
-    "shared memory": "shared memory: wavefronts of its loads and stores",
-    "L1": "the L1 cache: lines of 128 bytes that loads from global memory touch",
-    "L2": "the L2 cache's bandwidth",
-    "DRAM": "DRAM's bandwidth",
-    "waiting": "waiting: at times no warp is ready",
-    "latency": "latency: too few warps to hide it",
+    "issue": phrase("issue slots: too many instructions besides the FFMA"),
+    "FP32": phrase("the FP32 pipes themselves"),
+    "shared memory": phrase("shared memory: wavefronts of its loads and stores"),
+    "L1": phrase("the L1 cache: lines of 128 bytes that loads from global memory touch"),
+    "L2": phrase("the L2 cache's bandwidth"),
+    "DRAM": phrase("DRAM's bandwidth"),
+    "waiting": phrase("waiting: at times no warp is ready"),
+    "latency": phrase("latency: too few warps to hide it"),
+}
+_RESOURCE_NAMES = {
+    "issue": phrase("issue"),
+    "shared memory": phrase("shared memory"),
+    "waiting": phrase("waiting"),
+    "latency": phrase("latency"),
 }
 
 
-def limit(bound: Bound) -> str:
+def _resource(name: str) -> Message:
+    return _RESOURCES.get(name, verbatim(name))
+
+
+def resource_name(name: str) -> Message:
+    return _RESOURCE_NAMES.get(name, verbatim(name))
+
+
+def limit(bound: Bound) -> Message:
     """The limiting resource in a few words: "shared memory", "waiting for barriers"."""
     if bound.resource != "waiting" or bound.waiting is None:
-        return bound.resource
+        return resource_name(bound.resource)
     reasons = _reasons(bound.waiting)
     reasons.pop(_PIPE)  # a busy pipe is the goal, not a cause of waiting
     longest = max(reasons, key=lambda name: reasons[name])
     if longest == _RESULTS:
-        return f"waiting for {_RESULTS}, which more independent work for each scheduler would hide"
-    return f"waiting for {longest}"
+        return phrase(
+            "waiting for {reason}, which more independent work for each scheduler would hide",
+            reason=longest,
+        )
+    return phrase("waiting for {reason}", reason=longest)
 
 
-def _waiting(waiting: Waiting) -> str:
+def _waiting(waiting: Waiting) -> Message:
     """The issue model's result for the main loop."""
     several = sorted(_reasons(waiting).items(), key=lambda pair: -pair[1])
-    named = [f"{name} {100 * share:.0f} %" for name, share in several if share >= 0.005]
-    return (
-        f"In the issue model the schedulers issue in {100 * waiting.issued:.0f} % of the "
-        f"cycles; the rest go by in waiting for {', '.join(named)}."
+    named = listed(
+        phrase("{reason} {share:.0f} %", reason=reason, share=100 * share)
+        for reason, share in several
+        if share >= 0.005
+    )
+    return phrase(
+        "In the issue model the schedulers issue in {share:.0f} % of the cycles; the rest go by in "
+        "waiting for {reasons}.",
+        share=100 * waiting.issued,
+        reasons=named,
     )
 
 
-def _reasons(waiting: Waiting) -> dict[str, float]:
+def _reasons(waiting: Waiting) -> dict[Message, float]:
     """Shares of the cycles in which no warp is ready."""
     return {
         _PIPE: waiting.fp32,
-        "register banks": waiting.banks,
-        "loads from shared memory": waiting.shared_loads,
-        "loads from global memory": waiting.global_loads,
-        "barriers": waiting.barriers,
+        phrase("register banks"): waiting.banks,
+        phrase("loads from shared memory"): waiting.shared_loads,
+        phrase("loads from global memory"): waiting.global_loads,
+        phrase("barriers"): waiting.barriers,
         _RESULTS: waiting.stalls,
     }
 
 
-def _loop(_result: Result, why: Explanation, counts: KernelCounts) -> str:
+def _loop(_result: Result, why: Explanation, counts: KernelCounts) -> Message:
     loop = next((k.loop for k in why.kernels if k.name == counts.name), None)
     if loop is None:
-        return ""
-    return f"{kernel_name(counts.name)}: {loop_sentence(loop)} ({why.arch})."
+        return NOTHING
+    return phrase(
+        "{kernel}: {loop} ({arch}).",
+        kernel=kernel_name(counts.name),
+        loop=loop_sentence(loop),
+        arch=why.arch,
+    )
 
 
-def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
-    return f"{_counted(why)}."
-
-
-def _counted(why: Explanation) -> str:
+def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     sectors = sum(each.global_loads.cost + each.global_copies.cost for each in why.counts)
-    counted = f"Counted: {_SECTOR * sectors / 1e9:.4g} GB asked of the caches"
-    return f"{counted}; every operand once is {why.bytes / 1e9:.3g} GB"
+    return phrase(
+        "Counted: {counted:.4g} GB asked of the caches; every operand once is {once:.3g} GB.",
+        counted=_SECTOR * sectors / 1e9,
+        once=why.bytes / 1e9,
+    )
 
 
-def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> str:
+def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     """By line, over all launches."""
     if any(each.splits is None for each in why.counts):
-        return ""
+        return NOTHING
     issued = sum(each.instructions for each in why.counts)
     lines: dict[tuple[str | None, int | None], list[float]] = {}
     for each in (split for counts in why.counts for split in counts.splits or ()):
@@ -257,30 +371,33 @@ def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> str
             sums[place] += value
     lost = sum(sums[0] for sums in lines.values())
     if not lines:
-        return "None: at every branch, all lanes of a warp go the same way."
+        return phrase("None: at every branch, all lanes of a warp go the same way.")
     several = sorted(lines.items(), key=lambda item: -item[1][0])[:_LINES]
-    words = "; ".join(
-        f"{f'{file}:{line}' if line else 'a branch outside the submission'} splits a warp in "
-        f"{100 * splits / reached:.0f} % of its executions and costs "
-        f"{100 * slots / max(issued, 1):.2g} %"
+    said = [
+        phrase(
+            "{branch} splits a warp in {share:.0f} % of its executions and costs {cost:.2g} %",
+            branch=verbatim(f"{file}:{line}")
+            if line
+            else phrase("a branch outside the submission"),
+            share=100 * splits / reached,
+            cost=100 * slots / max(issued, 1),
+        )
         for (file, line), (slots, splits, reached) in several
+    ]
+    if len(lines) > _LINES:
+        said.append(phrase("{count} more", count=len(lines) - _LINES))
+    return phrase(
+        "{share:.2g} % of the issue slots go to lanes that a branch switched off. {branches}.",
+        share=100 * lost / max(issued, 1),
+        branches=clauses(said),
     )
-    more = f"; {len(lines) - _LINES} more" if len(lines) > _LINES else ""
-    return (
-        f"{100 * lost / max(issued, 1):.2g} % of the issue slots go to lanes that a branch "
-        f"switched off. {words}{more}."
-    )
 
 
-_Answer = Callable[[Result, Explanation, KernelCounts], str]
-_COUNTS = (
-    "nvdisasm's machine code, each instruction times its executions in a few simulated blocks, "
-    "scaled to the whole grid"
-)
+_Answer = Callable[[Result, Explanation, KernelCounts], Message]
 
 
-def _question(text: str, answer: _Answer, method: str) -> Question:
-    def answered(evidence: Evidence) -> str:
+def _question(text: Message, answer: _Answer, method: Message) -> Question:
+    def answered(evidence: Evidence) -> Message:
         return answer(evidence.result, evidence.why, evidence.counts)
 
     return Question(text=text, method=method, answer=answered)
@@ -289,38 +406,54 @@ def _question(text: str, answer: _Answer, method: str) -> Question:
 # By the names that problems use. Questions about one problem only are with the problem.
 _QUESTIONS: Mapping[str, Question] = {
     "operations": _question(
-        "How many floating-point operations?", _operations, f"the formula; {_COUNTS}"
+        phrase("How many floating-point operations?"),
+        _operations,
+        phrase("the formula; {counts}", counts=COUNTED),
     ),
     "peak": _question(
-        "What is the peak, and how near is it?",
+        phrase("What is the peak, and how near is it?"),
         _peak,
-        "the driver's or the data sheet's figures; the scored time; bounds from counts over peaks "
-        "of each resource",
+        phrase(
+            "the driver's or the data sheet's figures; the scored time; bounds from counts over "
+            "the peaks of each resource"
+        ),
     ),
     "limits": _question(
-        "What limits this kernel?",
+        phrase("What limits this kernel?"),
         _limits,
-        "for each resource, its counts over its peak; waiting: an issue model runs the main loop",
+        phrase(
+            "for each resource, its counts over its peak; waiting: an issue model runs the main "
+            "loop"
+        ),
     ),
     "loop": _question(
-        "What is one iteration of its main loop?",
+        phrase("What is one iteration of its main loop?"),
         _loop,
-        "the machine code of the loop that does most of the work; grade sass --listing shows it",
+        phrase(
+            "the machine code of the loop that does most of the work; grade sass --listing shows it"
+        ),
     ),
     "traffic": _question(
-        "How much does it read from global memory?", _traffic, f"sectors of 32 bytes: {_COUNTS}"
+        phrase("How much does it read from global memory?"),
+        _traffic,
+        phrase("sectors of 32 bytes: {counts}", counts=COUNTED),
     ),
     "divergence": _question(
-        "Which branches split warps?", _divergence, "lanes active after each branch, simulated"
+        phrase("Which branches split warps?"),
+        _divergence,
+        phrase("lanes active after each branch, simulated"),
     ),
 }
 
 
-def advice_sentence(advice: Advice) -> str:
+def advice_sentence(advice: Advice, language: Language = ENGLISH) -> str:
     """The message, the gain that the model predicts, and the rung that shows the idea."""
-    words = advice.message[:1].upper() + advice.message[1:] + "."
+    words = language(advice.message)
+    said = [phrase("{advice}.", advice=words[:1].upper() + words[1:])]
     if advice.gain is not None:
-        words += f" In the model the kernel becomes {advice.gain:.3g} times as fast."
+        said.append(
+            phrase("In the model the kernel becomes {gain:.3g} times as fast.", gain=advice.gain)
+        )
     if advice.rung is not None:
-        words += f" Shown in reference/{advice.rung}."
-    return words
+        said.append(phrase("Shown in reference/{rung}.", rung=advice.rung))
+    return language(sentences(said))

@@ -7,13 +7,16 @@ B and C column-major, beside cuBLAS, with sizes in fields of their own and speed
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import msgspec
 
+from grader.model import wrong_elements
 from grader.problems.catalogue import DEFAULT, ProblemRef, load_problem
 
 _NAMES = ("m", "n", "k")
+_AMOUNT = re.compile(r"([0-9]{1,18}) of ([0-9]{1,18}) elements are wrong")
 _SPEEDS = {
     "bench_tflops": "speed",
     "cublas_tflops": "baseline_speed",
@@ -23,7 +26,48 @@ _SPEEDS = {
 
 
 def upgraded_result(document: Any) -> Any:
-    """A result of version 1 to 5."""
+    """A result of version 1 to 6."""
+    if isinstance(document, dict) and document.get("version") != 6:
+        document = _of_any_problem(document)
+    return _with_messages(document)
+
+
+def _with_messages(document: Any) -> Any:
+    """Version 6 has plain English sentences."""
+    if not isinstance(document, dict):
+        return document
+    _said(document, "error")
+    cases = _list(document.get("cases"))
+    for each in cases + _list(document.get("findings")):
+        _said(each, "message")
+    for watched in (((each.get("timing") or {}).get("watched") or {}) for each in cases):
+        for field in ("slowed", "unseen"):
+            if field in watched:
+                watched[field] = [_message(text) for text in watched[field]]
+    if isinstance(why := document.get("explanation"), dict):
+        _said(why, "missing")
+        for each in _list(why.get("advice")):
+            _said(each, "message")
+    return document
+
+
+def _said(record: dict[str, Any], field: str) -> None:
+    if isinstance(text := record.get(field), str):
+        record[field] = _message(text)
+
+
+def _message(text: str) -> dict[str, Any]:
+    """Sentences without figures or names are those of today, and have their translations."""
+    amount = _AMOUNT.match(text)
+    if amount is None:
+        return {"text": text}
+    wrong, total = (int(each) for each in amount.groups())
+    said = msgspec.to_builtins(wrong_elements(wrong, total))
+    return {"text": "{amount}{rest}", "args": {"amount": said, "rest": text[amount.end() :]}}
+
+
+def _of_any_problem(document: Any) -> Any:
+    """Versions 1 to 5 know one problem."""
     document = _renamed(document, _SPEEDS)
     if not isinstance(document, dict):
         return document

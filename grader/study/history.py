@@ -19,11 +19,13 @@ from grader.model import (
     Bound,
     Dims,
     LabRef,
+    Message,
     ProblemInfo,
     Record,
     Result,
     Size,
     Verdict,
+    phrase,
     size_text,
 )
 from grader.model.names import kernel_name
@@ -70,7 +72,7 @@ class Version(Record):
     kernel: Kernel | None
     kernels: tuple[str, ...]  # all of the build
     diff: Diff | None  # null: the first, or the sources of one were not kept
-    changed: tuple[str, ...]  # in words: "registers 40 → 96"
+    changed: tuple[Message, ...]  # "registers 40 → 96"
     advice: tuple[Advice, ...]  # given for this version
     followed: tuple[Followed, ...]  # of the accepted version before
     became: float | None  # how many times as fast as that one; null where they do not compare
@@ -242,27 +244,23 @@ def _last_kernel(earlier: Sequence[Version]) -> Kernel | None:
 
 def _changes(
     was: Kernel | None, now: Kernel | None, last: Version | None, kernels: Sequence[str]
-) -> Iterable[str]:
+) -> Iterable[Message]:
     if was is None or now is None or last is None:
         return
     if last.kernels:
-        gone = [name for name in last.kernels if name not in kernels]
-        new = [name for name in kernels if name not in last.kernels]
-        if gone or new:
-            yield "kernels " + ", ".join([*(f"−{name}" for name in gone), *(f"+{n}" for n in new)])
-    for words, before, after in (
-        ("tile", was.tile, now.tile),
-        ("block", was.block, now.block),
-        ("registers", was.registers, now.registers),
-        ("shared bytes", was.shared_bytes, now.shared_bytes),
-        ("spilled bytes", was.spill_bytes, now.spill_bytes),
+        names = [f"−{name}" for name in last.kernels if name not in kernels]
+        names += [f"+{name}" for name in kernels if name not in last.kernels]
+        if names:
+            yield phrase("kernels {names}", names=", ".join(names))
+    for what, before, after in (
+        (phrase("tile {before} → {after}"), was.tile or "?", now.tile or "?"),
+        (phrase("block {before} → {after}"), was.block or "?", now.block or "?"),
+        (phrase("registers {before} → {after}"), was.registers, now.registers),
+        (phrase("shared bytes {before} → {after}"), was.shared_bytes, now.shared_bytes),
+        (phrase("spilled bytes {before} → {after}"), was.spill_bytes, now.spill_bytes),
     ):
         if before != after:
-            yield (
-                f"{words} {before or 0} → {after or 0}"
-                if words not in ("tile", "block")
-                else (f"{words} {before or '?'} → {after or '?'}")
-            )
+            yield what.given(before=before, after=after)
 
 
 def _diff(before: Mapping[str, str], after: Mapping[str, str]) -> Diff:

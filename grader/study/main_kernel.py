@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.model import Record, Result, Tile
+from grader.model import Message, Record, Result, Tile
 from grader.model.names import kernel_name
 from grader.report.kernels import KernelRow, kernel_rows
 
@@ -16,7 +16,7 @@ class Kernel(Record):
     spill_bytes: int
     block: str  # "16×16"; "" when it is not known
     tile: str  # of the output for each block; "" when the grid does not show it
-    resident: str  # warps on a multiprocessor, and what limits them; "" when it is not known
+    resident: Message  # warps on a multiprocessor, and what limits them; empty: not known
 
 
 def main_kernel(result: Result) -> Kernel | None:

@@ -12,10 +12,12 @@ from grader.model import (
     PROFILE_SCHEMA,
     PROFILE_VERSION,
     LabRef,
+    Message,
     ProfileDocument,
     ProfiledSize,
     Record,
     Side,
+    phrase,
 )
 from grader.performance.profiler import Seen
 
@@ -70,7 +72,9 @@ def make_document(
 # --- what it says -----------------------------------------------------------------------------
 
 
-def figures(size: ProfiledSize, document: ProfileDocument, arch: str) -> list[tuple[str, ...]]:
+def figures(
+    size: ProfiledSize, document: ProfileDocument, arch: str
+) -> list[tuple[Message, tuple[str, ...]]]:
     """Rows: a quantity, and its value for each side."""
     capability = int("".join(filter(str.isdigit, arch)))
     held = MULTIPROCESSORS[capability].warps if capability in MULTIPROCESSORS else None
@@ -91,16 +95,16 @@ def figures(size: ProfiledSize, document: ProfileDocument, arch: str) -> list[tu
         return f"{side.conflicts:,.0f}{share}"
 
     rows = (
-        (f"{problem.unit} under the profiler", speed),
-        ("asked of the L1 by global loads, GB", lambda side: _giga(side.asked)),
-        ("read from L2, GB", lambda side: _giga(side.from_l2)),
-        ("read from DRAM, GB", lambda side: _giga(side.from_dram)),
-        ("FFMA of the instructions", lambda side: _percent(side.ffma_share)),
-        ("issue slots used", lambda side: _percent(side.issue_active, 1)),
-        ("wavefronts by bank conflicts", conflicts),
-        ("resident warps on an SM", occupancy),
+        (phrase("{unit} under the profiler", unit=problem.unit), speed),
+        (phrase("asked of the L1 by global loads, GB"), lambda side: _giga(side.asked)),
+        (phrase("read from L2, GB"), lambda side: _giga(side.from_l2)),
+        (phrase("read from DRAM, GB"), lambda side: _giga(side.from_dram)),
+        (phrase("FFMA of the instructions"), lambda side: _percent(side.ffma_share)),
+        (phrase("issue slots used"), lambda side: _percent(side.issue_active, 1)),
+        (phrase("wavefronts by bank conflicts"), conflicts),
+        (phrase("resident warps on an SM"), occupancy),
     )
-    return [(name, *(value(side) for side in size.sides)) for name, value in rows]
+    return [(name, tuple(value(side) for side in size.sides)) for name, value in rows]
 
 
 def _(value: float | None) -> str:

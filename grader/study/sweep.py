@@ -21,7 +21,19 @@ from grader.errors import Rejected, StoreError
 from grader.grading.pipeline import Bench, grade_loaded
 from grader.grading.preparing import explained, prepared
 from grader.labs.lab import Case
-from grader.model import Dims, GpuInfo, Record, Result, Size, Submission, Verdict, size_text
+from grader.model import (
+    NOTHING,
+    Dims,
+    GpuInfo,
+    Message,
+    Record,
+    Result,
+    Size,
+    Submission,
+    Verdict,
+    phrase,
+    size_text,
+)
 from grader.report import text
 from grader.results import store
 from grader.study.main_kernel import Kernel, main_kernel
@@ -56,7 +68,7 @@ class Point(Record):
     defines: tuple[str, ...]  # "BM=64"
     size: Dims
     verdict: Verdict
-    dropped: str  # why there is no speed; "" where there is one
+    dropped: Message  # why there is no speed; empty where there is one
     gpu: GpuInfo | None
     kernel: Kernel | None
     measured: Measured | None  # null in the simulator
@@ -149,7 +161,7 @@ def _points(
             progress("explaining", str(case.size))
             estimates, dropped = _estimates(submission, case.size, own, result)
         elif not dropped and measured is None:
-            dropped = "not timed"
+            dropped = phrase("not timed")
         yield Point(
             schema=SCHEMA,
             version=SCHEMA_VERSION,
@@ -164,8 +176,8 @@ def _points(
         )
 
 
-def _fate(result: Result, case: Case) -> tuple[Verdict, str]:
-    """The verdict at this size, and why there is no speed; "" where all is well.
+def _fate(result: Result, case: Case) -> tuple[Verdict, Message]:
+    """The verdict at this size, and why there is no speed; empty where all is well.
 
     What is wrong at a size that every variant must get right concerns all sizes of the sweep.
     """
@@ -175,21 +187,24 @@ def _fate(result: Result, case: Case) -> tuple[Verdict, str]:
     if own is not None and own in failed and own.verdict:
         return own.verdict, _reason(own.verdict, own.message)
     if result.verdict is Verdict.AC or (failed and not common and own is not None):
-        return Verdict.AC, "" if own is None or own.verdict else own.message
+        return Verdict.AC, NOTHING if own is None or own.verdict else own.message
     first = common[0] if common else None
     if first is not None and first.verdict is not None:
-        words = f"at {size_text(first.size)}: {first.message}"
-        return first.verdict, _reason(first.verdict, words)
-    return result.verdict, _reason(result.verdict, result.error or "")
+        there = phrase("{size}: {what}", size=size_text(first.size), what=first.message)
+        return first.verdict, _reason(first.verdict, there)
+    return result.verdict, _reason(result.verdict, result.error or NOTHING)
 
 
-def _reason(verdict: Verdict, message: str) -> str:
-    """In one line."""
-    words = " ".join(message.split())
-    if shared := _SHARED.search(words):
+def _reason(verdict: Verdict, message: Message) -> Message:
+    if shared := _SHARED.search(" ".join(str(message).split())):
         asked, most = (int(each, 16) for each in shared.groups())
-        return f"needs {asked:,} bytes of shared memory; a block can declare {most:,}"
-    return f"{text.VERDICT_WORDS[verdict]}: {words}" if words else text.VERDICT_WORDS[verdict]
+        return phrase(
+            "it needs {asked:,} bytes of shared memory; a block can declare {most:,}",
+            asked=asked,
+            most=most,
+        )
+    words = text.VERDICT_WORDS[verdict]
+    return phrase("{what}: {reason}", what=words, reason=message) if message else words
 
 
 def _measured(result: Result, case: Case) -> Measured | None:
@@ -206,7 +221,7 @@ def _measured(result: Result, case: Case) -> Measured | None:
 
 def _estimates(
     submission: Submission, size: Size, bench: Bench, result: Result
-) -> tuple[tuple[Estimate, ...], str]:
+) -> tuple[tuple[Estimate, ...], Message]:
     """For a few known GPUs, or why there are none. The largest size is explained already."""
     why = result.explanation
     if why is None or why.size != size.dims:
@@ -214,9 +229,12 @@ def _estimates(
         try:
             why = explained(prepared(submission, [size], bench, arch), bench, None)
         except Rejected as refusal:
-            return (), _reason(refusal.verdict, str(refusal))
+            return (), _reason(refusal.verdict, refusal.message)
     found = tuple(
         Estimate(gpu=each.gpu, speed=each.speed, most=each.ceiling, resource=each.resource)
         for each in why.bounds
     )
-    return found, "" if found else f"no bound: {why.missing or 'the counts are incomplete'}"
+    if found:
+        return found, NOTHING
+    missing = why.missing or phrase("the counts are incomplete")
+    return (), phrase("no bound: {reason}", reason=missing)

@@ -11,16 +11,24 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.errors import one_line
-from grader.model import Dims, ProblemInfo, Record, Size, size_text
+from grader.language import ENGLISH, Language
+from grader.model import (
+    NOTHING,
+    Dims,
+    Message,
+    ProblemInfo,
+    Record,
+    Size,
+    phrase,
+    size_text,
+    verbatim,
+)
 from grader.report.page import page
 from grader.report.text import clean
+from grader.report.why import resource_name
+from grader.study.markdown import markdown_table, plain
 from grader.study.pictures import heat_map, over_sizes
 from grader.study.sweep import Estimate, Point
-
-BOUNDS = (
-    "Nothing was timed. Registers, warps and bounds are of machine code for {arch}; "
-    "“expected” includes waiting, “at most” is what no kernel with these counts exceeds."
-)
 
 
 class Shown(Record):
@@ -71,89 +79,131 @@ def best(points: Sequence[Point], shown: Shown) -> Point | None:
 # --- tables -----------------------------------------------------------------------------------
 
 
-def headings(points: Sequence[Point], shown: Shown) -> tuple[str, ...]:
-    named = ("variant",) if any(point.defines for point in points) else ()
+def headings(points: Sequence[Point], shown: Shown) -> tuple[Message, ...]:
+    named = (phrase("variant"),) if _named(points) else ()
+    speeds: tuple[Message, ...]
     if any(point.measured for point in points):
-        speeds: tuple[str, ...] = (shown.unit, shown.problem.baseline, "ratio")
+        speeds = (verbatim(shown.unit), verbatim(shown.problem.baseline), phrase("ratio"))
     else:
-        speeds = (f"expected on {shown.card}", "at most", "limit")
-    kernel = ("tile", "registers", "shared bytes", "spilled", "warps on an SM (limit)")
-    return (*named, "size", *speeds, *kernel)
+        expected = phrase("expected on {gpu}", gpu=shown.card or "")
+        speeds = (expected, phrase("at most"), phrase("limit"))
+    return (
+        *named,
+        phrase("size"),
+        *speeds,
+        phrase("tile"),
+        phrase("registers"),
+        phrase("shared bytes"),
+        phrase("spilled"),
+        phrase("warps on an SM (limit)"),
+    )
 
 
-def cells(point: Point, points: Sequence[Point], shown: Shown) -> tuple[str, ...]:
-    named = (defines_name(point),) if any(each.defines for each in points) else ()
-    speeds: tuple[str, ...] = ("", "", "")
+def _named(points: Sequence[Point]) -> bool:
+    return any(point.defines for point in points)
+
+
+def words(points: Sequence[Point]) -> tuple[int, ...]:
+    """The columns that do not hold numbers."""
+    first = int(_named(points))
+    limit = () if any(point.measured for point in points) else (first + 3,)
+    return (*range(first), *limit, first + 4, first + 8)
+
+
+def cells(point: Point, points: Sequence[Point], shown: Shown) -> tuple[Message, ...]:
+    named = (verbatim(defines_name(point)),) if _named(points) else ()
+    speeds: tuple[Message, ...] = (NOTHING, NOTHING, NOTHING)
     if point.measured is not None:
         each = point.measured
-        speeds = (f"{each.speed:.4g}", f"{each.baseline:.4g}", f"{100 * each.ratio:.1f} %")
+        speeds = (
+            _figure(each.speed),
+            _figure(each.baseline),
+            verbatim(f"{100 * each.ratio:.1f} %"),
+        )
     elif (found := estimate(point, shown.card)) is not None:
-        speeds = (f"{found.speed:.4g}", f"{found.most:.4g}", found.resource)
+        speeds = (_figure(found.speed), _figure(found.most), resource_name(found.resource))
     kernel = point.kernel
     facts = (
         (
-            kernel.tile,
-            str(kernel.registers),
-            str(kernel.shared_bytes),
-            str(kernel.spill_bytes),
+            verbatim(kernel.tile),
+            verbatim(str(kernel.registers)),
+            verbatim(str(kernel.shared_bytes)),
+            verbatim(str(kernel.spill_bytes)),
             kernel.resident,
         )
         if kernel
-        else ("",) * 5
+        else (NOTHING,) * 5
     )
-    return (*named, size_name(point.size), *speeds, *facts)
+    return (*named, verbatim(size_name(point.size)), *speeds, *facts)
 
 
-def dropped(points: Sequence[Point]) -> Iterator[str]:
+def _figure(value: float) -> Message:
+    return verbatim(f"{value:.4g}")
+
+
+def dropped(points: Sequence[Point]) -> Iterator[Message]:
     """One line for each variant or size without a speed, and why."""
-    grouped: dict[tuple[tuple[str, ...], str], list[Point]] = {}
+    grouped: dict[tuple[tuple[str, ...], Message], list[Point]] = {}
     for point in points:
         if point.dropped:
             grouped.setdefault((point.defines, point.dropped), []).append(point)
     for (defines, why), several in grouped.items():
         every = len(several) == sum(each.defines == defines for each in points)
         sizes = "" if every and defines else ", ".join(size_name(each.size) for each in several)
-        name = one_line(" at ".join(filter(None, (" ".join(defines), sizes))))
-        yield f"dropped: {name or 'the kernel'}: {clean(why)}"
+        name = one_line(" ".join(filter(None, (" ".join(defines), sizes))))
+        yield phrase("dropped: {name}: {reason}", name=name, reason=why)
 
 
-def terminal(points: Sequence[Point], shown: Shown) -> RenderableType:
+def terminal(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -> RenderableType:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     top = best(points, shown)
-    for heading in headings(points, shown):
-        table.add_column(heading, justify="left" if heading in _WORDS else "right")
+    for i, heading in enumerate(headings(points, shown)):
+        table.add_column(language(heading), justify="left" if i in words(points) else "right")
     for point in points:
         if not point.dropped:
             style = "bold green" if point is top and len(points) > 1 else ""
-            table.add_row(*cells(point, points, shown), style=style)
+            table.add_row(*map(language, cells(point, points, shown)), style=style)
     parts: list[RenderableType] = ["", table, ""]
-    parts += [Text(line, style="yellow") for line in dropped(points)]
-    parts += [Text(line, style="dim") for line in remarks(points, shown)]
+    parts += [Text(_line(each, language), style="yellow") for each in dropped(points)]
+    parts += [Text(_line(each, language), style="dim") for each in remarks(points, shown)]
     return Group(*parts)
 
 
-_WORDS = ("variant", "limit", "tile", "warps on an SM (limit)")
+def _line(message: Message, language: Language) -> str:
+    return " ".join(clean(language(message)).split())
 
 
-def remarks(points: Sequence[Point], shown: Shown) -> Iterator[str]:
+def remarks(points: Sequence[Point], shown: Shown) -> Iterator[Message]:
     top = best(points, shown)
     if top is not None and len({point.defines for point in points}) > 1:
-        yield f"Best at {size_name(top.size)}: {defines_name(top)}"
+        yield phrase(
+            "Best at {size}: {variant}", size=size_name(top.size), variant=defines_name(top)
+        )
     if any(point.estimates for point in points):
-        yield BOUNDS.format(arch=shown.arch)
+        yield phrase(
+            "Nothing was timed. Registers, warps and bounds are of machine code for {arch}; "
+            "“expected” includes waiting, “at most” is what no kernel with these counts exceeds.",
+            arch=shown.arch,
+        )
 
 
-def markdown(points: Sequence[Point], shown: Shown, picture: str | None = None) -> str:
-    lines = [f"![sweep]({picture})", ""] if picture else []
-    lines.append("| " + " | ".join(headings(points, shown)) + " |")
-    right = ["---" if each in _WORDS else "---:" for each in headings(points, shown)]
-    lines.append("| " + " | ".join(right) + " |")
-    for point in points:
-        if not point.dropped:
-            row = (each.replace("|", "\\|") for each in cells(point, points, shown))
-            lines.append("| " + " | ".join(row) + " |")
-    several = [*dropped(points), *remarks(points, shown)]
-    return "\n".join([*lines, "", *(f"{each}\n" for each in several)]).rstrip() + "\n"
+def markdown(
+    points: Sequence[Point],
+    shown: Shown,
+    picture: str | None = None,
+    language: Language = ENGLISH,
+) -> str:
+    lines = [f"![{plain(shown.student)}]({picture})", ""] if picture else []
+    rows = [
+        [language(cell) for cell in cells(point, points, shown)]
+        for point in points
+        if not point.dropped
+    ]
+    header = [language(each) for each in headings(points, shown)]
+    lines += markdown_table(header, rows, words(points))
+    several = (*dropped(points), *remarks(points, shown))
+    lines += ["", *(f"{plain(language(each))}\n" for each in several)]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 # --- pictures and page ------------------------------------------------------------------------
@@ -162,7 +212,7 @@ def markdown(points: Sequence[Point], shown: Shown, picture: str | None = None) 
 class Map(Record):
     """A heat map of two macros, for one value of everything else."""
 
-    caption: str
+    caption: Message
     image: Markup
 
 
@@ -179,16 +229,22 @@ def maps(points: Sequence[Point], shown: Shown) -> tuple[Map, ...]:
         groups.setdefault((Size(dims=point.size), point.defines[2:]), []).append(point)
     axes = names[0], names[1]
     return tuple(
-        _map(group, shown, axes, ", ".join([f"{_what(shown)} at {size_name(size.dims)}", *rest]))
-        for (size, rest), group in groups.items()
+        _map(group, shown, axes, _at(size, rest, shown)) for (size, rest), group in groups.items()
     )
 
 
-def _what(shown: Shown) -> str:
-    return f"{shown.unit} expected on {shown.card}" if shown.card else shown.unit
+def _at(size: Size, rest: Sequence[str], shown: Shown) -> Message:
+    where = ", ".join([size_name(size.dims), *rest])
+    return phrase("{what} at {size}", what=_what(shown), size=where)
 
 
-def _map(group: Sequence[Point], shown: Shown, axes: tuple[str, str], caption: str) -> Map:
+def _what(shown: Shown) -> Message:
+    if shown.card is None:
+        return verbatim(shown.unit)
+    return phrase("{unit} expected on {gpu}", unit=shown.unit, gpu=shown.card)
+
+
+def _map(group: Sequence[Point], shown: Shown, axes: tuple[str, str], caption: Message) -> Map:
     def at(point: Point) -> tuple[str, str]:
         first, *others = (each.partition("=")[2] for each in point.defines)
         return first, others[0] if others else size_name(point.size)
@@ -196,8 +252,7 @@ def _map(group: Sequence[Point], shown: Shown, axes: tuple[str, str], caption: s
     known = {at(point): value(point, shown) for point in group}
     rows, columns = (list(dict.fromkeys(each)) for each in zip(*known, strict=True))
     values = [[known.get((row, column)) for column in columns] for row in rows]
-    label = f"{caption}, by {axes[0]} and {axes[1]}"
-    return Map(caption=caption, image=heat_map(rows, columns, values, label, axes))
+    return Map(caption=caption, image=heat_map(rows, columns, values, str(caption), axes))
 
 
 def curve(points: Sequence[Point], shown: Shown) -> Markup | None:
@@ -208,7 +263,7 @@ def curve(points: Sequence[Point], shown: Shown) -> Markup | None:
     if len(known) < 2:
         return None
     base = {size_name(p.size): p.measured.baseline for p in points if p.measured}
-    return over_sizes(known, base, _what(shown), shown.problem.baseline)
+    return over_sizes(known, base, str(_what(shown)), shown.problem.baseline)
 
 
 def picture(points: Sequence[Point], shown: Shown) -> Markup | None:
@@ -217,15 +272,16 @@ def picture(points: Sequence[Point], shown: Shown) -> Markup | None:
     return found[-1].image if found else curve(points, shown)
 
 
-def html(points: Sequence[Point], shown: Shown) -> str:
+def html(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -> str:
     return page(
         "sweep.html.j2",
+        language,
         title=f"Sweep · {one_line(shown.student)}",
         student=one_line(shown.student),
         shown=shown,
         points=[point for point in points if not point.dropped],
         headings=headings(points, shown),
-        words=_WORDS,
+        words=words(points),
         cells=lambda point: cells(point, points, shown),
         dropped=list(dropped(points)),
         remarks=list(remarks(points, shown)),

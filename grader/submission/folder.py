@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from grader.errors import Rejected, SubmissionError, one_line
-from grader.model import SourceFile, Submission, Verdict
+from grader.model import Message, SourceFile, Submission, Verdict, verbatim
 from grader.submission.reading import NotAFileError, open_folder, read
 
 _SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl")
@@ -226,5 +226,6 @@ def _checked(name: str, content: bytes, main: str) -> SourceFile:
     return SourceFile(name=name, sha256=hashlib.sha256(content).hexdigest(), size=len(content))
 
 
-def _refuse(message: str) -> Rejected:
-    return Rejected(Verdict.FE, message)
+def _refuse(message: Message | str) -> Rejected:
+    said = message if isinstance(message, Message) else verbatim(message)
+    return Rejected(Verdict.FE, said)

@@ -268,7 +268,7 @@ def test_an_engine_without_memory_ends_the_case_and_not_the_process(build: Build
     with CpuDevice(Sandbox.open(), chosen.limits, chosen.problem_ref) as device:
         (outcome,) = device.run(build, str(folder), [greedy], chosen, lambda _stage, _detail: None)
     assert outcome.refused is Verdict.RE
-    assert "more memory than the lab's 700 MB" in outcome.message
+    assert "more memory than the lab's 700 MB" in str(outcome.message)
 
 
 def test_what_is_read_is_what_is_declared(build: Build) -> None:

@@ -18,7 +18,7 @@ from grader.backends.gpu.gpu_messages import Ready
 from grader.backends.protocol import Done, Failed
 from grader.errors import MachineError
 from grader.labs.lab import load_lab
-from grader.model import Build, GpuInfo, Record
+from grader.model import Build, GpuInfo, Record, verbatim
 from tests.support.product import GEMM_REF
 from tests.support.simulating import planned
 
@@ -91,7 +91,7 @@ def test_a_grading_that_ends_early_frees_the_gpu(tmp_path: Path, build: Build) -
 
 def test_what_fails_in_warming_up_is_said_when_the_job_comes(tmp_path: Path, build: Build) -> None:
     with (
-        device(tmp_path / "log", Failed(message="the GPU failed: no room")) as gpu,
+        device(tmp_path / "log", Failed(message=verbatim("the GPU failed: no room"))) as gpu,
         pytest.raises(MachineError, match=r"^the GPU failed: no room$"),
     ):
         run(gpu, build)

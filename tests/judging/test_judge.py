@@ -8,7 +8,18 @@ from grader.backends.protocol import CaseOutcome, refused
 from grader.errors import Rejected
 from grader.judging import verdicts as judge
 from grader.labs.lab import Case, Rules
-from grader.model import CaseResult, ErrorStats, Finding, Kind, LineCount, Severity, Size, Verdict
+from grader.model import (
+    NOTHING,
+    CaseResult,
+    ErrorStats,
+    Finding,
+    Kind,
+    LineCount,
+    Severity,
+    Size,
+    Verdict,
+    verbatim,
+)
 from tests.support.product import GEMM
 
 SIZE = Size.of(m=2, n=3, k=5)
@@ -34,7 +45,12 @@ def finding(
 ) -> Finding:
     file = "sgemm.cu" if line else None
     return Finding(
-        kind=kind, severity=severity, message=f"{kind.value}!", file=file, line=line, count=count
+        kind=kind,
+        severity=severity,
+        message=verbatim(f"{kind.value}!"),
+        file=file,
+        line=line,
+        count=count,
     )
 
 
@@ -85,7 +101,7 @@ RULINGS = {
     ),
     "slow": (outcome(stopped="time"), Verdict.TLE, "did not end in time"),
     "slow, by a limit that says so": (
-        outcome(stopped="time", message="a launch did not end within 10 s"),
+        outcome(stopped="time", message=verbatim("a launch did not end within 10 s")),
         Verdict.TLE,
         "a launch did not end within 10 s",
     ),
@@ -116,7 +132,7 @@ RULINGS = {
         "tensor-core at sgemm.cu:7: this lab forbids tensor cores",
     ),
     "refused": (
-        refused("cpu-0", SIZE, Rejected(Verdict.FE, "calls cublasSgemm")),
+        refused("cpu-0", SIZE, Rejected(Verdict.FE, verbatim("calls cublasSgemm"))),
         Verdict.FE,
         "calls cublasSgemm",
     ),
@@ -125,12 +141,13 @@ RULINGS = {
 
 @pytest.mark.parametrize(("seen", "verdict", "message"), RULINGS.values(), ids=RULINGS.keys())
 def test_one_case(seen: CaseOutcome, verdict: Verdict, message: str) -> None:
-    assert judge.judge_case(seen, RULES) == (verdict, message)
+    found, said = judge.judge_case(seen, RULES)
+    assert (found, str(said)) == (verdict, message)
 
 
 def test_tensor_cores_may_be_allowed() -> None:
     seen = outcome(finding(Kind.TENSOR_CORE, severity=Severity.NOTE))
-    assert judge.judge_case(seen, Rules(tensor_cores="allow")) == (Verdict.AC, "")
+    assert judge.judge_case(seen, Rules(tensor_cores="allow")) == (Verdict.AC, NOTHING)
 
 
 def cases(count: int) -> list[Case]:
@@ -145,15 +162,17 @@ def test_nothing_after_a_time_limit_counts_even_if_it_ran() -> None:
     seen = [outcome(name="cpu-0"), outcome(name="cpu-2"), outcome(name="cpu-1", stopped="time")]
     results = judge.judge_cases(cases(4), seen, GEMM, RULES)
     assert verdicts(results) == [Verdict.AC, Verdict.TLE, None, None]
-    assert [result.message for result in results[2:]] == ["not run: 2×3×5 did not end in time"] * 2
+    assert [str(result.message) for result in results[2:]] == [
+        "not run: 2×3×5 did not end in time"
+    ] * 2
     assert judge.overall(results) is Verdict.TLE
 
 
 def test_running_out_of_the_time_for_all_cases_is_a_time_limit() -> None:
     results = judge.judge_cases(cases(3), [outcome(name="cpu-0")], GEMM, RULES)
     assert verdicts(results) == [Verdict.AC, Verdict.TLE, None]
-    assert results[1].message == "the time for all sizes is used up"
-    assert results[2].message == "not run: at 2×3×5 the time for all sizes was used up"
+    assert str(results[1].message) == "the time for all sizes is used up"
+    assert str(results[2].message) == "not run: at 2×3×5 the time for all sizes was used up"
 
 
 def test_the_reason_for_not_running_is_the_real_one() -> None:
@@ -161,7 +180,9 @@ def test_the_reason_for_not_running_is_the_real_one() -> None:
     outside = outcome(finding(Kind.OUT_OF_BOUNDS), name="cpu-0")
     results = judge.judge_cases(cases(3), [outside], GEMM, RULES)
     assert verdicts(results) == [Verdict.RE, Verdict.TLE, None]
-    assert "time for all sizes" in results[1].message and "time for all" in results[2].message
+    assert "time for all sizes" in str(results[1].message) and "time for all" in str(
+        results[2].message
+    )
 
     deadlock = outcome(finding(Kind.BARRIER_DIVERGENCE), name="cpu-0", stopped="deadlock")
     results = judge.judge_cases(cases(2), [deadlock, outcome(name="cpu-1")], GEMM, RULES)
@@ -170,14 +191,14 @@ def test_the_reason_for_not_running_is_the_real_one() -> None:
     late = outcome(finding(Kind.OUT_OF_BOUNDS), name="cpu-0", stopped="time")
     results = judge.judge_cases(cases(3), [late, outcome(name="cpu-1")], GEMM, RULES)
     assert verdicts(results) == [Verdict.RE, None, None]
-    assert {result.message for result in results[1:]} == {"not run: 2×3×5 did not end in time"}
+    assert {str(result.message) for result in results[1:]} == {"not run: 2×3×5 did not end in time"}
 
-    crash = outcome(name="cpu-0", stopped="crash", message="cudaErrorIllegalAddress")
-    refusal = refused("cpu-2", SIZE, Rejected(Verdict.FE, "calls cublasSgemm"))
+    crash = outcome(name="cpu-0", stopped="crash", message=verbatim("cudaErrorIllegalAddress"))
+    refusal = refused("cpu-2", SIZE, Rejected(Verdict.FE, verbatim("calls cublasSgemm")))
     results = judge.judge_cases(cases(3), [crash, refusal], GEMM, RULES)
     assert verdicts(results) == [Verdict.RE, None, Verdict.FE]
-    assert results[0].message == "cudaErrorIllegalAddress"
-    assert results[1].message.startswith("not run: 2×3×5 ended with a runtime error")
+    assert str(results[0].message) == "cudaErrorIllegalAddress"
+    assert str(results[1].message).startswith("not run: 2×3×5 ended with a runtime error")
 
 
 def test_only_slow_means_right_wherever_it_ended_in_time() -> None:
@@ -199,7 +220,7 @@ def result(verdict: Verdict | None) -> CaseResult:
         size={"m": 1, "n": 1, "k": 1},
         amount=2,
         verdict=verdict,
-        message="",
+        message=verbatim(""),
         seconds=None,
         error=None,
         timing=None,
@@ -256,7 +277,7 @@ def test_counts_come_from_the_largest_case_that_ran_to_its_end() -> None:
             id=f"cpu-{extent}",
             size=Size.of(m=extent, n=1, k=1),
             refused=None,
-            message="",
+            message=verbatim(""),
             stopped=stopped,
             seconds=0.1,
             error=None if stopped else stats(),

@@ -23,7 +23,7 @@ def noted(kernel: str, *origins: str) -> tuple[str, ...]:
     )
     plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=(launch,))
     declared = Interface(entries={}, symbols={}, origins={kernel: origins} if origins else {})
-    return tuple(note.message for note in library_kernels([plan], declared, GEMM))
+    return tuple(str(note.message) for note in library_kernels([plan], declared, GEMM))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from grader.errors import GraderError, MachineError, OutOfTime, Rejected, Toolch
 from grader.judging import rulings
 from grader.judging.rulings import Ruling
 from grader.labs.lab import Case, Lab, Rules, load_lab
-from grader.model import ErrorStats, Finding, GpuInfo, Kind, Severity, Size, Verdict
+from grader.model import ErrorStats, Finding, GpuInfo, Kind, Severity, Size, Verdict, verbatim
 from tests.support.product import speed
 
 SIZE = Size.of(m=512, n=512, k=512)
@@ -24,7 +24,9 @@ GPU = GpuInfo(
     memory_bytes=1 << 30,
     compute_capability="9.0",
 )
-RACE = Finding(kind=Kind.RACE, severity=Severity.ERROR, message="race", file="sgemm.cu", line=7)
+RACE = Finding(
+    kind=Kind.RACE, severity=Severity.ERROR, message=verbatim("race"), file="sgemm.cu", line=7
+)
 
 
 def outcome(*findings: Finding, stopped: str | None = None) -> CaseOutcome:
@@ -44,7 +46,7 @@ def outcome(*findings: Finding, stopped: str | None = None) -> CaseOutcome:
         id=CASE.id,
         size=SIZE,
         refused=None,
-        message="",
+        message=verbatim(""),
         stopped=stopped,
         seconds=1.0,
         error=None if stopped else stats,
@@ -114,7 +116,7 @@ def test_what_is_only_slow_is_explained() -> None:
 @pytest.mark.parametrize(
     ("failure", "verdict"),
     [
-        (Rejected(Verdict.CE, "error"), Verdict.CE),
+        (Rejected(Verdict.CE, verbatim("error")), Verdict.CE),
         (OutOfTime("out of time"), Verdict.TLE),
         (MachineError("no room"), Verdict.IE),
         (ToolchainError("no nvcc"), Verdict.IE),

@@ -10,7 +10,7 @@ from grader.backends.statistics import Clocked, Pair, summarise
 from grader.judging import verdicts as judge
 from grader.judging.times import held_to_the_clock
 from grader.labs.lab import Case, Rules
-from grader.model import ErrorStats, GpuInfo, Size, Verdict
+from grader.model import ErrorStats, GpuInfo, Size, Verdict, verbatim
 from tests.support.product import GEMM, speed
 
 LARGE = Size.of(m=8192, n=8192, k=8192)
@@ -41,7 +41,7 @@ def outcome(name: str, size: Size, untimed_ms: float, timed_ms: float | None = N
         id=name,
         size=size,
         refused=None,
-        message="",
+        message=verbatim(""),
         stopped=None,
         seconds=1.0,
         error=STATS,
@@ -69,7 +69,7 @@ def test_a_long_warm_up_is_a_time_limit() -> None:
     (held,) = held_to_the_clock([outcome("performance-0", LARGE, 301.0, 20.0)], GEMM, GPU)
     (finding,) = held.findings
     assert finding.kind == "untimed-work"
-    assert "took 301 ms" in finding.message and "may take 300 ms" in finding.message
+    assert "took 301 ms" in str(finding.message) and "may take 300 ms" in str(finding.message)
     assert judge.judge_case(held, Rules())[0] is Verdict.TLE
     assert (
         held_to_the_clock([outcome("performance-0", LARGE, 299.0, 20.0)], GEMM, GPU)[0].findings
@@ -137,7 +137,7 @@ def test_times_that_cannot_be_are_forbidden_and_no_timing(
     (held,) = held_to_the_clock([clocked(*times)], GEMM, GPU)
     verdict, message = judge.judge_case(held, Rules())
     assert (verdict is Verdict.RF) == (held.timing is None) == bool(words)
-    assert words in message
+    assert words in str(message)
 
 
 def test_nothing_is_held_against_times_of_a_gpu_that_never_ran() -> None:

@@ -12,7 +12,7 @@ from grader.backends.statistics import Pair
 from grader.hardware.peaks import least_ms
 from grader.judging import scoring, times
 from grader.labs.lab import Case, Checkpoint, Scoring
-from grader.model import CaseResult, GpuInfo, Run, Size, Timing, Verdict
+from grader.model import CaseResult, GpuInfo, Run, Size, Timing, Verdict, verbatim
 from grader.report.measurement import measurements, sentence
 from tests.support.product import GEMM, flops, speed
 from tests.support.results import make_result
@@ -37,7 +37,7 @@ def result(case: str, verdict: Verdict, time: Timing | None) -> CaseResult:
         size={"m": 1, "n": 1, "k": 1},
         amount=2,
         verdict=verdict,
-        message="",
+        message=verbatim(""),
         seconds=None,
         error=None,
         timing=time,
@@ -98,7 +98,7 @@ def test_the_hosts_part_of_a_call_is_told_apart() -> None:
 
     cases = (result("performance-0", Verdict.AC, both),)
     (shown,) = measurements(make_result(cases=cases))
-    said = sentence(shown, GEMM.info(), None)
+    said = str(sentence(shown, GEMM.info(), None))
     assert "1.5 ms" in said and "1 ms on top (40 %)" in said
 
 

@@ -96,7 +96,7 @@ def test_a_forgotten_tail_is_named() -> None:
     kept = float(values[:1000].sum(dtype=np.float64))
 
     found = check(PROBLEM, Size.of(n=1003), [values], [np.array([kept], np.float32)])
-    assert "the last 3 of n = 1003 elements are missing" in found.message
+    assert "the last 3 of n = 1003 elements are missing" in str(found.message)
     assert found.error.tile_map == ()
 
 
@@ -142,7 +142,7 @@ def test_wrong_programs_do_not(fixture: Fixture) -> None:
         lines = (fixture.folder / "reduction.cu").read_text().splitlines()
         assert any(
             each.kind.value == fixture.finding.kind
-            and fixture.finding.says in each.message
+            and fixture.finding.says in str(each.message)
             and (not fixture.finding.markers or "// BUG" in lines[(each.line or 1) - 1])
             for each in result.findings
         ), result.findings

@@ -118,7 +118,7 @@ def test_a_rung_that_runs_out_of_time_keeps_its_smaller_sizes() -> None:
     slow = ladder.steps[SLOWEST]
     assert slow.verdict is Verdict.TLE
     assert [speed.size["m"] for speed in slow.speeds] == [1024, 2048]
-    assert slow.message == "4096×4096×4096: a launch did not end within 10 s"
+    assert str(slow.message) == "4096×4096×4096: a launch did not end within 10 s"
     assert [size["m"] for size in ladder.sizes] == list(LADDER_SIZES)
     assert ladder.baseline({"m": 8192, "n": 8192, "k": 8192}) == pytest.approx(51.2)
     assert ladder.baseline({"m": 1, "n": 2, "k": 3}) is None

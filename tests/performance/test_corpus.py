@@ -37,5 +37,5 @@ def test_a_pattern_is_right_at_multiples_of_128(pattern: Pattern, tmp_path: Path
         pattern.write(tmp_path), msgspec.structs.replace(bench(), lab=lab), lambda _s, _d: None
     )
 
-    said = [graded.result.error, *(each.message for each in graded.result.findings)]
+    said = [str(graded.result.error), *(str(each.message) for each in graded.result.findings)]
     assert graded.result.verdict is Verdict.AC, said

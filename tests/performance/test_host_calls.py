@@ -59,7 +59,7 @@ def said(
     case: CaseResult = msgspec.structs.replace(RIGHT, size=at.dims, timing=timing)
     found = with_host_calls(NOTHING_KNOWN, [plan], [RIGHT, case]).advice
     assert all((each.file, each.line) == (AT.file, AT.line) for each in found)
-    return [(each.idea, each.message) for each in found]
+    return [(each.idea, str(each.message)) for each in found]
 
 
 def test_advice_says_what_keeping_the_workspace_brings() -> None:

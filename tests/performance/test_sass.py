@@ -189,7 +189,7 @@ def test_tensor_cores_are_seen_in_the_machine_code() -> None:
     text = (FIXTURES / "broken" / "tf32_mma" / "sgemm.cu").read_text().splitlines()
 
     assert note.kind == "tensor-core" and note.file == "sgemm.cu" and note.line is not None
-    assert "HMMA" in note.message
+    assert "HMMA" in str(note.message)
     assert "// BUG" in text[note.line - 1]
     assert not find_tensor_cores(functions(ALICE, "sm_80"))
 

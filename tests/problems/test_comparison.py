@@ -65,7 +65,7 @@ def test_a_vector_has_a_picture_line_by_line() -> None:
     inputs, outputs = right()
     outputs[0][4000:] += 0.25
     found = check(SUMS, SIZE, inputs, outputs)
-    assert found.message == "1000 of 5000 elements are wrong"
+    assert str(found.message) == "1000 of 5000 elements are wrong"
     error = found.error
     assert (error.operand, error.shape, error.tile_edge) == ("sums", (5000,), 4)
     assert error.first_mismatch and error.first_mismatch.element == "sums[4000]"
@@ -77,7 +77,7 @@ def test_a_scalar_is_named_alone() -> None:
     inputs, outputs = right()
     outputs[1][0] += 1
     found = check(SUMS, SIZE, inputs, outputs)
-    assert found.message == "the one element is wrong"
+    assert str(found.message) == "the one element is wrong"
     assert found.error.first_mismatch and found.error.first_mismatch.element == "total"
     assert (found.error.operand, found.error.tile_map) == ("total", ())
 
@@ -86,7 +86,7 @@ def test_what_nobody_wrote_is_wrong_in_every_output() -> None:
     inputs, outputs = right()
     outputs[1] = poisoned(SUMS.operands(SIZE)[2])
     found = check(SUMS, SIZE, inputs, outputs)
-    assert "still NaN: never written" in found.message
+    assert "still NaN: never written" in str(found.message)
     assert found.error.operand == "total" and found.error.max is None
 
 

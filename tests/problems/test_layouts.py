@@ -43,11 +43,11 @@ def test_what_is_right_and_what_is_named_wrong(layout: Layout) -> None:
     assert check(problem, SIZE, inputs, [stored(c, left @ right)]).right
 
     found = check(problem, SIZE, inputs, [stored(turned(c), left @ right)])
-    assert "C came out transposed: C is " in found.message
-    assert f", {layout.element('C').replace(' * ', '*')}" in found.message
+    assert "C came out transposed: C is " in str(found.message)
+    assert f", {layout.element('C').replace(' * ', '*')}" in str(found.message)
     found = check(problem, SIZE, inputs, [stored(c, turned(a).logical(inputs[0]) @ right)])
     other = "column-major" if layout.A == "row" else "row-major"
-    assert f"A was read as if {other}: A is " in found.message
+    assert f"A was read as if {other}: A is " in str(found.message)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda each: f"{each.A}-{each.B}-{each.C}")

@@ -11,7 +11,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from grader.model import Result, Verdict
+from grader.model import Result, Verdict, verbatim
 from grader.report.formats import github
 from grader.report.formats.course_view import points
 from grader.report.formats.csoj import csoj
@@ -25,14 +25,16 @@ from tests.support.results import RACE, RIGHT, WRONG, make_result
 SCHEMA = json.loads((Path(__file__).parent / "sarif" / "sarif-schema-2.1.0.json").read_text())
 HIDDEN = msgspec.structs.replace(WRONG, id="hidden-cpu-0", size={"m": 77, "n": 78, "k": 79})
 RACY = make_result(cases=(RIGHT, WRONG, HIDDEN), verdict=Verdict.WA, findings=(RACE,))
-RULE = make_result(cases=(RIGHT,), verdict=Verdict.RF, error="tensor cores are forbidden")
-FAULT = make_result(cases=(), verdict=Verdict.IE, error="the disk is full")
+RULE = make_result(cases=(RIGHT,), verdict=Verdict.RF, error=verbatim("tensor cores are forbidden"))
+FAULT = make_result(cases=(), verdict=Verdict.IE, error=verbatim("the disk is full"))
 BUILD = msgspec.structs.replace(
     make_result().build,  # type: ignore[type-var]
     ok=False,
     log='sgemm.cu(3): error: expected a ";"\nother.h(9): error: not a file that was handed in',
 )
-BROKEN = make_result(cases=(), verdict=Verdict.CE, build=BUILD, error="sgemm.cu(3): error: …")
+BROKEN = make_result(
+    cases=(), verdict=Verdict.CE, build=BUILD, error=verbatim("sgemm.cu(3): error: …")
+)
 EVERY = (make_result(), RACY, RULE, FAULT, BROKEN, gpu_result(), gpu_result(total=None))
 
 
@@ -183,7 +185,7 @@ def test_students_cannot_write_commands_of_githubs() -> None:
     """Every line is a command of ours, whatever stands in a message or a name."""
     evil = msgspec.structs.replace(
         RACE,
-        message="a%0A\n::notice title=Autograding report::{}\r::error::",
+        message=verbatim("a%0A\n::notice title=Autograding report::{}\r::error::"),
         file="a,line=1::b\n.cu",
     )
     text = github.workflow_commands(make_result(findings=(evil,), verdict=Verdict.WA))
@@ -194,9 +196,13 @@ def test_students_cannot_write_commands_of_githubs() -> None:
 
 
 def test_githubs_summary_is_a_table_and_plain_text() -> None:
-    evil = msgspec.structs.replace(WRONG, message="<b>|`![x](https://example.org)`\n# big")
+    evil = msgspec.structs.replace(
+        WRONG, message=verbatim("<b>|`![x](https://example.org)`\n# big")
+    )
     summary = github.job_summary(
-        make_result(cases=(evil, HIDDEN), verdict=Verdict.WA, error="```\n# not a heading")
+        make_result(
+            cases=(evil, HIDDEN), verdict=Verdict.WA, error=verbatim("```\n# not a heading")
+        )
     )
     assert "<b>" not in summary
     row = next(line for line in summary.splitlines() if line.startswith("| 4×6×5"))

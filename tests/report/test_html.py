@@ -8,7 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.model import BuildInfo, Finding, KernelInfo, Kind, Result, Severity, SourceFile, Verdict
+from grader.model import (
+    BuildInfo,
+    Finding,
+    KernelInfo,
+    Kind,
+    Result,
+    Severity,
+    SourceFile,
+    Verdict,
+    verbatim,
+)
 from grader.report import html
 from tests.support.browser import Browser
 from tests.support.page_checks import MOST_BYTES, PHONE, accessibility, assert_readable
@@ -37,7 +47,9 @@ def wrong_result() -> Result:
 
 
 def evil_result() -> Result:
-    finding = Finding(kind=Kind.RACE, severity=Severity.ERROR, message=EVIL, file=EVIL, line=2)
+    finding = Finding(
+        kind=Kind.RACE, severity=Severity.ERROR, message=verbatim(EVIL), file=EVIL, line=2
+    )
     build = BuildInfo(
         ok=False,
         command=EVIL,
@@ -54,9 +66,9 @@ def evil_result() -> Result:
         build=build,
         findings=(finding,),
         submission=submission,
-        cases=(msgspec.structs.replace(WRONG, message=EVIL),),
+        cases=(msgspec.structs.replace(WRONG, message=verbatim(EVIL)),),
         verdict=Verdict.CE,
-        error=EVIL,
+        error=verbatim(EVIL),
     )
 
 
@@ -67,7 +79,10 @@ PAGES = {
     "wrong": lambda: html.render(wrong_result(), {"sgemm.cu": SOURCE}),
     "evil": lambda: html.render(evil_result(), {EVIL: f"{EVIL}\n" * 3}),
     "bare": lambda: html.render(
-        make_result(build=None, cases=(), verdict=Verdict.FE, error="sgemm.cu is missing"), {}
+        make_result(
+            build=None, cases=(), verdict=Verdict.FE, error=verbatim("sgemm.cu is missing")
+        ),
+        {},
     ),
 }
 
@@ -183,13 +198,13 @@ def test_a_page_stays_small_whatever_comes() -> None:
         Finding(
             kind=Kind.RACE,
             severity=Severity.ERROR,
-            message="<" * 5000,
+            message=verbatim("<" * 5000),
             file="sgemm.cu",
             line=1 + 7 * i,
         )
         for i in range(2000)
     )
-    case = msgspec.structs.replace(wrong_result().cases[2], message="&" * 5000)
+    case = msgspec.structs.replace(wrong_result().cases[2], message=verbatim("&" * 5000))
     build = BuildInfo(
         ok=True,
         command="<" * 10**6,
@@ -206,7 +221,7 @@ def test_a_page_stays_small_whatever_comes() -> None:
         cases=(case,) * 1000,
         build=build,
         lines=LINES,
-        error="<" * 10**6,
+        error=verbatim("<" * 10**6),
         verdict=Verdict.WA,
     )
     source = "float a = b<c, 1>(0) + '<' - 3;\n" * 30_000

@@ -14,12 +14,16 @@ from grader.model import (
     CaseResult,
     Environment,
     KernelLaunch,
+    Message,
     Result,
     Run,
     Score,
     Share,
     Timing,
     Verdict,
+    phrase,
+    verbatim,
+    wrong_elements,
 )
 from grader.model.names import kernel_name
 from grader.report import terminal, text
@@ -40,7 +44,7 @@ def test_an_accepted_result_is_short_and_says_that_nothing_was_timed() -> None:
     output = shown(make_result())
     assert output.startswith("alice: AC accepted")
     assert "1×1×1" in output and "sgemm<…>" in output and "96" in output and "8448" in output
-    assert text.NO_SCORE_ON_CPU in output
+    assert str(text.NO_SCORE_ON_CPU) in output
     assert len(output.splitlines()) < 15
 
 
@@ -56,11 +60,13 @@ def test_wrong_values_show_where_and_how_the_pattern_looks() -> None:
 def test_a_message_stands_once_below_the_table_with_its_sizes() -> None:
     late = "endless-loop at sgemm.cu:9: did not end in time, and more words than a column holds"
     cases = [
-        msgspec.structs.replace(WRONG, message=late, error=None, size={"m": i, "n": 6, "k": 5})
+        msgspec.structs.replace(
+            WRONG, message=verbatim(late), error=None, size={"m": i, "n": 6, "k": 5}
+        )
         for i in range(1, 6)
     ]
     unrun = msgspec.structs.replace(
-        RIGHT, verdict=None, error=None, message="not run: 1×6×5 did not end in time"
+        RIGHT, verdict=None, error=None, message=verbatim("not run: 1×6×5 did not end in time")
     )
     lines = shown(make_result(cases=(*cases, unrun), verdict=Verdict.TLE), width=80).splitlines()
     table = [line.split() for line in lines if line.endswith(("0.02", "0.01"))]
@@ -73,15 +79,17 @@ def test_a_message_stands_once_below_the_table_with_its_sizes() -> None:
     )
 
 
+def _racy(wrong: int, total: int) -> Message:
+    return phrase("{wrong} ({cause})", wrong=wrong_elements(wrong, total), cause=verbatim("race"))
+
+
 def test_sizes_that_differ_in_the_count_of_wrong_elements_share_a_message() -> None:
-    other = msgspec.structs.replace(
-        WRONG, size={"m": 8, "n": 6, "k": 5}, message="3 of 48 elements are wrong (race)"
-    )
+    other = msgspec.structs.replace(WRONG, size={"m": 8, "n": 6, "k": 5}, message=_racy(3, 48))
     assert [
-        (told.sizes, told.message)
+        (str(told.sizes), str(told.message))
         for told in text.told(
             [
-                msgspec.structs.replace(WRONG, message="9 of 24 elements are wrong (race)"),
+                msgspec.structs.replace(WRONG, message=_racy(9, 24)),
                 other,
                 WRONG,
             ]
@@ -123,9 +131,9 @@ def test_findings_without_a_source_or_beyond_its_end_have_no_excerpt() -> None:
 
 def test_students_cannot_steer_the_terminal() -> None:
     evil = "\x1b]0;owned\x07\x1b[2J[bold]x[/bold]\u202e"
-    finding = msgspec.structs.replace(RACE, message=evil, line=1)
+    finding = msgspec.structs.replace(RACE, message=verbatim(evil), line=1)
     build = BuildInfo(ok=False, command="nvcc", log=evil, seconds=1, kernels=())
-    result = make_result(evil, findings=(finding,), build=build, error=evil)
+    result = make_result(evil, findings=(finding,), build=build, error=verbatim(evil))
     output = shown(result, {"sgemm.cu": evil})
     assert "\x1b" not in output and "\x07" not in output and "\u202e" not in output
     assert output.count("[bold]x[/bold]") == 4
@@ -134,11 +142,13 @@ def test_students_cannot_steer_the_terminal() -> None:
 def test_a_compile_error_shows_the_compilers_words() -> None:
     log = "sgemm.cu(3): error: expected a ';'\n\n1 error detected in the compilation"
     build = BuildInfo(ok=False, command="nvcc", log=log, seconds=1, kernels=())
-    result = make_result(build=build, cases=(), verdict=Verdict.CE, error="sgemm.cu(3): error: …")
+    result = make_result(
+        build=build, cases=(), verdict=Verdict.CE, error=verbatim("sgemm.cu(3): error: …")
+    )
     output = shown(result)
     assert "alice: CE compile error" in output
     assert "sgemm.cu(3): error: expected a ';'" in output
-    assert text.NO_SCORE_ON_CPU not in output
+    assert str(text.NO_SCORE_ON_CPU) not in output
 
 
 def test_a_very_long_log_is_cut() -> None:
@@ -160,7 +170,7 @@ def test_a_score_is_shown_in_the_judges_form() -> None:
         size={"m": 8192, "n": 8192, "k": 8192},
         amount=2 * 8192**3,
         verdict=Verdict.AC,
-        message="",
+        message=verbatim(""),
         seconds=None,
         error=None,
         timing=timing,
@@ -241,16 +251,16 @@ def test_occupancy_by_block_registers_and_shared_memory() -> None:
         return row
 
     row = rows()  # 8448 static + 80000 dynamic + 1 KiB of the system's: one fits in 164 KiB
-    assert (row.block, row.shared_bytes, row.resident) == (
+    assert (row.block, row.shared_bytes, str(row.resident)) == (
         "16×16",
         88_448,
         "8 of 64 (shared memory)",
     )
     lean = msgspec.structs.replace(launch, shared_bytes=0)
-    assert rows(launches=(lean,)).resident == "16 of 64 (registers)"  # 96 × 256 threads, twice
-    assert rows(launches=()).resident == ""
-    assert rows(build=build).resident == ""  # written before the architecture was
+    assert str(rows(launches=(lean,)).resident) == "16 of 64 (registers)"  # 96 × 256 threads, twice
+    assert not rows(launches=()).resident
+    assert not rows(build=build).resident  # written before the architecture was
     older = msgspec.structs.replace(build, arch="sm_75")  # has 64 KiB: not one block fits
-    assert rows(build=older).resident == ""
+    assert not rows(build=older).resident
     twice = (lean, msgspec.structs.replace(lean, block=(32, 1, 1)))
     assert len(kernel_rows(make_result(build=known, launches=twice))) == 2

@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 
 from grader.hardware import gpus
-from grader.model import Result, Verdict
+from grader.model import Result, Verdict, verbatim
 from grader.report import html, terminal
 from grader.report.why import answers, limit
 from tests.support.explained import explained, rung
@@ -28,7 +28,7 @@ def shown(result: Result) -> str:
 
 def test_every_thinking_question_is_answered_with_the_kernels_own_figures() -> None:
     result = make_result(explanation=explained(ALICE))
-    said = {each.question: each.answer for each in answers(result)}
+    said = {str(each.question): str(each.answer) for each in answers(result)}
 
     assert len(said) == 8
     text = " ".join(said.values())
@@ -50,7 +50,7 @@ def test_a_branch_that_splits_warps_is_named_with_its_cost() -> None:
     lines = (folder / "sgemm.cu").read_text().splitlines()
     branch = next(number for number, line in enumerate(lines, 1) if line.endswith("// BRANCH"))
     why = explained(folder)
-    said = {a.question: a.answer for a in answers(make_result(explanation=why))}
+    said = {str(a.question): str(a.answer) for a in answers(make_result(explanation=why))}
 
     (counts,) = why.counts
     assert counts.splits and counts.splits[0].line == branch
@@ -58,7 +58,7 @@ def test_a_branch_that_splits_warps_is_named_with_its_cost() -> None:
     assert 0.4 < counts.splits[0].lost / counts.instructions < 0.5
     words = f"sgemm.cu:{branch} splits a warp in 100 % of its executions"
     assert words in said["Which branches split warps?"]
-    assert any("divergence" in each.message and each.line == branch for each in why.advice)
+    assert any("divergence" in str(each.message) and each.line == branch for each in why.advice)
 
 
 def test_a_timed_result_is_set_against_the_peak_of_its_gpu() -> None:
@@ -67,7 +67,9 @@ def test_a_timed_result_is_set_against_the_peak_of_its_gpu() -> None:
     case = timed.cases[-1]
     size = case.size
     result = msgspec.structs.replace(timed, explanation=msgspec.structs.replace(why, size=size))
-    peak = next(a.answer for a in answers(result) if a.question.startswith("What is the peak"))
+    peak = next(
+        str(a.answer) for a in answers(result) if str(a.question).startswith("What is the peak")
+    )
     card = gpus.of(result.environment.gpu) if result.environment.gpu else None
 
     assert card is not None and f"{card.fp32_tflops:.3g} TFLOPS on this H200" in peak
@@ -105,7 +107,9 @@ def test_a_wrong_kernel_is_told_what_to_fix_first() -> None:
 
 def test_waiting_is_named_by_its_reason() -> None:
     why = explained(rung("multistage"))
-    (said,) = [a.answer for a in answers(make_result(explanation=why)) if "limits" in a.question]
+    (said,) = [
+        str(a.answer) for a in answers(make_result(explanation=why)) if "limits" in str(a.question)
+    ]
 
     (bound,) = why.bounds
     assert bound.most is not None and bound.speed < bound.most.speed
@@ -127,7 +131,7 @@ def test_what_to_do_about_the_results_of_arithmetic() -> None:
     stalled = msgspec.structs.replace(waiting, stalls=0.9)
     bound = msgspec.structs.replace(why.bounds[0], waiting=stalled)
 
-    assert "more independent work" in limit(bound)
+    assert "more independent work" in str(limit(bound))
 
 
 def test_without_an_explanation_nothing_is_said() -> None:
@@ -140,7 +144,7 @@ def test_without_an_explanation_nothing_is_said() -> None:
 
 def test_what_is_missing_is_said_beside_the_advice_that_there_is() -> None:
     why = explained(ALICE)
-    missing = msgspec.structs.replace(why, counts=(), bounds=(), missing="too large")
+    missing = msgspec.structs.replace(why, counts=(), bounds=(), missing=verbatim("too large"))
     page = html.render(make_result(explanation=missing), SOURCES)
 
     assert "unknown: too large" in shown(make_result(explanation=missing))

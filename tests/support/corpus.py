@@ -49,7 +49,7 @@ class Expected(Record):
     no_gain: bool
 
     def met_by(self, result: Result) -> bool:
-        said = [result.error or "", *(case.message for case in result.cases)]
+        said = [str(result.error or ""), *(str(case.message) for case in result.cases)]
         said += [f"{finding.kind.value} {finding.message}" for finding in result.findings]
         return result.verdict is self.verdict and any(self.words in text for text in said)
 

@@ -21,6 +21,7 @@ from grader.model import (
     Standing,
     Timing,
     Verdict,
+    verbatim,
 )
 from tests.support.places import REFERENCE
 from tests.support.product import GEMM
@@ -127,7 +128,9 @@ def ladder_results(rungs: Sequence[Rung], gpu: GpuInfo | None = H200) -> dict[st
             verdict = Verdict.TLE
             words = "a launch did not end within 10 s"
             late = msgspec.structs.replace(cases[2], verdict=verdict, message=words, timing=None)
-            unrun = msgspec.structs.replace(cases[3], verdict=None, timing=None, message="not run")
+            unrun = msgspec.structs.replace(
+                cases[3], verdict=None, timing=None, message=verbatim("not run")
+            )
             cases = (*cases[:2], late, unrun)
         result = make_result(rung.name, cases=cases if gpu else (RIGHT,), verdict=verdict)
         if gpu:

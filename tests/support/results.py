@@ -21,6 +21,8 @@ from grader.model import (
     SourceFile,
     SubmissionRef,
     Verdict,
+    verbatim,
+    wrong_elements,
 )
 from tests.support.product import GEMM
 
@@ -30,7 +32,7 @@ RIGHT = CaseResult(
     size={"m": 1, "n": 1, "k": 1},
     amount=2,
     verdict=Verdict.AC,
-    message="",
+    message=verbatim(""),
     seconds=0.01,
     error=ErrorStats(
         max=1e-8,
@@ -50,7 +52,7 @@ WRONG = CaseResult(
     size={"m": 4, "n": 6, "k": 5},
     amount=240,
     verdict=Verdict.WA,
-    message="9 of 24 elements are wrong",
+    message=wrong_elements(9, 24),
     seconds=0.02,
     error=ErrorStats(
         max=None,
@@ -74,7 +76,7 @@ WRONG = CaseResult(
 RACE = Finding(
     kind=Kind.RACE,
     severity=Severity.ERROR,
-    message="two threads touch tile[3] with no barrier between them",
+    message=verbatim("two threads touch tile[3] with no barrier between them"),
     file="sgemm.cu",
     line=3,
     block=(1, 0, 0),

@@ -31,7 +31,7 @@ from grader.backends.protocol import (
 )
 from grader.errors import MachineError
 from grader.labs.lab import Lab
-from grader.model import Build, Finding, GpuInfo
+from grader.model import Build, Finding, GpuInfo, Message, phrase, verbatim
 from grader.problems.catalogue import ProblemRef
 from grader.toolchain.native import lock_folder, locked
 
@@ -136,7 +136,10 @@ class GpuDevice:
                     case Finished(outcome=outcome):
                         outcomes.append(outcome)
                     case Broken(case=name, message=message, findings=findings):
-                        return (*outcomes, _ended(by_id[name], "crash", message, findings))
+                        return (
+                            *outcomes,
+                            _ended(by_id[name], "crash", verbatim(message), findings),
+                        )
                     case Failed(message=message):
                         raise MachineError(message)
                     case Done():
@@ -144,9 +147,12 @@ class GpuDevice:
         except Silence as silence:
             if self.gpu is None:
                 raise MachineError("the GPU worker did not start; try: grade doctor") from None
-            words = f"a launch did not end within {lab.limits.launch_s:g} s"
+            words = phrase("a launch did not end within {seconds:g} s", seconds=lab.limits.launch_s)
             if silence.at_all:
-                words = f"the {lab.limits.total_s:g} s for all sizes together are used up"
+                words = phrase(
+                    "the {seconds:g} s for all sizes together are used up",
+                    seconds=lab.limits.total_s,
+                )
             return (*outcomes, _ended(running, "time", words))
         raise self._worker.ended("the GPU worker")
 
@@ -165,7 +171,7 @@ def _lock_of_the_gpu() -> Path:
 
 
 def _ended(
-    case: PlannedCase, stopped: str, message: str, findings: tuple[Finding, ...] = ()
+    case: PlannedCase, stopped: str, message: Message, findings: tuple[Finding, ...] = ()
 ) -> CaseOutcome:
     """The outcome of a case that ended the worker."""
     return CaseOutcome(

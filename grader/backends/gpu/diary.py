@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from grader.backends.gpu.watch import Sight
 from grader.errors import MachineError
-from grader.model import Watched
+from grader.model import Watched, phrase
 
 # This many repetitions may be disturbed, or as many as were not, whichever is more.
 _MAY_BE_DISTURBED = 10
@@ -27,8 +27,13 @@ class Diary:
         if self.disturbed > max(_MAY_BE_DISTURBED, self._good):
             of = self.disturbed + self._good
             raise MachineError(
-                f"the GPU was shared: {self.disturbed} of {of} repetitions were disturbed "
-                f"({sight.disturbance}); grade again when it is free"
+                phrase(
+                    "the GPU was shared: {disturbed} of {all} repetitions were disturbed "
+                    "({how}); grade again when it is free",
+                    disturbed=self.disturbed,
+                    all=of,
+                    how=sight.disturbance,
+                )
             )
         return False
 

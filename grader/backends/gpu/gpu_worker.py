@@ -33,7 +33,7 @@ from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import CaseOutcome, Done, Failed, Finished, refused
 from grader.backends.serving import Replies, replying, requests
 from grader.errors import GraderError, Rejected
-from grader.model import Finding, Verdict
+from grader.model import Finding, Message, Verdict, phrase
 from grader.problems.catalogue import load_problem
 
 _DECODER: msgspec.json.Decoder[Warm | GpuJob] = msgspec.json.Decoder(Warm | GpuJob)
@@ -89,7 +89,9 @@ def _one(
         )
         if not asked:
             raise
-        words = f"the GPU has no room for the {asked} bytes that run_custom allocates"
+        words = phrase(
+            "the GPU has no room for the {asked} bytes that run_custom allocates", asked=asked
+        )
         outcome = refused(planned.id, planned.plan.size, Rejected(Verdict.RE, words))
     except _ERRORS as error:
         return Broken(case=planned.id, message=str(error), findings=notes)
@@ -105,17 +107,25 @@ def _outcome(
     return time_case(bench, case, job, beat) if each.timed else verify_case(bench, case, beat)
 
 
+def _gpu_failed(error: Exception) -> Message:
+    if not str(error):
+        return phrase("the GPU failed: out of memory")
+    return phrase("the GPU failed: {error}", error=str(error))
+
+
 def main() -> None:
     with replying() as replies:
         try:
             _serve(replies)
         except GraderError as error:
-            replies.send(Failed(message=str(error)))
+            replies.send(Failed.of(error))
         except (MemoryError, *_ERRORS) as error:
-            replies.send(Failed(message=f"the GPU failed: {error or 'out of memory'}"))
+            replies.send(Failed(message=_gpu_failed(error)))
         except Exception as error:  # a bug of ours: one line for the user, the traceback in the log
             traceback.print_exc()
-            replies.send(Failed(message=f"the GPU worker failed: {error!r}"))
+            replies.send(
+                Failed(message=phrase("the GPU worker failed: {error}", error=repr(error)))
+            )
     os._exit(0)  # with a broken context CuPy's own clean-up hangs or prints errors
 
 

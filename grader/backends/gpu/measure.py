@@ -25,7 +25,17 @@ from grader.backends.protocol import CaseOutcome, PlannedCase
 from grader.backends.statistics import Clocked, Pair, settled, summarise
 from grader.errors import MachineError
 from grader.hardware.peaks import least_ms
-from grader.model import Finding, Kind, PartTime, Severity
+from grader.model import (
+    NOTHING,
+    Finding,
+    Kind,
+    PartTime,
+    Severity,
+    enumerated,
+    phrase,
+    verbatim,
+    wrong_elements,
+)
 from grader.problems.inputs import fresh_key
 from grader.problems.operands import Launch
 
@@ -163,14 +173,14 @@ class MeasuredCase:
     def check(self, keys: Keys, seconds: float) -> CaseOutcome:
         """Compare the outputs with the reference; look at canaries and inputs."""
         stats = self._bench.on_gpu.compare(self.size, self.inputs, self.outputs, self._reference)
-        message = f"{stats.wrong} of {math.prod(stats.shape)} elements are wrong"
+        message = wrong_elements(stats.wrong, math.prod(stats.shape))
         if self._first_is_right:
-            message = f"the first call is right, a later one is not: {message}"
+            message = phrase("the first call is right, a later one is not: {how}", how=message)
         return CaseOutcome(
             id=self.planned.id,
             size=self.size,
             refused=None,
-            message=message if stats.wrong else "",
+            message=message if stats.wrong else NOTHING,
             stopped=None,
             seconds=seconds,
             error=stats,
@@ -181,7 +191,7 @@ class MeasuredCase:
 
     def _modified(self, keys: Keys) -> list[Finding]:
         operands = self._operands[: len(keys)]
-        names = " and ".join(each.name for each in operands)
+        names = enumerated(verbatim(each.name) for each in operands)
         found = []
         seen = self._bench.kernels.changed(operands, self.inputs, keys)
         for operand, (count, first) in zip(operands, seen, strict=True):
@@ -190,8 +200,14 @@ class MeasuredCase:
                     Finding(
                         kind=Kind.INPUT_MODIFIED,
                         severity=Severity.ERROR,
-                        message=f"{count} elements of {operand.name} were overwritten, the first "
-                        f"at index {first}; {names} must not change",
+                        message=phrase(
+                            "{count} elements of {operand} were overwritten, the first at index "
+                            "{first}; {names} must not change",
+                            count=count,
+                            operand=operand.name,
+                            first=first,
+                            names=names,
+                        ),
                         count=count,
                     )
                 )
@@ -206,7 +222,7 @@ class MeasuredCase:
             Finding(
                 kind=Kind.CANARY,
                 severity=Severity.ERROR,
-                message=f"something was written just outside {name}",
+                message=phrase("something was written just outside {name}", name=name),
             )
         ]
 

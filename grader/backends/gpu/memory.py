@@ -15,7 +15,7 @@ from typing import Any
 
 import cupy
 
-from grader.model import Allocation, Finding, Kind, Plan, Severity
+from grader.model import Allocation, Finding, Kind, Plan, Severity, phrase
 from grader.problems.operands import Operand
 from grader.record.plan_bounds import ARENA_BYTES, FIRST_ADDRESS, RED_ZONE
 
@@ -62,9 +62,10 @@ class PlanMemory:
         """What the instructor should know about where the plan ran."""
         if not self.relocated:
             return ()
-        words = (
-            f"the driver did not give the addresses that host code had seen ({self.relocated}): "
-            "pointers were relocated, and one that was not recognised is invalid"
+        words = phrase(
+            "the driver did not give the addresses that host code had seen ({reason}): pointers "
+            "were relocated, and one that was not recognised is invalid",
+            reason=self.relocated,
         )
         return (Finding(kind=Kind.RELOCATED, severity=Severity.NOTE, message=words),)
 

@@ -21,7 +21,7 @@ from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import PlanMemory
 from grader.backends.gpu.steps import HOST, steps_of
 from grader.errors import MachineError, Rejected
-from grader.model import Allocate, Launch, Operation, Plan, SymbolWrite, Verdict
+from grader.model import Allocate, Launch, Operation, Plan, SymbolWrite, Verdict, phrase, verbatim
 from grader.problems.comparison import POISON
 
 _CANARY = 0x5AFEC0DE
@@ -223,7 +223,8 @@ class Replay:
         if stack > _DEFAULT_STACK:
             status = _driver().cuCtxSetLimit(ctypes.c_int(_STACK_SIZE), ctypes.c_size_t(stack))
             if status:
-                raise Rejected(Verdict.RE, f"this GPU takes no stack of {stack} bytes per thread")
+                words = phrase("this GPU takes no stack of {stack} bytes per thread", stack=stack)
+                raise Rejected(Verdict.RE, words)
         for name, own in sorted(by_kernel.items()):
             function = self._module.get_function(name)
             for attribute, value in (
@@ -234,7 +235,7 @@ class Replay:
                     ctypes.c_void_p(function.ptr), ctypes.c_int(attribute), ctypes.c_int(value)
                 )
                 if status:
-                    raise Rejected(Verdict.RE, _refusal(name, attribute, value))
+                    raise Rejected(Verdict.RE, verbatim(_refusal(name, attribute, value)))
 
 
 def _run(call: Call, start: int = 0, end: int = 0) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 
 from grader.backends.gpu.nvml import Nvml
-from grader.model import Record
+from grader.model import Message, Record, listed, phrase
 
 # Bits of nvmlDeviceGetCurrentClocksEventReasons (nvml.h). Idleness and manually set
 # clocks are ignored. The power cap affects submission and baseline alike, so it is only reported.
-_TOLD = {0x4: "power cap"}
+_TOLD = {0x4: phrase("power cap")}
 _DISTURBING = {
-    0x8: "hardware slowdown",
-    0x20: "temperature",
-    0x40: "temperature (hardware)",
-    0x80: "power brake",
+    0x8: phrase("hardware slowdown"),
+    0x20: phrase("temperature"),
+    0x40: phrase("temperature (hardware)"),
+    0x80: phrase("power brake"),
 }
 
 
@@ -22,9 +22,9 @@ class Sight(Record):
     """The GPU at one moment."""
 
     clock_mhz: int | None  # None: NVML does not tell
-    slowed: tuple[str, ...]  # why the clock is not higher
-    disturbance: str | None  # why a repetition must be dropped, in words
-    unseen: tuple[str, ...] = ()  # what NVML does not tell, in words
+    slowed: tuple[Message, ...]  # why the clock is not higher
+    disturbance: Message | None  # why a repetition must be dropped, in words
+    unseen: tuple[Message, ...] = ()  # what NVML does not tell, in words
 
 
 class Watch:
@@ -48,9 +48,9 @@ class Watch:
         clock, reasons = self._nvml.clock_mhz(), self._nvml.clock_reasons()
         processes = self._nvml.processes()
         answers = {
-            "the SM clock": clock,
-            "what slows the clock down": reasons,
-            "other processes": processes,
+            phrase("the SM clock"): clock,
+            phrase("what slows the clock down"): reasons,
+            phrase("other processes"): processes,
         }
         unseen = tuple(what for what, answer in answers.items() if answer is None)
         if len(unseen) == len(answers):
@@ -58,9 +58,11 @@ class Watch:
         slow = [words for bit, words in _DISTURBING.items() if (reasons or 0) & bit]
         told = [words for bit, words in _TOLD.items() if (reasons or 0) & bit]
         others = sorted((processes or frozenset()) - self._ours)
-        disturbance = None
+        disturbance: Message | None = None
         if others:
-            disturbance = "in use by process " + ", ".join(map(str, others[:5]))
+            disturbance = phrase(
+                "in use by process {numbers}", numbers=", ".join(map(str, others[:5]))
+            )
         elif slow:
-            disturbance = "slowed by " + ", ".join(slow)
+            disturbance = phrase("slowed by {reasons}", reasons=listed(slow))
         return Sight(clock_mhz=clock, slowed=(*told, *slow), disturbance=disturbance, unseen=unseen)

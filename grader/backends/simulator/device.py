@@ -45,7 +45,7 @@ from grader.backends.simulator.simulation_messages import (
 from grader.errors import MachineError, Rejected
 from grader.labs.lab import Lab
 from grader.labs.lab import Limits as LabLimits
-from grader.model import Build, Finding, Plan, Verdict
+from grader.model import Build, Finding, Plan, Verdict, phrase
 from grader.problems.catalogue import ProblemRef
 from grader.sandbox.children import started
 from grader.sandbox.meter import FellAsleep, Starved, TookTooLong
@@ -148,7 +148,9 @@ class CpuDevice:
                     return reply.interface
                 raise unexpected(reply)
         except TookTooLong:
-            words = f"reading its PTX took more than {_READ_SECONDS:g} s of CPU time"
+            words = phrase(
+                "reading its PTX took more than {seconds:g} s of CPU time", seconds=_READ_SECONDS
+            )
             raise Rejected(Verdict.TLE, words) from None
         raise self._ended(" while it read the PTX")
 
@@ -160,7 +162,10 @@ class CpuDevice:
                     return reply.findings
                 raise unexpected(reply)
         except TookTooLong:
-            words = f"looking through its PTX took more than {_READ_SECONDS:g} s of CPU time"
+            words = phrase(
+                "looking through its PTX took more than {seconds:g} s of CPU time",
+                seconds=_READ_SECONDS,
+            )
             raise Rejected(Verdict.TLE, words) from None
         raise self._ended(" while it looked for tensor cores")
 
@@ -241,7 +246,9 @@ class CpuDevice:
                         raise unexpected(reply)
         except TookTooLong:
             late = next(iter(left.values()), cases[-1])
-            words = f"the simulator worked for more than {seconds:g} s of CPU time"
+            words = phrase(
+                "the simulator worked for more than {seconds:g} s of CPU time", seconds=seconds
+            )
             outcomes[late.id] = refused(late.id, late.plan.size, Rejected(Verdict.TLE, words))
             return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
         running = next(iter(left.values()), None)

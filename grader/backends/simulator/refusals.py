@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grader.backends.simulator.wording import refusal_worded
 from grader.errors import Rejected
-from grader.model import Verdict
+from grader.model import Verdict, verbatim
 from ptxsim.errors import Reason, RefusedProgram
 
 _VERDICTS = {
@@ -20,4 +20,4 @@ _VERDICTS = {
 
 def rejected(refusal: RefusedProgram) -> Rejected:
     message, findings = refusal_worded(refusal)
-    return Rejected(_VERDICTS[refusal.reason], message, findings)
+    return Rejected(_VERDICTS[refusal.reason], verbatim(message), findings)

@@ -17,7 +17,20 @@ from numpy.typing import NDArray
 from grader.backends.protocol import CaseOutcome, PlannedCase
 from grader.backends.simulator.simulation_messages import Room
 from grader.backends.simulator.wording import worded
-from grader.model import Finding, Kind, Plan, Record, Severity, Size
+from grader.model import (
+    NOTHING,
+    Finding,
+    Kind,
+    Message,
+    Plan,
+    Record,
+    Severity,
+    Size,
+    enumerated,
+    listed,
+    phrase,
+    verbatim,
+)
 from grader.problems.comparison import Check, check, poisoned
 from grader.problems.inputs import make_inputs
 from grader.problems.operands import Operand
@@ -28,7 +41,11 @@ from ptxsim.simulator import SimOutcome
 
 _PRINTED_CHARACTERS = 2000
 _AGAIN = 1 / 3  # of a call's time: the call runs once more if it took less
-_ORDINALS = ("first", "second", "third")
+_CALLS = 3
+_LATER_IS_WRONG = {
+    2: phrase("the first call is right, the second is not: {what}"),
+    3: phrase("the first two calls are right, the third is not: {what}"),
+}
 
 
 class Arrays:
@@ -72,11 +89,13 @@ class Arrays:
 
     def _modified(self, operand: Operand, changed: NDArray[Any]) -> Finding:
         place = operand.named(operand.index(int(changed[0])))
-        names = " and ".join(each.name for each in self._inputs)
+        names = enumerated(verbatim(each.name) for each in self._inputs)
         return Finding(
             kind=Kind.INPUT_MODIFIED,
             severity=Severity.ERROR,
-            message=f"{place} was overwritten; {names} must not change",
+            message=phrase(
+                "{place} was overwritten; {names} must not change", place=place, names=names
+            ),
             count=int(changed.size),
         )
 
@@ -112,7 +131,7 @@ def seen_calls(
         findings = (*worded(outcome.findings, _gpu(rooms, outcome.findings)), *arrays.modified())
         seen.append(Seen(outcome=outcome, check=check, findings=findings))
         again = len(seen) == 1 or (not plan.unsettled and took <= _AGAIN * seconds)
-        if not plan.setup or seen[-1].fails or not again or len(seen) == len(_ORDINALS):
+        if not plan.setup or seen[-1].fails or not again or len(seen) == _CALLS:
             return seen
         arrays.renew()
 
@@ -126,10 +145,11 @@ def summary(case: PlannedCase, seen: Sequence[Seen]) -> CaseOutcome:
         if _what(each) not in known:
             known.add(_what(each))
             findings.append(each)
-    message = last.check.message if last.check else ""
+    message = last.check.message if last.check else NOTHING
     if len(seen) > 1 and last.fails:
         cause = _left_behind(len(seen), seen[-2].outcome.changed)
-        message = f"{cause}; {message}" if message else message
+        if message:
+            message = phrase("{cause}; {wrong}", cause=cause, wrong=message)
         findings.insert(0, Finding(kind=Kind.STATE_LEFT, severity=Severity.ERROR, message=cause))
     return CaseOutcome(
         id=case.id,
@@ -154,14 +174,19 @@ def _gpu(rooms: Sequence[Room], findings: Sequence[SeenEvent]) -> str:
 def _unsettled(plan: Plan) -> tuple[Finding, ...]:
     if not plan.unsettled:
         return ()
-    words = f"the calls of run_custom differ, and the third one is judged: {plan.unsettled}"
+    words = phrase(
+        "the calls of run_custom differ, and the third one is judged: {how}", how=plan.unsettled
+    )
     return (Finding(kind=Kind.CALLS_DIFFER, severity=Severity.WARNING, message=words),)
 
 
-def _left_behind(calls: int, changed: Sequence[str]) -> str:
-    right = "the first call is" if calls == 2 else "the first two calls are"
-    what = f"finds {', '.join(changed[:3])} changed" if changed else "depends on the one before it"
-    return f"{right} right, the {_ORDINALS[calls - 1]} is not: it {what}"
+def _left_behind(calls: int, changed: Sequence[str]) -> Message:
+    what = (
+        phrase("it finds {names} changed", names=listed(map(verbatim, changed[:3])))
+        if changed
+        else phrase("it depends on the one before it")
+    )
+    return _LATER_IS_WRONG[calls].given(what=what)
 
 
 def _what(finding: Finding) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grader.backends.protocol import Done, Failed, Finished, PlannedCase
 from grader.errors import Rejected
-from grader.model import Finding, Plan, Record, Verdict
+from grader.model import Finding, Message, Plan, Record, Verdict
 from ptxsim.frontend.interface import Interface
 from ptxsim.sampling import LaunchSample
 
@@ -69,12 +69,12 @@ class Refused(Record, tag="refused"):
     """The submission's fault; the verdict that the worker asks for."""
 
     verdict: Verdict
-    message: str
+    message: Message
     findings: tuple[Finding, ...] = ()
 
     @staticmethod
     def of(refusal: Rejected) -> Refused:
-        return Refused(verdict=refusal.verdict, message=str(refusal), findings=refusal.findings)
+        return Refused(verdict=refusal.verdict, message=refusal.message, findings=refusal.findings)
 
 
 class Sampled(Record, tag="sampled"):

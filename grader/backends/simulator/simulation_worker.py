@@ -41,7 +41,7 @@ from grader.backends.simulator.simulation_messages import (
 )
 from grader.backends.simulator.wording import worded
 from grader.errors import GraderError, Rejected
-from grader.model import Plan, Verdict
+from grader.model import Plan, Verdict, phrase
 from grader.problems.catalogue import ProblemRef, load_problem
 from grader.problems.problem import Problem
 from grader.sandbox import seccomp
@@ -55,11 +55,11 @@ from ptxsim.simulator import SimLimits, SimOutcome
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 # Needed in any case: the interpreter, and the operands with their copies and shadows.
 _INTERPRETER, _PER_BYTE = 512 << 20, 16
-_OUT_OF_MEMORY = (
+_OUT_OF_MEMORY = phrase(
     "the simulator needs more memory than the lab allows: raise limits.memory_mb in the lab file, "
     "or give it smaller cpu sizes"
 )
-_TOO_LARGE_TO_SAMPLE = "the operands of this size need more memory than the lab allows"
+_TOO_LARGE_TO_SAMPLE = phrase("the operands of this size need more memory than the lab allows")
 
 
 class Runs(Protocol):
@@ -102,7 +102,7 @@ def main(
         try:
             engine, asked = prepare(), problem()
         except (GraderError, EngineError) as error:
-            replies.send(Failed(message=str(error)))
+            replies.send(Failed.of(error))
             return
         seccomp.lock_down()
         server = _Server(make_simulator, engine, asked, replies)
@@ -148,7 +148,7 @@ class _Server:
         except RefusedProgram as refusal:
             send(Refused.of(rejected(refusal)))
         except (GraderError, EngineError) as error:
-            send(Failed(message=str(error)))
+            send(Failed.of(error))
         except MemoryError:
             send(_too_large(request))
 
@@ -158,7 +158,7 @@ def _too_large(request: Request) -> Reply:
         return Failed(message=_OUT_OF_MEMORY)
     if isinstance(request, Sample | Probe):
         return Failed(message=_TOO_LARGE_TO_SAMPLE)
-    message = "reading its PTX takes more memory than the lab allows"
+    message = phrase("reading its PTX takes more memory than the lab allows")
     return Refused(verdict=Verdict.RE, message=message)
 
 
@@ -207,7 +207,9 @@ def run_case(
     except MemoryError:
         if _PER_BYTE * arrays.bytes + _INTERPRETER > memory:
             raise
-        words = f"it needs more memory than the lab's {memory >> 20} MB: allocate less"
+        words = phrase(
+            "it needs more memory than the lab's {memory} MB: allocate less", memory=memory >> 20
+        )
         return refused(case.id, size, Rejected(Verdict.RE, words))
     return summary(case, seen)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from grader.backends.simulator.event_scene import EventScene, byte_count, line_of
 from grader.backends.simulator.event_sentences import event_sentence
-from grader.model import Finding, Kind
+from grader.model import Finding, Kind, verbatim
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.finding import Crossing, Severity
@@ -31,7 +31,7 @@ def worded(findings: Sequence[simulator.Finding], gpu: str = "") -> tuple[Findin
         Finding(
             kind=Kind(seen.kind.value),
             severity=seen.severity,
-            message=sentence(seen, gpu),
+            message=verbatim(sentence(seen, gpu)),
             file=seen.place.file if seen.place else None,
             line=seen.place.line if seen.place else None,
             block=seen.block,
@@ -51,7 +51,7 @@ def refusal_worded(refusal: RefusedProgram) -> tuple[str, tuple[Finding, ...]]:
         own = Finding(
             kind=Kind.UNSUPPORTED,
             severity=Severity.ERROR,
-            message=message,
+            message=verbatim(message),
             file=refusal.place.file if refusal.place else None,
             line=refusal.place.line if refusal.place else None,
         )

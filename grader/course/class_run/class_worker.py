@@ -138,10 +138,10 @@ def _grade(task: Task, bench: Bench, setup: Setup) -> tuple[Verdict, str]:
     )
     result = graded.result
     if result.verdict is Verdict.IE:
-        return Verdict.IE, result.error or "the grader failed"
+        return Verdict.IE, str(result.error or "the grader failed")
     document = store.result_path(setup.out, result)
     if setup.report:  # before the document: a run that is killed in between writes both again
-        page = html.render(result, graded.sources, stored_profile(document))
+        page = html.render(result, graded.sources, profile=stored_profile(document))
         store.write(document.with_suffix(".html"), page.encode())
     keep_sources(document, graded.contents.values())
     store.save(setup.out, result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.model import Advice
+from grader.model import Advice, phrase
 from grader.performance.advice.piece import advice, placed
 from grader.performance.facts import KernelFacts
 
@@ -18,11 +18,13 @@ def split_warps(facts: KernelFacts) -> Advice | None:
         return None
     worst = splits[0]
     alone = worst.lost / counts.instructions
-    message = (
-        f"divergence: this branch splits a warp in {100 * worst.splits / worst.reached:.0f} % of "
-        f"its executions, and {100 * alone:.0f} % of the kernel's issue slots go to lanes that it "
-        "switched off; let neighbouring threads go the same way, so that whole warps work and the "
-        "others skip the branch"
+    message = phrase(
+        "divergence: this branch splits a warp in {splits:.0f} % of its executions, and "
+        "{lost:.0f} % of the kernel's issue slots go to lanes that it switched off; let "
+        "neighbouring threads go the same way, so that whole warps work and the others skip the "
+        "branch",
+        splits=100 * worst.splits / worst.reached,
+        lost=100 * alone,
     )
     gain = facts.gain(instructions=round(counts.instructions - lost))
     return placed(advice(facts, "strided_index", message, "BRA", gain=gain), worst)

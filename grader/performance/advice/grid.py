@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.hardware import gpus
-from grader.model import Advice
+from grader.model import Advice, counted, phrase
 from grader.performance.advice.piece import BLOCKED, advice
 from grader.performance.facts import Facts
 
@@ -13,10 +13,14 @@ def few_blocks(facts: Facts) -> Advice | None:
     blocks = counts.grid[0] * counts.grid[1] * counts.grid[2] * counts.times
     if blocks >= sms:
         return None
-    message = (
-        f"{blocks} block{'s' if blocks > 1 else ''} for the whole of C, where a GPU like the "
-        f"{facts.gpu.name} has {sms} multiprocessors and a block uses one; give every tile of C a "
-        "block of its own"
+    message = counted(
+        "{count} block for the whole of C, where a GPU like the {gpu} has {sms} multiprocessors "
+        "and a block uses one; give every tile of C a block of its own",
+        "{count} blocks for the whole of C, where a GPU like the {gpu} has {sms} multiprocessors "
+        "and a block uses one; give every tile of C a block of its own",
+        blocks,
+        gpu=facts.gpu.name,
+        sms=sms,
     )
     return advice(
         facts, "tile32", message, "FFMA", gain=facts.gain(grid=(100 * sms, 1, 1), warp_cycles=0.0)
@@ -44,10 +48,13 @@ def long_wave(facts: Facts) -> Advice | None:
     best = 2 * wave**0.5
     if tiles < 1.5 * best:
         return None
-    message = (
-        f"{wave} blocks run at a time and, in the order of blockIdx, read {tiles} different tile "
-        f"rows and columns; a square patch of blocks would read {best:.0f}, and find more of them "
-        "in the L2 cache"
+    message = phrase(
+        "{wave} blocks run at a time and, in the order of blockIdx, read {tiles} different tile "
+        "rows and columns; a square patch of blocks would read {best:.0f}, and find more of them "
+        "in the L2 cache",
+        wave=wave,
+        tiles=tiles,
+        best=best,
     )
     return advice(facts, "rasterised", message, "LDG", "LDGSTS")
 
@@ -59,9 +66,12 @@ def tail(facts: Facts) -> Advice | None:
     used = blocks / (busiest * gpu.multiprocessors)
     if used > 0.85 or facts.loop.accumulators < BLOCKED:
         return None
-    message = (
-        f"{blocks} blocks on {gpu.multiprocessors} multiprocessors: some run {busiest}, and "
-        f"{100 * (1 - used):.0f} % of the GPU is idle while they do; blocks that take a part of K "
-        "each (split-K) spread the work evenly"
+    message = phrase(
+        "{blocks} blocks on {sms} multiprocessors: some run {busiest}, and {idle:.0f} % of the GPU "
+        "is idle while they do; blocks that take a part of K each (split-K) spread the work evenly",
+        blocks=blocks,
+        sms=gpu.multiprocessors,
+        busiest=busiest,
+        idle=100 * (1 - used),
     )
     return advice(facts, "split_k", message, "FFMA", gain=1 / used)

@@ -12,11 +12,14 @@ from grader.model import (
     CaseResult,
     Explanation,
     Free,
+    Message,
     Operation,
     Plan,
     SymbolWrite,
     Synchronise,
     Timing,
+    enumerated,
+    phrase,
 )
 
 _NOTICED = 0.02  # of the time of a call
@@ -37,10 +40,15 @@ def _advice(plan: Plan, timing: Timing) -> Advice | None:
     if not device or not host or host < _NOTICED * (device + host):
         return None
     without = timing.ratio * (device + host) / device
-    message = (
-        f"every call {_listed(plan)}, which takes {host:.3g} ms on top of {device:.3g} ms for its "
-        f"kernels and copies; {_remedy(plan)}: the ratio would be about {without:.2f} instead of "
-        f"{timing.ratio:.2f}"
+    message = phrase(
+        "every call {calls}, which takes {host:.3g} ms on top of {device:.3g} ms for its kernels "
+        "and copies; {remedy}: the ratio would be about {without:.2f} instead of {ratio:.2f}",
+        calls=_listed(plan),
+        host=host,
+        device=device,
+        remedy=_remedy(plan),
+        without=without,
+        ratio=timing.ratio,
     )
     at = next((each.place for each in plan.operations if each.place and _of_host(each)), None)
     return Advice(
@@ -53,24 +61,26 @@ def _advice(plan: Plan, timing: Timing) -> Advice | None:
     )
 
 
-def _listed(plan: Plan) -> str:
+def _listed(plan: Plan) -> Message:
     """``allocates 2×, frees 2× and waits for the device 1×``."""
-    counts = {
-        "allocates": sum(isinstance(each, Allocate) for each in plan.operations),
-        "frees": sum(isinstance(each, Free) for each in plan.operations),
-        "waits for the device": sum(map(_only_waits, plan.operations)),
-    }
-    *most, last = (f"{what} {times}×" for what, times in counts.items() if times)
-    return f"{', '.join(most)} and {last}" if most else last
+    allocates = sum(isinstance(each, Allocate) for each in plan.operations)
+    frees = sum(isinstance(each, Free) for each in plan.operations)
+    waits = sum(map(_only_waits, plan.operations))
+    said = (
+        phrase("allocates {times}×", times=allocates),
+        phrase("frees {times}×", times=frees),
+        phrase("waits for the device {times}×", times=waits),
+    )
+    return enumerated(each for each in said if each.args["times"])
 
 
-def _remedy(plan: Plan) -> str:
+def _remedy(plan: Plan) -> Message:
     if any(isinstance(each, Allocate | Free) for each in plan.operations):
-        return (
+        return phrase(
             "keep the memory in a static pointer from call to call, and allocate again only when a "
             "call needs more"
         )
-    return "leave the waiting to the caller"
+    return phrase("leave the waiting to the caller")
 
 
 def _of_host(operation: Operation) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from grader.model import Advice, Traffic
+from grader.model import Advice, Traffic, counted, phrase
 from grader.performance.advice.piece import BLOCKED, advice
 from grader.performance.facts import Facts
 from grader.performance.shared_accesses import side_by_side
@@ -17,10 +17,13 @@ def rolled(facts: Facts) -> Advice | None:
     waste = facts.each("integer", "branch", "move")
     if not facts.executed("LDS") or any(i.base == "BAR" for i in facts.code) or waste < 2:
         return None
-    message = (
-        f"the inner loop is not unrolled: {loop.instructions} instructions for {loop.ffma} FFMA; "
-        f"for each FFMA, {waste:.2g} only compute addresses and jump; with a tile edge known at "
-        "compile time and #pragma unroll, only loads and FFMA remain"
+    message = phrase(
+        "the inner loop is not unrolled: {instructions} instructions for {ffma} FFMA; for each "
+        "FFMA, {waste:.2g} only compute addresses and jump; with a tile edge known at compile time "
+        "and #pragma unroll, only loads and FFMA remain",
+        instructions=loop.instructions,
+        ffma=loop.ffma,
+        waste=waste,
     )
     wasted = facts.executed("integer", "branch", "move")
     left = facts.counts.instructions - wasted
@@ -45,10 +48,15 @@ def more_for_each_thread(facts: Facts) -> Advice | None:
     factor = 2 / side / max(words, 1e-9)
     if factor > _WORTH:
         return None
-    message = (
-        f"{words:.3g} values from shared memory for each FFMA: a thread computes {sums} "
-        f"element{'s' if sums > 1 else ''} of C; with {side}×{side} every value loaded serves "
-        f"{side} FFMA, {2 / side:.3g} for each"
+    message = counted(
+        "{words:.3g} values from shared memory for each FFMA: a thread computes {count} element of "
+        "C; with {side}×{side} every value loaded serves {side} FFMA, {each:.3g} for each",
+        "{words:.3g} values from shared memory for each FFMA: a thread computes {count} elements "
+        "of C; with {side}×{side} every value loaded serves {side} FFMA, {each:.3g} for each",
+        sums,
+        words=words,
+        side=side,
+        each=2 / side,
     )
     saved = facts.executed("LDS", "integer", "move") * (1 - factor)
     gain = facts.gain(
@@ -74,9 +82,10 @@ def scalar_loads(facts: Facts) -> Advice | None:
         return None
     if facts.each("LDG.32") < 0.005:
         return None
-    message = (
-        f"global loads of 4 bytes: {facts.each('LDG.32'):.3g} for each FFMA, each with its own "
-        "index arithmetic; a float4 load moves 16 bytes with one instruction"
+    message = phrase(
+        "global loads of 4 bytes: {each:.3g} for each FFMA, each with its own index arithmetic; a "
+        "float4 load moves 16 bytes with one instruction",
+        each=facts.each("LDG.32"),
     )
     left = facts.counts.instructions - round(narrow * 0.75 + facts.executed("integer") * 0.5)
     return advice(facts, "float4", message, "LDG", gain=facts.gain(instructions=left))
@@ -86,20 +95,26 @@ def scalar_shared(facts: Facts) -> Advice | None:
     each, wide = facts.each("LDS.32"), facts.each("LDS.128")
     if each < 0.05 or facts.loop.accumulators < BLOCKED:
         return None
-    found = f"{each:.3g} loads of 4 bytes from shared memory for each FFMA, beside {wide:.3g} of 16"
+    found = phrase(
+        "{each:.3g} loads of 4 bytes from shared memory for each FFMA, beside {wide:.3g} of 16",
+        each=each,
+        wide=wide,
+    )
     loads = [a for a in facts.shared if a.in_loop and a.opcode == "LDS" and a.width == 4]
     arrays = Counter(load.array for load in loads)
     main = [load for load in loads if load.array == arrays.most_common(1)[0][0]]
     left = facts.counts.instructions - round(facts.executed("LDS.32") * 0.75)
     gain = facts.gain(instructions=left)
     if main and side_by_side(main):
-        message = (
-            f"{found}: the tile already lies as it is read; let each thread take four neighbouring "
-            "values, in rows of a multiple of 4 from an array aligned to 16 bytes, and read float4"
+        message = phrase(
+            "{found}: the tile already lies as it is read; let each thread take four neighbouring "
+            "values, in rows of a multiple of 4 from an array aligned to 16 bytes, and read float4",
+            found=found,
         )
         return advice(facts, "float4", message, "LDS", gain=gain)
-    message = (
-        f"{found}: what a thread needs of a tile in one step along K is not side by side; store "
-        "the tile transposed and read float4"
+    message = phrase(
+        "{found}: what a thread needs of a tile in one step along K is not side by side; store "
+        "the tile transposed and read float4",
+        found=found,
     )
     return advice(facts, "transposed", message, "LDS", gain=gain)

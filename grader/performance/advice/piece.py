@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from grader.model import Advice
+from grader.model import Advice, Message
 from grader.performance.facts import KernelFacts
 from grader.submission.provided import REFERENCE, provided
 
@@ -12,7 +12,7 @@ BLOCKED = 16  # elements per thread; below that, how tiles are loaded matters li
 
 
 def advice(
-    facts: KernelFacts, idea: str, message: str, *bases: str, gain: float | None = None
+    facts: KernelFacts, idea: str, message: Message, *bases: str, gain: float | None = None
 ) -> Advice:
     places = ((at, path) for at in provided(REFERENCE) for path in at.glob(f"*/[0-9]*_{idea}"))
     rung = min((path.relative_to(at).as_posix() for at, path in places), default=None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from grader.model import Advice, Traffic
+from grader.model import Advice, Message, Traffic, phrase
 from grader.performance.advice.piece import advice, placed
-from grader.performance.banks import Conflict
+from grader.performance.banks import Conflict, Remedy
 from grader.performance.facts import Facts
 
 
@@ -15,9 +15,10 @@ def global_sum(facts: Facts) -> Advice | None:
     each = stores.requests / max(facts.executed("FFMA"), 1)
     if each < 0.2:
         return None
-    message = (
-        f"the sum goes to global memory {each:.2g} times for each FFMA; keep it in a register and "
-        "store it once, after the loop, then take tiles through shared memory"
+    message = phrase(
+        "the sum goes to global memory {each:.2g} times for each FFMA; keep it in a register and "
+        "store it once, after the loop, then take tiles through shared memory",
+        each=each,
     )
     none = Traffic(requests=0, cost=0, lines=0, bytes=0)
     return advice(facts, "tile32", message, "STG", gain=facts.gain(global_stores=none))
@@ -29,16 +30,18 @@ def no_tile(facts: Facts) -> Advice | None:
     if facts.executed("LDS") or each < 0.3:
         return None
     lines = loads.lines / loads.requests
-    spread = (
-        f", and a warp's load touches {lines:.3g} lines of 128 bytes one after the other, where 1 "
-        "would do for lanes that read neighbours in memory"
-        if lines > 1.5
-        else ""
-    )
-    message = (
-        f"{each:.2g} loads from global memory for each FFMA{spread}; load a tile of A and of B "
-        "into shared memory, neighbouring threads at neighbours in memory, so that every element "
-        "serves 32 threads"
+    found = phrase("{each:.2g} loads from global memory for each FFMA", each=each)
+    if lines > 1.5:
+        found = phrase(
+            "{found}, and a warp's load touches {lines:.3g} lines of 128 bytes one after the "
+            "other, where 1 would do for lanes that read neighbours in memory",
+            found=found,
+            lines=lines,
+        )
+    message = phrase(
+        "{found}; load a tile of A and of B into shared memory, neighbouring threads at neighbours "
+        "in memory, so that every element serves 32 threads",
+        found=found,
     )
     ffma = facts.executed("FFMA")
     tiled = Traffic(requests=ffma // 16, cost=ffma // 4, lines=ffma // 16, bytes=8 * ffma)
@@ -53,24 +56,44 @@ def conflicts(facts: Facts) -> Advice | None:
     if conflict is None:
         return None
     at, (one, other) = conflict.at, conflict.lanes
-    what = {"LDS": "a load from", "STS": "a store to"}.get(at.opcode, "a copy to")
-    message = (
-        f"bank conflicts: {what} shared memory takes {at.wavefronts:.3g} wavefronts where "
-        f"{at.ideal:.3g} would do, because lanes {one} and {other} access words {conflict.apart} "
-        "apart, which lie in one bank; "
+    message = phrase(
+        "bank conflicts: {access} takes {wavefronts:.3g} wavefronts where {ideal:.3g} would do, "
+        "because lanes {one} and {other} access words {apart} apart, which lie in one bank; "
+        "{remedy}",
+        access=_ACCESSES.get(at.opcode, phrase("a copy to shared memory")),
+        wavefronts=at.wavefronts,
+        ideal=at.ideal,
+        one=one,
+        other=other,
+        apart=conflict.apart,
+        remedy=_remedy(conflict.remedy),
     )
-    if conflict.remedy is None:
-        message += (
+    idea = "tile32" if facts.loop.accumulators == 1 else "warp_tile"
+    return placed(advice(facts, idea, message, at.opcode, gain=_without(facts, conflict)), at)
+
+
+_ACCESSES = {
+    "LDS": phrase("a load from shared memory"),
+    "STS": phrase("a store to shared memory"),
+}
+
+
+def _remedy(remedy: Remedy | None) -> Message:
+    if remedy is None:
+        return phrase(
             "the model tried to pad the rows, to exchange columns by an XOR and to turn the lanes "
             "round, and none of it helps: let neighbouring lanes access neighbouring words"
         )
-    else:
-        left = f"{100 * conflict.remedy.kept:.0f} %" if conflict.remedy.kept else "none"
-        message += (
-            f"{conflict.remedy.words} (in the model {left} of this array's extra wavefronts remain)"
+    if not remedy.kept:
+        return phrase(
+            "{remedy} (in the model none of this array's extra wavefronts remain)",
+            remedy=remedy.words,
         )
-    idea = "tile32" if facts.loop.accumulators == 1 else "warp_tile"
-    return placed(advice(facts, idea, message, at.opcode, gain=_without(facts, conflict)), at)
+    return phrase(
+        "{remedy} (in the model {kept:.0f} % of this array's extra wavefronts remain)",
+        remedy=remedy.words,
+        kept=100 * remedy.kept,
+    )
 
 
 def _without(facts: Facts, conflict: Conflict) -> float | None:

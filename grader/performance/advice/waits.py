@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from grader.model import Advice
+from grader.model import Advice, phrase
 from grader.performance.advice.piece import BLOCKED, advice
 from grader.performance.facts import Facts
 from grader.performance.loop_steps import Step, Unit
@@ -18,16 +18,21 @@ def exposed(facts: Facts) -> Advice | None:
     if between is None or between >= 32 or facts.loop.accumulators < BLOCKED:
         return None
     waiting = facts.waiting
-    modelled = (
-        f", and in the issue model a warp spends {100 * waiting.warp_global_loads:.0f} % of its "
-        f"time waiting for them and {100 * waiting.warp_barriers:.0f} % at barriers"
-        if waiting
-        else ""
+    found = phrase(
+        "the loop waits for global memory: {between} FFMA stand between a load and the first "
+        "instruction that needs it",
+        between=between,
     )
-    message = (
-        f"the loop waits for global memory: {between} FFMA stand between a load and the first "
-        f"instruction that needs it{modelled}; load the next tile into registers before computing "
-        "this one"
+    if waiting:
+        found = phrase(
+            "{found}, and in the issue model a warp spends {loads:.0f} % of its time waiting for "
+            "them and {barriers:.0f} % at barriers",
+            found=found,
+            loads=100 * waiting.warp_global_loads,
+            barriers=100 * waiting.warp_barriers,
+        )
+    message = phrase(
+        "{found}; load the next tile into registers before computing this one", found=found
     )
     return advice(facts, "register_prefetch", message, "LDG", gain=facts.gain_if(_at_once))
 
@@ -43,10 +48,12 @@ def two_barriers(facts: Facts) -> Advice | None:
     if facts.loop.accumulators < BLOCKED or not waits_to_store(facts.code):
         return None
     barriers = sum(item.base == "BAR" for item in facts.code)
-    message = (
-        f"{barriers} barriers in an iteration of {facts.loop.unroll} steps along K, and between "
-        "two of them warps only fill shared memory; with a second buffer, which takes the next "
-        "tile while this one is read, one barrier is enough"
+    message = phrase(
+        "{barriers} barriers in an iteration of {steps} steps along K, and between two of them "
+        "warps only fill shared memory; with a second buffer, which takes the next tile while this "
+        "one is read, one barrier is enough",
+        barriers=barriers,
+        steps=facts.loop.unroll,
     )
     return advice(facts, "double_buffer", message, "BAR")
 
@@ -56,10 +63,13 @@ def through_registers(facts: Facts) -> Advice | None:
         return None
     if facts.each("STS") < 0.002 or facts.loop.accumulators < BLOCKED:
         return None
-    message = (
-        f"tiles go through registers: {facts.each('LDG'):.3g} loads and {facts.each('STS'):.3g} "
-        f"stores for each FFMA, and {facts.kernel.registers} registers in each thread; cp.async "
-        "copies straight to shared memory, several tiles ahead"
+    message = phrase(
+        "tiles go through registers: {loads:.3g} loads and {stores:.3g} stores for each FFMA, and "
+        "{registers} registers in each thread; cp.async copies straight to shared memory, several "
+        "tiles ahead",
+        loads=facts.each("LDG"),
+        stores=facts.each("STS"),
+        registers=facts.kernel.registers,
     )
     left = facts.counts.instructions - facts.executed("STS")
     return advice(facts, "multistage", message, "STS", gain=facts.gain(instructions=left))
@@ -70,11 +80,12 @@ def banks(facts: Facts) -> Advice | None:
     waiting = facts.waiting
     if waiting is None or waiting.banks < _BANKS_NOTICED or facts.loop.accumulators < BLOCKED:
         return None
-    message = (
-        f"FFMA wait for register banks: in {100 * waiting.banks:.0f} % of the issue model's cycles "
-        "nothing issues because operands come from one bank (even or odd registers) and no .reuse "
-        "saves a read; let consecutive FFMA share a value of A or B and alternate the banks of the "
-        "others, so that each reads only two registers"
+    message = phrase(
+        "FFMA wait for register banks: in {percent:.0f} % of the issue model's cycles nothing "
+        "issues because operands come from one bank (even or odd registers) and no .reuse saves a "
+        "read; let consecutive FFMA share a value of A or B and alternate the banks of the others, "
+        "so that each reads only two registers",
+        percent=100 * waiting.banks,
     )
     return advice(facts, "reuse_order", message, "FFMA", gain=facts.gain_if(_two_reads))
 

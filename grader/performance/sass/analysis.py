@@ -6,7 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from grader.model import Finding, KernelSass, Kind, OpcodeCount, SassLine, SassLoop, Severity
+from grader.model import (
+    Finding,
+    KernelSass,
+    Kind,
+    OpcodeCount,
+    SassLine,
+    SassLoop,
+    Severity,
+    phrase,
+)
 from grader.performance.sass.code import Function, Instruction, Loop
 
 _REGISTER = re.compile(r"-?\|?(R\d+|RZ)(?:\.\w+)*\|?")
@@ -179,7 +188,10 @@ def find_tensor_cores(functions: Iterable[Function]) -> tuple[Finding, ...]:
         Finding(
             kind=Kind.TENSOR_CORE,
             severity=Severity.NOTE,
-            message=f"{', '.join(sorted(opcodes))} in the machine code runs on tensor cores",
+            message=phrase(
+                "{opcodes} in the machine code runs on tensor cores",
+                opcodes=", ".join(sorted(opcodes)),
+            ),
             file=file,
             line=line,
             count=sum(opcodes.values()),

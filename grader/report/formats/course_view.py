@@ -10,7 +10,18 @@ import math
 
 from grader.compile.diagnostics import Complaint, complaints
 from grader.labs.hidden import is_hidden
-from grader.model import CaseResult, Finding, Record, Result, Verdict, size_text
+from grader.language import ENGLISH, Language
+from grader.model import (
+    CaseResult,
+    Finding,
+    Record,
+    Result,
+    Verdict,
+    kind_words,
+    phrase,
+    severity_words,
+    size_text,
+)
 from grader.report import text
 from grader.report.text import clean
 
@@ -53,34 +64,57 @@ def by_size(result: Result) -> bool:
     )
 
 
-def headline(result: Result) -> str:
-    return f"{result.verdict.value} {text.VERDICT_WORDS[result.verdict]}"
+def headline(result: Result, language: Language = ENGLISH) -> str:
+    return f"{result.verdict.value} {language(text.VERDICT_WORDS[result.verdict])}"
 
 
-def summary(result: Result) -> str:
+def why(result: Result, language: Language = ENGLISH) -> str:
+    """The reason for the verdict, where it is not a size's."""
+    return clean(language(result.error)) if result.error else headline(result, language)
+
+
+def summary(result: Result, language: Language = ENGLISH) -> str:
     """Verdict, why, score, findings and the compiler's log, as plain text without hidden sizes."""
-    lines = [headline(result)]
-    lines += [clean(part) for part in (result.error, text.score_block(result)) if part]
+    lines = [headline(result, language)]
+    if result.error:
+        lines.append(why(result, language))
+    if result.score:
+        lines.append(text.score_block(result, language))
     lines += [
-        f"{finding.severity.value}: {finding.kind.value}: {clean(finding.message)}\n"
-        f"  {clean(text.place(finding))}"
+        clean(
+            language(
+                phrase(
+                    "{severity}: {kind}: {what}",
+                    severity=severity_words(finding.severity),
+                    kind=kind_words(finding.kind),
+                    what=finding.message,
+                )
+            )
+        )
+        + f"\n  {clean(language(text.place(finding)))}"
         for finding in result.findings[:_FINDINGS]
     ]
     if result.build and not result.build.ok:
         lines.append(clean(result.build.log.strip())[:_LOG_CHARACTERS])
     if result.environment.device == "cpu" and result.verdict is not Verdict.IE:
-        lines.append(text.NO_SCORE_ON_CPU)
+        lines.append(language(text.NO_SCORE_ON_CPU))
     return "\n".join(lines)
 
 
-def size_name(case: CaseResult, number: int) -> str:
+def size_name(case: CaseResult, number: int, language: Language = ENGLISH) -> str:
     """For students: a hidden size has only its number."""
-    return f"hidden size {number}" if is_hidden(case) else size_text(case.size)
+    hidden = phrase("hidden size {number}", number=number)
+    return language(hidden) if is_hidden(case) else size_text(case.size)
 
 
-def what_happened(case: CaseResult) -> str:
+def verdict_name(case: CaseResult, language: Language = ENGLISH) -> str:
+    return case.verdict.value if case.verdict else language(phrase("not run"))
+
+
+def what_happened(case: CaseResult, language: Language = ENGLISH) -> str:
     """The message and the first wrong element, if any."""
-    return "\n".join(part for part in (clean(case.message), text.mismatch(case)) if part)
+    said = (case.message, text.mismatch(case))
+    return "\n".join(clean(language(part)) for part in said if part)
 
 
 def located(result: Result) -> tuple[Finding, ...]:
@@ -98,15 +132,16 @@ def compile_errors(result: Result) -> tuple[Complaint, ...]:
     return tuple(each for each in complaints(result.build.log) if each.file in names and each.line)
 
 
-def unplaced(result: Result) -> str:
+def unplaced(result: Result, language: Language = ENGLISH) -> str:
     """What is wrong where nothing names a line; "" if something does, or nothing is wrong."""
     if result.verdict is Verdict.AC or located(result) or compile_errors(result):
         return ""
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     if failed is None:
-        return result.error or headline(result)
-    said = headline(result) if is_hidden(failed) else what_happened(failed)
-    return f"{size_name(failed, result.cases.index(failed) + 1)}: {said}"
+        return why(result, language)
+    said = headline(result, language) if is_hidden(failed) else what_happened(failed, language)
+    size = size_name(failed, result.cases.index(failed) + 1, language)
+    return language(phrase("{size}: {what}", size=size, what=said))
 
 
 def _short(value: float) -> str:

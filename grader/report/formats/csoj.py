@@ -11,15 +11,22 @@ from __future__ import annotations
 import json
 
 from grader.labs.hidden import is_hidden
-from grader.model import Result
+from grader.language import ENGLISH, Language
+from grader.model import NOTHING, Result, kind_words, phrase
 from grader.report import text
-from grader.report.formats.course_view import headline, points, size_name, what_happened
+from grader.report.formats.course_view import (
+    headline,
+    points,
+    size_name,
+    verdict_name,
+    what_happened,
+)
 from grader.report.text import clean
 
 _FINDINGS = 20
 
 
-def csoj(result: Result) -> str:
+def csoj(result: Result, language: Language = ENGLISH) -> str:
     """ "" for verdict IE: the step is to fail."""
     earned = points(result)
     if earned is None:
@@ -28,14 +35,14 @@ def csoj(result: Result) -> str:
         "score": earned.percent,
         "performance": round(100 * earned.share, 4),
         "info": {
-            "message": headline(result),
-            "error": clean(result.error or ""),
+            "message": headline(result, language),
+            "error": clean(language(result.error or NOTHING)),
             "points": str(earned),
             "sizes": [
                 {
-                    "size": size_name(case, number),
-                    "verdict": case.verdict.value if case.verdict else "not run",
-                    "message": "" if is_hidden(case) else what_happened(case),
+                    "size": size_name(case, number, language),
+                    "verdict": verdict_name(case, language),
+                    "message": "" if is_hidden(case) else what_happened(case, language),
                     result.problem.unit: round(case.timing.scored_speed, 3)
                     if case.timing
                     else None,
@@ -43,7 +50,16 @@ def csoj(result: Result) -> str:
                 for number, case in enumerate(result.cases, 1)
             ],
             "findings": [
-                f"{finding.kind.value}: {clean(finding.message)} ({clean(text.place(finding))})"
+                clean(
+                    language(
+                        phrase(
+                            "{kind}: {what} ({place})",
+                            kind=kind_words(finding.kind),
+                            what=finding.message,
+                            place=text.place(finding),
+                        )
+                    )
+                )
                 for finding in result.findings[:_FINDINGS]
             ],
         },

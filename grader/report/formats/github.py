@@ -12,7 +12,8 @@ import json
 from collections.abc import Iterator
 
 from grader.labs.hidden import is_hidden
-from grader.model import Finding, Result, Severity, Verdict
+from grader.language import ENGLISH, Language
+from grader.model import Finding, Result, Severity, Verdict, counted, kind_words, phrase
 from grader.report.formats.course_view import (
     compile_errors,
     headline,
@@ -21,7 +22,9 @@ from grader.report.formats.course_view import (
     size_name,
     summary,
     unplaced,
+    verdict_name,
     what_happened,
+    why,
 )
 from grader.report.text import clean
 
@@ -29,26 +32,31 @@ _EACH = 10  # annotations of one level that GitHub shows
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-def workflow_commands(result: Result, folder: str = "") -> str:
+def workflow_commands(result: Result, folder: str = "", language: Language = ENGLISH) -> str:
     """Workflow commands, one to a line. folder: of the submission, from the repository's root."""
-    return "".join(f"{line}\n" for line in _annotations(result, folder))
+    return "".join(f"{line}\n" for line in _annotations(result, folder, language))
 
 
-def _annotations(result: Result, folder: str) -> Iterator[str]:
+def _annotations(result: Result, folder: str, language: Language) -> Iterator[str]:
     if result.verdict is Verdict.IE:
-        yield command("error", result.error or headline(result), title="The grader failed")
+        title = language(phrase("The grader failed"))
+        yield command("error", why(result, language), title=title)
         return
     for error in compile_errors(result)[:_EACH]:
-        yield command("error", error.text, _at(folder, error.file), error.line, "compile error")
+        title = language(phrase("compile error"))
+        yield command("error", error.text, _at(folder, error.file), error.line, title)
     for level in Severity:
         found = [finding for finding in located(result) if finding.severity is level]
         for finding in found[:_EACH]:
-            yield _finding(finding, folder)
-    if rest := unplaced(result):
-        yield command("error", rest, _at(folder, result.problem.main), 1, headline(result))
+            yield _finding(finding, folder, language)
+    if rest := unplaced(result, language):
+        yield command(
+            "error", rest, _at(folder, result.problem.main), 1, headline(result, language)
+        )
     earned = points(result)
     assert earned is not None
-    yield command("notice", f"Points {earned}", title="Autograding complete")
+    said = language(phrase("Points {points}", points=str(earned)))
+    yield command("notice", said, title="Autograding complete")
     totals = {"totalPoints": earned.earned, "maxPoints": earned.possible}
     yield command("notice", json.dumps(totals), title="Autograding report")
 
@@ -62,14 +70,14 @@ def command(
     return f"::{level}{' ' if named else ''}{named}::{_escaped(clean(message))}"
 
 
-def _finding(finding: Finding, folder: str) -> str:
-    times = f" ({finding.count} times)" if finding.count > 1 else ""
+def _finding(finding: Finding, folder: str, language: Language) -> str:
+    said = counted("{what}", "{what} ({count} times)", finding.count, what=finding.message)
     return command(
         _LEVELS[finding.severity],
-        f"{finding.message}{times}",
+        language(said),
         _at(folder, finding.file),
         finding.line,
-        finding.kind.value,
+        language(kind_words(finding.kind)),
     )
 
 
@@ -85,21 +93,22 @@ def _field(value: str) -> str:
     return _escaped(clean(value)).replace(":", "%3A").replace(",", "%2C")
 
 
-def job_summary(result: Result) -> str:
+def job_summary(result: Result, language: Language = ENGLISH) -> str:
     """Markdown for $GITHUB_STEP_SUMMARY. What students wrote stands in code blocks."""
     earned = points(result)
-    lines = [f"## {headline(result)}", ""]
+    lines = [f"## {headline(result, language)}", ""]
     if earned is not None:
-        lines += [f"Points: **{earned}**", ""]
+        lines += [language(phrase("Points: **{points}**", points=str(earned))), ""]
     if result.cases:
-        lines += ["| M×N×K | verdict | |", "|---|---|---|"]
+        verdict = language(phrase("verdict"))
+        lines += [f"| M×N×K | {verdict} | |", "|---|---|---|"]
         for number, case in enumerate(result.cases, 1):
-            said = "" if is_hidden(case) else what_happened(case)
-            verdict = case.verdict.value if case.verdict else "not run"
-            lines.append(f"| {size_name(case, number)} | {verdict} | {_cell(said)} |")
+            said = "" if is_hidden(case) else what_happened(case, language)
+            verdict = verdict_name(case, language)
+            lines.append(f"| {size_name(case, number, language)} | {verdict} | {_cell(said)} |")
         lines.append("")
-    fence = "`" * (1 + max((len(run) for run in _ticks(summary(result))), default=2))
-    lines += [fence, summary(result), fence, ""]
+    fence = "`" * (1 + max((len(run) for run in _ticks(summary(result, language))), default=2))
+    lines += [fence, summary(result, language), fence, ""]
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ import json
 from typing import Literal
 
 from grader.labs.hidden import is_hidden
+from grader.language import ENGLISH, Language
 from grader.model import CaseResult, Record, Result, Verdict, size_text
 from grader.report.formats.course_view import by_size, points, size_name, summary, what_happened
 
@@ -25,7 +26,11 @@ class Shown(Record):
     stdout: Visibility = "hidden"  # of what the autograder printed
 
 
-def gradescope(result: Result, shown: Shown = Shown()) -> str:  # noqa: B008 - frozen
+def gradescope(
+    result: Result,
+    shown: Shown = Shown(),  # noqa: B008 - frozen
+    language: Language = ENGLISH,
+) -> str:
     """ "" for verdict IE: without results.json, Gradescope says that the autograder failed.
 
     A timed result has its score at the top. A simulator result has one point per size.
@@ -34,7 +39,7 @@ def gradescope(result: Result, shown: Shown = Shown()) -> str:  # noqa: B008 - f
     if earned is None:
         return ""
     document: dict[str, object] = {
-        "output": summary(result),
+        "output": summary(result, language),
         "output_format": "text",
         "visibility": shown.visibility,
         "stdout_visibility": shown.stdout,
@@ -44,7 +49,9 @@ def gradescope(result: Result, shown: Shown = Shown()) -> str:  # noqa: B008 - f
             "lab_sha256": result.lab.sha256,
             "gpu": result.environment.gpu.name if result.environment.gpu else None,
         },
-        "tests": [_test(i, case, shown, result) for i, case in enumerate(result.cases, 1)],
+        "tests": [
+            _test(i, case, shown, result, language) for i, case in enumerate(result.cases, 1)
+        ],
     }
     seconds = [case.seconds for case in result.cases if case.seconds is not None]
     if seconds:
@@ -57,14 +64,16 @@ def gradescope(result: Result, shown: Shown = Shown()) -> str:  # noqa: B008 - f
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _test(number: int, case: CaseResult, shown: Shown, result: Result) -> dict[str, object]:
+def _test(
+    number: int, case: CaseResult, shown: Shown, result: Result, language: Language
+) -> dict[str, object]:
     passed = case.verdict is Verdict.AC
     secret = is_hidden(case) and shown.hidden != "hidden"  # students will see it some day
     test: dict[str, object] = {
-        "name": size_name(case, number) if secret else size_text(case.size),
+        "name": size_name(case, number, language) if secret else size_text(case.size),
         "number": str(number),
         "status": "passed" if passed else "failed",
-        "output": "" if secret else what_happened(case),
+        "output": "" if secret else what_happened(case, language),
         "output_format": "text",
         "visibility": shown.hidden if is_hidden(case) else shown.visibility,
         "extra_data": {"verdict": case.verdict.value if case.verdict else None},

@@ -18,7 +18,7 @@ from grader.backends.gpu.gpu_messages import Beat, GpuJob, Ready, TimedCase, War
 from grader.backends.probe import visible_gpus
 from grader.backends.protocol import CaseOutcome, Done, Finished
 from grader.backends.statistics import Pair, summarise
-from grader.model import ErrorStats, GpuInfo, Record
+from grader.model import ErrorStats, GpuInfo, Record, verbatim
 from tests.support.product import speed
 
 _LOG = Path(os.environ["CUDA_STANDIN_LOG"])
@@ -49,7 +49,7 @@ def _outcome(each: TimedCase) -> CaseOutcome:
         id=each.case.id,
         size=size,
         refused=None,
-        message="",
+        message=verbatim(""),
         stopped=None,
         seconds=0.1,
         error=_RIGHT,

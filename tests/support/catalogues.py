@@ -1,0 +1,86 @@
+"""The texts that students read, as Babel finds them, and the catalogues that hold them."""
+
+from __future__ import annotations
+
+import ast
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import tomllib
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po, write_po
+
+from tests.support.places import ROOT
+
+FOLDER = ROOT / "grader" / "language"
+KEYWORDS = {
+    "phrase": None,
+    "counted": (1, 2),
+    "gettext": None,
+    "ngettext": (1, 2),
+    "_": None,
+}
+_WIDTH = 100
+
+
+def of_python(
+    file: IO[bytes], _keywords: object, _comments: object, _options: object
+) -> Iterator[tuple[int, str, str | tuple[str, str], list[str]]]:
+    """A method for Babel, whose own sees no call within a call."""
+    for node in ast.walk(ast.parse(file.read())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            match node.func.id, texts:
+                case "phrase", [str() as text, *_]:
+                    yield node.lineno, "phrase", text, []
+                case "counted", [str() as one, str() as many, *_]:
+                    yield node.lineno, "counted", (one, many), []
+
+
+def catalogues() -> tuple[Path, ...]:
+    return tuple(sorted(FOLDER.glob("*.po")))
+
+
+def extracted() -> Catalog:
+    """Every text in the code and the templates. Places are left out: they would change daily."""
+    found = Catalog()
+    for _file, _line, text, _comments, context in _found():
+        found.add(text, context=context)
+    return found
+
+
+def read(path: Path) -> Catalog:
+    with path.open("rb") as file:
+        return read_po(file, locale=path.stem)
+
+
+def updated(path: Path) -> str:
+    """The catalogue with a place for every text, and none for others. They are sorted by their
+    English, so that changes by several people seldom touch the same lines."""
+    old, new = read(path), extracted()
+    for message in new:
+        known = old.get(message.id, message.context) if message.id else None
+        if known is not None and known.string:
+            message.string = known.string
+        message.flags.clear()  # a per cent sign is no format
+    file = io.BytesIO()
+    write_po(file, new, width=_WIDTH, sort_output=True, omit_header=True)
+    header = path.read_text(encoding="utf-8").split("\n\n")[0]
+    return f"{header}\n\n{file.getvalue().decode().lstrip()}"
+
+
+def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str | None]]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["babel"]["mappings"]
+    methods = [(each["pattern"], each["method"]) for each in settings]
+    options = {
+        each["pattern"]: {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in each.items()
+            if name not in ("pattern", "method")
+        }
+        for each in settings
+    }
+    yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
