@@ -141,10 +141,13 @@ def make_history(
     """Of the board that the newest result is on. found: not empty. gpu: in the simulator, the GPU
     that bounds are for, by a part of its name."""
     ordered = sorted(found, key=lambda each: each.result.created)
-    newest = ordered[-1].result
+    newest = _representative(ordered)
     board = board_of(newest)
     mine = [each for each in ordered if _belongs(each.result, board)]
-    others = {board_of(each.result): None for each in ordered if each not in mine}
+    others = {board_of(each.result): None for each in ordered}
+    others = {
+        each: None for each in others if each[:2] != board[:2] or each[2] not in (None, board[2])
+    }
     card = board[2] if board[1] == "gpu" else _card(mine, ladders, gpu)
     versions: list[Version] = []
     for i, each in enumerate(mine):
@@ -164,6 +167,18 @@ def make_history(
         baseline=_baseline(mine, size),
         others=tuple(_board_words(each) for each in others),
     )
+
+
+def _representative(ordered: Sequence[Graded]) -> Result:
+    """The newest result; if it ended before any GPU, the newest that names the GPU."""
+    newest = ordered[-1].result
+    lab, device, gpu = board_of(newest)
+    if device == "gpu" and gpu is None:
+        for each in reversed(ordered):
+            own = board_of(each.result)
+            if own[:2] == (lab, device) and own[2] is not None:
+                return each.result
+    return newest
 
 
 def _belongs(result: Result, board: tuple[str, str, str | None]) -> bool:
