@@ -5,6 +5,10 @@ how wide accesses are served. Prints Markdown tables. --raw FILE keeps all that 
 --from FILE our side is counted anew beside that, on any machine:
 
     python -m benchmarks.counters_h200 --from docs/measurements/2026-11-21-h200-counters.json
+
+The ladder on tensor cores, with the counters of HMMA, HGMMA, ldmatrix and TMA beside ours:
+
+    python -m benchmarks.counters_h200 --lab hgemm --raw hgemm-counters.json
 """
 
 from __future__ import annotations
@@ -19,11 +23,12 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.machine import machine, table
-from benchmarks.tools import MAIN, cubes, tools
+from benchmarks.tools import cubes, tools
 from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.backends.simulator.engine_library import engine_library
 from grader.errors import Rejected
+from grader.labs.lab import DEFAULT_LAB, find_lab, load_lab
 from grader.model import KernelCounts, Launch, Profile, Record
 from grader.performance.compare import Compared, compare, total
 from grader.performance.join import count
@@ -54,6 +59,7 @@ class Raw(Record):
     arch: str
     size: int  # M = N = K
     profiled: tuple[Profiled, ...]
+    lab: str = DEFAULT_LAB.stem
 
 
 Counted = tuple[list[KernelCounts], Watching]
@@ -64,32 +70,43 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=1024)
     parser.add_argument("--raw", type=Path)
     parser.add_argument("--from", type=Path, dest="known")
+    parser.add_argument("--lab", default=DEFAULT_LAB.stem)
     parser.add_argument("folders", type=Path, nargs="*")
     options = parser.parse_args()
     if options.known:
         raw = load(options.known)
         names = [str(path.resolve().relative_to(ROOT)) for path in options.folders]
         chosen = [each for each in raw.profiled if not names or each.folder in names]
-        same = tuple(each for each in chosen if unchanged(each))
+        same = tuple(each for each in chosen if unchanged(each, raw.lab))
         raw = msgspec.structs.replace(raw, profiled=same)
         print(f"ncu's: {raw.machine}\nours: {machine()}\n", flush=True)
         for each in chosen:
             if each not in same:
                 print(f"{each.folder}: left out: ncu watched another text of it\n")
-        ours = count_all([ROOT / each.folder for each in raw.profiled], raw.arch, raw.size)
+        folders = [ROOT / each.folder for each in raw.profiled]
+        ours = count_all(folders, raw.arch, raw.size, raw.lab)
     else:
-        arch = first_gpu_arch()
+        arch = _arch(options.lab)
         assert arch, "no GPU here: --from FILE"
-        rungs = sorted(path.parent for path in ROOT.glob("reference/sgemm/*/sgemm.cu"))
-        folders = options.folders or [*rungs, ROOT / "submissions" / "alice", WIDE, LANES]
+        rungs = sorted(path.parent for path in ROOT.glob(f"reference/{options.lab}/[0-9]*/*.cu"))
+        others = [ROOT / "submissions" / "alice", WIDE, LANES]
+        default = options.lab == DEFAULT_LAB.stem
+        folders = options.folders or [*dict.fromkeys(rungs), *(others if default else [])]
         here = f"{gpu_names()[0]}, {machine()}"
         print(f"{here}\n", flush=True)
-        ours = count_all(folders, arch, options.size)
-        profiled = profile_all(folders, ours)
-        raw = Raw(machine=here, arch=arch, size=options.size, profiled=profiled)
+        ours = count_all(folders, arch, options.size, options.lab)
+        profiled = profile_all(folders, ours, options.lab)
+        raw = Raw(machine=here, arch=arch, size=options.size, profiled=profiled, lab=options.lab)
     if options.raw:
         save(options.raw, raw)
     show(ours, raw.profiled)
+
+
+def _arch(lab: str) -> str | None:
+    """Of the GPU here, with the instructions of that GPU alone where the lab asks for them."""
+    here = first_gpu_arch()
+    asked = (f"sm_{each}" for each in load_lab(find_lab(lab)).architectures)
+    return next((each for each in asked if here and each.rstrip("af") == here), here)
 
 
 def load(path: Path) -> Raw:
@@ -103,21 +120,26 @@ def save(path: Path, raw: Raw) -> None:
     path.write_bytes(bare.replace(b"[]", b"[\n" + lines + b"\n]") + b"\n")
 
 
-def unchanged(each: Profiled) -> bool:
+def unchanged(each: Profiled, lab: str = DEFAULT_LAB.stem) -> bool:
     """The submission is still what ncu watched."""
-    return load_submission(ROOT / each.folder, MAIN).sha256 == each.sha256
+    return sources(ROOT / each.folder, lab) == each.sha256
 
 
-def count_all(folders: Sequence[Path], arch: str, n: int) -> list[Counted | Rejected]:
+def sources(folder: Path, lab: str) -> str:
+    main = load_lab(find_lab(lab)).problem.interface.main
+    return load_submission(folder, main).sha256
+
+
+def count_all(folders: Sequence[Path], arch: str, n: int, lab: str) -> list[Counted | Rejected]:
     started = time.monotonic()
     with ThreadPoolExecutor(max_workers=min(8, len(os.sched_getaffinity(0)))) as pool:
-        found = list(pool.map(lambda folder: counted(folder, arch, n), folders))
+        found = list(pool.map(lambda folder: counted(folder, arch, n, lab), folders))
     print(f"counted in {time.monotonic() - started:.1f} s", flush=True)
     return found
 
 
 def profile_all(
-    folders: Sequence[Path], ours: Sequence[Counted | Rejected]
+    folders: Sequence[Path], ours: Sequence[Counted | Rejected], lab: str
 ) -> tuple[Profiled, ...]:
     """One run of ncu for all plans; its launches, in the order of the folders."""
     started = time.monotonic()
@@ -129,16 +151,16 @@ def profile_all(
     for folder, each in zip(folders, ours, strict=True):
         times = 0 if isinstance(each, Rejected) else sum(kernel.times for kernel in each[0])
         name = str(folder.resolve().relative_to(ROOT))
-        sha256 = load_submission(folder, MAIN).sha256
-        found.append(Profiled(folder=name, sha256=sha256, launches=tuple(left[:times])))
+        launches = tuple(left[:times])
+        found.append(Profiled(folder=name, sha256=sources(folder, lab), launches=launches))
         del left[:times]
     assert not left, "launches that nobody counted"
     return tuple(found)
 
 
-def counted(folder: Path, arch: str, n: int) -> Counted | Rejected:
+def counted(folder: Path, arch: str, n: int, lab: str) -> Counted | Rejected:
     """Our counts of every kind of launch, in the order the plan launches them; why not else."""
-    bench = tools()
+    bench = tools(lab)
     try:
         ready = cubes(folder, (n,), bench, arch)
     except Rejected as refusal:
@@ -149,7 +171,7 @@ def counted(folder: Path, arch: str, n: int) -> Counted | Rejected:
         built.ptx.read_text(), ready.submission.folder, load_engine(engine_library().compiled())
     )
     samples = sampler.sample(plan, SECONDS, EVERY)
-    counts = [count(functions[s.kernel], s, plan.size) for s in samples]
+    counts = [count(functions[s.kernel], s, bench.lab.problem.at(plan.size)) for s in samples]
     kinds = {o.kernel for o in plan.operations if isinstance(o, Launch)}
     assert kinds == {each.name for each in counts}
     return counts, Watching(cubin=str(built.cubin), plan=plan)

@@ -89,7 +89,7 @@ def worker() -> None:
     from grader.backends.gpu.nvml import Nvml
     from grader.backends.gpu.watch import Watch
     from grader.backends.probe import first_gpu_arch, first_gpu_uuid
-    from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas
+    from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas, types_for
 
     step("cuInit", first_gpu_arch)
     step("machine code of the checks", lambda: checks_cubin(first_gpu_arch() or "", CHECKS))
@@ -107,7 +107,8 @@ def worker() -> None:
     kernels = Kernels(stream)
     step("load the checks, first launch", lambda: (kernels.head_start(1), stream.synchronize()))
     room = shared.cupy.empty(WORKSPACE_BYTES, dtype=shared.cupy.uint8)
-    step("cuBLAS's handles", lambda: Cublas(stream.ptr, int(room.data.ptr)))
+    fp32 = types_for("f32", "f32", "f32")
+    step("cuBLAS's handles", lambda: Cublas(stream.ptr, int(room.data.ptr), fp32))
     step("addresses", Arena)
     step("all of this again, as the worker does it", lambda: shared.SharedBench(Gemm()))
     print(table(["start of a GPU worker", "ms"], rows))

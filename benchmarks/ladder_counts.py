@@ -90,7 +90,7 @@ def ratio(amount: float, of: float) -> str:
 
 def ffma_share(folder: Path, bench: Bench) -> float:
     """Of the instructions in the main loop; the best of the rung's kernels."""
-    arch = f"sm_{bench.lab.architectures[0]}"
+    arch = bench.lab.architectures[0]
     built = compiled(load_submission(folder, MAIN), bench, arch)
     kernels = map(summarise, disassemble(built.cubin, bench.toolchain, bench.sandbox))
     loops = [kernel.loop for kernel in kernels if kernel.loop]
@@ -103,7 +103,7 @@ def main() -> None:
     rows = [row(REFERENCE / rung.name, bench) for rung in find_rungs(REFERENCE)]
     print(
         machine(),
-        f"M, N, K = {SIZE['m']}, {SIZE['n']}, {SIZE['k']}; sm_{lab.architectures[0]}",
+        f"M, N, K = {SIZE['m']}, {SIZE['n']}, {SIZE['k']}; {lab.architectures[0]}",
         sep="; ",
     )
     print()

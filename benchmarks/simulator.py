@@ -34,7 +34,7 @@ FIXTURE_GOAL = 5.0
 def seconds(folder: Path, extent: int, bench: Bench) -> float:
     """The best of some runs of one plan. Raises ValueError when the product is wrong."""
     size = Size.of(m=extent, n=extent, k=extent)
-    ready = cubes(folder, (extent,), bench, f"sm_{bench.lab.architectures[0]}")
+    ready = cubes(folder, (extent,), bench, bench.lab.architectures[0])
     simulator = Simulator(
         ready.built.ptx.read_text(),
         ready.submission.folder,

@@ -8,7 +8,7 @@ import msgspec
 
 from grader.backends.probe import first_gpu_arch
 from grader.grading.preparing import Bench, Prepared, prepared
-from grader.labs.lab import load_lab
+from grader.labs.lab import DEFAULT_LAB, find_lab, load_lab
 from grader.model import Size
 from grader.problems.catalogue import ProblemRef
 from grader.problems.gemm.gemm import Gemm
@@ -30,9 +30,9 @@ def on_gpu() -> Bench:
     )
 
 
-def tools() -> Bench:
-    """The default lab's, with limits for large kernels; its grades explain nothing."""
-    lab = load_lab()
+def tools(name: str = DEFAULT_LAB.stem) -> Bench:
+    """A lab's, with limits for large kernels; its grades explain nothing."""
+    lab = load_lab(find_lab(name))
     limits = msgspec.structs.replace(lab.limits, compile_s=120, record_s=20, memory_mb=16384)
     return Bench(
         lab=msgspec.structs.replace(lab, limits=limits),
@@ -45,4 +45,5 @@ def tools() -> Bench:
 def cubes(folder: Path, extents: tuple[int, ...], bench: Bench, arch: str) -> Prepared:
     """A submission at sizes n³. Raises Rejected."""
     sizes = [Size.of(m=n, n=n, k=n) for n in extents]
-    return prepared(load_submission(folder, MAIN), sizes, bench, arch)
+    submission = load_submission(folder, bench.lab.problem.interface.main)
+    return prepared(submission, sizes, bench, arch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -14,7 +15,7 @@ from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.mapping import ones
 from ptxsim.records import Copy, Dim3, Launch, Memset, Plan, Record, SymbolWrite
 from ptxsim.simulator import Running, Simulator
-from ptxsim.soundness import check_plan
+from ptxsim.soundness import check_plan, cluster_of
 
 _DISTINCT = 32  # most launches of a plan that are sampled; a product needs fewer
 _STEPS = 1 << 40  # time is the limit
@@ -34,7 +35,7 @@ class LaunchSample(Record):
     block: Dim3
     shared_bytes: int  # dynamic
     times: int  # how often the plan launches it
-    blocks: int  # sampled
+    blocks: int  # sampled; where there are clusters, all of theirs
     complete: bool  # they ran to their ends within the time
     rows: tuple[RowCount, ...]
     branches: tuple[Branch, ...] = ()
@@ -139,6 +140,7 @@ class Sampler(Simulator):
         """
         library = self._engine.library
         started = time.thread_time()
+        together = math.prod(cluster_of(launch, self._module))  # all blocks of a cluster run
         spent, blocks, stopped, alike = 0.0, 0, None, False
         before: Counters | None = None
         for block in _spread(launch.grid[0] * launch.grid[1] * launch.grid[2], most):
@@ -147,10 +149,12 @@ class Sampler(Simulator):
             library.sim_sample(run.machine.handle, block, block + 1)
             stopped = self._launch(run, launch, _STEPS, seconds - spent)
             spent = time.thread_time() - started
-            blocks += 1
+            blocks += together
             program, handle = run.programs[launch.kernel]
             counters = self._counters(program, handle)
-            alike = before is not None and blocks == 2 and _long_and_twice(counters, before)
+            alike = (
+                before is not None and blocks == 2 * together and _long_and_twice(counters, before)
+            )
             before = counters
         del run.programs[launch.kernel]
         library.sim_program_free(handle)

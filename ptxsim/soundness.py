@@ -86,8 +86,7 @@ def check_parameters(launch: Launch, param_bytes: int) -> None:
 
 def cluster_of(launch: Launch, module: Module) -> Dim3:
     """The blocks of a cluster, along each axis."""
-    x, y, z = (*(module.entry(launch.kernel).cluster or launch.cluster), 1, 1)[:3]
-    return x, y, z
+    return module.entry(launch.kernel).cluster or launch.cluster
 
 
 def _check_launch(launch: Launch, module: Module) -> None:

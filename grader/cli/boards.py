@@ -7,12 +7,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 
 from grader.cli.notices import say, skipped
 from grader.course.leaderboard.ranking import Board, make_boards, read_entries
 from grader.course.roster import Roster, read_roster
 from grader.errors import StoreError, UsageError
+from grader.labs.lab import load_lab
+from grader.labs.time_rules import TimeRules
 from grader.ladder.document import Ladder, shipped_ladders, stored_ladders
 from grader.submission.provided import REFERENCE, provided
 
@@ -22,17 +25,32 @@ def select(
 ) -> tuple[tuple[Board, ...], Roster | None]:
     """The requested boards, and the roster if there is one. Reports files that are not results."""
     roster = read_roster(options.roster) if options.roster else None
+    lab, rules = _lab_and_rules(options)
     entries, complaints = read_entries(options.out)
     skipped(complaints, console)
     boards = make_boards(
-        (entry for entry in entries if options.lab in (None, entry.lab.id)),
-        options.choose,
+        (entry for entry in entries if lab in (None, entry.lab.id)),
+        options.choose or (rules.attempts if rules else "best"),
         roster=roster,
-        due=options.due,
+        due=rules.due_at if rules else None,
+        rules=rules,
         references=reference_names(),
         ladders=() if options.no_ladder else known_ladders(options.out, console),
     )
     return tuple(board for board in boards if _wanted(board, options)), roster
+
+
+def _lab_and_rules(options: argparse.Namespace) -> tuple[str | None, TimeRules | None]:
+    """The id of the lab that is asked for, and the rules of time: --due goes before its file's.
+    Raises LabError."""
+    named: str | None = options.lab
+    if named is None or not ("/" in named or "." in named or Path(named).is_file()):
+        return named, options.due
+    lab = load_lab(Path(named))
+    if options.due is None or lab.time is None:
+        return lab.id, options.due or lab.time
+    attempts = lab.time.attempts
+    return lab.id, msgspec.structs.replace(options.due, attempts=attempts)
 
 
 def _wanted(board: Board, options: argparse.Namespace) -> bool:

@@ -16,7 +16,9 @@ from grader.backends.probe import VisibleGpu
 from grader.cli import exit_status, options, running
 from grader.cli.boards import known_ladders, reference_names
 from grader.cli.device import choose_device, choose_gpus
+from grader.cli.hidden_command import known_hidden
 from grader.cli.notices import skipped
+from grader.cli.readiness import ready
 from grader.course.class_run.class_worker import Report, Setup, Task
 from grader.course.class_run.manifest import read_manifest, read_part, write_manifest
 from grader.course.class_run.pool import lanes
@@ -70,7 +72,11 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         report=not chosen.no_report,
         ladders=known_ladders(chosen.out, console),
     )
-    lab = setup.bench().lab  # reports a fault of the lab or the machine, once
+    bench = setup.bench()  # reports a fault of the lab or the machine, once
+    lab = bench.lab
+    known_hidden(lab)
+    if not chosen.plan and not chosen.compile:
+        ready(bench, chosen.sandbox)
     tasks = [
         Task(
             kind="grade",
@@ -119,7 +125,15 @@ def _show_board(lab: Lab, setup: Setup, console: Console) -> None:
     skipped(complaints, console)
     ours = [entry for entry in entries if entry.lab.id == lab.id]
     if ours:
-        boards = make_boards(ours, references=reference_names(), ladders=setup.ladders)
+        rules = lab.time
+        boards = make_boards(
+            ours,
+            rules.attempts if rules else "best",
+            due=rules.due_at if rules else None,
+            rules=rules,
+            references=reference_names(),
+            ladders=setup.ladders,
+        )
         console.print("", render.terminal(boards, None))
 
 

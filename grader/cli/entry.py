@@ -41,6 +41,7 @@ _COMMANDS = {
     "similar": "pairs in DIR that share too much code, for the instructor",
     "export": "results for Gradescope, Canvas, spreadsheets and scripts",
     "kit": "an autograder for Gradescope, GitHub or CSOJ",
+    "hidden": "a lab's hidden sizes, for who has their secret",
     "watch": "grade a folder again whenever a file in it is saved",
 }
 """Each is a module ``<name>_command``, imported only when it is used: imports take time."""

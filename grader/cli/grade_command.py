@@ -15,13 +15,15 @@ from grader.backends.gpu.device import GpuDevice
 from grader.cli import exit_status, formats, options, progress
 from grader.cli.boards import known_ladders
 from grader.cli.device import choose_device, standby
+from grader.cli.hidden_command import known_hidden
 from grader.cli.notices import complain, say
+from grader.cli.readiness import ready
 from grader.cli.report_command import write_page
 from grader.cli.speaking import speak_as, spoken
 from grader.cli.toolkit import choose_toolchain
 from grader.errors import GraderError, StoreError, SubmissionError, UsageError
 from grader.grading.pipeline import Bench, grade
-from grader.labs.hidden import with_hidden
+from grader.labs.hidden import revealed, with_hidden
 from grader.labs.lab import Lab, find_lab, load_lab
 from grader.model import Verdict, phrase
 from grader.report import terminal
@@ -42,6 +44,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         help="another lab file; its correctness and cpu sizes count, and students do not see them",
+    )
+    add(
+        "--reveal",
+        action="store_true",
+        help="for who has the secret: show hidden sizes like the others, and store nothing",
     )
     options.device(parser)
     options.out(parser)
@@ -77,6 +84,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
             sandbox=Sandbox.open(chosen.sandbox),
             ladders=known_ladders(chosen.out, console),
         )
+        ready(bench, chosen.sandbox)
         first, *others = chosen.submissions
         status = _grade_one(first, bench, chosen, console, gpu)
     return max([status, *(_grade_one(path, bench, chosen, console) for path in others)])
@@ -86,6 +94,9 @@ def _lab(chosen: argparse.Namespace) -> Lab:
     lab = load_lab(find_lab(chosen.lab))
     if chosen.hidden:
         lab = with_hidden(lab, load_lab(chosen.hidden))
+    if chosen.reveal:
+        known_hidden(lab)
+        lab = revealed(lab)
     if chosen.memory_mb:
         least = min(lab.limits.memory_mb, chosen.memory_mb)
         lab = msgspec.structs.replace(
@@ -118,7 +129,10 @@ def _grade_one(
     formats.show(chosen.format, Group(*shown), console)
     status = exit_status.of(result)
     try:
-        if result.verdict is not Verdict.IE:  # the grader's failure must not replace a real result
+        # A page that tells hidden sizes must not lie where students' pages do.
+        if (
+            result.verdict is not Verdict.IE and not chosen.reveal
+        ):  # the grader's failure must not replace a real result
             keep_sources(store.result_path(chosen.out, result), graded.contents.values())
             written = store.save(chosen.out, result)
             say(console, phrase("result: {file}", file=str(written)))

@@ -15,6 +15,7 @@ from grader.backends.probe import gpu_names
 from grader.cli import exit_status, options, running
 from grader.cli.device import choose_device
 from grader.cli.notices import say
+from grader.cli.speaking import spoken
 from grader.course.class_run.class_worker import Setup, Task
 from grader.course.class_run.pool import lanes
 from grader.course.class_run.roll import Entrant
@@ -117,12 +118,12 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         host=host,
         ceilings=known,
     )
-    console.print("", terminal(ladder), "")
+    console.print("", terminal(ladder, spoken(console)), "")
     store.write_document(path, ladder)
     say(console, f"result: {path}")
     if setup.report:
         page = path.with_suffix(".html")
-        store.write(page, html(ladder).encode())
+        store.write(page, html(ladder, spoken(console)).encode())
         say(console, f"page: {page}")
     if chosen.send:
         sent = hand_in(ladder, results)

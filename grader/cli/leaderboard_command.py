@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from grader.cli import boards, exit_status, options
+from grader.cli.speaking import spoken
 from grader.course.leaderboard import board_render as render
 from grader.course.leaderboard.pseudonyms import load_pseudonym_key, pseudonym
 from grader.errors import one_line
@@ -34,7 +35,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         found = render.for_students(found, lambda student: pseudonym(key, student))
         roster = None
     if chosen.html:
-        boards.write(render.html(found, roster), chosen.html, console)
+        boards.write(render.html(found, roster, spoken(console)), chosen.html, console)
     if chosen.csv:
         boards.write(render.table_csv(found, roster), chosen.csv, console)
     if not chosen.html and not chosen.csv:

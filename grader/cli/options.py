@@ -6,11 +6,10 @@ import argparse
 import os
 import typing
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 
+from grader.labs.time_rules import Attempts, TimeRules, due_rule
 from grader.language import known_languages
-from grader.model.moments import moment
 from grader.sandbox.running import Mode
 
 
@@ -133,32 +132,34 @@ def selection(parser: argparse.ArgumentParser) -> None:
     """Options that choose results and how they count."""
     out(parser, "where the results are")
     add = parser.add_argument
-    add("--lab", metavar="ID", help="only this lab's results")
+    add(
+        "--lab",
+        metavar="LAB",
+        help="only this lab's results: its id, or its file, whose rules of time then hold",
+    )
     add("--device", choices=("gpu", "cpu"), help="only results of this device")
     add("--gpu", metavar="MODEL", help="only GPUs whose model name contains this text")
     add(
         "--choose",
-        choices=("best", "latest"),
-        default="best",
-        help="the result that counts for a student (default: best)",
+        choices=typing.get_args(Attempts),
+        help="the result that counts for a student (default: what the lab file says, else best)",
     )
     add("--no-ladder", action="store_true", help="leave out the rungs that grade ladder measured")
     add("--roster", metavar="FILE", type=Path, help="CSV file, see docs/instructor.md")
     add(
         "--due",
-        metavar="TIME",
-        type=_moment,
-        help="mark later work, e.g. 2026-01-31T23:59+01:00",
+        metavar="RULE",
+        type=_due,
+        help="instead of the lab file's rules of time: a time such as 2026-01-31T23:59+01:00, "
+        "and with commas grace=10m, late=5%%/day or late=2/hour, and most=40%%",
     )
 
 
-def _moment(value: str) -> datetime:
+def _due(value: str) -> TimeRules:
     try:
-        return moment(value)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected a time such as 2026-01-31T23:59+01:00, got {value!r}"
-        ) from None
+        return due_rule(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 # --- of commands that draw --------------------------------------------------------------------

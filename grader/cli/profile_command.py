@@ -62,10 +62,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
-    arch = first_gpu_arch()
-    if arch is None:
+    here = first_gpu_arch()
+    if here is None:
         raise MachineError("no NVIDIA GPU here to profile on; grade sass needs none")
     find_ncu()
+    arch = lab.arch_on(here)
     bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
     sizes = [_size(lab, extent) for extent in sorted(set(chosen.size or lab.problem.profiled))]
     own = load_submission(chosen.submission, lab.problem.interface.main)

@@ -12,7 +12,7 @@ from rich.console import Console
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.cli import exit_status, options
 from grader.grading.preparing import Bench, compiled
-from grader.labs.lab import find_lab, load_lab
+from grader.labs.lab import Lab, find_lab, load_lab
 from grader.performance.sass import disassemble, summarise
 from grader.report import machine
 from grader.sandbox.running import Sandbox
@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
-    arch = chosen.arch or _at_hand() or f"sm_{lab.architectures[0]}"
+    arch = chosen.arch or _at_hand(lab) or lab.architectures[0]
     bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
     submission = load_submission(chosen.submission, lab.problem.interface.main)
     cubin = compiled(submission, bench, arch).cubin
@@ -56,8 +56,9 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     return exit_status.DONE
 
 
-def _at_hand() -> str | None:
-    return first_gpu_arch() if gpu_names() else None
+def _at_hand(lab: Lab) -> str | None:
+    here = first_gpu_arch() if gpu_names() else None
+    return here and lab.arch_on(here)
 
 
 def _architecture(value: str) -> str:

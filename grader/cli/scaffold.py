@@ -10,6 +10,8 @@ from pathlib import Path
 from grader.compile.editor_flags import FILE
 from grader.errors import UsageError
 from grader.labs.lab import Lab
+from grader.language import ENGLISH, Language
+from grader.language.comments import translated
 from grader.submission.provided import provided
 
 STARTER, STARTERS = "starter", "starters"
@@ -17,8 +19,12 @@ STARTER, STARTERS = "starter", "starters"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def new_submission(name: str, base: Path, lab: Lab, flags: str | None) -> Path:
+def new_submission(
+    name: str, base: Path, lab: Lab, flags: str | None, language: Language = ENGLISH
+) -> Path:
     """Copy the lab's starter to ``base``/submissions/``name`` and return the new folder.
+
+    Its comments and documents are in ``language``, as far as there is a translation.
 
     flags: for compile_flags.txt; None: without. Raises UsageError if the name is not allowed, the
     folder exists or there is no starter.
@@ -37,12 +43,29 @@ def new_submission(name: str, base: Path, lab: Lab, flags: str | None) -> Path:
         with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as scratch:
             copy = Path(scratch) / name
             shutil.copytree(starter, copy)
+            _speak(copy, language)
             if flags is not None:
                 (copy / FILE).write_text(flags, encoding="utf-8")
             copy.rename(target)  # all or nothing, and never over an existing folder
     except OSError as error:
         raise UsageError(f"{target}: cannot be created: {error.strerror}") from None
     return target
+
+
+def _speak(folder: Path, language: Language) -> None:
+    """Translate comments, and keep each document in one language: ``README.zh.md``, or the README
+    that there is."""
+    if language is not ENGLISH:
+        for source in (*folder.rglob("*.cu"), *folder.rglob("*.cuh")):
+            text = source.read_text(encoding="utf-8", errors="surrogateescape")
+            text = translated(text, language)
+            source.write_text(text, encoding="utf-8", errors="surrogateescape")
+    for document in folder.glob("*.??.md"):
+        name, tag, _ = document.name.rsplit(".", 2)
+        if tag == language.code.partition("_")[0]:
+            document.replace(folder / f"{name}.md")
+        else:
+            document.unlink()
 
 
 def find_starter(base: Path, lab: Lab) -> Path:

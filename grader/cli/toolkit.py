@@ -14,7 +14,7 @@ def choose_toolchain(lab: Lab, gpu_arch: str | None, console: Console) -> Toolch
 
     Raises ToolchainError.
     """
-    found = find_toolchain(gpu_arch or f"sm_{lab.architectures[0]}")
+    found = find_toolchain(gpu_arch or lab.architectures[0])
     for sentence in found.passed_over:
         say(console, f"passed over: {sentence}; using nvcc {found.cuda_version} ({found.nvcc})")
     return found

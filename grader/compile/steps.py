@@ -27,6 +27,7 @@ from grader.problems.problem import Interface
 from grader.sandbox.running import Completed, Limits, Sandbox
 from grader.submission.reading import NotAFileError, open_folder, read
 from grader.toolchain.discovery import Toolchain
+from grader.toolchain.trial import to_ptx
 from ptxsim.frontend import with_own_library
 
 PTX, CUBIN, OBJECT, LIBRARY = "kernels.ptx", "kernels.cubin", "host.o", "host.so"
@@ -118,7 +119,7 @@ def commands(toolchain: Toolchain, arch: str) -> tuple[list[str], list[str], lis
         includes.append(toolchain.cutlass_include)
     translate = [
         str(toolchain.nvcc),
-        f"-arch={arch.replace('sm_', 'compute_')}",  # PTX only; the cubin is made from it later
+        to_ptx(arch),  # the cubin is made from it later
         f"-ccbin={toolchain.host_compiler}",
         *_COMPILE,
         *(f"-I{include}" for include in includes),

@@ -16,7 +16,8 @@ from grader.errors import UsageError
 
 
 def canvas(board: Board, roster: Roster, assignment: str, points: float) -> str:
-    """A gradebook to import: identities as the roster has them, scores scaled to ``points``.
+    """A gradebook to import: identities as the roster has them, scores after what late work loses,
+    scaled to ``points``.
 
     Students without a result are left out: a blank would clear a grade given by hand. Raises
     UsageError when the roster has no Canvas IDs.
@@ -32,9 +33,9 @@ def canvas(board: Board, roster: Roster, assignment: str, points: float) -> str:
     writer.writerow(["    Points Possible", "", "", "", "", f"{points:g}"])
     for row in board.rows:
         person = roster.get(row.student)
-        if row.kind != "student" or person is None or row.points is None:
+        if row.kind != "student" or person is None or row.adjusted is None:
             continue
-        value = row.points / (row.max_points or 100) * points
+        value = row.adjusted / (row.max_points or 100) * points
         identity = [person.canvas.get(column, "") for column in CANVAS_COLUMNS]
         writer.writerow([*identity, f"{value:.2f}"])
     return buffer.getvalue()

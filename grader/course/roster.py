@@ -36,15 +36,15 @@ class Person(Record):
 Roster = Mapping[str, Person]
 
 
-def late(person: Person | None, due: datetime | None, submitted: str | None, graded: str) -> bool:
-    """Whether work is late. A due date in the roster has precedence over ``due``.
+def handed_in(person: Person | None, submitted: str | None, graded: str) -> datetime:
+    """The time in the roster counts, else the known time of submission (``submitted``), else the
+    time of grading. Times are ISO 8601."""
+    return (person.submitted if person else None) or moment(submitted or graded)
 
-    The time in the roster counts, else the known time of submission (``submitted``), else the time
-    of grading. Times are ISO 8601.
-    """
-    limit = (person.due if person else None) or due
-    came = (person.submitted if person else None) or moment(submitted or graded)
-    return limit is not None and came > limit
+
+def due_for(person: Person | None, due: datetime | None) -> datetime | None:
+    """A due date in the roster has precedence over ``due``."""
+    return (person.due if person else None) or due
 
 
 def read_roster(path: Path) -> Roster:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from grader.backends.protocol import Progress
 from grader.backends.simulator.device import CpuDevice
 from grader.errors import Rejected
-from grader.grading import timed_sizes
+from grader.grading import hidden_sizes, timed_sizes
 from grader.grading.document import build_info, launches_of, with_kernels
 from grader.grading.explaining import Explaining
 from grader.grading.planning import told_apart, used_libraries
@@ -32,7 +32,7 @@ def run_in_simulator(
         return recorded(built, declared, submission, sizes, bench, arch)
 
     progress("compiling", "")
-    built = compiled(submission, bench, f"sm_{lab.architectures[0]}")
+    built = compiled(submission, bench, lab.architectures[0])
     declared = device.read(built, folder, progress)
     cases = sorted(lab.cpu, key=lambda case: lab.problem.amount(case.size))
     # On a GPU the timed sizes run for themselves; here it is seen whether they could.
@@ -53,6 +53,11 @@ def run_in_simulator(
             if beyond.verdict is Verdict.AC:
                 beyond = timed_sizes.probe(larger, built, folder, device, progress)
             ruling = rulings.at_timed_sizes(ruling, beyond.verdict, beyond.findings)
+        hidden = hidden_sizes.in_simulator(
+            submission, built, declared, bench, device, ruling.verdict
+        )
+        if hidden is not None:
+            ruling = rulings.with_hidden(ruling, lab, hidden)
         explanation = explaining.result(device, progress) if ruling.explain else None
     return Ran(
         verdict=ruling.verdict,
@@ -64,4 +69,5 @@ def run_in_simulator(
         printed=next((outcome.printed for outcome in outcomes if outcome.printed), ""),
         launches=launches_of(planned, lab.problem),
         explanation=explanation,
+        groups=ruling.groups,
     )

@@ -12,9 +12,11 @@ from grader.backends.gpu.device import GpuDevice
 from grader.backends.protocol import Progress
 from grader.backends.simulator.device import CpuDevice
 from grader.errors import Rejected
+from grader.grading import hidden_sizes
 from grader.grading.document import build_info, launches_of, with_kernels
 from grader.grading.explaining import Explaining, quietly
 from grader.grading.in_simulator import run_in_simulator
+from grader.grading.measures import measures
 from grader.grading.planning import told_apart, used_libraries
 from grader.grading.preparing import Bench, compiled, recorded
 from grader.grading.ran import ENDINGS, Ran, ended
@@ -24,6 +26,7 @@ from grader.judging import verdicts as judge
 from grader.model import (
     Build,
     Explanation,
+    Finding,
     GpuInfo,
     Kind,
     Launch,
@@ -53,7 +56,7 @@ def run_on_gpu(
         ending.callback(reader.__exit__, None, None, None)
         simulated = pool.submit(_simulated, submission, bench, device)
         progress("compiling", "")
-        built = compiled(submission, bench, bench.gpu_arch)
+        built = compiled(submission, bench, lab.arch_on(bench.gpu_arch))
         code = pool.submit(_machine_code, built, bench)
         declared = reader.read(built, str(submission.folder), progress)
         # In increasing order: a size that takes too long costs only the larger ones.
@@ -64,11 +67,19 @@ def run_on_gpu(
         outcomes, planned = told_apart(cases, found)
         plans = [case.plan for case in planned]
         used = used_libraries(built, declared, plans, bench)
-        notes = reader.tensor_cores(plans)
-        notes = notes or sass.find_tensor_cores(_launched(code.result(), plans))
-        broken = judge.broken_rule(notes, lab.rules)
-        if broken:
-            raise Rejected(Verdict.RF, broken, notes, build_info(built))
+
+        def tensor_cores(launched: Sequence[Plan]) -> tuple[Finding, ...]:
+            """Of what may run. Raises Rejected where the lab forbids them."""
+            found = reader.tensor_cores(launched)
+            found = found or sass.find_tensor_cores(_launched(code.result(), launched))
+            if broken := judge.broken_rule(found, lab.rules):
+                raise Rejected(Verdict.RF, broken, found, build_info(built))
+            return found
+
+        notes = tensor_cores(plans)
+        secret: hidden_sizes.OnGpu | None = None
+        if lab.hidden is not None and lab.hidden.known:
+            secret = hidden_sizes.for_gpu(submission, built, declared, bench, tensor_cores)
         begun: list[Future[Explanation | None]] = []
 
         def explain(info: GpuInfo) -> None:
@@ -77,9 +88,21 @@ def run_on_gpu(
             begun.append(pool.submit(ending.enter_context(work).result, reader, quietly))
 
         if planned:
-            outcomes += gpu.run(built, str(submission.folder), planned, lab, progress, explain)
+            with hidden_sizes.closed(lab.hidden):
+                outcomes += gpu.run(
+                    built,
+                    str(submission.folder),
+                    # After the others, which then do not depend on them.
+                    [*planned, *(secret.planned if secret else ())],
+                    lab,
+                    hidden_sizes.hushed(progress, secret.cases if secret else ()),
+                    explain,
+                )
+        outcomes, of_hidden = hidden_sizes.told_apart_again(outcomes)
         progress("simulating", "beside the GPU")
         seen = simulated.result()
+        by = measures(lab, gpu.gpu.name, bench.ladders) if gpu.gpu else None
+        hidden = hidden_sizes.ruling(secret, of_hidden, outcomes, lab, gpu.gpu, by)
         others = (finding for finding in seen.findings if finding.kind is not Kind.LIBRARY)
         ruling = rulings.on_gpu(
             cases,
@@ -88,6 +111,8 @@ def run_on_gpu(
             gpu=gpu.gpu,
             simulated=seen.verdict,
             seen=(*notes, *used, *others),
+            by=by,
+            hidden=hidden,
         )
         explanation = begun[0].result() if begun and ruling.explain else None
         if explanation is not None:
@@ -103,6 +128,7 @@ def run_on_gpu(
         launches=launches_of(planned, lab.problem),
         score=ruling.score,
         explanation=explanation,
+        groups=ruling.groups,
     )
 
 
@@ -111,8 +137,10 @@ def _simulated(submission: Submission, bench: Bench, device: CpuDevice) -> Ran:
     try:
         # Blocks that wait for each other need not fit more than this GPU.
         assert bench.gpu_arch is not None
-        here = int("".join(filter(str.isdigit, bench.gpu_arch)))
-        lab = msgspec.structs.replace(bench.lab, architectures=(*bench.lab.architectures, here))
+        known = (*bench.lab.architectures, bench.gpu_arch)
+        lab = msgspec.structs.replace(bench.lab, architectures=known)
+        if lab.rules.findings == "warn":  # nothing of hidden sizes would be told
+            lab = msgspec.structs.replace(lab, hidden=None)
         quiet = msgspec.structs.replace(bench, lab=lab, explain=False)  # the GPU's is explained
         return run_in_simulator(submission, quiet, device, quietly)
     except ENDINGS as failure:

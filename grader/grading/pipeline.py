@@ -160,4 +160,5 @@ def _result(reference: SubmissionRef, bench: Bench, ran: Ran, slurm: SlurmInfo |
         explanation=ran.explanation,
         standing=standing(ran.cases, ran.gpu, ladders),
         launches=ran.launches,
+        groups=ran.groups,
     )

@@ -13,6 +13,7 @@ from grader.model import (
     Message,
     Record,
     Score,
+    SizeGroup,
     Verdict,
 )
 
@@ -31,6 +32,7 @@ class Ran(Record):
     gpu: GpuInfo | None = None
     score: Score | None = None
     explanation: Explanation | None = None
+    groups: tuple[SizeGroup, ...] = ()
 
 
 ENDINGS = (Rejected, OutOfTime, MachineError, OSError)  # of a grading that cannot go on

@@ -41,7 +41,7 @@ class Beyond(Record):
 def look_at(
     sizes: Sequence[Size],
     plans: Sequence[Plan | Rejected],
-    architectures: Sequence[int],
+    architectures: Sequence[str],
     again: Again,
 ) -> Beyond:
     """The first size whose launches cannot be made on any of the ``architectures``; the plans are
@@ -49,7 +49,7 @@ def look_at(
     for size, plan in zip(sizes, plans, strict=False):
         if not isinstance(plan, Rejected):
             continue
-        others = (again([size], f"sm_{each}") for each in architectures[1:])
+        others = (again([size], each) for each in architectures[1:])
         if any(isinstance(one, Plan) for found in others for one in found):
             continue
         findings = tuple(_at(size, each) for each in plan.findings)

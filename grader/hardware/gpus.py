@@ -10,6 +10,12 @@ Microbenchmarking and Instruction-level Analysis", 2022); Hopper's were measured
 (2026-11-21, ``python -m benchmarks.calibration.latencies_h200``: 253 and 512 with reading the
 clock). Per GPU: multiprocessors, boost clock and DRAM bandwidth as NVIDIA publishes them, with the
 source beside them. FP32 peaks are computed: multiprocessors × lanes × 2 × clock.
+
+Tensor cores: the rates per cycle follow from the white papers' peaks, without sparsity (V100 125,
+RTX 2080 Ti 107.6, A100 312, H100 989 TFLOPS at 1830 MHz, B200 2250). mma.sync does not reach the
+rate of wgmma on Hopper: 62.9 % of the peak on average, the most common shape 65 % (Luo et al.,
+"Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024);
+``by_warps`` is above both, so that no bound is too low.
 """
 
 from __future__ import annotations
@@ -25,6 +31,23 @@ _REGISTERS_UNIT = 256  # a warp gets registers in multiples of this
 _SCHEDULERS = 4  # of one multiprocessor, except on the GP100
 
 PEAK_UNIT = "TFLOPS"  # of fp32_tflops, as data sheets have it
+# Types of the inputs and of the sums of products on tensor cores.
+PRODUCTS = (("f16", "f16"), ("f16", "f32"), ("bf16", "f32"), ("tf32", "f32"))
+
+
+class TensorCores(Record):
+    """Fused multiply-adds per cycle of one SM's tensor cores, by the type of the inputs, without
+    sparsity. 0: they do not take this type."""
+
+    f16: int
+    bf16: int = 0
+    tf32: int = 0
+    by_warps: float = 1.0  # the share that mma.sync can reach; wgmma reaches all
+
+    def rate(self, kind: str, *, by_warps: bool) -> float:
+        """Of inputs of ``kind``: "f16", "bf16", "tf32"."""
+        full = {"f16": self.f16, "bf16": self.bf16, "tf32": self.tf32}[kind]
+        return full * self.by_warps if by_warps else full
 
 
 class Multiprocessor(Record):
@@ -42,6 +65,7 @@ class Multiprocessor(Record):
     schedulers: int = _SCHEDULERS  # warp instructions issued per cycle
     l2_latency: int = 188  # the lowest latency of a load that hits the L2, in cycles
     dram_latency: int = 290  # the same for a load that no cache holds
+    tensor: TensorCores | None = None  # None: there are none, or nothing is known of them
 
     def fp32_tflops(self, multiprocessors: int, clock_mhz: float) -> float:
         """The peak of this many SMs."""
@@ -70,6 +94,8 @@ class Gpu(Record):
     device: str | None = None  # the driver's name, for GPUs that represent their capability
     memory: Memory | None = None  # of the same GPU
     source: str = ""  # of the figures; "" when the driver gave them
+    tensor: TensorCores | None = None  # where they differ from others of the capability
+    half_rate_sums: bool = False  # GeForce: tensor cores take twice as long for sums in FP32
 
     @property
     def multiprocessor(self) -> Multiprocessor:
@@ -78,6 +104,28 @@ class Gpu(Record):
     @property
     def fp32_tflops(self) -> float:
         return self.multiprocessor.fp32_tflops(self.multiprocessors, self.clock_mhz)
+
+    def tensor_rate(self, kind: str, sums: str, *, by_warps: bool = False) -> float:
+        """Fused multiply-adds per cycle of one SM. kind, sums: types of the inputs and of the sums:
+        "f16", "bf16", "tf32"; "f16", "f32". 0: there are none of this kind."""
+        cores = self.tensor or self.multiprocessor.tensor
+        if cores is None:
+            return 0.0
+        rate = cores.rate(kind, by_warps=by_warps)
+        return rate / 2 if self.half_rate_sums and sums == "f32" else rate
+
+    def peak_tflops(self, arithmetic: str) -> float:
+        """Of an arithmetic as problems name it: "f32", "f16.f32". Without tensor cores for it, the
+        FP32 peak."""
+        kind, _, sums = arithmetic.partition(".")
+        tensor = self.tensor_tflops(kind, sums) if sums else None
+        return tensor or self.fp32_tflops
+
+    def tensor_tflops(self, kind: str, sums: str) -> float | None:
+        """The peak of the tensor cores at the boost clock. Data sheets of Hopper give it at a lower
+        clock than the FP32 peak. None: they do not take this type, or nothing is known of them."""
+        rate = self.tensor_rate(kind, sums)
+        return 2 * rate * self.multiprocessors * self.clock_mhz * 1e6 / 1e12 if rate else None
 
 
 class _Table(Record):
@@ -101,12 +149,17 @@ def known() -> tuple[Gpu, ...]:
     return _TABLE.gpus
 
 
+def capability_of(arch: str) -> int:
+    """90 of "sm_90" and of "sm_90a"."""
+    return int("".join(filter(str.isdigit, arch)))
+
+
 def standing_for(arch: str) -> Gpu:
     """The GPU that host code sees when it is built for ``arch`` ("sm_80", "sm_90a").
 
     It has the newest capability in the table that is not newer than ``arch``.
     """
-    capability = int("".join(filter(str.isdigit, arch)))
+    capability = capability_of(arch)
     cards = sorted((gpu for gpu in known() if gpu.device), key=lambda gpu: gpu.capability)
     return next((gpu for gpu in reversed(cards) if gpu.capability <= capability), cards[0])
 
@@ -139,6 +192,8 @@ def of(info: GpuInfo) -> Gpu | None:
         clock_mhz=info.sm_clock_mhz,
         dram_gb_s=dram_gb_s,
         l2_bytes_per_clock=model.l2_bytes_per_clock if model else None,
+        tensor=model.tensor if model else None,
+        half_rate_sums=model.half_rate_sums if model else False,
     )
 
 

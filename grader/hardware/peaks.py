@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from grader.hardware.gpus import MULTIPROCESSORS, fp32_tflops
-from grader.model import GpuInfo, Record
+from grader.hardware.gpus import MULTIPROCESSORS, PRODUCTS, Gpu, find, fp32_tflops
+from grader.model import GpuInfo, Record, TensorPeak
 
 
 class Attributes(Record):
@@ -43,15 +43,35 @@ def gpu_info(cuda: Attributes, *, cores: int | None, shared_dram_gb_s: float | N
         multiprocessors=cuda.multiprocessors,
         fp32_peak_tflops=peak,
         dram_gb_s=shared_dram_gb_s if is_slice else cuda.dram_gb_s,
+        tensor_peaks=_tensor_peaks(cuda),
     )
 
 
-def least_ms(operations: float, bytes_read: float, gpu: GpuInfo) -> float:
-    """A lower bound on the time of so many FP32 operations and bytes from DRAM (the L2 was
-    flushed); 0 when the GPU is not known."""
+def _tensor_peaks(cuda: Attributes) -> tuple[TensorPeak, ...]:
+    if cuda.capability not in MULTIPROCESSORS:
+        return ()
+    model = find(cuda.name)
+    at_hand = Gpu(
+        name=cuda.name,
+        matches=cuda.name,
+        capability=cuda.capability,
+        multiprocessors=cuda.multiprocessors,
+        clock_mhz=cuda.clock_mhz,
+        dram_gb_s=0.0,
+        tensor=model.tensor if model else None,
+        half_rate_sums=model.half_rate_sums if model else False,
+    )
+    peaks = ((f"{kind}.{sums}", at_hand.tensor_tflops(kind, sums)) for kind, sums in PRODUCTS)
+    return tuple(TensorPeak(arithmetic=name, tflops=peak) for name, peak in peaks if peak)
+
+
+def least_ms(operations: float, bytes_read: float, gpu: GpuInfo, arithmetic: str = "f32") -> float:
+    """A lower bound on the time of so many operations of an arithmetic ("f32", "f16.f32") and
+    bytes from DRAM (the L2 was flushed); 0 when the GPU is not known."""
     times = [0.0]
-    if gpu.fp32_peak_tflops:
-        times.append(operations / (gpu.fp32_peak_tflops * 1e12) * 1e3)
+    peak = gpu.peak_tflops(arithmetic)
+    if peak:
+        times.append(operations / (peak * 1e12) * 1e3)
     if gpu.dram_gb_s:
         times.append(bytes_read / (gpu.dram_gb_s * 1e9) * 1e3)
     return max(times)

@@ -47,7 +47,7 @@ def _possible(outcome: CaseOutcome, problem: Problem, gpu: GpuInfo) -> CaseOutco
 
 
 def _too_fast(outcome: CaseOutcome, problem: Problem, gpu: GpuInfo) -> tuple[Finding, ...]:
-    least = least_ms(*problem.least(outcome.size), gpu)
+    least = least_ms(*problem.least(outcome.size), gpu, problem.arithmetic)
     impossible = [own.gpu_ms for own, _ in outcome.clocks if not (own.gpu_ms >= least)]
     if not impossible:
         return ()

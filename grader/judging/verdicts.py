@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -31,7 +32,10 @@ _WHY_IT_COUNTS = {
     Kind.INPUT_MODIFIED: phrase("inputs belong to the grader"),
 }
 _LIMITS = {"time": phrase("did not end in time"), "deadlock": phrase("threads wait for ever")}
-_DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
+# Formats of 8 bits and less, as PTX and machine code name them. No lab's numbers have so few, and
+# where inputs are small whole numbers, so that sums in FP16 are exact, values do not show them.
+_NARROW = re.compile(r"\.(?:e\dm\d|[su][48]|b1)\b|\b[IQBO]G?MMA\b")
+DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
 _WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
 
 
@@ -112,17 +116,27 @@ def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, Message]:
 
 def broken_rule(findings: Sequence[Finding], rules: Rules) -> Message | None:
     """What the lab forbids and the code does, with its place; None if it keeps the rules."""
-    forbidden = [finding for finding in findings if finding.kind is Kind.TENSOR_CORE]
-    if not forbidden or rules.tensor_cores == "allow":
-        return None
-    return phrase("{place}: this lab forbids tensor cores", place=_place(forbidden[0]))
+    used = [finding for finding in findings if finding.kind is Kind.TENSOR_CORE]
+    if used and rules.tensor_cores == "forbid":
+        return phrase("{place}: this lab forbids tensor cores", place=_place(used[0]))
+    narrow = [finding for finding in used if _NARROW.search(str(finding.message))]
+    if narrow:
+        return phrase(
+            "{place}: this lab allows tensor cores for numbers of 16 bits and more",
+            place=_place(narrow[0]),
+        )
+    return None
 
 
 def overall(cases: Sequence[CaseResult]) -> Verdict:
     """The submission's verdict from its cases'. Raises ValueError if there are none."""
-    verdicts = [case.verdict for case in cases if case.verdict]
+    return worst([case.verdict for case in cases if case.verdict])
+
+
+def worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """The first FE, CE or RF, else the worst. Raises ValueError if there are none."""
     for verdict in verdicts:
-        if verdict in _DECIDING:
+        if verdict in DECIDING:
             return verdict
     return min(verdicts, key=_WORST_FIRST.index)
 

@@ -1,4 +1,4 @@
-"""Hidden sizes: graded like the others, but students are not told what they are."""
+"""Hidden sizes: graded like the others, but nobody is told what they are."""
 
 from __future__ import annotations
 
@@ -8,36 +8,47 @@ from hashlib import sha256
 import msgspec
 
 from grader.errors import LabError
-from grader.labs.lab import Case, Lab
-from grader.model import CaseResult
-
-PREFIX = "hidden-"
+from grader.labs.groups import KINDS
+from grader.labs.lab import HIDDEN, Case, Hidden, Lab
 
 
-def with_hidden(lab: Lab, hidden: Lab) -> Lab:
-    """The lab with the ``correctness`` and ``cpu`` sizes of another lab file, hidden.
+def with_hidden(lab: Lab, other: Lab) -> Lab:
+    """The lab with the ``correctness`` and ``cpu`` sizes of another lab file as its hidden group;
+    in the simulator every size counts the same.
 
-    Everything else, timed sizes included, is as in ``lab``. Sizes that both have stay visible.
-    Raises LabError if the two are of different problems.
+    Everything else, timed sizes included, is as in ``lab``. Sizes that both have stay public.
+    Raises LabError if the two are of different problems, or if ``lab`` has hidden sizes already.
     """
-    if hidden.problem_ref != lab.problem_ref:
+    if other.problem_ref != lab.problem_ref:
         raise LabError(f"the hidden sizes are of another problem than the lab {lab.id}")
+    if lab.hidden is not None:
+        raise LabError(f"the lab {lab.id} has hidden sizes of its own; leave --hidden out")
+    cpu = _new(other.cpu, lab.cpu)
     return msgspec.structs.replace(
         lab,
-        sha256=sha256(f"{lab.sha256}{hidden.sha256}".encode()).hexdigest(),
-        correctness=(*lab.correctness, *_hidden(hidden.correctness, lab.correctness)),
-        cpu=(*lab.cpu, *_hidden(hidden.cpu, lab.cpu)),
+        sha256=sha256(f"{lab.sha256}{other.sha256}".encode()).hexdigest(),
+        hidden=Hidden(
+            weight=max(1, len(cpu)),
+            public_weight=len(lab.cpu),
+            seed_file=None,
+            correctness=_new(other.correctness, lab.correctness),
+            cpu=cpu,
+        ),
     )
 
 
-def is_hidden(case: CaseResult) -> bool:
-    return case.id.startswith(PREFIX)
+def revealed(lab: Lab) -> Lab:
+    """The lab with its hidden sizes among the public ones, for who knows the secret."""
+    if lab.hidden is None:
+        return lab
+    shown = {kind: (*getattr(lab, kind), *getattr(lab.hidden, kind)) for kind in KINDS}
+    return msgspec.structs.replace(lab, hidden=None, **shown)
 
 
-def _hidden(cases: Iterable[Case], seen: Iterable[Case]) -> Iterable[Case]:
+def _new(cases: Iterable[Case], seen: Iterable[Case]) -> tuple[Case, ...]:
     known = [case.size for case in seen]
-    return (
-        msgspec.structs.replace(case, id=f"{PREFIX}{case.id}")
+    return tuple(
+        msgspec.structs.replace(case, id=f"{HIDDEN}{case.id}")
         for case in cases
         if case.size not in known
     )

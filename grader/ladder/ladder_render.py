@@ -9,54 +9,70 @@ from rich.text import Text
 
 from grader.ladder.document import HostLoop, Ladder, Speed, Step
 from grader.ladder.pictures import climb, legend, share, size_name, speeds
-from grader.model import Verdict
+from grader.language import ENGLISH, Language
+from grader.model import Message, Verdict, phrase, sentences, verbatim
 from grader.report.measurement import peak_name
 from grader.report.page import page
 from grader.report.text import clean
 
-ONE_KERNEL = "● one kernel per call at every size that was graded, as rules.kernels: one asks"
-BOUND = "≤: a bound, not a measurement: the speed that the rung's counts allow at most"
-UNTIMED = "Only a GPU can be timed: the simulator says which rungs are right."
+ONE_KERNEL = phrase(
+    "● one kernel per call at every size that was graded, as rules.kernels: one asks"
+)
+UNTIMED = phrase("Only a GPU can be timed: the simulator says which rungs are right.")
 
 
-def device_name(ladder: Ladder) -> str:
-    return ladder.gpu.name if ladder.gpu else "simulator on the CPU"
+def device_name(ladder: Ladder) -> Message:
+    return verbatim(ladder.gpu.name) if ladder.gpu else phrase("simulator on the CPU")
 
 
-def terminal(ladder: Ladder) -> RenderableType:
+def _title(ladder: Ladder) -> Message:
+    return phrase("The reference ladder on {device}", device=device_name(ladder))
+
+
+def _bound_words(ladder: Ladder) -> Message:
+    """What the ceilings are, and the sizes that they are for."""
+    found = {size_name(each.size): None for step in ladder.steps for each in step.ceilings}
+    return phrase(
+        "≤: a bound, not a measurement: the speed that the rung's counts allow at most, at {sizes}",
+        sizes=", ".join(found),
+    )
+
+
+def terminal(ladder: Ladder, language: Language = ENGLISH) -> RenderableType:
     """The CPU, then the table of all rungs and the baseline, then notes on some rungs."""
-    parts: list[RenderableType] = [
-        Text(f"The reference ladder on {clean(device_name(ladder))}", style="bold")
-    ]
+
+    def said(message: Message, style: str = "") -> Text:
+        return Text(clean(language(message)), style=style)
+
+    parts: list[RenderableType] = [said(_title(ladder), "bold")]
     if ladder.host:
-        loops = ", ".join(f"{clean(loop.name)} {gflops(loop)}" for loop in ladder.host.loops)
-        parts.append(Text(f"CPU, three loops at {ladder.host.n} on one core: {loops}"))
-    parts += ["", _table(ladder)]
-    unit, baseline = ladder.problem.unit, ladder.problem.baseline
+        loops = ", ".join(f"{loop.name} {gflops(loop)}" for loop in ladder.host.loops)
+        host = phrase("CPU, three loops at {n} on one core: {loops}", n=ladder.host.n, loops=loops)
+        parts.append(said(host))
+    parts += ["", _table(ladder, language)]
     if ladder.sizes:
-        parts.append(Text(f"{unit} of the best run; median ratio to {baseline}", style="dim"))
+        unit, baseline = ladder.problem.unit, ladder.problem.baseline
+        figures = phrase(
+            "{unit} of the best run; median ratio to {baseline}", unit=unit, baseline=baseline
+        )
+        parts.append(said(figures, "dim"))
     else:
-        parts.append(Text(UNTIMED, style="dim"))
+        parts.append(said(UNTIMED, "dim"))
     if any(step.one_kernel for step in ladder.steps):
-        parts.append(Text(ONE_KERNEL, style="dim"))
+        parts.append(said(ONE_KERNEL, "dim"))
     if ladder.untimed:
-        parts.append(Text(f"{BOUND}, at {_bounded(ladder)}", style="dim"))
+        parts.append(said(_bound_words(ladder), "dim"))
     for step in ladder.steps:
         if step.message:
-            why = ", a trap" if step.rung.trap else ""
-            parts.append(Text(f"{clean(step.rung.name)}{why}: {clean(step.message)}"))
+            name = verbatim(step.rung.name)
+            named = phrase("{rung}, a trap", rung=name) if step.rung.trap else name
+            parts.append(said(phrase("{rung}: {what}", rung=named, what=step.message)))
     return Group(*parts)
 
 
-def _bounded(ladder: Ladder) -> str:
-    """The sizes that the ceilings are for."""
-    found = {size_name(each.size): None for step in ladder.steps for each in step.ceilings}
-    return ", ".join(found)
-
-
-def _table(ladder: Ladder) -> Table:
+def _table(ladder: Ladder, language: Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("rung", no_wrap=True)
+    table.add_column(language(phrase("rung")), no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("", no_wrap=True)
     for size in ladder.sizes:
@@ -94,25 +110,26 @@ def gflops(loop: HostLoop) -> str:
 # --- HTML -------------------------------------------------------------------------------------
 
 
-def html(ladder: Ladder) -> str:
+def html(ladder: Ladder, language: Language = ENGLISH) -> str:
     """A self-contained page that works without scripts."""
     largest = ladder.sizes[-1] if ladder.sizes else None
     peak = ladder.problem.peak(ladder.gpu) if ladder.gpu else None
     return page(
         "ladder.html.j2",
-        title=f"The reference ladder on {device_name(ladder)}",
+        language,
+        title=language(_title(ladder)),
         ladder=ladder,
         device=device_name(ladder),
         created=ladder.created[:16].replace("T", " ") + " UTC" if ladder.created else "",
         untimed=UNTIMED,
         one_kernel=ONE_KERNEL,
         bound=bound,
-        bound_words=f"{BOUND}, at {_bounded(ladder)}",
+        bound_words=_bound_words(ladder),
         size_name=size_name,
         summary=_summary(ladder),
-        climb=climb(ladder) if largest else None,
-        share=share(ladder),
-        bars=speeds(ladder, largest, peak) if largest else None,
+        climb=climb(ladder, language) if largest else None,
+        share=share(ladder, language),
+        bars=speeds(ladder, largest, peak, language) if largest else None,
         legend=legend(ladder),
         largest=size_name(largest) if largest else "",
         peak=peak,
@@ -121,19 +138,24 @@ def html(ladder: Ladder) -> str:
     )
 
 
-def _summary(ladder: Ladder) -> str:
+def _summary(ladder: Ladder) -> Message:
     graded = [step for step in ladder.steps if step.verdict]
     right = sum(step.verdict is Verdict.AC for step in graded)
-    text = f"{right} of {len(graded)} rungs are accepted."
+    accepted = phrase("{right} of {all} rungs are accepted.", right=right, all=len(graded))
     if not ladder.sizes:
-        return f"{text} {UNTIMED}"
+        return sentences([accepted, UNTIMED])
     size = ladder.sizes[-1]
     timed = [(speed, step) for step in ladder.steps if (speed := step.at(size))]
     if not timed:
-        return text
+        return accepted
     speed, step = max(timed, key=lambda pair: pair[0].rate)
-    return (
-        f"{text} The fastest at {size_name(size)}, {step.rung.name}, reaches "
-        f"{speed.rate:.4g} {ladder.problem.unit}, "
-        f"{100 * speed.ratio:.1f} % of {ladder.problem.baseline}."
+    fastest = phrase(
+        "The fastest at {size}, {rung}, reaches {speed:.4g} {unit}, {percent:.1f} % of {baseline}.",
+        size=size_name(size),
+        rung=step.rung.name,
+        speed=speed.rate,
+        unit=ladder.problem.unit,
+        percent=100 * speed.ratio,
+        baseline=ladder.problem.baseline,
     )
+    return sentences([accepted, fastest])

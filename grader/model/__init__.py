@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from grader.model.base import Dims, Verdict, size_text
 from grader.model.explanation import (
+    NO_TRAFFIC,
     Advice,
     Bound,
     Explanation,
@@ -20,6 +21,7 @@ from grader.model.explanation import (
     SassLine,
     SassLoop,
     Split,
+    TensorCount,
     Tile,
     Traffic,
     Waiting,
@@ -50,14 +52,23 @@ from grader.model.result import (
     ProblemInfo,
     Result,
     Run,
-    Score,
-    Share,
     SlurmInfo,
     Standing,
     StandingRung,
     SubmissionRef,
+    TensorPeak,
     Timing,
     Watched,
+)
+from grader.model.score import (
+    Measure,
+    Piece,
+    Score,
+    Shape,
+    Share,
+    SizeCurve,
+    SizeGroup,
+    share_right,
 )
 from grader.model.words import kind_words, severity_words, wrong_elements
 from grader.model.work import Build, KernelInfo, SourceFile, Submission
@@ -94,6 +105,7 @@ from ptxsim.records import (
 
 __all__ = [
     "NOTHING",
+    "NO_TRAFFIC",
     "PROFILE_SCHEMA",
     "PROFILE_VERSION",
     "SCHEMA",
@@ -124,6 +136,7 @@ __all__ = [
     "Launch",
     "Limit",
     "LineCount",
+    "Measure",
     "Memset",
     "Message",
     "Mismatch",
@@ -133,6 +146,7 @@ __all__ = [
     "OpcodeCount",
     "Operation",
     "PartTime",
+    "Piece",
     "Plan",
     "PointerSlot",
     "ProblemInfo",
@@ -146,9 +160,12 @@ __all__ = [
     "SassLoop",
     "Score",
     "Severity",
+    "Shape",
     "Share",
     "Side",
     "Size",
+    "SizeCurve",
+    "SizeGroup",
     "SlurmInfo",
     "SourceFile",
     "Split",
@@ -158,6 +175,8 @@ __all__ = [
     "SubmissionRef",
     "SymbolWrite",
     "Synchronise",
+    "TensorCount",
+    "TensorPeak",
     "Thread",
     "Tile",
     "Timing",
@@ -173,6 +192,7 @@ __all__ = [
     "phrase",
     "sentences",
     "severity_words",
+    "share_right",
     "size_text",
     "verbatim",
     "wrong_elements",

@@ -19,6 +19,7 @@ class SassLine(Record):
     line: int
     instructions: int
     ffma: int
+    tensor: int = 0  # on tensor cores
 
 
 class SassLoop(Record):
@@ -27,12 +28,13 @@ class SassLoop(Record):
     address: int  # bytes from the start of the kernel
     instructions: int
     ffma: int
-    accumulators: int  # chains of dependent FFMA: elements of C that a thread sums up
-    unroll: int  # steps along K in one iteration: FFMA for each accumulator
+    accumulators: int  # chains of dependent FFMA, or tensor-core sums: elements of a thread
+    unroll: int  # steps in one iteration: products for each accumulator
     mix: tuple[OpcodeCount, ...]  # most frequent first; adds up to ``instructions``
     bank_conflicts: int  # cycles for which its FFMA wait for register banks
     stall_cycles: int | None  # sum of the control codes: the least a lone warp needs
     lines: tuple[SassLine, ...]
+    tensor: int = 0  # instructions on tensor cores
 
 
 class KernelSass(Record):
@@ -44,7 +46,7 @@ class KernelSass(Record):
     local_loads: int  # LDL: spilled registers, or arrays that found no place in registers
     local_stores: int  # STL
     tensor: tuple[str, ...]  # tensor-core opcodes
-    loop: SassLoop | None  # null when no loop holds an FFMA
+    loop: SassLoop | None  # null when no loop multiplies and adds
 
 
 class Traffic(Record):
@@ -57,6 +59,20 @@ class Traffic(Record):
     # Of shared loads and stores: wavefronts, were there no bank conflicts. Of copies to shared
     # memory: those that take time.
     passes: int = 0
+
+
+NO_TRAFFIC = Traffic(requests=0, cost=0, lines=0, bytes=0)
+
+
+class TensorCount(Record):
+    """The tensor-core instructions of one kind, by all warps of all launches."""
+
+    kind: str  # type of the inputs: "f16", "bf16", "tf32"
+    sums: str  # type of the sums: "f32", "f16"
+    by_warpgroup: bool  # HGMMA (wgmma), not HMMA (wmma, mma.sync)
+    count: int  # of warps
+    flops: int
+    shared_bytes: int  # that wgmma reads from shared memory
 
 
 class Split(Record):
@@ -91,6 +107,15 @@ class KernelCounts(Record):
     shared_copies: Traffic  # cp.async, the shared side
     # Those that cost most first; null in older documents.
     splits: tuple[Split, ...] | None = None
+    # Of tensor-core kernels; empty in older documents.
+    tensor: tuple[TensorCount, ...] = ()
+    matrix_loads: Traffic = NO_TRAFFIC  # ldmatrix
+    matrix_stores: Traffic = NO_TRAFFIC  # stmatrix
+    # Bulk copies and TMA: sectors of global memory; and wavefronts of shared memory, in each block
+    # that a copy reaches.
+    bulk_loads: Traffic = NO_TRAFFIC
+    bulk_stores: Traffic = NO_TRAFFIC
+    bulk_shared: Traffic = NO_TRAFFIC
 
 
 class Occupancy(Record):
@@ -103,7 +128,8 @@ class Occupancy(Record):
 
 
 class Limit(Record):
-    resource: str  # "issue", "FP32", "shared memory", "L1", "L2", "DRAM", "latency" or "waiting"
+    # "issue", "FP32", "tensor cores", "shared memory", "L1", "L2", "DRAM", "latency" or "waiting"
+    resource: str
     speed: float  # what this resource alone would allow
 
 
@@ -117,8 +143,8 @@ class Waiting(Record):
 
     cycles: float  # for one round of the loop by all of them
     issued: float
-    stalls: float  # stall counts, results of arithmetic, pipes other than FP32
-    fp32: float  # the FP32 pipe is busy
+    stalls: float  # stall counts, results of arithmetic, pipes other than these
+    fp32: float  # the FP32 pipe is busy, or the tensor core
     banks: float  # registers of an FFMA, all in one bank
     shared_loads: float
     global_loads: float

@@ -7,6 +7,7 @@ from typing import Literal
 from grader.model.base import Dims, Verdict
 from grader.model.explanation import Explanation
 from grader.model.finding import Finding
+from grader.model.score import Score, SizeGroup
 from grader.model.work import KernelInfo, SourceFile
 from ptxsim.findings.finding import LineCount
 from ptxsim.message import Message
@@ -158,6 +159,8 @@ class ProblemInfo(Record):
     output: str  # the operand that a report is about: "C"
     formula: str  # of the operations: "2·M·N·K"; "" where they do not count
     questions: tuple[str, ...]  # that the report answers, by name
+    # What may do the operations: "f32", or tensor cores by types of inputs and sums: "f16.f32".
+    arithmetic: str = "f32"
 
     def like(self, other: ProblemInfo) -> bool:
         """Whether speeds compare: the same task, in the same layout, beside the same baseline."""
@@ -171,7 +174,8 @@ class ProblemInfo(Record):
         """What the GPU could do at most, in ``unit``; null where it is not known."""
         if self.counts == "bytes":
             return gpu.dram_gb_s * 1e9 / self.scale if gpu.dram_gb_s else None
-        return gpu.fp32_peak_tflops * 1e12 / self.scale if gpu.fp32_peak_tflops else None
+        tflops = gpu.peak_tflops(self.arithmetic)
+        return tflops * 1e12 / self.scale if tflops else None
 
 
 class SubmissionRef(Record):
@@ -192,6 +196,13 @@ class Environment(Record):
     exposed: tuple[str, ...] = ()  # what the sandbox leaves open; before version 6 not said
 
 
+class TensorPeak(Record):
+    """What a GPU's tensor cores do at most with one pair of types."""
+
+    arithmetic: str  # types of the inputs and of the sums: "f16.f32"
+    tflops: float
+
+
 class GpuInfo(Record):
     name: str
     uuid: str
@@ -202,6 +213,14 @@ class GpuInfo(Record):
     multiprocessors: int | None = None
     fp32_peak_tflops: float | None = None  # at sm_clock_mhz, without tensor cores
     dram_gb_s: float | None = None  # peak of the memory: clock × bus width
+    tensor_peaks: tuple[TensorPeak, ...] = ()  # at sm_clock_mhz
+
+    def peak_tflops(self, arithmetic: str) -> float | None:
+        """Of an arithmetic as problems name it; None: not known."""
+        if arithmetic == "f32":
+            return self.fp32_peak_tflops
+        found = (each.tflops for each in self.tensor_peaks if each.arithmetic == arithmetic)
+        return next(found, None)
 
 
 class SlurmInfo(Record):
@@ -210,20 +229,6 @@ class SlurmInfo(Record):
     partition: str
     task: str | None = None  # index within an array of jobs
     restarts: int = 0  # how often Slurm had put the job back into its queue before
-
-
-class Share(Record):
-    """What one timed size counts in the score, against the other sizes."""
-
-    case: str  # id
-    weight: float
-
-
-class Score(Record):
-    total: float
-    max: float
-    policy: str
-    shares: tuple[Share, ...] = ()  # () in older documents
 
 
 class StandingRung(Record):
@@ -269,3 +274,5 @@ class Result(Record):
     standing: Standing | None = None  # null without a ladder of this GPU model, or without times
     launches: tuple[KernelLaunch, ...] = ()  # at the largest size that was run
     explanation: Explanation | None = None  # of what is right; null where not wanted
+    # Public and hidden sizes, of a lab that has both; () of others, and before version 7.
+    groups: tuple[SizeGroup, ...] = ()

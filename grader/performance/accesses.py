@@ -11,8 +11,11 @@ from grader.model import Record, Traffic
 from grader.performance.sass import Function, Instruction
 from ptxsim.findings.row_counts import RowCount
 
-_MOVING = ("LDG", "STG", "LDS", "STS", "LDGSTS")
+_BULK = ("UTMALDG", "UTMASTG", "UBLKCP")
+_MOVING = ("LDG", "STG", "LDS", "STS", "LDGSTS", "LDSM", "STSM", *_BULK)
 _LANES = 32
+_MATRIX_ROW = 16  # bytes
+_WAVEFRONT = 128  # bytes
 
 
 class Access(Record):
@@ -42,27 +45,45 @@ def accesses(
                 made.setdefault((item.base, line), []).append((item, times))
     for (_, line), copies in made.items():
         total = sum(times for _, times in copies)
-        on = min(1.0, rows[line].requests / total) if total else 0.0
+        on = min(1.0, _asked(rows[line]) / total) if total else 0.0
         for item, times in copies:
             yield Access(item=item, row=rows[line], requests=times * on)
 
 
+def _asked(row: RowCount) -> int:
+    """Executions that moved something. A bulk copy may reach several blocks."""
+    return row.source_requests if row.source_bytes and not row.source_lines else row.requests
+
+
 def traffic(of: Iterable[Access], factor: float) -> dict[str, Traffic]:
-    """Sums for each opcode, times ``factor``; "copied" is the shared side of LDGSTS."""
-    sums = {kind: [0.0] * 5 for kind in (*_MOVING, "copied")}
+    """Sums for each opcode, times ``factor``; "copied" is the shared side of LDGSTS, "bulk" that of
+    bulk copies, which are "UTMALDG" and "UTMASTG" without tensor maps, too."""
+    sums = {kind: [0.0] * 5 for kind in (*_MOVING, "copied", "bulk")}
     for each in of:
-        if not each.row.requests:
+        if not _asked(each.row):
             continue
-        share = each.requests / each.row.requests * factor
+        share = each.requests / _asked(each.row) * factor
         for kind, numbers in _parts(each.item, each.row):
             for at, number in enumerate(numbers):
                 sums[kind][at] += number * share
     return {kind: _traffic(*map(round, numbers)) for kind, numbers in sums.items()}
 
 
-def _parts(item: Instruction, row: RowCount) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _parts(item: Instruction, row: RowCount) -> Iterator[tuple[str, tuple[float, ...]]]:
     """Requests, cost, passes, lines and bytes, as if ``item`` made all requests of the row."""
     width = item.bits // 8
+    if item.base in _BULK:
+        to_global = item.base == "UTMASTG" or item.opcode.startswith("UBLKCP.G")
+        asked = (row.source_requests, row.source_sectors, 0, 0, row.source_bytes)
+        yield ("UTMASTG" if to_global else "UTMALDG"), asked
+        yield "bulk", (row.requests, row.cost, row.cost, 0, row.cost * _WAVEFRONT)
+        return
+    if item.base in ("LDSM", "STSM"):
+        # Where ptxas made it of a wmma fragment, the PTX is modelled as accesses of 4 or 8 bytes.
+        merged = width / row.width if row.width < _MATRIX_ROW else 1
+        moved = (row.requests, row.cost * merged, row.requests * width * _LANES / _WAVEFRONT)
+        yield item.base, (*moved, 0, row.requests * width * _LANES)
+        return
     if item.base == "LDGSTS":
         brought, warp = row.source_requests, row.width * _LANES
         lines = row.source_lines

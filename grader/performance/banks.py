@@ -17,7 +17,13 @@ from itertools import takewhile
 import msgspec
 
 from grader.model import Message, Record, counted, phrase
-from grader.performance.shared_accesses import WORD, SharedAccess, distance
+from grader.performance.shared_accesses import (
+    MATRICES,
+    WORD,
+    SharedAccess,
+    distance,
+    rows_apart,
+)
 from ptxsim.engine import Engine
 
 _BANKS = 32
@@ -102,10 +108,18 @@ def _remedies(
     Lanes that are no further apart than the words that a thread reads in one step along K lie in
     one row of the tile.
     """
-    apart, vector = distance(at.lanes), max(each.width for each in together) // WORD
+    apart, vector = rows_apart(at), max(each.width for each in together) // WORD
     loads = [each for each in together if each.in_loop and each.opcode == "LDS"]
     each_step = round(sum(each.width // WORD for each in loads) / max(unroll, 1))
-    if apart > max(each_step, vector):
+    if at.opcode in MATRICES:
+        rows = [apart] if apart >= _SHORTEST_ROW else []
+        words = phrase("pad each row of the tile by 16 bytes, which keeps the rows aligned")
+        yield from _for_rows(words, lambda row: _padded(row, 4), rows, together, engine)
+        words = phrase(
+            "swizzle: XOR the index of each 16 bytes within a row with the row's index modulo 8"
+        )
+        yield from _for_rows(words, lambda row: _swizzled(row, 4), rows, together, engine)
+    elif apart > max(each_step, vector):
         rows = _rows(apart, loads)
         swizzle = phrase("XOR the index of the column with that of the row")
         if vector == 1:
@@ -150,6 +164,8 @@ def _for_rows(
 ) -> Iterator[Remedy]:
     """A layout, and how long rows must be for it where that matters."""
     left = [_left(together, layout(row), engine) for row in rows]
+    if not left:
+        return
     helps = list(takewhile(lambda share: share is not None and share <= _ENOUGH, left))
     if len(helps) >= len(rows) / 2:
         shortest = rows[len(helps) - 1]

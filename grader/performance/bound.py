@@ -13,10 +13,12 @@ most".
 In the bound
     issue           warp instructions, one per scheduler and cycle
     FP32            FFMA, FADD, FMUL: a warp's worth per 32 lanes and cycle
-    shared memory   wavefronts of loads, stores and cp.async, one per multiprocessor and cycle
+    tensor cores    their operations, by types and by whether warps or warpgroups ask for them
+    shared memory   wavefronts of loads (ldmatrix, too), stores, cp.async and bulk copies, one per
+                    multiprocessor and cycle; and of 128 bytes that wgmma reads
     L1              lines of 128 bytes that requests to global memory touch, one per cycle
-    L2              sectors that cp.async brings past the L1, and stores: the published bytes per
-                    cycle, or 64 per multiprocessor
+    L2              sectors that cp.async and bulk copies bring past the L1, and stores: the
+                    published bytes per cycle, or 64 per multiprocessor
     DRAM            each input read once, each output written once
     latency         a lone warp's time, with the warps that fit at a time (``serial.py``)
 
@@ -44,6 +46,7 @@ from grader.problems.problem import Work
 
 _PASS = 0.01  # of the operations that the task needs; a launch with fewer prepares or collects
 _SECTOR = 32  # bytes
+_WAVEFRONT = 128  # bytes
 _L2_BYTES = 64  # to one multiprocessor in each cycle
 
 
@@ -100,7 +103,7 @@ def bound(
         speed=work.speed(about),
         resource=limits[0].resource,
         limits=tuple(limits),
-        peak=work.peak(gpu.fp32_tflops, gpu.dram_gb_s),
+        peak=work.peak(gpu.peak_tflops(work.arithmetic), gpu.dram_gb_s),
         waiting=waiting,
         most=Limit(resource=busiest.resource, speed=work.speed(hard)),
     )
@@ -108,7 +111,13 @@ def bound(
 
 def _touched(counts: KernelCounts) -> int:
     """Bytes of global memory that all launches of a kind read and write."""
-    return counts.global_loads.bytes + counts.global_copies.bytes + counts.global_stores.bytes
+    return sum(
+        each.bytes
+        for each in (
+            *(counts.global_loads, counts.global_copies, counts.global_stores),
+            *(counts.bulk_loads, counts.bulk_stores),
+        )
+    )
 
 
 def _wave(counts: KernelCounts, kernel: KernelInfo, gpu: Gpu) -> Wave | None:
@@ -140,15 +149,28 @@ def _seconds(counts: KernelCounts, wave: Wave | None, gpu: Gpu) -> dict[str, flo
     busiest = -(-blocks // gpu.multiprocessors) / blocks  # share of one multiprocessor
     lines = counts.global_loads.lines + counts.global_stores.lines + counts.global_copies.lines
     waves = counts.shared_loads.cost + counts.shared_stores.cost + counts.shared_copies.passes
+    waves += counts.matrix_loads.cost + counts.matrix_stores.cost + counts.bulk_shared.cost
+    read = sum(each.shared_bytes for each in counts.tensor) / _WAVEFRONT
+    beyond = (counts.global_copies, counts.global_stores, counts.bulk_loads, counts.bulk_stores)
     cycles = {
         "issue": counts.instructions / sm.schedulers * busiest,
         "FP32": counts.floats * 32 / sm.fp32_lanes * busiest,
-        "shared memory": waves * busiest,
+        "tensor cores": _tensor_cycles(counts, gpu) * busiest,
+        "shared memory": (waves + read) * busiest,
         "L1": lines * busiest,
-        "L2": (counts.global_copies.cost + counts.global_stores.cost)
+        "L2": sum(each.cost for each in beyond)
         * _SECTOR
         / (gpu.l2_bytes_per_clock or _L2_BYTES * gpu.multiprocessors),
     }
     if wave is not None:
         cycles["latency"] = counts.warp_cycles * wave.times
     return {name: value / (gpu.clock_mhz * 1e6) for name, value in cycles.items()}
+
+
+def _tensor_cycles(counts: KernelCounts, gpu: Gpu) -> float:
+    """Of one multiprocessor that does it all; without what is not known of its tensor cores."""
+    rates = (
+        (each.flops / 2, gpu.tensor_rate(each.kind, each.sums, by_warps=not each.by_warpgroup))
+        for each in counts.tensor
+    )
+    return sum(products / rate for products, rate in rates if rate)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from grader.model import KernelCounts, Profile, Record
+from grader.model import KernelCounts, Profile, Record, TensorCount
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op"
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op"
@@ -14,6 +14,23 @@ _WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op"
 _ALL_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op"
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op"
 _EXECUTED = "smsp__sass_inst_executed_op"
+
+
+_MATRIX_CONFLICTS = "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm"
+_PATH = "sm__ops_path_tensor_op"
+_OPERATIONS = {
+    "HMMA f16.f16": f"{_PATH}_hmma_src_fp16_dst_fp16_sparsity_off",
+    "HMMA f16.f32": f"{_PATH}_hmma_src_fp16_dst_fp32_sparsity_off",
+    "HMMA bf16.f32": f"{_PATH}_hmma_src_bf16_dst_fp32_sparsity_off",
+    "HMMA tf32.f32": f"{_PATH}_hmma_src_tf32_dst_fp32_sparsity_off",
+    "HGMMA f16.f16": f"{_PATH}_hgmma_src_fp16_sparsity_off",
+    "HGMMA f16.f32": f"{_PATH}_hgmma_src_fp16_sparsity_off",
+    "HGMMA bf16.f32": f"{_PATH}_hgmma_src_bf16_dst_fp32_sparsity_off",
+    "HGMMA tf32.f32": f"{_PATH}_hgmma_src_tf32_dst_fp32_sparsity_off",
+}
+# What a multiprocessor receives: of a multicast, each of its blocks.
+_TMA_READ, _TMA_LOADS = "l1tex__m_xbar2l1tex_read", "_mem_global_op_tma_ld"
+_TMA_WRITTEN = "l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_st"
 
 
 class Compared(Record):
@@ -67,11 +84,37 @@ def compare(counts: KernelCounts, measured: Mapping[str, float]) -> tuple[Compar
         ("global load sectors", loaded.cost + copied.cost, f"{_SECTORS}_ld"),
         ("global store requests", counts.global_stores.requests, f"{_REQUESTS}_st"),
         ("global store sectors", counts.global_stores.cost, f"{_SECTORS}_st"),
+        *(_of_tensor_cores(counts, of) if counts.tensor or counts.bulk_loads.requests else ()),
     )
     return tuple(
         Compared(quantity=quantity, ours=ours, theirs=_value(formula, measured))
         for quantity, ours, formula in rows
     )
+
+
+def _of_tensor_cores(
+    counts: KernelCounts, of: Callable[[str], int]
+) -> Iterator[tuple[str, float, str]]:
+    """What only kernels on tensor cores, or with bulk copies, have."""
+    loads = counts.matrix_loads
+    yield "HMMA", of("HMMA"), "sm__inst_executed_pipe_tensor_op_hmma"
+    yield "HGMMA", of("HGMMA"), "sm__inst_executed_pipe_tensor_op_gmma"
+    for each in counts.tensor:
+        yield f"operations, {_types(each)}", each.flops, _OPERATIONS[_types(each)]
+    yield "ldmatrix", of("LDSM"), f"{_EXECUTED}_ldsm"
+    yield "ldmatrix wavefronts", loads.cost, f"{_WAVEFRONTS}_ldsm"
+    yield "of them ldmatrix conflicts", loads.cost - loads.passes, _MATRIX_CONFLICTS
+    yield "stmatrix", of("STSM"), f"{_EXECUTED}_stsm"
+    yield "stmatrix wavefronts", counts.matrix_stores.cost, f"{_WAVEFRONTS}_stsm"
+    yield "TMA loads", of("UTMALDG"), f"{_EXECUTED}_tma_ld"
+    yield "TMA bytes loaded", counts.bulk_shared.bytes, f"{_TMA_READ}_bytes{_TMA_LOADS}"
+    yield "TMA stores", of("UTMASTG"), f"{_EXECUTED}_tma_st"
+    yield "TMA bytes stored", counts.bulk_stores.bytes, _TMA_WRITTEN
+
+
+def _types(each: TensorCount) -> str:
+    """``HMMA f16.f32``."""
+    return f"{'HGMMA' if each.by_warpgroup else 'HMMA'} {each.kind}.{each.sums}"
 
 
 def _value(formula: str, measured: Mapping[str, float]) -> float | None:

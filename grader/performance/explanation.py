@@ -32,7 +32,7 @@ from grader.performance.accesses import accesses
 from grader.performance.advice import advise
 from grader.performance.banks import Conflict, worst
 from grader.performance.bound import bound
-from grader.performance.facts import Facts, KernelFacts
+from grader.performance.facts import Facts, KernelFacts, Words
 from grader.performance.join import count, executions
 from grader.performance.loop_steps import MainLoop, main_loop_steps
 from grader.performance.sass import Function, Instruction, main_loop_code, summarise
@@ -74,7 +74,7 @@ def explain_speed(
             simulator.sample, build, source_root, plan, lambda _stage, _detail: None
         )
         try:
-            if _number(build.arch) < _OLDEST:
+            if gpus.capability_of(build.arch) < _OLDEST:
                 raise ToolchainError(f"the model of machine code begins with sm_{_OLDEST}")
             functions = code()
             if not functions:
@@ -95,16 +95,9 @@ def explain_speed(
         counts=counts,
         tile=_tile(counts, problem.operands(plan.size)[plan.inputs]),
         bounds=tuple(_bounds(counts, loops, build, work, shown)),
-        advice=_advice(
-            counts, loops, launches, build, work, gpu or _like(build.arch), problem.advice
-        ),
+        advice=_advice(counts, loops, launches, build, work, gpu or _like(build.arch), problem),
         missing=missing,
     )
-
-
-def _number(arch: str) -> int:
-    """80 of "sm_80", 90 of "sm_90a"."""
-    return int("".join(filter(str.isdigit, arch)))
 
 
 def unexplained(build: Build, work: Work, missing: Message) -> Explanation:
@@ -145,7 +138,7 @@ def _bounds(
 def _like(arch: str) -> Gpu:
     """A GPU that runs this machine code as it is, or else the first of the table."""
     known = gpus.known()
-    capability = int("".join(filter(str.isdigit, arch)))
+    capability = gpus.capability_of(arch)
     return next((each for each in known if each.capability == capability), known[0])
 
 
@@ -185,7 +178,7 @@ def _advice(
     build: Build,
     work: Work,
     gpu: Gpu,
-    names: Sequence[str],
+    problem: Problem,
 ) -> tuple[Advice, ...]:
     most = _main(counts)
     kernel = next((k for k in build.kernels if most and k.name == most.name), None)
@@ -197,6 +190,12 @@ def _advice(
     code = main_loop_code(function)
     shared = _shared(function, sample, code)
     facts = KernelFacts(
+        words=Words(
+            inputs=tuple(each.name for each in problem.operands(work.size) if each.role == "in"),
+            output=problem.output,
+            depth=problem.depth,
+            ladder=problem.interface.main.partition(".")[0],
+        ),
         work=work,
         gpu=gpu,
         kernel=kernel,
@@ -215,7 +214,7 @@ def _advice(
             steps=steps,
             now=bound([most], {kernel.name: kernel}, work, gpu, [steps]),
         )
-    return advise(facts, names)
+    return advise(facts, problem.advice)
 
 
 def _shared(

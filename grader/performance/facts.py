@@ -12,9 +12,12 @@ from grader.model import (
     KernelCounts,
     KernelInfo,
     KernelSass,
+    Message,
     Record,
     SassLoop,
     Waiting,
+    enumerated,
+    verbatim,
 )
 from grader.performance.banks import Conflict
 from grader.performance.bound import bound
@@ -28,9 +31,24 @@ _NOTICED = 1.02  # a smaller gain is within what the model leaves out
 _NEAR = 1.25
 
 
+class Words(Record):
+    """What the problem calls things."""
+
+    inputs: tuple[str, ...]  # operands: "A", "B"
+    output: str  # "C"
+    depth: str  # along what the main loop runs: "K"
+    ladder: str  # folder of reference/ with the rungs that show ideas: "sgemm"
+
+    @property
+    def all_inputs(self) -> Message:
+        """``A and B``."""
+        return enumerated(map(verbatim, self.inputs))
+
+
 class KernelFacts(Record, kw_only=True):
     """Facts for a rule, about the launch that does most of the work."""
 
+    words: Words
     work: Work
     gpu: Gpu
     kernel: KernelInfo
@@ -54,9 +72,13 @@ class KernelFacts(Record, kw_only=True):
 
     def near_the_limit(self, resource: str) -> bool:
         """Whether less use of this resource could make the kernel faster, now or soon."""
-        now = bound([self.counts], {self.kernel.name: self.kernel}, self.work, self.gpu)
-        speeds = {limit.resource: limit.speed for limit in now.limits} if now else {}
+        speeds = self.speeds()
         return resource in speeds and speeds[resource] <= _NEAR * min(speeds.values())
+
+    def speeds(self) -> dict[str, float]:
+        """What each resource allows."""
+        now = bound([self.counts], {self.kernel.name: self.kernel}, self.work, self.gpu)
+        return {limit.resource: limit.speed for limit in now.limits} if now else {}
 
     def gain(self, **changes: object) -> float | None:
         """How the bound grows when the counts change so."""
@@ -71,7 +93,7 @@ class KernelFacts(Record, kw_only=True):
 
 
 class Facts(KernelFacts, kw_only=True):
-    """All facts, if the kernel has a main loop: one with FFMA."""
+    """All facts, if the kernel has a main loop: one that multiplies and adds."""
 
     sass: KernelSass
     loop: SassLoop
@@ -81,6 +103,16 @@ class Facts(KernelFacts, kw_only=True):
     def each(self, *kinds: str) -> float:
         """What is executed of these kinds, per FFMA."""
         return self.executed(*kinds) / max(self.executed("FFMA"), 1)
+
+    @property
+    def products(self) -> int:
+        """HMMA that are executed."""
+        return sum(each.count for each in self.counts.tensor if not each.by_warpgroup)
+
+    @property
+    def by_warpgroups(self) -> bool:
+        """Whether it uses wgmma."""
+        return any(each.by_warpgroup for each in self.counts.tensor)
 
     @property
     def waiting(self) -> Waiting | None:

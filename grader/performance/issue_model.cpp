@@ -12,7 +12,7 @@ using Cycle = int64_t;
 constexpr Cycle NEVER = std::numeric_limits<Cycle>::max() / 2;
 constexpr int BOARDS = 6;
 
-enum Unit { NONE, FP32, INTEGER, SHARED, LINES, BARRIER, MULTIPLY };
+enum Unit { NONE, FP32, INTEGER, SHARED, LINES, BARRIER, MULTIPLY, TENSOR };
 enum Why { STALL, PIPE, BANKS, SHARED_LOAD, GLOBAL_LOAD, AT_BARRIER, WHYS };
 
 struct Step {
@@ -56,6 +56,7 @@ struct Scheduler {
   Warp* last = nullptr;
   Cycle next = 0, issued = -1;
   Cycle fp32 = 0, integer = 0, multiply = 0, even = 0, odd = 0;  // when each is free
+  double tensor = 0;
 };
 
 struct Model {
@@ -115,6 +116,7 @@ struct Model {
   // From when on the scheduler's units take this step. A bank may fall behind by one register.
   static Cycle free(const Scheduler& s, const Step& step) {
     if (step.unit == FP32) return std::max({s.fp32, s.even - 1, s.odd - 1});
+    if (step.unit == TENSOR) return Cycle(s.tensor);
     return step.unit == INTEGER ? s.integer : step.unit == MULTIPLY ? s.multiply : 0;
   }
 
@@ -123,7 +125,10 @@ struct Model {
     if (now > s.issued + 1) {
       const Why unit = step.unit != FP32 ? STALL : s.fp32 < units ? BANKS : PIPE;
       const bool busy = units > w.ready.until || (unit == PIPE && s.fp32 == now);
-      totals.idle[busy ? unit : w.ready.why] += now - s.issued - 1;
+      // While the tensor core works, nothing is lost, whatever warps wait for.
+      const Cycle since = s.issued + 1, works = std::clamp(Cycle(s.tensor), since, now) - since;
+      totals.idle[PIPE] += works;
+      totals.idle[busy ? unit : w.ready.why] += now - since - works;
     }
     ++totals.issued;
     s.issued = now, s.last = &w, s.next = now + 1;
@@ -146,6 +151,7 @@ struct Model {
         s.even = std::max(s.even, now) + step.even;
         s.odd = std::max(s.odd, now) + step.odd;
         break;
+      case TENSOR: s.tensor = std::max(s.tensor, double(now)) + step.work; break;
       case INTEGER: s.integer = now + m.integer_cycles; break;
       case MULTIPLY: s.multiply = now + m.integer_cycles; break;
       case SHARED:

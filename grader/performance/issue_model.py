@@ -7,7 +7,7 @@ warp waits for
 
     stall counts and scoreboards of its machine code
     the other warps of its block, at a barrier
-    the FP32, integer and integer multiply pipes of its scheduler
+    the FP32, integer and integer multiply pipes and the tensor core of its scheduler
     register banks: each delivers one register of a warp per cycle and may fall behind by one
     the multiprocessor's paths to shared memory, to lines of global memory, to the L2
     its own accesses to memory: one every four cycles
@@ -48,8 +48,8 @@ _MOST = 2  # warps may be this many times as far as the slowest, on average
 class Why(IntEnum):
     """What a warp waits for."""
 
-    STALL = 0  # stall counts, results of arithmetic, pipes other than FP32
-    PIPE = 1  # the FP32 pipe, which is busy
+    STALL = 0  # stall counts, results of arithmetic, pipes other than these
+    PIPE = 1  # the FP32 pipe or the tensor core, which is busy
     BANKS = 2  # registers, all in one bank
     SHARED = 3  # loads from shared memory
     GLOBAL = 4  # loads from global memory

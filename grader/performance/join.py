@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from grader.model import KernelCounts, OpcodeCount
+from grader.model import KernelCounts, OpcodeCount, TensorCount
 from grader.performance.accesses import accesses, traffic
 from grader.performance.conservation import conserve
 from grader.performance.divergence import splits
-from grader.performance.sass import Function, Instruction
+from grader.performance.sass import Function, Instruction, Product
 from grader.performance.serial import warp_cycles
 from grader.problems.problem import Work
 from ptxsim.findings.row_counts import RowCount
 from ptxsim.sampling import LaunchSample
 
-_ANCHORS = ("FFMA", "LDG", "LDS", "STG", "STS", "LDGSTS", "BAR", "LDL", "STL")
+_ANCHORS = ("FFMA", "LDG", "LDS", "STG", "STS", "LDGSTS", "BAR", "LDL", "STL", "LDSM", "STSM")
 _FLOATS = ("FFMA", "FADD", "FMUL")
 _OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
 
@@ -33,6 +33,7 @@ def count(function: Function, sample: LaunchSample, work: Work) -> KernelCounts:
     runs = executions(function, rows)
     moving = {each.item.address: each for each in accesses(function, rows, runs)}
     mix: Counter[str] = Counter()
+    products: Counter[Product] = Counter()
     floats = 0.0
     for index, times in enumerate(runs):
         for item in function.of_block(index):
@@ -42,6 +43,9 @@ def count(function: Function, sample: LaunchSample, work: Work) -> KernelCounts:
             mix[item.kind] += round(done * factor)
             mix[_OFF] += round((times - done) * factor)
             floats += times * (item.base in _FLOATS)
+            product = item.product
+            if product is not None:
+                products[product] += round(times * factor)
     moved = traffic(moving.values(), factor)
     return KernelCounts(
         name=function.name,
@@ -66,7 +70,34 @@ def count(function: Function, sample: LaunchSample, work: Work) -> KernelCounts:
         shared_stores=moved["STS"],
         shared_copies=moved["copied"],
         splits=splits(function, sample, runs, factor),
+        tensor=_tensor(products),
+        matrix_loads=moved["LDSM"],
+        matrix_stores=moved["STSM"],
+        bulk_loads=moved["UTMALDG"],
+        bulk_stores=moved["UTMASTG"],
+        bulk_shared=moved["bulk"],
     )
+
+
+def _tensor(products: Mapping[Product, int]) -> tuple[TensorCount, ...]:
+    """By kind, the most operations first."""
+    kinds: dict[tuple[str, str, bool], list[int]] = {}
+    for each, count in products.items():
+        sums = kinds.setdefault((each.kind, each.sums, each.by_warpgroup), [0, 0, 0])
+        for place, amount in enumerate((1, each.flops, each.shared_bytes)):
+            sums[place] += count * amount
+    found = (
+        TensorCount(
+            kind=kind,
+            sums=sums,
+            by_warpgroup=by_warpgroup,
+            count=count,
+            flops=flops,
+            shared_bytes=read,
+        )
+        for (kind, sums, by_warpgroup), (count, flops, read) in kinds.items()
+    )
+    return tuple(sorted(found, key=lambda each: -each.flops))
 
 
 def scale(sample: LaunchSample, work: Work) -> float:
@@ -116,10 +147,13 @@ def _anchors(code: Sequence[Instruction], rows: Mapping[int, RowCount]) -> Count
     machine's block: what has a guard counts only if nothing else does.
     """
     anchors = [
-        item for item in code if item.base in _ANCHORS and not item.never and item.ptx_line in rows
+        (item, row)
+        for item in code
+        if (item.base in _ANCHORS or item.product is not None) and not item.never
+        if (row := rows.get(item.ptx_line or 0)) is not None and row.parts == 1
     ]
-    always = [item for item in anchors if item.guard is None]
-    return Counter(item.ptx_line for item in always or anchors if item.ptx_line is not None)
+    always = [row for item, row in anchors if item.guard is None]
+    return Counter(row.row for row in always or [row for _, row in anchors])
 
 
 def _head(anchors: Counter[int], rows: Mapping[int, RowCount]) -> int:
@@ -160,10 +194,12 @@ def _shared(
     rows: Mapping[int, RowCount],
 ) -> list[tuple[int, float]]:
     """Divide the executions of one PTX block among the machine blocks that are copies of it."""
+    flops = sum(
+        32 * row.flops / row.active for row in rows.values() if row.head == head and row.active
+    )
     unrolled = {
-        index: _unrolled(
-            copies for line, copies in anchored[index].items() if rows[line].head == head
-        )
+        index: _by_products(function.of_block(index), flops)
+        or _unrolled(copies for line, copies in anchored[index].items() if rows[line].head == head)
         for index in group
     }
     if len(group) == 1 or not entries:
@@ -178,6 +214,13 @@ def _shared(
         found.append((index, runs * entries))
     found.append((order[-1], max(left, 0.0) / unrolled[order[-1]] * entries))
     return found
+
+
+def _by_products(code: Sequence[Instruction], flops: float) -> int:
+    """How many copies of a PTX block that does ``flops`` a block holds, by its tensor-core
+    instructions; 0 without any. Of several that stand together, nvdisasm gives all one line."""
+    done = sum(item.product.flops for item in code if item.product is not None)
+    return max(round(done / flops), 1) if done and flops else 0
 
 
 def _unrolled(copies: Iterable[int]) -> int:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+import msgspec
+
+from grader.hardware.gpus import Gpu
 from grader.model import Record
 from grader.performance.accesses import Access, accesses, traffic
 from grader.performance.join import executions, scale
 from grader.performance.route import round_trip
-from grader.performance.sass import Function, Instruction, ffma_reads
+from grader.performance.sass import Function, Instruction, Product, ffma_reads
 from grader.performance.serial import LATENCY, OTHER_LATENCY
 from grader.problems.problem import Work
 from ptxsim.sampling import LaunchSample
@@ -33,6 +36,7 @@ class Unit(IntEnum):
     LINES = 4  # its lookup of lines of global memory
     BARRIER = 5
     MULTIPLY = 6  # of integers
+    TENSOR = 7
 
 
 class Step(Record):
@@ -43,13 +47,14 @@ class Step(Record):
     waits: tuple[int, ...] = ()  # scoreboards that must be free before it issues
     sets: int | None = None  # scoreboard freed when the result is there
     frees: int | None = None  # scoreboard freed when the operands are read
-    work: float = 0.0  # cycles of its unit: wavefronts, lines
+    work: float = 0.0  # cycles of its unit: wavefronts, lines; of tensor cores: set by ``on``
     sectors: float = 0.0  # that come from beyond the L1
     latency: int = OTHER_LATENCY  # cycles to the result if its unit is idle and all data in the L1
     reads: tuple[int, int] = (0, 0)  # registers that an FFMA takes from the even and the odd bank
     copies: bool = False  # cp.async: a fence says when it has finished
     fence: bool = False  # its scoreboard is freed when all copies so far have finished
     drains: tuple[int, int] | None = None  # waits until a scoreboard counts at most so many
+    product: Product | None = None  # of a tensor-core instruction
 
 
 class MainLoop(Record):
@@ -58,9 +63,26 @@ class MainLoop(Record):
     steps: tuple[Step, ...]
     rounds: float  # of each warp of a launch
 
+    def on(self, gpu: Gpu) -> tuple[Step, ...]:
+        """The steps with the time that this GPU's tensor cores take."""
+        return tuple(
+            msgspec.structs.replace(step, work=_tensor_cycles(step.product, gpu))
+            if step.product
+            else step
+            for step in self.steps
+        )
+
+
+def _tensor_cycles(product: Product, gpu: Gpu) -> float:
+    """Of a scheduler's tensor core."""
+    by_warps = not product.by_warpgroup
+    rate = gpu.tensor_rate(product.kind, product.sums, by_warps=by_warps)
+    return product.flops / 2 * gpu.multiprocessor.schedulers / rate if rate else 0.0
+
 
 def main_loop_steps(function: Function, sample: LaunchSample, work: Work) -> MainLoop | None:
-    """None without a loop that computes, or when control bits are not known."""
+    """None without a loop that computes, or when control bits are not known. What wgmma and the
+    warps that wait for it do at the same time is not modelled: None."""
     rows = {row.row: row for row in sample.rows}
     runs = executions(function, rows)
     found = round_trip(function, runs)
@@ -68,13 +90,13 @@ def main_loop_steps(function: Function, sample: LaunchSample, work: Work) -> Mai
         return None
     loop, code = found
     code = tuple(item for item in code if item.base != "NOP")
-    if any(item.control is None for item in code):
+    if any(item.control is None or item.base == "HGMMA" for item in code):
         return None
     moving = {each.item.address: each for each in accesses(function, rows, runs)}
     times = {
         item.address: runs[index] for index in loop.blocks for item in function.of_block(index)
     }
-    through_shared = any(item.base in ("STS", "LDGSTS") for item in code)
+    through_shared = any(item.base in ("STS", "LDGSTS", "STSM") for item in code)
     warps = sample.warps * sample.all_blocks * sample.times
     return MainLoop(
         steps=tuple(
@@ -120,6 +142,7 @@ def _step(
         copies=item.base == "LDGSTS",
         fence=item.base == "LDGDEPBAR",
         drains=_drains(item),
+        product=item.product,
     )
 
 
@@ -128,7 +151,9 @@ def _unit(item: Instruction) -> Unit:
         return Unit.FP32
     if item.never:
         return Unit.NONE
-    if item.base in ("LDS", "STS"):
+    if item.product is not None:
+        return Unit.TENSOR
+    if item.base in ("LDS", "STS", "LDSM", "STSM"):
         return Unit.SHARED
     if item.base in ("LDG", "LDGSTS"):
         return Unit.LINES

@@ -11,7 +11,9 @@ from grader.performance.accesses import Access
 from grader.performance.sass import Instruction
 
 WORD = 4  # bytes
-_OF_SHARED = ("LDS", "STS", "LDGSTS")
+MATRICES = ("LDSM", "STSM")  # of 8 rows of 16 bytes; lanes hold the rows' addresses
+_OF_SHARED = ("LDS", "STS", "LDGSTS", *MATRICES)
+MATRIX_ROW = 16  # bytes
 
 Lanes = tuple[int | None, ...]
 
@@ -50,6 +52,9 @@ def shared_accesses(of: Iterable[Access], loop: Sequence[Instruction]) -> tuple[
 def _shared(access: Access, in_loop: bool) -> SharedAccess:
     item, row = access.item, access.row
     width = max(item.bits // 8, row.width)
+    if item.base in MATRICES:
+        # ptxas makes them of wmma fragments, too, whose PTX is modelled as accesses of 4 bytes.
+        width = min(row.width, MATRIX_ROW)
     wavefronts, ideal = _wavefronts(access, width)
     return SharedAccess(
         opcode=item.base,
@@ -57,7 +62,7 @@ def _shared(access: Access, in_loop: bool) -> SharedAccess:
         line=item.line,
         row=row.row,
         in_loop=in_loop,
-        requests=access.requests,
+        requests=access.requests * row.parts,
         wavefronts=wavefronts / row.requests,
         ideal=ideal / row.requests,
         width=width,
@@ -85,6 +90,13 @@ def side_by_side(accesses: Sequence[SharedAccess]) -> bool:
             steps.append(abs(after - before) * WORD // one.width)
     common = Counter(steps).most_common(1)
     return distance(accesses[0].lanes) == 1 or bool(common and common[0][0] == 1)
+
+
+def rows_apart(access: SharedAccess) -> int:
+    """The least distance between what the lanes access, in words; of matrices, between rows."""
+    if access.opcode not in MATRICES:
+        return distance(access.lanes)
+    return distance(access.lanes[:8] if access.width == MATRIX_ROW else access.lanes[::4])
 
 
 def distance(lanes: Lanes) -> int:

@@ -32,8 +32,9 @@ def waited(loop: MainLoop, wave: Wave, gpu: Gpu, *, cold: bool) -> tuple[float, 
     None when an iteration of the loop is too long for the issue model.
     """
     sm, shape = gpu.multiprocessor, (wave.warps, wave.blocks)
-    later = run_loop(loop.steps, *shape, sm, latency=sm.l2_latency)
-    first = run_loop(loop.steps, *shape, sm, latency=sm.dram_latency) if cold else later
+    steps = loop.on(gpu)
+    later = run_loop(steps, *shape, sm, latency=sm.l2_latency)
+    first = run_loop(steps, *shape, sm, latency=sm.dram_latency) if cold else later
     if later is None or first is None:
         return None
     if first.cycles < later.cycles:

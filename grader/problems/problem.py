@@ -125,14 +125,15 @@ class Work(Record):
     elements: int  # of the outputs
     amount: int  # what the unit counts
     unit: Unit
+    arithmetic: str = "f32"  # as of the problem
 
     def speed(self, seconds: float) -> float:
         """In the unit."""
         return self.amount / seconds / self.unit.scale
 
-    def peak(self, fp32_tflops: float, dram_gb_s: float) -> float:
-        """Of a GPU, in the unit."""
-        per_second = fp32_tflops * 1e12 if self.unit.of == "operations" else dram_gb_s * 1e9
+    def peak(self, tflops: float, dram_gb_s: float) -> float:
+        """Of a GPU, in the unit. tflops: of ``arithmetic``."""
+        per_second = tflops * 1e12 if self.unit.of == "operations" else dram_gb_s * 1e9
         return per_second / self.unit.scale
 
 
@@ -153,6 +154,11 @@ class Problem(ABC):
     baseline: ClassVar[str]  # what a speed is compared with: "cuBLAS"
     output: ClassVar[str]  # the operand that a report is about: "C"
     formula: ClassVar[str] = ""  # of the operations, for a report: "2·M·N·K"
+    # Along what a kernel's main loop runs, for advice: "K".
+    depth: ClassVar[str] = "the input"
+    # What may do the operations, and which peak is asked about: "f32", or tensor cores by types of
+    # inputs and sums: "f16.f32".
+    arithmetic: str = "f32"
     # The fields of the lab file that are this problem's own; the constructor gets them checked.
     Options: ClassVar[type[Record]] = Record
 
@@ -200,7 +206,7 @@ class Problem(ABC):
         return sum(each.bytes for each in self.operands(size))
 
     def fewest_operations(self, size: Size) -> float:
-        """Fewer FP32 operations cannot do it, by any algorithm."""
+        """Fewer operations cannot do it, by any algorithm."""
         return self.work(size)
 
     def least(self, size: Size) -> tuple[float, float]:
@@ -226,6 +232,7 @@ class Problem(ABC):
             elements=sum(each.count for each in outputs),
             amount=self.amount(size),
             unit=self.unit,
+            arithmetic=self.arithmetic,
         )
 
     def from_a_library(self, names: Collection[str], files: Collection[str]) -> str | None:
@@ -286,6 +293,7 @@ class Problem(ABC):
             output=self.output,
             formula=self.formula,
             questions=self.questions,
+            arithmetic=self.arithmetic,
         )
 
     # What grade profile runs: the extent of each dimension, the smallest first.

@@ -199,8 +199,19 @@ def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -
         return "a launch's carve-out is impossible"
     if not 0 <= launch.stack_bytes <= _MAX_STACK:
         return "a launch's stack is impossible"
-    if min(launch.cluster) < 1 or math.prod(launch.cluster) > _MAX_CLUSTER:
+    cluster = entry.cluster or launch.cluster
+    if (
+        min(cluster) < 1
+        or math.prod(cluster) > _MAX_CLUSTER
+        or launch.cluster
+        not in (
+            cluster,
+            (1, 1, 1),
+        )
+    ):
         return "a launch's clusters are impossible"
+    if any(n % of for n, of in zip(launch.grid, cluster, strict=True)):
+        return "a launch's grid is no multiple of its clusters"
     if launch.cooperative and not _all_fit(launch, warps, warps * registers, figures, known.target):
         return "a cooperative launch has too many blocks"
     return _pointers_flaw(launch.pointers, launch.params, memory)

@@ -155,10 +155,11 @@ def _request(build: Build, known: Known, given: Sequence[Given], record_s: float
     kernels = []
     for name, entry in known.declared.entries.items():
         figures = known.figures[name]
+        cluster = " ".join(map(str, entry.cluster or (0, 0, 0)))
         params = " ".join(f"{param.offset} {param.size}" for param in entry.params)
         kernels.append(
             f"{name} {figures.registers} {figures.shared_bytes} {entry.max_threads} "
-            f"{len(entry.params)} {params}"
+            f"{cluster} {len(entry.params)} {params}"
         )
     vectors = given[0].operands
     lines = [

@@ -12,7 +12,16 @@ from markupsafe import Markup
 
 from grader.hardware import gpus
 from grader.hardware.gpus import PEAK_UNIT
-from grader.model import CaseResult, ErrorStats, LineCount, ProblemInfo, Standing, size_text
+from grader.language import Language
+from grader.model import (
+    CaseResult,
+    ErrorStats,
+    LineCount,
+    ProblemInfo,
+    Standing,
+    phrase,
+    size_text,
+)
 from grader.report.svg import WIDTH, Bar, bars, line, rect, svg, text
 
 _ROW = 52
@@ -23,7 +32,9 @@ _VALUE = 60  # units right of them
 # --- speed against the baseline ------------------------------------------------------------------
 
 
-def throughput(cases: Sequence[CaseResult], problem: ProblemInfo) -> Markup | None:
+def throughput(
+    cases: Sequence[CaseResult], problem: ProblemInfo, language: Language
+) -> Markup | None:
     """One pair of bars per timed size, with the scored speeds. Ticks mark the runs."""
     timed = [(case, case.timing) for case in cases if case.timing and case.timing.runs]
     if not timed:
@@ -48,8 +59,12 @@ def throughput(cases: Sequence[CaseResult], problem: ProblemInfo) -> Markup | No
             end = _LABEL + max(values) * scale + 6
             parts.append(text(end, y + offset + 13, f"{shown:.4g}", "small"))
         described.append(f"{_size(case)}: {timing.scored_speed:.4g}, {max(base):.4g}")
-    title = f"{problem.unit} of the submission and of {problem.baseline} for each size"
-    return svg(len(timed) * _ROW, parts, title, "; ".join(described))
+    title = phrase(
+        "{unit} of the submission and of {baseline} for each size",
+        unit=problem.unit,
+        baseline=problem.baseline,
+    )
+    return svg(len(timed) * _ROW, parts, language(title), "; ".join(described))
 
 
 def _size(case: CaseResult) -> str:
@@ -69,7 +84,9 @@ def intensity(lines: Sequence[LineCount]) -> float | None:
     return done / moved if moved and done else None
 
 
-def roofline(flops_per_byte: float, own: gpus.Gpu | None, speed: float | None) -> Markup:
+def roofline(
+    flops_per_byte: float, own: gpus.Gpu | None, speed: float | None, language: Language
+) -> Markup:
     """Ceilings over arithmetic intensity, both logarithmic, with the kernel marked.
 
     own: the device that ran the kernel; if it is known, only its ceiling is drawn.
@@ -111,7 +128,9 @@ def roofline(flops_per_byte: float, own: gpus.Gpu | None, speed: float | None) -
         described.append(label)
     at = x(flops_per_byte)
     parts.append(line(at, top, at, bottom, "here"))
-    label = f"this kernel: {flops_per_byte:.3g} FLOP/B"
+    label = language(
+        phrase("this kernel: {intensity:.3g} {unit}", intensity=flops_per_byte, unit="FLOP/B")
+    )
     parts.append(text(at + 6, bottom - 8, label, "strong"))
     described.append(label)
     if speed:
@@ -121,17 +140,17 @@ def roofline(flops_per_byte: float, own: gpus.Gpu | None, speed: float | None) -
         label = f"{speed:.3g} {PEAK_UNIT}"
         parts.append(text(at + 9, y(speed) + 4, label, "strong"))
         described.append(label)
-    caption = "FLOP per byte of global traffic asked for (before caches)"
+    caption = language(phrase("FLOP per byte of global traffic asked for (before caches)"))
     parts.append(text((left + right) / 2, bottom + 34, caption, "small", "middle"))
     parts.append(text(6, top - 3, PEAK_UNIT, "small"))
-    title = f"Roofline: attainable {PEAK_UNIT} over arithmetic intensity"
-    return svg(bottom + 42, parts, title, "; ".join(described))
+    title = phrase("Roofline: attainable {unit} over arithmetic intensity", unit=PEAK_UNIT)
+    return svg(bottom + 42, parts, language(title), "; ".join(described))
 
 
 # --- the reference ladder ---------------------------------------------------------------------
 
 
-def neighbours(standing: Standing, baseline: str) -> Markup:
+def neighbours(standing: Standing, baseline: str, language: Language) -> Markup:
     """The submission, the rung below it and the timed rungs ahead, as shares of the baseline."""
     rungs = [*([standing.below] if standing.below else []), *standing.ahead]
     rows = [
@@ -145,15 +164,20 @@ def neighbours(standing: Standing, baseline: str) -> Markup:
         if rung.ratio is not None
     ]
     own = f"{100 * standing.ratio:.1f} %"
-    rows.append(Bar(name="this submission", value=standing.ratio, words=own, kind="own"))
+    this = language(phrase("this submission"))
+    rows.append(Bar(name=this, value=standing.ratio, words=own, kind="own"))
     rows.sort(key=lambda bar: bar.value)
-    return bars(rows, f"Share of {baseline}'s speed of the submission and of the rungs beside it")
+    title = phrase(
+        "Share of {baseline}'s speed of the submission and of the rungs beside it",
+        baseline=baseline,
+    )
+    return bars(rows, language(title))
 
 
 # --- which part of an output is wrong ------------------------------------------------------------
 
 
-def tile_picture(case: CaseResult, error: ErrorStats) -> Markup:
+def tile_picture(case: CaseResult, error: ErrorStats, language: Language) -> Markup:
     """The map of a matrix, or of a vector line by line: empty is right, half-filled partly wrong,
     filled all wrong."""
     matrix = len(error.shape) == 2
@@ -165,22 +189,26 @@ def tile_picture(case: CaseResult, error: ErrorStats) -> Markup:
     parts = [rect(left, top, width, height, "right")]
     parts += _cells(error.tile_map, left, top, cell)
     parts.append(rect(left, top, width, height, "frame"))
-    parts.append(text(left, top - 7, "column 0" if matrix else "", "small"))
+    parts.append(text(left, top - 7, language(phrase("column 0")) if matrix else "", "small"))
     if columns > 14 and matrix:
         parts.append(text(left + width, top - 7, f"{across}", "small", "end"))
-    parts.append(text(left - 5, top + 9, "row 0" if matrix else "0", "small", "end"))
+    first = language(phrase("row 0")) if matrix else "0"
+    parts.append(text(left - 5, top + 9, first, "small", "end"))
     if rows > 3:
         parts.append(text(left - 5, top + height, f"{down}", "small", "end"))
     drawn = max(left + width + 2, 120)
     signs = "".join(error.tile_map)
     wrong, partly, right = (signs.count(sign) for sign in "#+.")
-    picture = svg(
-        top + height + 2,
-        parts,
-        f"Where {error.operand} of {size_text(case.size)} is wrong",
-        f"all wrong: {wrong}; partly wrong: {partly}; right: {right}",
-        width=drawn,
+    title = phrase(
+        "Where {operand} of {size} is wrong", operand=error.operand, size=size_text(case.size)
     )
+    described = phrase(
+        "all wrong: {wrong}; partly wrong: {partly}; right: {right}",
+        wrong=wrong,
+        partly=partly,
+        right=right,
+    )
+    picture = svg(top + height + 2, parts, language(title), language(described), width=drawn)
     # All maps of a page have one scale: small ones do not grow to the width of the column.
     return Markup('<div class="map" style="width:{}px">{}</div>').format(drawn, picture)
 
@@ -203,15 +231,15 @@ def _cells(tile_map: Sequence[str], left: int, top: int, cell: int) -> Iterator[
 # --- a student's history ----------------------------------------------------------------------
 
 
-def sparkline(values: Sequence[float], top: float) -> Markup:
+def sparkline(values: Sequence[float], top: float, language: Language) -> Markup:
     """Scores in chronological order; "" when there is nothing to compare."""
     if len(values) < 2 or top <= 0:
         return Markup("")
     step = 88 / (len(values) - 1)
     points = [(4 + i * step, 20 - 16 * min(1.0, v / top)) for i, v in enumerate(values)]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    title = "scores: " + ", ".join(f"{value:.4g}" for value in values)
+    title = phrase("scores: {scores}", scores=", ".join(f"{value:.4g}" for value in values))
     return Markup(
         '<svg viewBox="0 0 96 24" class="spark" role="img"><title>{}</title>'
         '<polyline points="{}"/><circle cx="{:.1f}" cy="{:.1f}" r="2.5"/></svg>'
-    ).format(title, path, *points[-1])
+    ).format(language(title), path, *points[-1])

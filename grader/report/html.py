@@ -31,11 +31,12 @@ from grader.model import (
     verbatim,
 )
 from grader.model.names import kernel_name
-from grader.report import charts, text
+from grader.report import charts, curve, text
 from grader.report.groups import neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, peak_name
 from grader.report.page import page
+from grader.report.size_groups import group_sentences
 from grader.report.source import Highlighter, Line
 from grader.report.why import advice_sentence, answers
 
@@ -117,16 +118,19 @@ def _render(
         no_score=text.NO_SCORE_ON_CPU,
         score_block=text.score_block(result, language),
         standing=text.standing(result.standing, result.problem) if result.standing else NOTHING,
-        ladder=charts.neighbours(result.standing, result.problem.baseline)
+        ladder=charts.neighbours(result.standing, result.problem.baseline, language)
         if result.standing
         else None,
-        throughput=charts.throughput(result.cases, result.problem),
+        curves=curve.pictures(result, language),
+        next_points=curve.next_sentence(result),
+        groups=group_sentences(result),
+        throughput=charts.throughput(result.cases, result.problem, language),
         problem=result.problem,
         size_header=text.size_header(result.problem),
         size=size_text,
         peak_name=peak_name(result.problem),
         timed=measurements(result),
-        roofline=charts.roofline(intensity, gpus.of(gpu) if gpu else None, _best(result))
+        roofline=charts.roofline(intensity, gpus.of(gpu) if gpu else None, _best(result), language)
         if intensity
         else None,
         traffic=_traffic(result.lines) if intensity else (),
@@ -140,7 +144,7 @@ def _render(
         cut=lambda value: _cut(
             language(value) if isinstance(value, Message) else value, room.message
         ),
-        pictures=_pictures(result.cases[: room.cases], room),
+        pictures=_pictures(result.cases[: room.cases], room, language),
         notes=[_note(group, highlighter, room, language) for group in groups[: room.findings]],
         hidden_findings=sum(map(len, groups[room.findings :])),
         listings=highlighter.listings(result.findings, result.lines),
@@ -198,7 +202,7 @@ def _best(result: Result) -> float | None:
     return largest.timing.scored_speed * result.problem.scale / 1e12
 
 
-def _pictures(cases: Sequence[CaseResult], room: _Room) -> list[Picture]:
+def _pictures(cases: Sequence[CaseResult], room: _Room, language: Language) -> list[Picture]:
     """Maps of outputs whose pattern of wrong tiles is informative, the largest first."""
     telling = [case for case in cases if case.error and "." in "".join(case.error.tile_map)]
     telling.sort(key=lambda case: -math.prod(case.error.shape if case.error else ()))
@@ -208,7 +212,7 @@ def _pictures(cases: Sequence[CaseResult], room: _Room) -> list[Picture]:
         pictures.append(
             Picture(
                 caption=text.picture_caption(case),
-                image=charts.tile_picture(case, case.error),
+                image=charts.tile_picture(case, case.error, language),
             )
         )
     return pictures

@@ -7,13 +7,17 @@ from grader.model import Message, SassLoop, phrase
 
 def loop_sentence(loop: SassLoop) -> Message:
     """What one iteration is, in words."""
+    done, what = (loop.tensor, "HMMA") if loop.tensor else (loop.ffma, "FFMA")
+    if any(entry.kind == "HGMMA" for entry in loop.mix):
+        what = "HGMMA"
     words = phrase(
-        "{instructions} instructions, {ffma} of them FFMA ({share:.1f} %; {per:.3g} instructions "
-        "for each FFMA), {sums} sums, {steps} steps along K",
+        "{instructions} instructions, {done} of them {what} ({share:.1f} %; {per:.3g} instructions "
+        "for each), {sums} sums, {steps} products for each sum",
         instructions=loop.instructions,
-        ffma=loop.ffma,
-        share=100 * loop.ffma / loop.instructions,
-        per=loop.instructions / loop.ffma,
+        done=done,
+        what=what,
+        share=100 * done / loop.instructions,
+        per=loop.instructions / max(done, 1),
         sums=loop.accumulators,
         steps=loop.unroll,
     )

@@ -78,21 +78,24 @@ def _warnings(kernel: KernelSass) -> Iterator[Message]:
 def _mix(loop: SassLoop, language: Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column(language(phrase("opcode")), no_wrap=True)
-    for name in (phrase("count"), phrase("share"), phrase("for each FFMA")):
+    done = loop.tensor or loop.ffma
+    each = phrase("for each tensor-core product") if loop.tensor else phrase("for each FFMA")
+    for name in (phrase("count"), phrase("share"), each):
         table.add_column(language(name), justify="right")
     for entry in loop.mix:
         table.add_row(
             entry.kind,
             str(entry.count),
             f"{100 * entry.count / loop.instructions:.1f} %",
-            f"{entry.count / loop.ffma:.3g}",
+            f"{entry.count / max(done, 1):.3g}",
         )
     return table
 
 
 def _lines(loop: SassLoop, sources: Mapping[str, str], language: Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in (phrase("line"), phrase("instructions"), verbatim("FFMA")):
+    products = phrase("products") if loop.tensor else verbatim("FFMA")
+    for name in (phrase("line"), phrase("instructions"), products):
         table.add_column(language(name), justify="right", no_wrap=True)
     table.add_column(language(phrase("source")))
     several = len({line.file for line in loop.lines}) > 1
@@ -100,7 +103,7 @@ def _lines(loop: SassLoop, sources: Mapping[str, str], language: Language) -> Ta
         table.add_row(
             f"{text.clean(line.file)}:{line.line}" if several else str(line.line),
             str(line.instructions),
-            str(line.ffma) if line.ffma else "",
+            str(done) if (done := line.tensor if loop.tensor else line.ffma) else "",
             Text(source_line(sources, line.file, line.line), no_wrap=True, overflow="ellipsis"),
         )
     return table

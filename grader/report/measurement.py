@@ -93,9 +93,11 @@ def _host_part(device_ms: float, host_ms: float) -> Message:
 
 
 def peak_name(problem: ProblemInfo) -> Message:
-    if problem.counts == "operations":
+    if problem.counts == "bytes":
+        return phrase("the memory's bandwidth")
+    if problem.arithmetic == "f32":
         return phrase("the FP32 peak")
-    return phrase("the memory's bandwidth")
+    return phrase("the tensor cores' peak")
 
 
 def _of_peak(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> float | None:

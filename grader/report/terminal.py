@@ -29,9 +29,11 @@ from grader.model import (
 )
 from grader.model.names import kernel_name
 from grader.report import text
+from grader.report.curve import next_sentence
 from grader.report.groups import CONTEXT, neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
+from grader.report.size_groups import group_sentences
 from grader.report.why import advice_sentence, speed_sentence
 
 _MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
@@ -66,6 +68,9 @@ def render(
     if result.build and result.build.kernels:
         parts += ["", _kernels(kernel_rows(result), language)]
     parts += _why(result, language)
+    groups = group_sentences(result)
+    if groups:
+        parts += ["", *(Text(language(each)) for each in groups)]
     if result.score:
         parts += ["", Text(text.score_block(result, language))]
         gpu = result.environment.gpu
@@ -73,6 +78,8 @@ def render(
             _indented(Text(language(sentence(m, result.problem, gpu)), style="dim"))
             for m in measurements(result)
         ]
+        if ahead := next_sentence(result):
+            parts.append(Text(language(ahead)))
         if result.standing:
             standing = text.standing(result.standing, result.problem)
             words = phrase("On the reference ladder, {standing}", standing=standing)

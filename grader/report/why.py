@@ -34,7 +34,7 @@ from grader.report.loop import loop_sentence
 
 _SECTOR = 32  # bytes
 _LINES = 4  # of branches that are listed
-_PIPE = phrase("the FP32 pipe")
+_PIPE = phrase("the arithmetic pipe")
 _RESULTS = phrase("results of arithmetic and integer pipes")
 
 
@@ -86,6 +86,22 @@ def _asked(problem: ProblemInfo) -> Iterator[Question]:
 
 def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     executed = sum(each.flops for each in why.counts)
+    tensor = [part for each in why.counts for part in each.tensor]
+    if tensor:
+        on_tensor_cores = sum(each.flops for each in tensor)
+        return phrase(
+            "{formula} = {operations:.4g} at {size}. The kernel executes {executed:.4g}, "
+            "{share:.1f} % of them on tensor cores, by {count:.4g} {opcodes} of warps.",
+            formula=result.problem.formula,
+            operations=float(why.operations),
+            size=size_text(why.size),
+            executed=float(executed),
+            share=100 * on_tensor_cores / max(executed, 1),
+            count=float(sum(each.count for each in tensor)),
+            opcodes=", ".join(
+                sorted({"HGMMA" if each.by_warpgroup else "HMMA" for each in tensor})
+            ),
+        )
     ffma = sum(e.count for each in why.counts for e in each.mix if e.kind == "FFMA")
     issued = sum(each.instructions for each in why.counts)
     return phrase(
@@ -123,11 +139,13 @@ def _peak(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     )
     if card is None or speed is None:
         peaks = ", ".join(f"{each.gpu} {each.peak:.3g}" for each in why.bounds)
-        formula = (
-            phrase("SMs × FP32 lanes × 2 × clock")
-            if problem.counts == "operations"
-            else verbatim("DRAM")
-        )
+        formula = verbatim("DRAM")
+        if problem.counts == "operations":
+            formula = (
+                phrase("SMs × FP32 lanes × 2 × clock")
+                if problem.arithmetic == "f32"
+                else phrase("SMs × products of the tensor cores in a cycle × 2 × clock")
+            )
         measured = (
             phrase("Nothing was timed here")
             if speed is None
@@ -154,17 +172,36 @@ def _peak(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
             launches=_launches(why),
             shares=_shares(why.bounds, problem.unit),
         )
+    kind, _, sums = problem.arithmetic.partition(".")
+    products = card.tensor_rate(kind, sums) if sums else 0
+    peak = card.peak_tflops(problem.arithmetic)
+    if products:
+        return phrase(
+            "{sms} SMs × {products:.0f} products of the tensor cores in a cycle × 2 × {clock:.3g} "
+            "GHz = {peak:.4g} {unit} on this {gpu}. Measured: {speed:.4g}, {share:.1f} %. The "
+            "counts of {launches} allow {shares}.",
+            sms=card.multiprocessors,
+            products=products,
+            clock=card.clock_mhz / 1000,
+            peak=peak,
+            unit=PEAK_UNIT,
+            gpu=card.name,
+            speed=speed,
+            share=100 * speed / peak,
+            launches=_launches(why),
+            shares=_shares(why.bounds, problem.unit),
+        )
     return phrase(
         "{sms} SMs × {lanes} lanes × 2 × {clock:.3g} GHz = {peak:.3g} {unit} on this {gpu}. "
         "Measured: {speed:.4g}, {share:.1f} %. The counts of {launches} allow {shares}.",
         sms=card.multiprocessors,
         lanes=card.multiprocessor.fp32_lanes,
         clock=card.clock_mhz / 1000,
-        peak=card.fp32_tflops,
+        peak=peak,
         unit=PEAK_UNIT,
         gpu=card.name,
         speed=speed,
-        share=100 * speed / card.fp32_tflops,
+        share=100 * speed / peak,
         launches=_launches(why),
         shares=_shares(why.bounds, problem.unit),
     )
@@ -272,6 +309,7 @@ def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
 _RESOURCES = {
     "issue": phrase("issue slots: too many instructions besides the FFMA"),
     "FP32": phrase("the FP32 pipes themselves"),
+    "tensor cores": phrase("the tensor cores themselves"),
     "shared memory": phrase("shared memory: wavefronts of its loads and stores"),
     "L1": phrase("the L1 cache: lines of 128 bytes that loads from global memory touch"),
     "L2": phrase("the L2 cache's bandwidth"),
@@ -281,6 +319,7 @@ _RESOURCES = {
 }
 _RESOURCE_NAMES = {
     "issue": phrase("issue"),
+    "tensor cores": phrase("tensor cores"),
     "shared memory": phrase("shared memory"),
     "waiting": phrase("waiting"),
     "latency": phrase("latency"),

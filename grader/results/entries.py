@@ -7,7 +7,17 @@ from pathlib import Path
 import msgspec
 
 from grader.errors import StoreError, one_line
-from grader.model import Dims, GpuInfo, LabRef, ProblemInfo, Score, Timing, Verdict
+from grader.model import (
+    Dims,
+    GpuInfo,
+    LabRef,
+    ProblemInfo,
+    Score,
+    SizeGroup,
+    Timing,
+    Verdict,
+    share_right,
+)
 from grader.model.moments import moment
 from grader.results import store
 
@@ -43,16 +53,26 @@ class Entry(msgspec.Struct, frozen=True):
     cases: tuple[_Case, ...]
     verdict: Verdict
     score: Score | None
+    groups: tuple[SizeGroup, ...] = ()
 
     @property
     def passed(self) -> int:
+        """Sizes that are right, hidden ones included."""
+        if self.groups:
+            return sum(group.right for group in self.groups)
         return sum(case.verdict is Verdict.AC for case in self.cases)
+
+    @property
+    def sizes(self) -> int:
+        return sum(group.sizes for group in self.groups) if self.groups else len(self.cases)
 
     @property
     def points(self) -> float:
         """The ranked figure: the score, or in the simulator the percentage of correct sizes."""
         if self.environment.device == "gpu":
             return round(self.score.total, 2) if self.score else 0.0
+        if self.groups:
+            return round(100 * share_right(self.groups), 2)
         return round(100 * self.passed / len(self.cases), 2) if self.cases else 0.0
 
     @property

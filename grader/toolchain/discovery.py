@@ -33,6 +33,7 @@ _REMEDY = (
     "or set CUDA_HOME to a CUDA toolkit 11.8 or newer"
 )
 _OLDEST = (11, 8)
+_OLDEST_OF_SUFFIX = (12, 0)  # that knows sm_90a
 _HEADER = "cuda_runtime_api.h"
 _SYSTEM_INCLUDE = Path("/usr/include")
 
@@ -106,7 +107,8 @@ def _must_serve(toolchain: Toolchain, arch: str) -> None:
         oldest = ".".join(map(str, _OLDEST))
         raise ToolchainError(f"{name} is older than {oldest}")
     known = architectures(toolchain.nvcc)
-    if arch not in known:
+    plain = arch.rstrip("af")  # sm_90 for sm_90a, which no nvcc lists
+    if plain not in known or (plain != arch and (major, minor) < _OLDEST_OF_SUFFIX):
         raise ToolchainError(f"{name} does not compile for {arch}, only for {', '.join(known)}")
     why = refusal(toolchain.nvcc, toolchain.host_compiler, arch)
     if why:

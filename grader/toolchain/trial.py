@@ -36,6 +36,15 @@ def architectures(nvcc: Path) -> tuple[str, ...]:
     return tuple(f"sm_{number}" for number in numbers)
 
 
+def to_ptx(arch: str) -> str:
+    """The option that makes PTX, and no machine code, of ``arch``.
+
+    For compute_90a ``-arch`` does the same for compute_90 as well.
+    """
+    virtual = arch.replace("sm_", "compute_")
+    return f"-gencode=arch={virtual},code={virtual}"
+
+
 def refusal(nvcc: Path, host_compiler: Path, arch: str) -> str:
     """Why the two do not compile a small program together; "" if they do.
 
@@ -62,8 +71,7 @@ def _compile(nvcc: Path, host_compiler: Path, arch: str) -> str:
         source = Path(scratch) / "trial.cu"
         source.write_text(_PROGRAM)
         output = f"-o={source.with_suffix('.o')}"
-        target = f"-arch={arch.replace('sm_', 'compute_')}"
-        command = [str(nvcc), f"-ccbin={host_compiler}", target, "-std=c++17", "-c", output]
+        command = [str(nvcc), f"-ccbin={host_compiler}", to_ptx(arch), "-std=c++17", "-c", output]
         done = _run([*command, str(source)])
     if done is None:
         return "it does not end"

@@ -79,10 +79,21 @@ void put_back(Warp& w, int lane, u64 address, u32 bytes, const u8* from) {
   }
 }
 
-void count(Warp& w, u32 bytes) {
+void count(Warp& w, u32 bytes, u64 sectors) {
   MemoryCount& c = w.program->source[w.pc];
   c.requests++;
-  c.cost += (bytes + 31) / 32;
+  c.cost += sectors;
+  c.bytes += bytes;
+}
+
+// Of 32 bytes, between an address and the end of what begins there.
+u64 sectors(u64 address, u64 bytes) { return (address + bytes + 31) / 32 - address / 32; }
+
+// The shared side: each block that a copy goes to, or comes from.
+void count_shared_side(Warp& w, u32 bytes) {
+  MemoryCount& c = w.program->memory[w.pc];
+  c.requests++;
+  c.cost += (bytes + 127) / 128;
   c.bytes += bytes;
 }
 
@@ -116,6 +127,7 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier) {
   drop_misaligned(w, one, SHARED, true);
   if (one.mask) settle_shared(w, one, true);
   MBarrier* const b = one.mask ? barrier_at(w, lane, barrier) : nullptr;
+  count_shared_side(w, tile.bytes());
   if (in_shared(w, lane, to, tile.bytes(), true)) {
     const u32 shift = w.program->shared_shift;
     for (u32 at = 0; at < tile.bytes(); at += PIECE) {
@@ -152,6 +164,7 @@ void deliver_to(Warp& w, int lane, const Tile& tile, u64 to, u64 barrier, const 
 
 // Takes the tile from the warp's own shared memory.
 void take(Warp& w, int lane, Tile& tile, u32 from) {
+  count_shared_side(w, tile.bytes());
   AsyncReader reader(w, lane);
   for (u32 at = 0; at < tile.bytes(); at += PIECE) {
     const u32 place = swizzled(from + at, tile.swizzle);
@@ -198,7 +211,7 @@ Flow copy_in(Warp& w, const Ins& i) {
     Tile tile(bytes);
     if (!fetch(w, l, from, bytes, tile.data.data()))
       std::fill(tile.undefined.begin(), tile.undefined.end(), 1);
-    count(w, bytes);
+    count(w, bytes, sectors(from, bytes));
     const u64 barrier = lanes<u32>(w, o.barrier)[l] + u32(o.barrier_offset);
     deliver_to(w, l, tile, to, barrier, o.ranks < 0 ? nullptr : lanes<u32>(w, o.ranks) + l);
   }
@@ -241,7 +254,7 @@ Flow copy_out(Warp& w, const Ins& i) {
     Tile tile(bytes);
     take(w, l, tile, u32(place));
     put_back(w, l, to, bytes, tile.data.data());
-    count(w, bytes);
+    count(w, bytes, sectors(to, bytes));
   }
   return Flow::next;
 }
@@ -339,6 +352,16 @@ TensorOperands tensor_operands(const Ins& i) {
   return o;
 }
 
+// Sectors of those of the box's rows, or parts of them, that lie in the tensor.
+u64 box_sectors(const TensorMap& map, const i32* at) {
+  u64 sum = 0;
+  each_row(map, at, [&](u64 address, u32, u32 first, u32 last) {
+    if (first < last)
+      sum += sectors(address + first * map.element(), (last - first) * map.element());
+  });
+  return sum;
+}
+
 // Calls `f(lane, map, coordinates, tile, shared address)`.
 template <class F> void each_tile(Warp& w, const Ins& i, F f) {
   const auto o = tensor_operands(i);
@@ -359,7 +382,7 @@ template <class F> void each_tile(Warp& w, const Ins& i, F f) {
     }
     Tile tile(map.box_bytes());
     tile.swizzle = map.swizzle;
-    count(w, tile.bytes());
+    count(w, tile.bytes(), box_sectors(map, at));
     f(l, map, at, tile, shared);
   }
   w.tick();

@@ -70,6 +70,7 @@ template <class R, bool half_accumulator> void spread_undefined(Warp& w, const i
 template <class T, int K, bool half_accumulator> Flow mma(Warp& w, const Ins& i) {
   Flow flow = Flow::next;
   if (!come_together(w, flow)) return flow;
+  if (w.block->machine->sampling) return Flow::next;  // no address depends on the product
   using R = Registers<T, K, half_accumulator>;
   constexpr int P = T::per_register, A = R::A, B = R::B, C = R::C;
   const i32* slots = i.x + i.pooled();

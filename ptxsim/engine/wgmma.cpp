@@ -31,9 +31,7 @@ Flow fence(Warp& w, const Ins&) {
 }
 
 // A register that wgmma reads holds what it held at the last fence, or what wgmma has put there.
-bool settled(Warp& w, i32 slot) {
-  return w.block->machine->sampling || w.settled.count(digest(w, slot));
-}
+bool settled(Warp& w, i32 slot) { return w.settled.count(digest(w, slot)); }
 
 // --- matrices in shared memory
 
@@ -124,6 +122,7 @@ void report(Warp& w, EventKind kind) { w.block->machine->report(event_at(w, kind
 template <class T, bool halves, bool from_registers> Flow multiply(Warp& w, const Ins& i) {
   Flow flow = Flow::next;
   if (!come_together(w, flow)) return flow;
+  if (w.block->machine->sampling) return Flow::next;  // no address depends on the product
   constexpr int K = 32 / T::bytes;
   const u32 n = i.vec * 8, count = n / (halves ? 4 : 2);
   const i32 *d = i.x + i.pooled(), *of_a = d + size_t(2) * count,
@@ -131,9 +130,8 @@ template <class T, bool halves, bool from_registers> Flow multiply(Warp& w, cons
   const u64 b_descriptor = lanes<u64>(w, rest[0])[0];
   const bool adds = w.preds[rest[1]] & 1;
   const i32 form = rest[2];
-  const bool sampling = w.block->machine->sampling;
 
-  if (w.settled.empty() && !sampling) report(w, WGMMA_NOT_FENCED);
+  if (w.settled.empty()) report(w, WGMMA_NOT_FENCED);
   else if ((adds && !std::all_of(d, d + count, [&](i32 slot) { return settled(w, slot); })) ||
            (from_registers &&
             !std::all_of(of_a, of_a + 4, [&](i32 slot) { return settled(w, slot); })))
@@ -191,7 +189,6 @@ template <class T, bool halves, bool from_registers> Flow multiply(Warp& w, cons
       }
       sums[l] = after;
     }
-    if (sampling) continue;
     // Until the group is waited for, nobody may use the result.
     mark_undefined(w, d[r], undefined ? undefined : ALL, undefined ? from : w.pc);
     w.settled.insert(digest(w, d[r]));

@@ -29,17 +29,27 @@ def identifiers(mangled: str) -> tuple[str, ...]:
 
 
 def plain_name(mangled: str) -> str:
-    """The last identifier of a mangled C++ name: "_ZZ1kvE2As" → "As"."""
+    """A C++ name without what it is declared in: "_ZZ1kvE2As" → "As", "_ZN1a1kI1bEEvv" → "k"."""
     mangled, _, _ = mangled.partition("@")  # the scope it is declared in
     if not mangled.startswith("_Z"):
         return mangled
-    return (mangled, *identifiers(mangled))[-1]
+    names, _ = _path(mangled)
+    found = names or identifiers(mangled)
+    return found[-1] if found else mangled
 
 
 def kernel_name(mangled: str) -> str:
     """``sgemm<…>`` for ``_Z5sgemmILi8EEvPfS_iii``; anything else unchanged."""
     if not mangled.startswith("_Z"):
         return mangled
+    names, at = _path(mangled)
+    if not names:
+        return mangled
+    return "::".join(names) + ("<…>" if mangled[at : at + 1] == "I" else "")
+
+
+def _path(mangled: str) -> tuple[list[str], int]:
+    """The names of the scopes and the entity, and where they end; [] for what is local."""
     nested = mangled.startswith("_ZN")
     at = 3 if nested else 2
     names: list[str] = []
@@ -47,9 +57,7 @@ def kernel_name(mangled: str) -> str:
         start = number.end()
         at = start + int(number[0])
         names.append("(anonymous)" if "_GLOBAL__N_" in mangled[start:at] else mangled[start:at])
-    if not names:
-        return mangled
-    return "::".join(names) + ("<…>" if mangled[at : at + 1] == "I" else "")
+    return names, at
 
 
 def readable(text: str) -> str:

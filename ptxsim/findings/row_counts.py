@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -41,6 +41,9 @@ class RowCount(Record):
     array_bytes: int = 0
     active: int = 0  # lanes, summed over ``warps``
     branch: int = 0  # line of the innermost branch that split warps on their way here; 0: none
+    # The global side of a bulk copy; its shared side, in each block that it reaches, is ``cost``.
+    source_bytes: int = 0
+    parts: int = 1  # accesses that one execution makes: several for a wmma fragment
 
 
 def row_counts(
@@ -62,7 +65,9 @@ def row_counts(
         by_row.setdefault(int(program.rows[each]), []).append(int(each))
     told = 0
     for row, indices in sorted(by_row.items()):
-        access = next((i for i in indices if program.spaces[i] >= 0), indices[0])
+        moving = [i for i in indices if program.spaces[i] >= 0]
+        made = [i for i in moving if memory["requests"][i]]
+        access = (*made, *moving, indices[0])[0]
         array, array_bytes, touched = _pattern(counters, access, dynamic_bytes, told < _PATTERNS)
         told += bool(touched)
         space = {SHARED: "shared", GLOBAL: "global", GENERIC: "global"}
@@ -73,22 +78,28 @@ def row_counts(
             flops=int(sum(lanes[i] * program.flops[i] for i in indices)),
             space=space.get(int(program.spaces[access]), ""),
             width=int(program.widths[access]),
-            requests=int(memory["requests"][access]),
-            cost=int(memory["cost"][access]),
-            cost8=int(memory["cost8"][access]),
-            cost16=int(memory["cost16"][access]),
-            passes8=int(memory["passes8"][access]),
-            passes16=int(memory["passes16"][access]),
-            lines=int(memory["lines"][access]),
-            source_requests=int(source["requests"][access]),
-            source_sectors=int(source["cost"][access]),
-            source_lines=int(source["lines"][access]),
+            requests=_sum(memory["requests"], moving),
+            cost=_sum(memory["cost"], moving),
+            cost8=_sum(memory["cost8"], moving),
+            cost16=_sum(memory["cost16"], moving),
+            passes8=_sum(memory["passes8"], moving),
+            passes16=_sum(memory["passes16"], moving),
+            lines=_sum(memory["lines"], moving),
+            source_requests=_sum(source["requests"], moving),
+            source_sectors=_sum(source["cost"], moving),
+            source_lines=_sum(source["lines"], moving),
             lanes=touched,
             array=array,
             array_bytes=array_bytes,
             active=int(max(lanes[i] for i in indices)),
             branch=inside.get(int(program.head[indices[0]]), 0),
+            source_bytes=_sum(source["bytes"], moving),
+            parts=max(len(made), 1),
         )
+
+
+def _sum(column: np.ndarray, indices: Sequence[int]) -> int:
+    return sum(int(column[index]) for index in indices)
 
 
 def _pattern(

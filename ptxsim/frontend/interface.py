@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ptxsim.frontend import SIZES, Function, Instruction, Module, read_module
-from ptxsim.records import KernelParam, Record
+from ptxsim.records import Dim3, KernelParam, Record
 
 _MAX_THREADS = 1024
 _VECTOR = {"v2": 2, "v4": 4, "v8": 8}
@@ -22,6 +22,7 @@ class Entry(Record):
     max_threads: int  # per block: 1024, or less by __launch_bounds__
     # (first, end) of bytes of the parameter block that its code never reads, such as padding.
     unread: tuple[tuple[int, int], ...] = ()
+    cluster: Dim3 | None = None  # blocks, as __cluster_dims__ says; None: each launch says it
 
     @property
     def size(self) -> int:
@@ -74,6 +75,7 @@ def _entry(function: Function) -> Entry:
         params=tuple(params),
         max_threads=min(threads, _MAX_THREADS),
         unread=tuple(_unread(function, params)),
+        cluster=function.cluster,
     )
 
 

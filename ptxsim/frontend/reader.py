@@ -178,7 +178,8 @@ class _Reader:
             if directive in (".maxntid", ".reqntid"):
                 function.max_threads = math.prod(values)
             if directive == ".reqnctapercluster":
-                function.cluster = tuple(values)
+                x, y, z = (*values, 1, 1)[:3]
+                function.cluster = (x, y, z)
 
     def _knows(self, name: str) -> bool:
         """Whether ``name`` is a variable or function of the module."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ptxsim.records import Dim3
+
 SIZES = {"pred": 1, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b128": 16, "f16x2": 4, "bf16x2": 4}
 SIZES |= {"u16x2": 4, "s16x2": 4, "f32x2": 8}
 SIZES |= {f"{kind}{bits}": bits // 8 for kind in "suf" for bits in (8, 16, 32, 64)} | {"bf16": 2}
@@ -74,7 +76,7 @@ class Function:
     variables: list[Variable] = field(default_factory=list)
     targets: dict[str, list[str]] = field(default_factory=dict)  # .branchtargets
     max_threads: int | None = None  # per block, as .maxntid or .reqntid says
-    cluster: tuple[int, ...] = ()  # blocks along each axis, as __cluster_dims__ says
+    cluster: Dim3 | None = None  # blocks, as __cluster_dims__ says; None: each launch says it
 
     def register_type(self, name: str) -> str | None:
         """The declared type of a register; None when ``name`` is no register."""

@@ -81,7 +81,8 @@ int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t n, void*) {
   return said("copy %llx %llx %zu", to, from, n);
 }
 int cuMemcpyHtoDAsync_v2(u64 to, const char* from, size_t n, void*) {
-  return said("write %llx %.3s %zu", to, from, n);
+  return said(n < 160 ? "write %llx %.3s %zu" : "write %llx %.3s %zu %02x", to, from, n,
+              (unsigned char)from[n - 1]);
 }
 int cuMemAlloc_v2(u64* at, size_t n) {
   if (n > 1u << 30) return 2;
@@ -185,10 +186,19 @@ def test_tensor_maps_are_the_drivers_own_and_clusters_are_asked_for(
         pointers=(PointerSlot(offset=8, allocation=1, delta=16),),
         cluster=(2, 1, 1),
     )
-    call = made(driver, launch)
+    write = Step(  # to 32 bytes before a place for a map in a variable
+        kind=StepKind.WRITE,
+        target=0,
+        target_delta=32,
+        data=b"abc" + bytes(29) + launch.data,
+        pointers=(PointerSlot(offset=40, allocation=1, delta=16),),
+    )
+    call = made(driver, write, launch)
     for _ in range(2):
         call.run()
     assert log.read_text().splitlines() == 2 * [
+        "map 6 2 0xb010 64 8 128 32 4 2 0 2 0 1",
+        "write a020 abc 160 ab",
         "map 6 2 0xb010 64 8 128 32 4 2 0 2 0 1",
         "attributes 1: 4 2 0",
         "launch f 4 1 1 32 1 1 0 0x77 128 abababababababab",

@@ -65,11 +65,6 @@ def test_gradescope(place: Path) -> None:
     assert first.decode() == LAB
 
 
-def test_gradescope_does_not_print_what_is_hidden(place: Path) -> None:
-    hidden = ("--hidden", "hidden.yaml", "--stdout-visibility", "visible")
-    one_line(run(grade("kit", "gradescope", *hidden), place), 2, "names the hidden sizes")
-
-
 def test_a_wrong_lab_makes_no_kit(place: Path) -> None:
     (place / "wrong.yaml").write_text("id: x\n")
     one_line(run(grade("kit", "csoj", "--lab", "wrong.yaml"), place), 2, "wrong.yaml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import re
 import shutil
 from pathlib import Path
@@ -10,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from grader.cli import entry as cli
-from grader.course.similar.comparison import Work, find_pairs
+from grader.course.similar.comparison import Pair, Side, Work, find_pairs
 from grader.course.similar.similar_render import html
 from grader.errors import MachineError
 from tests.support.browser import Browser
-from tests.support.page_checks import assert_readable
+from tests.support.page_checks import MOST_BYTES, assert_readable
 from tests.support.places import CORRECT, ROOT
 
 ALICE = (ROOT / "submissions" / "alice" / "sgemm.cu").read_text()
@@ -107,6 +108,21 @@ def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     assert "<alice>" not in text
     assert 'class="marked"' in text
     assert "No two of them" in html((), works)
+
+
+def test_the_page_of_a_large_class_stays_small() -> None:
+    works = [work(f"student{i:02}", renamed(ALICE)) for i in range(60)]
+    sides = [Side(student=each.student, share=0.9, passages=()) for each in works]
+    pairs = [
+        Pair(one=one, other=other, characters=5000)
+        for one, other in itertools.combinations(sides, 2)
+    ]
+    text = html(pairs, works)
+    assert len(text.encode()) <= MOST_BYTES
+    assert "more pairs are listed in the terminal" in text
+    shown = text.count('<div class="twins">')
+    assert shown > 3
+    assert f"the sources of the first {shown} pairs" in text
 
 
 def test_the_command(

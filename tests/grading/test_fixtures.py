@@ -88,7 +88,7 @@ def tensor_cores(folder: Path) -> tuple[Finding, ...]:
     shared = bench()
     if shared.toolchain.nvdisasm is None:
         return ()
-    built = compiled(load_submission(folder, MAIN), shared, f"sm_{shared.lab.architectures[0]}")
+    built = compiled(load_submission(folder, MAIN), shared, shared.lab.architectures[0])
     return sass.find_tensor_cores(sass.disassemble(built.cubin, shared.toolchain, shared.sandbox))
 
 

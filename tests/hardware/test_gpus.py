@@ -47,6 +47,42 @@ def test_models_are_found_by_the_drivers_name_and_peak_as_published(
     assert found.source
 
 
+@pytest.mark.parametrize(
+    ("model", "kind", "sums", "published"),
+    [
+        ("H200", "f16", "f32", 989.4 * 1980 / 1830),  # the data sheet counts with 1830 MHz
+        ("A100 80GB PCIe", "f16", "f32", 312),
+        ("A100 80GB PCIe", "bf16", "f32", 312),
+        ("A100 80GB PCIe", "tf32", "f32", 156),
+        ("RTX 2080 Ti", "f16", "f16", 107.6),
+        ("RTX 2080 Ti", "f16", "f32", 53.8),
+        ("RTX 3090", "bf16", "f32", 71),
+        ("RTX A6000", "f16", "f32", 154.8),
+        ("RTX 4090", "f16", "f16", 330.3),
+        ("RTX 4090", "tf32", "f32", 82.6),
+        ("RTX 5090", "f16", "f32", 209.5),
+        ("L40S", "f16", "f32", 362.05),
+        ("V100", "f16", "f32", 125),
+    ],
+)
+def test_peaks_of_tensor_cores_are_those_published(
+    model: str, kind: str, sums: str, published: float
+) -> None:
+    found = next(each for each in gpus.known() if each.name == model)
+
+    assert found.tensor_tflops(kind, sums) == pytest.approx(published, rel=0.015)
+    assert found.peak_tflops(f"{kind}.{sums}") == found.tensor_tflops(kind, sums)
+    assert found.peak_tflops("f32") == found.fp32_tflops
+
+
+def test_types_that_tensor_cores_do_not_take_have_no_peak() -> None:
+    turing, pascal = gpus.find("RTX 2080 Ti"), gpus.find("GTX 1070")
+
+    assert turing is not None and turing.tensor_tflops("bf16", "f32") is None
+    assert pascal is not None and pascal.tensor_tflops("f16", "f32") is None
+    assert pascal.peak_tflops("f16.f32") == pascal.fp32_tflops
+
+
 def test_an_unknown_card_is_known_by_what_its_driver_says() -> None:
     info = GpuInfo(
         name="NVIDIA GeForce RTX 9999",

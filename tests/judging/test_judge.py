@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from grader.backends.protocol import CaseOutcome, refused
@@ -148,6 +149,27 @@ def test_one_case(seen: CaseOutcome, verdict: Verdict, message: str) -> None:
 def test_tensor_cores_may_be_allowed() -> None:
     seen = outcome(finding(Kind.TENSOR_CORE, severity=Severity.NOTE))
     assert judge.judge_case(seen, Rules(tensor_cores="allow")) == (Verdict.AC, NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "narrow"),
+    [
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", False),
+        ("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", False),
+        ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", False),
+        ("HGMMA.64x256x16.F32, HMMA.16816.F32", False),
+        ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", True),
+        ("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", True),
+        ("wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", True),
+        *((f"{opcode}.X", True) for opcode in ("IMMA", "IGMMA", "QMMA", "QGMMA", "BMMA", "OMMA")),
+    ],
+)
+def test_tensor_cores_are_allowed_for_16_bits(instruction: str, narrow: bool) -> None:
+    note = finding(Kind.TENSOR_CORE, severity=Severity.NOTE)
+    note = msgspec.structs.replace(note, message=verbatim(f"{instruction} runs on tensor cores"))
+    broken = judge.broken_rule([note], Rules(tensor_cores="allow"))
+    assert (broken is not None) == narrow
+    assert not narrow or str(broken).endswith("allows tensor cores for numbers of 16 bits and more")
 
 
 def cases(count: int) -> list[Case]:

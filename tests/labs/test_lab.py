@@ -31,7 +31,7 @@ def test_the_default_lab_covers_what_the_simulator_should_try() -> None:
     assert any(all(extent % 2 for extent in s.extents) for s in sizes)
     assert any(len(set(s.extents)) == 3 for s in sizes)
     assert max(max(s.extents) for s in sizes) <= 257
-    assert lab.architectures[0] == 80
+    assert lab.architectures[0] == "sm_80"
     assert len(lab.sha256) == 64
 
 
@@ -45,6 +45,14 @@ def test_a_small_lab_gets_its_defaults_and_case_ids(tmp_path: Path) -> None:
     assert lab.performance[1].size == Size.of(m=128, n=64, k=64)
     assert lab.multiple_of == 1
     assert lab.limits.memory_mb > 0
+
+
+def test_an_architecture_may_have_a_suffix(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(SMALL + "architectures: [90a, 80]\n")
+    lab = load_lab(path)
+    assert lab.architectures == ("sm_90a", "sm_80")
+    assert [lab.arch_on(gpu) for gpu in ("sm_90", "sm_80", "sm_75")] == ["sm_90a", "sm_80", "sm_75"]
 
 
 def changed(old: str, new: str) -> str:
@@ -80,7 +88,7 @@ MISTAKES = {
     ),
     "policy": (
         changed("policy: oj", "policy: best"),
-        "scoring.policy: expected 'oj' or 'linear' or 'log', got 'best'",
+        "scoring.policy: expected 'oj' or 'linear' or 'log' or 'curve', got",
     ),
     "no checkpoints": (
         changed("policy: oj", "policy: linear"),
@@ -108,6 +116,7 @@ MISTAKES = {
         "rules.kernels: expected 'any' or 'one', got 'two'",
     ),
     "architecture": (SMALL + "architectures: [8]\n", "architectures[0]: expected a compute"),
+    "suffix": (SMALL + "architectures: [80, 80a]\n", "architectures[1]: expected a compute"),
     "same size": (changed("[2, 3, 5]", "[1, 1, 1]"), "cpu[1]: [1, 1, 1] is already cpu[0]"),
     "same id": (
         changed("id: wide", "id: performance-0"),

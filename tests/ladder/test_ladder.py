@@ -192,7 +192,7 @@ def test_rung(rung: Path) -> None:
     ],
 )
 def test_without_asynchronous_copies(name: str) -> None:
-    lab = msgspec.structs.replace(bench().lab, architectures=(75,))
+    lab = msgspec.structs.replace(bench().lab, architectures=("sm_75",))
     older = msgspec.structs.replace(bench(), lab=lab)
 
     result = grade(REFERENCE / name, older, lambda _stage, _detail: None).result
@@ -206,7 +206,7 @@ def test_without_asynchronous_copies(name: str) -> None:
 def test_with_bulk_copies(name: str) -> None:
     more = (Case(id=f"{m}-{n}-{k}", size=Size.of(m=m, n=n, k=k)) for m, n, k in PACKING_PAYS)
     cases = (*bench().lab.cpu, *(more if name == "32_dispatch" else ()))
-    lab = msgspec.structs.replace(bench().lab, architectures=(90,), cpu=cases)
+    lab = msgspec.structs.replace(bench().lab, architectures=("sm_90",), cpu=cases)
     hopper = msgspec.structs.replace(bench(), lab=lab)
 
     result = grade(REFERENCE / name, hopper, lambda _stage, _detail: None).result

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from grader.backends import gpu
 from grader.model import Size
+from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.inputs import (
     KEY_BYTES,
     Floats,
@@ -18,11 +20,11 @@ from grader.problems.inputs import (
     make_inputs,
     values,
 )
+from grader.problems.operands import Steps
 from tests.support import kernels
 from tests.support.product import GEMM
 
 CHECKS = Path(gpu.__file__).parent / "checks.cu"
-_EXPOSING = (0, 0, 0, 0, 0)  # what fill calls the default kind of values
 KEY = bytes(range(KEY_BYTES))
 MANY = 1 << 18
 
@@ -100,20 +102,28 @@ def test_every_value_is_far_from_its_neighbours_in_tf32(many: Floats) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 4096, 10_007])
-def test_the_gpu_makes_the_same_bits(count: int) -> None:
+@pytest.mark.parametrize("options", [{}, {"type": "f16"}, {"type": "bf16"}], ids=str)
+def test_the_gpu_makes_the_same_bits(count: int, options: dict[str, str]) -> None:
     """The GPU's own kernel, simulated; tests/whole/gpu_checks.py does the same on a GPU."""
-    out = np.zeros(count + 8, np.float32)
+    operand = Gemm(msgspec.convert(options, Options)).operands(Size.of(m=count, n=1, k=1))[0]
+    out = np.zeros(count + 8, operand.element.dtype)
     key = bytes(range(100, 100 + KEY_BYTES))
-    # fill's parameters: the array, its length and the key, in 64-bit words.
+    (expected,) = make_inputs([operand], [key])
+    # fill's parameters: the array, its length and the key, in 64-bit words; kind and format.
     words = np.frombuffer(key, np.int32).tolist()
+    kind = [0, 0, 0, 0, 0]  # exposing values
+    if isinstance(steps := operand.values, Steps):
+        unit = int(np.float32(2.0**steps.exponent).view(np.int32))
+        kind = [1, (1 << steps.bits) - 1, steps.least, unit, 1]
+    form = ["float32", "float16", "uint16"].index(operand.element.dtype)
     seen = kernels.run(
         CHECKS.read_text(),
         [out],
-        [count, 0, *words, *_EXPOSING],
+        [count, 0, *words, *kind, form],
         (2, 1, 1),
         (256, 1, 1),
         kernel="fill",
     )
     assert not seen.stopped and not seen.findings, seen.findings
-    assert (out[:count] == values(key, count)).all()
+    assert (out[:count] == expected).all() and expected.dtype == out.dtype
     assert not out[count:].any()

@@ -15,6 +15,7 @@ from grader.model import (
     Allocate,
     Allocation,
     Copy,
+    Dim3,
     Free,
     KernelInfo,
     KernelParam,
@@ -136,6 +137,8 @@ FORGED: dict[tuple[str | int, ...], st.SearchStrategy[Any]] = {
     **{(DO, 3, "block", i): far(1, most) for i, most in enumerate((32, 8, 1))},
     (DO, 3, "shared_bytes"): far(0, TARGET.shared_optin - 1024),
     (DO, 3, "carveout"): far(-1, 100),
+    (DO, 3, "cluster", 0): far(1, 1).filter(lambda blocks: blocks != 7),  # the grid has 7 blocks
+    (DO, 3, "cluster", 1): far(1, 1),
     (DO, 3, "stack_bytes"): far(0, 512 << 10),
     (DO, 3, "pointers", 0, "offset"): far(0, 0),
     (DO, 3, "pointers", 1, "offset"): far(16, 16),
@@ -209,6 +212,27 @@ def test_a_cooperative_launch_that_no_gpu_can_do(most: int, fields: dict[str, An
                 plan = changed(3, grid=grid, cooperative=cooperative, **fields)
                 wrong = cooperative and (extra or grid[1] > 1)
                 assert (flaw(plan, GIVEN, KNOWN) is not None) == wrong, (grid, cooperative)
+
+
+@pytest.mark.parametrize(
+    ("declared", "asked", "grid", "sound"),
+    [
+        (None, (2, 1, 1), (6, 1, 1), True),
+        (None, (2, 3, 1), (6, 4, 1), False),
+        (None, (4, 4, 2), (8, 8, 8), False),
+        ((2, 1, 1), (1, 1, 1), (6, 1, 1), True),
+        ((2, 1, 1), (1, 1, 1), (7, 1, 1), False),
+        ((2, 1, 1), (2, 1, 1), (6, 1, 1), True),
+        ((2, 1, 1), (3, 1, 1), (6, 1, 1), False),
+    ],
+)
+def test_clusters_are_as_declared_or_asked_for_and_divide_the_grid(
+    declared: Dim3 | None, asked: Dim3, grid: Dim3, sound: bool
+) -> None:
+    entry = msgspec.structs.replace(ENTRY, cluster=declared)
+    interface = msgspec.structs.replace(KNOWN.declared, entries={"k": entry})
+    known = msgspec.structs.replace(KNOWN, declared=interface)
+    assert (flaw(changed(3, grid=grid, cluster=asked), GIVEN, known) is None) == sound
 
 
 def with_allocations(*added: tuple[str, int, str | None]) -> Plan:

@@ -115,6 +115,25 @@ def test_axe_core_sees_what_is_wrong(
     assert rule in " ".join(accessibility(browser))
 
 
+def test_the_keyboard_reaches_everything(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(PAGES["wrong"]())
+    browser.open(file, width=PHONE)
+    reachable = "[...document.querySelectorAll('a, summary, .scroll, .code')]"
+    reachable += ".filter(each => each.checkVisibility())"
+    browser.evaluate(f"window.order = {reachable}")
+    for number in range(browser.evaluate("order.length")):
+        browser.press("Tab")
+        assert browser.evaluate(f"document.activeElement === order[{number}]"), number
+        assert browser.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    browser.evaluate("document.querySelector('summary').focus()")
+    browser.press("Enter")
+    assert browser.evaluate("document.querySelector('details').open")
+    browser.evaluate("document.querySelector('.skip').focus()")
+    browser.press("Enter")
+    assert browser.evaluate("document.activeElement.id") == "content"
+
+
 def test_a_page_works_without_javascript_and_prints(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     file.write_text(PAGES["gpu"]())

@@ -216,6 +216,7 @@ def test_kernel_names_are_readable() -> None:
         "_Z5sgemmPKfS0_Pfiii": "sgemm",
         "_ZN3lab5sgemmILi8EEEvPf": "lab::sgemm<…>",
         "_ZN29_GLOBAL__N__0a1b_sgemm_cu_0_15tiledEPf": "(anonymous)::tiled",
+        "_Z5sgemm14CUtensorMap_stS_Pfiii": "sgemm",
         "sgemm": "sgemm",
         "_Zodd": "_Zodd",
     }

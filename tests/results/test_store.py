@@ -47,6 +47,7 @@ def test_the_document_holds_every_key(tmp_path: Path) -> None:
             "launches",
         ),
         "explanation",
+        "groups",
     ]
     assert document["build"] is None
     assert document["environment"]["gpu"] is None

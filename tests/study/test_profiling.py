@@ -11,7 +11,7 @@ import pytest
 from grader.backends.gpu.gpu_messages import Watching
 from grader.errors import MachineError
 from grader.grading.preparing import Prepared
-from grader.model import Launch, Plan, Profile, ProfileDocument, Record, Side, Size
+from grader.model import Launch, Plan, Profile, ProfileDocument, Side, Size
 from grader.performance.profiler import Seen, dealt_out, read
 from grader.problems.questions import redundancy
 from grader.report import html
@@ -29,12 +29,12 @@ from tests.support.results import make_result
 EDGE = 1024
 
 
-class _Row(Record):
+class _Row(msgspec.Struct):
     folder: str
     launches: tuple[Profile, ...]
 
 
-class _Recorded(Record):
+class _Recorded(msgspec.Struct):
     profiled: tuple[_Row, ...]
 
 

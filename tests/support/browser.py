@@ -70,12 +70,12 @@ class Browser:
         self._pending, self._number = b"", 0
         self.complaints: list[str] = []
         self._loaded = False
-        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session: str | None = None
-        attached = self._call("Target.attachToTarget", targetId=target, flatten=True)
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
-            self._call(f"{domain}.enable")
+            self.call(f"{domain}.enable")
 
     def open(
         self,
@@ -91,9 +91,9 @@ class Browser:
         self.complaints.clear()
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         media = "print" if paper else ""
-        self._call("Emulation.setEmulatedMedia", media=media, features=[scheme])
-        self._call("Emulation.setScriptExecutionDisabled", value=not script)
-        self._call(
+        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+        self.call("Emulation.setScriptExecutionDisabled", value=not script)
+        self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=height,
@@ -101,16 +101,24 @@ class Browser:
             mobile=width < 500,
         )
         self._loaded = False
-        self._call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=path.resolve().as_uri())
         while not self._loaded:
             self._hear()
 
     def evaluate(self, expression: str) -> Any:
-        reply = self._call(
+        reply = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")
+
+    def press(self, key: str) -> None:
+        """A key such as "Tab" or "Enter" on whatever has the focus."""
+        code = {"Tab": 9, "Enter": 13}[key]
+        words = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        text = {"text": "\r"} if key == "Enter" else {}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **words, **text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **words)
 
     def faults(self) -> list[str]:
         """Errors on the console, network requests, sideways overflow and poor contrast."""
@@ -121,14 +129,15 @@ class Browser:
     def screenshot(self, path: Path) -> None:
         """What is in view, as PNG."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        reply = self._call("Page.captureScreenshot")
+        reply = self.call("Page.captureScreenshot")
         path.write_bytes(base64.b64decode(reply["data"]))
 
     def print_pages(self) -> bytes:
         """The page as PDF."""
-        return base64.b64decode(self._call("Page.printToPDF")["data"])
+        return base64.b64decode(self.call("Page.printToPDF")["data"])
 
-    def _call(self, method: str, **parameters: object) -> dict[str, Any]:
+    def call(self, method: str, **parameters: object) -> dict[str, Any]:
+        """A command of the DevTools protocol, and its reply."""
         self._number += 1
         message: dict[str, object] = {"id": self._number, "method": method, "params": parameters}
         if getattr(self, "_session", None):

@@ -27,7 +27,7 @@ _WIDTH = 100
 
 
 def of_python(
-    file: IO[bytes], _keywords: object, _comments: object, _options: object
+    file: IO[bytes], _keywords: object, _comments: object, options: object
 ) -> Iterator[tuple[int, str, str | tuple[str, str], list[str]]]:
     """A method for Babel, whose own sees no call within a call."""
     for node in ast.walk(ast.parse(file.read())):
@@ -44,9 +44,9 @@ def catalogues() -> tuple[Path, ...]:
     return tuple(sorted(FOLDER.glob("*.po")))
 
 
-def extracted() -> Catalog:
+def extracted(locale: str | None = None) -> Catalog:
     """Every text in the code and the templates. Places are left out: they would change daily."""
-    found = Catalog()
+    found = Catalog(locale)
     for _file, _line, text, _comments, context in _found():
         found.add(text, context=context)
     return found
@@ -60,7 +60,7 @@ def read(path: Path) -> Catalog:
 def updated(path: Path) -> str:
     """The catalogue with a place for every text, and none for others. They are sorted by their
     English, so that changes by several people seldom touch the same lines."""
-    old, new = read(path), extracted()
+    old, new = read(path), extracted(path.stem)
     for message in new:
         known = old.get(message.id, message.context) if message.id else None
         if known is not None and known.string:

@@ -25,9 +25,9 @@ from tests.support.product import MAIN, work
 LARGE = Size.of(m=8192, n=8192, k=8192)
 
 
-def rung(idea: str) -> Path:
+def rung(idea: str, ladder: str = "sgemm") -> Path:
     """Rungs are found by their idea: their numbers may move."""
-    return next(ROOT.glob(f"reference/sgemm/*_{idea}"))
+    return next(ROOT.glob(f"reference/{ladder}/*_{idea}"))
 
 
 @cache

@@ -33,6 +33,32 @@ _FOLDED = """
   .map(each => each.firstElementChild.textContent)
 """
 _GROUND = "getComputedStyle(document.body).backgroundColor"
+# Lines of Chinese text that begin with a sign that belongs to the line before, or end with one that
+# belongs to the next.
+BROKEN_LINES = """
+(() => {
+  const broken = [], range = document.createRange();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (!/[\\u4e00-\\u9fff]/.test(node.data) || node.parentElement.closest('svg, pre, .code')
+        || !node.parentElement.checkVisibility()) continue;
+    let before = null;
+    [...node.data].forEach((sign, index) => {
+      range.setStart(node, index);
+      range.setEnd(node, index + sign.length);
+      const box = range.getBoundingClientRect();
+      if (!box.width) return;
+      if (before && box.top > before.box.bottom - 1
+          && (/[，。；：、？！）》”’]/.test(sign) || /[（《“‘]/.test(before.sign))) {
+        broken.push(node.data.slice(Math.max(0, index - 12), index + 4));
+      }
+      before = {sign, box};
+    });
+  }
+  return broken;
+})()
+"""
 _CONTENTS = """
 [...document.querySelectorAll('.contents a')]
   .map(each => each.hash.slice(1)).filter(id => !document.getElementById(id))
@@ -52,7 +78,7 @@ def assert_readable(
         for dark in (False, True):
             browser.open(file, width=width, dark=dark, script=script)
             browser.evaluate(_UNFOLD)
-            faults = browser.faults()
+            faults = browser.faults() + browser.evaluate(BROKEN_LINES)
             if thorough or dark == (width == PHONE):
                 faults += accessibility(browser)
             assert faults == [], (file.name, width, dark)
@@ -61,6 +87,16 @@ def assert_readable(
     assert browser.faults() == [], (file.name, "on paper")
     assert browser.evaluate(_FOLDED) == []
     assert browser.evaluate(_GROUND) == "rgb(255, 255, 255)"
+
+
+def fonts(browser: Browser, selector: str) -> dict[str, int]:
+    """The fonts that an element's text is drawn in, and how many glyphs are of each."""
+    for domain in ("DOM", "CSS"):
+        browser.call(f"{domain}.enable")
+    root = browser.call("DOM.getDocument")["root"]["nodeId"]
+    node = browser.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+    used = browser.call("CSS.getPlatformFontsForNode", nodeId=node)["fonts"]
+    return {font["familyName"]: int(font["glyphCount"]) for font in used}
 
 
 def accessibility(browser: Browser) -> list[str]:

@@ -134,7 +134,7 @@ def test_another_toolkit_from_wheels_grades(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("CUDA_HOME", str(_wheels()))
     toolchain = discovery.find_toolchain("sm_120")
     assert toolchain.cuda_version.startswith("13.2")
-    _grades(toolchain, 120)
+    _grades(toolchain, "sm_120")
 
 
 @pytest.mark.slow
@@ -143,20 +143,20 @@ def test_an_older_toolkit_grades_for_older_gpus(monkeypatch: pytest.MonkeyPatch)
     for place in (*sorted(Path("/usr/local").glob("cuda-1[12]*")), *sorted(_KEPT.glob("cuda-12*"))):
         monkeypatch.setenv("CUDA_HOME", str(place))
         try:
-            _grades(discovery.find_toolchain("sm_61"), 61)
+            _grades(discovery.find_toolchain("sm_61"), "sm_61")
             return
         except ToolchainError:
             continue
     pytest.skip("no toolkit of CUDA 11.8 to 12.9 in /usr/local or the tests' cache")
 
 
-def _grades(toolchain: discovery.Toolchain, arch: int) -> None:
+def _grades(toolchain: discovery.Toolchain, arch: str) -> None:
     """A right program is accepted, and a race is found at its line."""
     lab = msgspec.structs.replace(load_lab(), cpu=load_lab().cpu[:4], architectures=(arch,))
     other = msgspec.structs.replace(bench(), lab=lab, toolchain=toolchain)
     right = grade(ALICE, other, lambda _stage, _detail: None).result
     assert right.verdict is Verdict.AC, right.error
     assert right.build is not None
-    assert (right.build.arch, right.environment.cuda) == (f"sm_{arch}", toolchain.cuda_version)
+    assert (right.build.arch, right.environment.cuda) == (arch, toolchain.cuda_version)
     wrong = grade(BROKEN / "missing_first_sync", other, lambda _stage, _detail: None).result
     assert wrong.verdict is Verdict.WA

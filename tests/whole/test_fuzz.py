@@ -26,7 +26,7 @@ from rich.console import Console
 from grader.course.class_run.roll import call_roll
 from grader.course.leaderboard import board_render as boards
 from grader.course.leaderboard.ranking import make_boards, read_entries
-from grader.course.roster import late, read_roster
+from grader.course.roster import due_for, handed_in, read_roster
 from grader.errors import GraderError, LabError, Rejected, StoreError, UsageError
 from grader.hardware.targets import target_for
 from grader.labs.lab import DEFAULT_LAB, load_lab
@@ -220,7 +220,8 @@ def test_rosters(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     try:
         for person in read_roster(path).values():
-            late(person, None, None, "2026-01-31T10:00:00+00:00")
+            assert handed_in(person, None, "2026-01-31T10:00:00+00:00").tzinfo
+            due_for(person, None)
     except UsageError as error:
         one_line(error, path)
 

@@ -85,7 +85,7 @@ def made(folder: Path) -> Made | None:
             GEMM.interface,
             shared.toolchain,
             shared.sandbox,
-            arch=f"sm_{shared.lab.architectures[0]}",
+            arch=shared.lab.architectures[0],
             compile_s=shared.lab.limits.compile_s,
             memory_mb=shared.lab.limits.memory_mb,
         )

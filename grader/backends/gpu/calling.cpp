@@ -40,7 +40,7 @@ struct Step {
   // LAUNCH: cooperative; ALLOCATE and FREE: ordered in the stream; WRITE: the host waits first
   u64 flag;
   u64 cluster[3];  // LAUNCH: blocks
-  u64 maps;        // LAUNCH: whether the parameters hold tensor maps, in the encoding of our own
+  u64 maps;        // whether data holds tensor maps, in the encoding of our own
 };
 
 constexpr int NOT_SUPPORTED = 801;  // CUDA_ERROR_NOT_SUPPORTED
@@ -104,26 +104,21 @@ int encode(const sim::TensorMap& map, unsigned char* to) {
   return error;
 }
 
-// The parameters with the driver's maps; maps lie at multiples of 64.
-int with_maps(const Step& s, std::vector<unsigned char>& parameters) {
-  parameters.assign(s.data, s.data + s.bytes);
-  for (u64 at = 0; at + sim::TENSOR_MAP_BYTES <= s.bytes; at += 64) {
+// The data with the driver's maps. Maps lie at multiples of 64 of the parameters or the variable.
+int with_maps(const Step& s, std::vector<unsigned char>& data) {
+  data.assign(s.data, s.data + s.bytes);
+  const u64 first = s.kind == WRITE ? u64(-s.target_delta) % 64 : 0;
+  for (u64 at = first; at < s.bytes && s.bytes - at >= sim::TENSOR_MAP_BYTES; at += 64) {
     sim::TensorMap map;
     std::memcpy(static_cast<void*>(&map), s.data + at, sizeof map);
     if (!map.sound()) continue;
-    if (const int error = encode(map, parameters.data() + at)) return error;
+    if (const int error = encode(map, data.data() + at)) return error;
   }
   return 0;
 }
 
-int launch(const Step& s, Stream stream) {
+int launch(const Step& s, unsigned char* data, Stream stream) {
   size_t bytes = s.bytes;
-  unsigned char* data = s.data;
-  std::vector<unsigned char> parameters;
-  if (s.maps) {
-    if (const int error = with_maps(s, parameters)) return error;
-    data = parameters.data();
-  }
   void* extra[] = {reinterpret_cast<void*>(1), data, reinterpret_cast<void*>(2), &bytes, nullptr};
   const bool clusters = s.cluster[0] * s.cluster[1] * s.cluster[2] > 1;
   if (s.flag || clusters) {  // cuLaunchCooperativeKernel takes no block of parameters
@@ -151,16 +146,22 @@ int run(const Step& s, u64* addresses, Stream stream) {
     const u64 address = addresses[patch.allocation] + u64(patch.delta);
     std::memcpy(s.data + patch.offset, &address, sizeof address);
   }
+  unsigned char* data = s.data;
+  std::vector<unsigned char> mapped;
+  if (s.maps) {
+    if (const int error = with_maps(s, mapped)) return error;
+    data = mapped.data();
+  }
   const u64 target = addresses[s.target] + u64(s.target_delta);
   switch (s.kind) {
-    case LAUNCH: return launch(s, stream);
+    case LAUNCH: return launch(s, data, stream);
     case MEMSET: return driver.fill(target, static_cast<unsigned char>(s.value), s.bytes, stream);
     case COPY:
       return driver.copy(target, addresses[s.source] + u64(s.source_delta), s.bytes, stream);
     case WRITE:
       if (s.flag)
         if (const int error = driver.wait_for_stream(stream)) return error;
-      return driver.write(target, s.data, s.bytes, stream);
+      return driver.write(target, data, s.bytes, stream);
     case ALLOCATE:
       return s.flag ? driver.allocate_ordered(&addresses[s.target], s.bytes, stream)
                     : driver.allocate(&addresses[s.target], s.bytes);

@@ -153,7 +153,7 @@ class Call:
             value=step.value,
             flag=step.flag,
             cluster=(ctypes.c_uint64 * 3)(*step.cluster),
-            maps=step.kind is StepKind.LAUNCH and MAGIC in step.data,
+            maps=MAGIC in step.data,
         )
 
     def run(self, start: int = 0, end: int = 0) -> None:

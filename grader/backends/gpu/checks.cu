@@ -1,6 +1,9 @@
 // What every problem needs beside the submission: inputs, poison, canaries (see kernels.py).
+#include <cuda_fp16.h>
+
 typedef unsigned long long u64;
 typedef unsigned int u32;
+typedef unsigned short u16;
 
 // --- inputs: problems/inputs.py has the same generator, and says why it is one -------------------
 
@@ -48,19 +51,29 @@ __device__ u32 value(u32 word) {
   return ((word & 0x80000000u) | bits) + (word & 0x7ff) + 0x1001;
 }
 
-// A kind of values, in the order of kernels.py's _kind().
+enum Format : u32 { FP32, FP16, BF16 };  // as kernels.py's _FORMATS
+
+// A kind of values, in the order of kernels.py's _kind(), and their format in memory.
 struct Kind {
   u32 steps;  // 0: exposing values
   u32 mask;
   u32 least;
   float unit;
   u32 is_signed;
+  u32 format;
 };
 
 __device__ u32 value_of(const Kind& kind, u32 word) {
   if (!kind.steps) return value(word);
   float magnitude = (float)((word & kind.mask) + kind.least) * kind.unit;
   return __float_as_uint(kind.is_signed && word >> 31 ? -magnitude : magnitude);
+}
+
+// The bits of a value as they lie in memory. Both formats of 16 bits hold it exactly.
+__device__ u32 stored(const Kind& kind, u32 word) {
+  u32 bits = value_of(kind, word);
+  if (kind.format == FP16) return __half_as_ushort(__float2half_rn(__uint_as_float(bits)));
+  return kind.format == BF16 ? bits >> 16 : bits;
 }
 
 // A block's next TILE elements, from the one numbered `first` on. They pass through shared memory
@@ -73,28 +86,32 @@ __device__ void make(Tile& tile, const Key& key, const Kind& kind, u64 first) {
   key_stream(key, (u32)(first / WORDS) + threadIdx.x, words);
   __syncthreads();  // nobody reads the last tile any more
 #pragma unroll
-  for (int i = 0; i < WORDS; ++i) tile[threadIdx.x][i] = value_of(kind, words[i]);
+  for (int i = 0; i < WORDS; ++i) tile[threadIdx.x][i] = stored(kind, words[i]);
   __syncthreads();
 }
 
-extern "C" __global__ void fill(u32* out, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u32 steps, u32 mask, u32 least, float unit, u32 is_signed) {
+extern "C" __global__ void fill(void* out, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u32 steps, u32 mask, u32 least, float unit, u32 is_signed, u32 format) {
   __shared__ Tile tile;
   Key key = key_of(k0, k1, k2, k3);
-  Kind kind = {steps, mask, least, unit, is_signed};
+  Kind kind = {steps, mask, least, unit, is_signed, format};
   for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
     make(tile, key, kind, first);
-    for (int i = threadIdx.x; i < TILE && first + i < count; i += THREADS) out[first + i] = tile[i / WORDS][i % WORDS];
+    for (int i = threadIdx.x; i < TILE && first + i < count; i += THREADS) {
+      u32 bits = tile[i / WORDS][i % WORDS];
+      if (format == FP32) ((u32*)out)[first + i] = bits;
+      else ((u16*)out)[first + i] = (u16)bits;
+    }
   }
 }
 
-extern "C" __global__ void changed(const u32* in, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u32 steps, u32 mask, u32 least, float unit, u32 is_signed, u64* result) {
+extern "C" __global__ void changed(const void* in, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u32 steps, u32 mask, u32 least, float unit, u32 is_signed, u32 format, u64* result) {
   __shared__ Tile tile;
   Key key = key_of(k0, k1, k2, k3);
-  Kind kind = {steps, mask, least, unit, is_signed};
+  Kind kind = {steps, mask, least, unit, is_signed, format};
   for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
     make(tile, key, kind, first);
     for (int i = threadIdx.x; i < TILE && first + i < count; i += THREADS)
-      if (in[first + i] != tile[i / WORDS][i % WORDS]) {
+      if ((format == FP32 ? ((const u32*)in)[first + i] : ((const u16*)in)[first + i]) != tile[i / WORDS][i % WORDS]) {
         atomicAdd(&result[0], 1ull);
         atomicMin(&result[1], first + i);
       }

@@ -97,7 +97,7 @@ class GpuDevice:
         ready: Callable[[GpuInfo], None] = lambda _: None,
     ) -> tuple[CaseOutcome, ...]:
         """The outcomes of ``cases``. ``ready`` hears of the GPU before the first case runs."""
-        timed = {case.id for case in lab.performance}
+        timed = {case.id for case in lab.timed}
         job = GpuJob(
             problem=self._problem,
             cubin=str(build.cubin),

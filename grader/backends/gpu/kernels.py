@@ -20,6 +20,8 @@ _NAMES = ("fill", "changed", "head_start", "poison", "differs")
 _THREADS = 256
 CHECKS = Path(__file__).with_name("checks.cu")
 _WORDS = 16  # elements that a thread of fill and changed generates at a time
+# What an array holds, by its type in NumPy; only BF16 is stored as whole numbers.
+_FORMATS = {"float32": 0, "float16": 1, "uint16": 2}
 _NONE = (1 << 64) - 1
 
 
@@ -51,9 +53,10 @@ class Kernels:
 
     def fill(self, out: Any, key: bytes, values: Values = EXPOSING) -> None:
         """The elements that ``inputs.values`` gives for this key."""
-        target = out if out.dtype == cupy.float32 else cupy.empty(out.size, cupy.float32)
+        target = out if out.dtype.name in _FORMATS else cupy.empty(out.size, cupy.float32)
         threads = -(-out.size // _WORDS)
-        self._over("fill", threads, target, np.uint64(out.size), *_words(key), *_kind(values))
+        kind = (*_kind(values), _format(target))
+        self._over("fill", threads, target, np.uint64(out.size), *_words(key), *kind)
         if target is not out:
             out[:] = target.astype(out.dtype)
 
@@ -67,8 +70,9 @@ class Kernels:
         with self.stream:
             results = cupy.array([[0, _NONE]] * len(keys), dtype=cupy.uint64)
             for operand, array, key, result in zip(operands, arrays, keys, results, strict=True):
-                if array.dtype == cupy.float32:
-                    arguments = (*_words(key), *_kind(operand.values), result)
+                if array.dtype.name in _FORMATS:
+                    kind = (*_kind(operand.values), _format(array))
+                    arguments = (*_words(key), *kind, result)
                     threads = -(-array.size // _WORDS)
                     self._over("changed", threads, array, np.uint64(array.size), *arguments)
                 else:
@@ -76,7 +80,7 @@ class Kernels:
             return [(int(count), int(first)) for count, first in results.get()]
 
     def _changed(self, operand: Operand, array: Any, key: bytes, result: Any) -> None:
-        """The same for elements that are not FP32."""
+        """The same for elements of other formats."""
         original = cupy.empty_like(array)
         self.fill(original, key, operand.values)
         bits = f"u{array.itemsize}"
@@ -96,8 +100,12 @@ class Kernels:
         self._launch("head_start", (1,), 1, np.uint64(1000 * microseconds))
 
 
+def _format(array: Any) -> np.uint32:
+    return np.uint32(_FORMATS[array.dtype.name])
+
+
 def _kind(values: Values) -> tuple[Any, ...]:
-    """What ``Kind`` in checks.cu holds."""
+    """What ``Kind`` in checks.cu holds, but for the format."""
     if isinstance(values, Exposing):
         return np.uint32(0), np.uint32(0), np.uint32(0), np.float32(0), np.uint32(0)
     return (

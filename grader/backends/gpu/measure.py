@@ -264,7 +264,7 @@ def time_case(
     warm_up = max(setting_up, bench.time(case.launch))  # module loading, instruction caches
     beat()
     charged = job.host_calls == "charged"
-    least = least_ms(*bench.problem.least(case.size), bench.gpu)
+    least = least_ms(*bench.problem.least(case.size), bench.gpu, bench.problem.arithmetic)
     runs: list[list[Pair]] = []
     diary = Diary()
     clocks: list[tuple[Clocked, Clocked]] = []  # submission and baseline

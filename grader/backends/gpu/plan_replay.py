@@ -25,7 +25,7 @@ from grader.model import Allocate, Launch, Operation, Plan, SymbolWrite, Verdict
 from grader.problems.comparison import POISON
 
 _CANARY = 0x5AFEC0DE
-_MAX_DYNAMIC_SHARED, _CARVEOUT = 8, 9  # CUfunction_attribute
+_MAX_DYNAMIC_SHARED, _CARVEOUT, _LARGE_CLUSTERS = 8, 9, 14  # CUfunction_attribute
 _STACK_SIZE = 0  # CUlimit
 _DEFAULT_STACK = 1024  # bytes
 
@@ -236,6 +236,10 @@ class Replay:
                 )
                 if status:
                     raise Rejected(Verdict.RE, verbatim(_refusal(name, attribute, value)))
+            # The recorder has checked sizes of clusters. GPUs without clusters refuse this.
+            _driver().cuFuncSetAttribute(
+                ctypes.c_void_p(function.ptr), ctypes.c_int(_LARGE_CLUSTERS), ctypes.c_int(1)
+            )
 
 
 def _run(call: Call, start: int = 0, end: int = 0) -> None:

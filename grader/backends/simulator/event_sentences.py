@@ -112,7 +112,10 @@ def _mbarrier(s: EventScene) -> str:
 
 def _tensor_map(s: EventScene) -> str:
     if not s.seen.arrived:
-        return f"what {s.who} uses as a tensor map at {s.here} is none"
+        return (
+            f"what {s.who} uses as a tensor map at {s.here} is none; "
+            "did cuTensorMapEncodeTiled fail?"
+        )
     return (
         f"{s.who} uses a tensor map of {s.seen.arrived} dimensions at {s.here}, where "
         f"{s.seen.expected} are asked for"

@@ -12,11 +12,12 @@ _UNKNOWN = Room(gpu="", blocks=0)
 
 
 def rooms(
-    plan: Plan, kernels: Sequence[KernelInfo], architectures: Sequence[int]
+    plan: Plan, kernels: Sequence[KernelInfo], architectures: Sequence[str]
 ) -> tuple[Room, ...]:
     """For every launch of ``plan`` the room that the lab's GPUs have for its blocks."""
     figures = {kernel.name: kernel for kernel in kernels}
-    cards = [gpu for gpu in gpus.known() if gpu.capability in architectures]
+    capabilities = {gpus.capability_of(each) for each in architectures}
+    cards = [gpu for gpu in gpus.known() if gpu.capability in capabilities]
     launches = [each for each in (*plan.setup, *plan.operations) if isinstance(each, Launch)]
     return tuple(
         max(

@@ -53,7 +53,7 @@ class Setup(Record):
         lab = load_lab(self.lab)
         return Bench(
             lab=lab,
-            toolchain=find_toolchain(self.gpu_arch or f"sm_{lab.architectures[0]}"),
+            toolchain=find_toolchain(self.gpu_arch or lab.architectures[0]),
             sandbox=Sandbox.open(self.sandbox),
             gpu_arch=self.gpu_arch,
             ladders=self.ladders,
@@ -150,8 +150,9 @@ def _grade(task: Task, bench: Bench, setup: Setup) -> tuple[Verdict, str]:
 
 def _compile(task: Task, bench: Bench) -> None:
     """Build for the GPU and for the simulator that looks on."""
-    simulated = f"sm_{bench.lab.architectures[0]}"
+    simulated = bench.lab.architectures[0]
     with contextlib.suppress(Rejected):  # the grading will report it
         submission = load_listed(task.source, task.student, bench.lab.problem.interface.main)
-        for arch in dict.fromkeys((bench.gpu_arch or simulated, simulated)):
+        timed = bench.lab.arch_on(bench.gpu_arch) if bench.gpu_arch else simulated
+        for arch in dict.fromkeys((timed, simulated)):
             compiled(submission, bench, arch)

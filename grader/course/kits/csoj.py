@@ -44,7 +44,7 @@ def csoj_kit(
                 "image": image,
                 "root": False,
                 "timeout": 60 * minutes,
-                "show": hidden is None,  # the report names every size
+                "show": hidden is None and known.hidden is None,  # what a failure prints
                 "network": False,
                 "steps": [["/opt/sgemm-grader/judge"]],
             }

@@ -27,7 +27,7 @@ def github_kit(
         "code_scanning": code_scanning,
         "lab": LAB,
     }
-    files = kit.lab_files(lab, None)
+    files = kit.lab_files(lab, None, secret=False)
     return {
         WORKFLOW: kit.KitFile(content=kit.text("classroom.yml", values).encode()),
         **{f".github/{name}": file for name, file in files.items()},

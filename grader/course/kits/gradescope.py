@@ -12,7 +12,6 @@ from pathlib import Path
 
 from grader.course.kits import kit
 from grader.course.kits.wheel import grader_wheel
-from grader.errors import UsageError
 from grader.labs.lab import load_lab
 from grader.model import Record
 from grader.report.formats.gradescope import Shown
@@ -35,10 +34,8 @@ def gradescope_kit(
 ) -> kit.Kit:
     """starter: a right submission, graded when the image is built to see that it can grade.
 
-    Raises LabError, and UsageError where the options contradict each other.
+    Raises LabError.
     """
-    if hidden is not None and shown.stdout != "hidden":
-        raise UsageError("--stdout-visibility: what the autograder prints names the hidden sizes")
     wheel, content = grader_wheel()
     values = {
         "wheel": wheel,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from grader.errors import LabError
 from grader.labs.hidden import with_hidden
 from grader.labs.lab import load_lab
 from grader.model import Record
@@ -30,15 +31,24 @@ class KitFile(Record):
 Kit = Mapping[str, KitFile]  # by path inside the kit
 
 
-def lab_files(lab: Path, hidden: Path | None) -> dict[str, KitFile]:
+def lab_files(lab: Path, hidden: Path | None, *, secret: bool = True) -> dict[str, KitFile]:
     """The lab file, that of the hidden sizes, and the problem's own file, if it has one.
 
+    secret: whether the seed of the lab's hidden sizes comes too; not where students read the kit.
     Raises LabError if one of them is wrong.
     """
     found = {LAB: lab}
     known = load_lab(lab)
     if known.problem_ref.file is not None:
         found[known.problem_ref.file.name] = known.problem_ref.file
+    if secret and known.hidden is not None:
+        seed = known.hidden.seed_file
+        assert seed is not None
+        if not known.hidden.known:
+            raise LabError(f"{seed}: no seed file that can be read; the kit needs it")
+        if seed.parent != lab.parent or seed.name in found:
+            raise LabError(f"{lab}: groups.hidden.seed_file: a kit needs it beside the lab file")
+        found[seed.name] = seed
     if hidden is not None:
         found[HIDDEN] = hidden
         with_hidden(known, load_lab(hidden))

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 from rich.console import Group, RenderableType
 
-from grader.course.leaderboard.ranking import Board, Row, order
+from grader.course.leaderboard.ranking import Board, Row, order, ranked
 from grader.course.roster import Roster
 from grader.errors import one_line
+from grader.language import ENGLISH, Language
+from grader.model import phrase
 from grader.report.charts import sparkline
 from grader.report.long_table import LongTable
 from grader.report.page import page
@@ -21,12 +23,13 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 CSV_COLUMNS = (
     *("board", "rank", "student", "name", "kind", "verdict", "points", "max_points", "passed"),
     *("cases", "speed", "baseline_ratio", "attempts", "graded", "late", "other_lab_file", "sha256"),
+    *("adjusted_points", "lateness"),
 )
 
 
 def for_students(boards: Sequence[Board], alias: Callable[[str], str]) -> tuple[Board, ...]:
     """The boards with ``alias(student)`` for every name, and nothing that leads back to one:
-    no times, no late marks, nobody who is missing.
+    no times, nothing about lateness, nobody who is missing.
     """
     return tuple(
         msgspec.structs.replace(board, rows=tuple(_anonymous(board.rows, alias)))
@@ -39,21 +42,28 @@ def _anonymous(rows: Sequence[Row], alias: Callable[[str], str]) -> list[Row]:
         row
         if row.kind in ("baseline", "reference")
         else msgspec.structs.replace(
-            row, student=alias(row.student), sha256=None, created=None, late=False, other_lab=False
+            row,
+            student=alias(row.student),
+            sha256=None,
+            created=None,
+            late=False,
+            other_lab=False,
+            adjusted=row.points,
+            lateness="",
         )
         for row in rows
         if row.kind != "missing"
     ]
     # Ties were in the order of the real names.
     hidden.sort(key=order)
-    return hidden
+    return ranked(hidden)
 
 
 def marks(row: Row) -> str:
-    """``missing``, ``late``, ``other lab file``: what an instructor must look at."""
+    """``missing``, ``2 days late``, ``other lab file``: what an instructor must look at."""
     if row.kind == "missing":
         return "missing"
-    said = [("late", row.late), ("other lab file", row.other_lab)]
+    said = [(row.lateness or "late", row.late), ("other lab file", row.other_lab)]
     return ", ".join(word for word, holds in said if holds)
 
 
@@ -69,10 +79,12 @@ def terminal(boards: Sequence[Board], roster: Roster | None) -> RenderableType:
 
 def _table(board: Board, roster: Roster | None) -> LongTable:
     timed = board.device == "gpu"
+    losing = [("adjusted", True)] if loses(board) else []
     figures = [(board.unit, True), (f"of {board.baseline}", True)] if timed else []
     columns = [
         *(("", True), ("student", False), ("verdict", False)),
-        *(("score" if timed else "sizes right", True), *figures, ("history", False), ("", False)),
+        *(("score" if timed else "sizes right", True), *losing, *figures),
+        *(("history", False), ("", False)),
     ]
     table = LongTable(
         one_line(board.title), columns, give_way=(1, len(columns) - 2, len(columns) - 1)
@@ -84,6 +96,8 @@ def _table(board: Board, roster: Roster | None) -> LongTable:
             row.verdict.value if row.verdict else "",
             _points(row, timed),
         ]
+        if loses(board):
+            cells.append(_adjusted(row))
         if timed:
             cells.append(f"{row.speed:.4g}" if row.speed is not None else "")
             cells.append(f"{100 * row.ratio:.1f} %" if row.ratio is not None else "")
@@ -104,6 +118,15 @@ def _points(row: Row, timed: bool) -> str:
     return f"{row.passed} of {row.cases}" if row.cases else ""
 
 
+def loses(board: Board) -> bool:
+    """Whether late work lost points on this board, so that raw and adjusted ones differ."""
+    return any(row.adjusted != row.points for row in board.rows)
+
+
+def _adjusted(row: Row) -> str:
+    return f"{row.adjusted:.2f}" if row.adjusted is not None else ""
+
+
 def _spark(history: Sequence[float]) -> str:
     if len(history) < 2:
         return ""
@@ -114,16 +137,19 @@ def _spark(history: Sequence[float]) -> str:
 # --- HTML -------------------------------------------------------------------------------------
 
 
-def html(boards: Sequence[Board], roster: Roster | None) -> str:
+def html(boards: Sequence[Board], roster: Roster | None, language: Language = ENGLISH) -> str:
     """A self-contained page, sortable where scripts run."""
     return page(
         "leaderboard.html.j2",
-        title="Leaderboard",
+        language,
+        title=language(phrase("Leaderboard")),
         boards=boards,
         name=lambda row: _named(row, roster),
         points=_points,
+        loses=loses,
+        adjusted=_adjusted,
         marks=marks,
-        spark=lambda row: sparkline(row.history[-40:], max(100.0, *row.history, 0.0)),
+        spark=lambda row: sparkline(row.history[-40:], max(100.0, *row.history, 0.0), language),
     )
 
 
@@ -143,7 +169,7 @@ def table_csv(boards: Sequence[Board], roster: Roster | None) -> str:
                 *(row.kind, row.verdict.value if row.verdict else None, row.points),
                 *(row.max_points, row.passed, row.cases, row.speed, row.ratio),
                 *(len(row.history), row.created, *(_yes(row.late), _yes(row.other_lab))),
-                row.sha256,
+                *(row.sha256, row.adjusted, row.lateness),
             )
             writer.writerow([_harmless(cell) for cell in cells])
     return buffer.getvalue()

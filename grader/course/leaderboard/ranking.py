@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from grader.course.roster import Roster, late
+from grader.course.roster import Person, Roster, due_for, handed_in
+from grader.labs.time_rules import Attempts, Lateness, TimeRules, lateness
 from grader.ladder.document import Ladder
 from grader.model import Record, Verdict
 from grader.results.entries import Entry
 from grader.results.index import read_entries
 
-__all__ = ["Board", "Entry", "Row", "make_boards", "order", "read_entries"]
+__all__ = ["Board", "Entry", "Row", "make_boards", "order", "ranked", "read_entries"]
 
-Choice = Literal["best", "latest"]
 Kind = Literal["student", "reference", "baseline", "missing"]
 
 
@@ -39,6 +39,8 @@ class Row(Record):
     sha256: str | None
     late: bool
     other_lab: bool  # graded with another version of the lab file than the newest result
+    adjusted: float | None = None  # points after what late work loses; ``points`` never change
+    lateness: str = ""  # "2 days late"; "" in time, or where late work loses nothing
 
 
 class Board(Record):
@@ -56,16 +58,18 @@ class Board(Record):
 
 def make_boards(
     entries: Iterable[Entry],
-    choice: Choice = "best",
+    choice: Attempts = "best",
     *,
     roster: Roster | None = None,
     due: datetime | None = None,
+    rules: TimeRules | None = None,
     references: Collection[str] = (),
     ladders: Sequence[Ladder] = (),
 ) -> tuple[Board, ...]:
     """Boards of GPUs first.
 
-    choice: which of a student's results counts. roster: further students, and due dates.
+    choice: which of a student's results counts. roster: further students, and due dates. due, and
+    rules for the grace and the penalty: what late work loses.
     references: names of submissions to compare with, which are not ranked. ladders: where the
     first that was measured on a board's GPU model stands between the students, too.
     """
@@ -87,6 +91,7 @@ def make_boards(
                 choice,
                 roster,
                 due,
+                rules,
                 references,
                 _ladder(ladders, groups[(lab, device, gpu)], gpu),
             ),
@@ -114,9 +119,10 @@ def _share_out(groups: dict[tuple[str, str, str | None], list[Entry]]) -> None:
 
 def _rows(
     entries: Sequence[Entry],
-    choice: Choice,
+    choice: Attempts,
     roster: Roster | None,
     due: datetime | None,
+    rules: TimeRules | None,
     references: Collection[str],
     ladder: Ladder | None,
 ) -> tuple[Row, ...]:
@@ -125,32 +131,46 @@ def _rows(
         by_student[entry.submission.student].append(entry)
     newest_lab = max(entries, key=lambda entry: entry.created).lab.sha256
     rows = [
-        _row(attempts, choice, roster, due, newest_lab, student in references)
+        _row(attempts, choice, roster, due, rules, newest_lab, student in references)
         for student, attempts in by_student.items()
     ]
     rows += _baseline(entries)
     if ladder:
         rows += [row for row in _rungs(ladder, entries) if row.student not in by_student]
     rows.sort(key=order)
-    rows = _ranked(rows)
+    rows = ranked(rows)
     missing = [student for student in roster or () if student not in by_student]
     return (*rows, *map(_missing, missing))
 
 
+class _Attempt(NamedTuple):
+    entry: Entry
+    late: Lateness | None
+
+    @property
+    def adjusted(self) -> float:
+        lost = self.late.lost if self.late else 0.0
+        return round(self.entry.points - lost, 2)
+
+
 def _row(
     attempts: Sequence[Entry],
-    choice: Choice,
+    choice: Attempts,
     roster: Roster | None,
     due: datetime | None,
+    rules: TimeRules | None,
     newest_lab: str,
     reference: bool,
 ) -> Row:
-    ordered = sorted(attempts, key=lambda entry: entry.created)
-    # Of equal attempts the earliest counts: a retry must not make a student late.
-    chosen = ordered[-1] if choice == "latest" else max(ordered, key=lambda entry: entry.points)
-    fastest = chosen.fastest
-    student = chosen.submission.student
+    student = attempts[0].submission.student
     person = roster.get(student) if roster else None
+    limit = None if reference else due_for(person, due)
+    ordered = [
+        _Attempt(entry, _late(entry, person, limit, rules))
+        for entry in sorted(attempts, key=lambda entry: entry.created)
+    ]
+    chosen, late = counting = _counting(ordered, choice)
+    fastest = chosen.fastest
     return Row(
         rank=None,
         student=student,
@@ -159,32 +179,55 @@ def _row(
         points=chosen.points,
         max_points=chosen.score.max if chosen.score else 100,
         passed=chosen.passed,
-        cases=len(chosen.cases),
+        cases=chosen.sizes,
         speed=fastest[0] if fastest else None,
         ratio=fastest[0] / fastest[1] if fastest and fastest[1] else None,
-        history=tuple(entry.points for entry in ordered),
+        history=tuple(attempt.entry.points for attempt in ordered),
         created=chosen.created,
         sha256=chosen.submission.sha256,
-        late=not reference and late(person, due, chosen.submission.submitted, chosen.created),
+        late=late is not None,
         other_lab=chosen.lab.sha256 != newest_lab,
+        adjusted=counting.adjusted,
+        lateness=late.words if late and rules and rules.late else "",
     )
+
+
+def _late(
+    entry: Entry, person: Person | None, limit: datetime | None, rules: TimeRules | None
+) -> Lateness | None:
+    if limit is None:
+        return None
+    came = handed_in(person, entry.submission.submitted, entry.created)
+    return lateness(came, limit, rules, entry.points)
+
+
+def _counting(ordered: Sequence[_Attempt], choice: Attempts) -> _Attempt:
+    """The attempt that counts, of a student's in the order they were graded."""
+    if choice == "latest":
+        return ordered[-1]
+    if choice == "last-before-deadline":
+        in_time = [attempt for attempt in ordered if attempt.late is None]
+        # Without one, the first that is late, which loses least.
+        return in_time[-1] if in_time else ordered[0]
+    # Of equal attempts the earliest counts: a retry must not make a student late.
+    return max(ordered, key=lambda attempt: attempt.adjusted)
 
 
 def order(row: Row) -> tuple[float, bool, str]:
     """Best first. What was timed but never scored stands by its ratio to the baseline."""
-    points = 100 * (row.ratio or 0) if row.points is None else row.points
+    points = 100 * (row.ratio or 0) if row.adjusted is None else row.adjusted
     return -points, row.kind != "baseline", row.student
 
 
-def _ranked(rows: Sequence[Row]) -> list[Row]:
+def ranked(rows: Sequence[Row]) -> list[Row]:
     """Rows with their ranks: equal points share one, and the next rank counts all before it."""
     ranked: list[Row] = []
     place, rank, points = 0, 0, None
     for row in rows:
         if row.kind == "student":
             place += 1
-            if row.points != points:
-                rank, points = place, row.points
+            if row.adjusted != points:
+                rank, points = place, row.adjusted
             row = msgspec.structs.replace(row, rank=rank)
         ranked.append(row)
     return ranked
@@ -199,7 +242,12 @@ def _baseline(entries: Sequence[Entry]) -> list[Row]:
     row = _blank(entries[-1].problem.baseline, "baseline")
     return [
         msgspec.structs.replace(
-            row, points=full, max_points=full, speed=rates[len(rates) // 2], ratio=1.0
+            row,
+            points=full,
+            adjusted=full,
+            max_points=full,
+            speed=rates[len(rates) // 2],
+            ratio=1.0,
         )
     ]
 

@@ -19,7 +19,10 @@ CAUTION = (
     "Similarity is no proof: read both before you judge. It does not say who had it first, and "
     "short kernels have few ways to be written."
 )
-_SHOWN = 50  # pairs whose sources the page shows
+# What a page of at most 400 KB has room for; the terminal lists every pair.
+_LISTED = 300
+_SOURCES = 300_000  # bytes of highlighted lines
+_LINE = 60  # bytes that the page adds to a line
 
 
 class _Source(Record):
@@ -62,16 +65,21 @@ def _percent(side: Side) -> str:
 def html(pairs: Sequence[Pair], works: Sequence[Work]) -> str:
     """The pairs, each with both sources side by side."""
     files = {work.student: work.files for work in works}
-    shown = [
-        tuple(_column(side, files[side.student]) for side in (pair.one, pair.other))
-        for pair in pairs[:_SHOWN]
-    ]
+    shown: list[tuple[_Column, ...]] = []
+    room = _SOURCES
+    for pair in pairs[:_LISTED]:
+        columns = tuple(_column(side, files[side.student]) for side in (pair.one, pair.other))
+        room -= sum(map(_bytes, columns))
+        if room < 0:
+            break
+        shown.append(columns)
     return page(
         "similar.html.j2",
         title="Similar submissions",
         caution=CAUTION,
         count=len(works),
-        pairs=pairs,
+        pairs=pairs[:_LISTED],
+        unlisted=len(pairs[_LISTED:]),
         shown=shown,
         percent=_percent,
     )
@@ -86,6 +94,11 @@ def _column(side: Side, files: Mapping[str, str]) -> _Column:
             _Source(name=name, lines=highlighter.marked(name, _lines(side, name))) for name in files
         ),
     )
+
+
+def _bytes(column: _Column) -> int:
+    lines = [line for source in column.sources for line in source.lines]
+    return sum(_LINE + len(line.html.encode()) for line in lines)
 
 
 def _lines(side: Side, file: str) -> set[int]:

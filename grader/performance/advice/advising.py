@@ -3,7 +3,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from grader.model import Advice
-from grader.performance.advice import divergence, grid, inner_loop, tiles, trees, waits
+from grader.performance.advice import (
+    divergence,
+    grid,
+    inner_loop,
+    tensor_cores,
+    tiles,
+    trees,
+    waits,
+    warpgroups,
+)
 from grader.performance.facts import Facts, KernelFacts
 
 MOST = 3  # pieces of advice; a student does one thing at a time
@@ -24,8 +33,20 @@ _WITH_LOOP: Mapping[str, Callable[[Facts], Advice | None]] = {
     "long-wave": grid.long_wave,
     "tail": grid.tail,
     "register-banks": waits.banks,
+    "fragments-from-global": tensor_cores.fragments_from_global,
+    "matrix-conflicts": tensor_cores.matrix_conflicts,
+    "small-warp-tile": tensor_cores.small_warp_tile,
+    "tiles-through-registers": tensor_cores.tiles_through_registers,
+    "few-stages": tensor_cores.few_stages,
+    "exposed-fragments": tensor_cores.exposed_fragments,
+    "warps-on-hopper": warpgroups.warps_on_hopper,
+    "copying-consumers": warpgroups.copying_consumers,
+    "small-block-tile": warpgroups.small_block_tile,
+    "no-multicast": warpgroups.no_multicast,
+    "blocks-by-turns": warpgroups.blocks_by_turns,
 }
 _ANY: Mapping[str, Callable[[KernelFacts], Advice | None]] = {
+    "use-tensor-cores": tensor_cores.use_tensor_cores,
     "split-warps": divergence.split_warps,
     "few-parts": trees.few_parts,
     "scattered-pairs": trees.scattered_pairs,

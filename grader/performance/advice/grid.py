@@ -14,11 +14,12 @@ def few_blocks(facts: Facts) -> Advice | None:
     if blocks >= sms:
         return None
     message = counted(
-        "{count} block for the whole of C, where a GPU like the {gpu} has {sms} multiprocessors "
-        "and a block uses one; give every tile of C a block of its own",
-        "{count} blocks for the whole of C, where a GPU like the {gpu} has {sms} multiprocessors "
-        "and a block uses one; give every tile of C a block of its own",
+        "{count} block for the whole of {output}, where a GPU like the {gpu} has {sms} "
+        "multiprocessors and a block uses one; give every tile of {output} a block of its own",
+        "{count} blocks for the whole of {output}, where a GPU like the {gpu} has {sms} "
+        "multiprocessors and a block uses one; give every tile of {output} a block of its own",
         blocks,
+        output=facts.words.output,
         gpu=facts.gpu.name,
         sms=sms,
     )
@@ -68,7 +69,9 @@ def tail(facts: Facts) -> Advice | None:
         return None
     message = phrase(
         "{blocks} blocks on {sms} multiprocessors: some run {busiest}, and {idle:.0f} % of the GPU "
-        "is idle while they do; blocks that take a part of K each (split-K) spread the work evenly",
+        "is idle while they do; blocks that take a part of {depth} each (split-{depth}) spread the "
+        "work evenly",
+        depth=facts.words.depth,
         blocks=blocks,
         sms=gpu.multiprocessors,
         busiest=busiest,

@@ -50,13 +50,15 @@ def more_for_each_thread(facts: Facts) -> Advice | None:
         return None
     message = counted(
         "{words:.3g} values from shared memory for each FFMA: a thread computes {count} element of "
-        "C; with {side}×{side} every value loaded serves {side} FFMA, {each:.3g} for each",
+        "{output}; with {side}×{side} every value loaded serves {side} FFMA, {each:.3g} for each",
         "{words:.3g} values from shared memory for each FFMA: a thread computes {count} elements "
-        "of C; with {side}×{side} every value loaded serves {side} FFMA, {each:.3g} for each",
+        "of {output}; with {side}×{side} every value loaded serves {side} FFMA, {each:.3g} for "
+        "each",
         sums,
         words=words,
         side=side,
         each=2 / side,
+        output=facts.words.output,
     )
     saved = facts.executed("LDS", "integer", "move") * (1 - factor)
     gain = facts.gain(
@@ -113,8 +115,9 @@ def scalar_shared(facts: Facts) -> Advice | None:
         )
         return advice(facts, "float4", message, "LDS", gain=gain)
     message = phrase(
-        "{found}: what a thread needs of a tile in one step along K is not side by side; store "
-        "the tile transposed and read float4",
+        "{found}: what a thread needs of a tile in one step along {depth} is not side by side; "
+        "store the tile transposed and read float4",
         found=found,
+        depth=facts.words.depth,
     )
     return advice(facts, "transposed", message, "LDS", gain=gain)

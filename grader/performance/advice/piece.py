@@ -14,7 +14,8 @@ BLOCKED = 16  # elements per thread; below that, how tiles are loaded matters li
 def advice(
     facts: KernelFacts, idea: str, message: Message, *bases: str, gain: float | None = None
 ) -> Advice:
-    places = ((at, path) for at in provided(REFERENCE) for path in at.glob(f"*/[0-9]*_{idea}"))
+    pattern = f"{facts.words.ladder}/[0-9]*_{idea}"
+    places = ((at, path) for at in provided(REFERENCE) for path in at.glob(pattern))
     rung = min((path.relative_to(at).as_posix() for at, path in places), default=None)
     file, line = facts.where(*bases)
     return Advice(idea=idea, rung=rung, message=message, file=file, line=line, gain=gain)

@@ -39,9 +39,10 @@ def no_tile(facts: Facts) -> Advice | None:
             lines=lines,
         )
     message = phrase(
-        "{found}; load a tile of A and of B into shared memory, neighbouring threads at neighbours "
-        "in memory, so that every element serves 32 threads",
+        "{found}; load tiles of {inputs} into shared memory, neighbouring threads at neighbours in "
+        "memory, so that every element serves 32 threads",
         found=found,
+        inputs=facts.words.all_inputs,
     )
     ffma = facts.executed("FFMA")
     tiled = Traffic(requests=ffma // 16, cost=ffma // 4, lines=ffma // 16, bytes=8 * ffma)

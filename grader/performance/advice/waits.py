@@ -49,11 +49,12 @@ def two_barriers(facts: Facts) -> Advice | None:
         return None
     barriers = sum(item.base == "BAR" for item in facts.code)
     message = phrase(
-        "{barriers} barriers in an iteration of {steps} steps along K, and between two of them "
-        "warps only fill shared memory; with a second buffer, which takes the next tile while this "
-        "one is read, one barrier is enough",
+        "{barriers} barriers in an iteration of {steps} steps along {depth}, and between two of "
+        "them warps only fill shared memory; with a second buffer, which takes the next tile while "
+        "this one is read, one barrier is enough",
         barriers=barriers,
         steps=facts.loop.unroll,
+        depth=facts.words.depth,
     )
     return advice(facts, "double_buffer", message, "BAR")
 
@@ -83,8 +84,8 @@ def banks(facts: Facts) -> Advice | None:
     message = phrase(
         "FFMA wait for register banks: in {percent:.0f} % of the issue model's cycles nothing "
         "issues because operands come from one bank (even or odd registers) and no .reuse saves a "
-        "read; let consecutive FFMA share a value of A or B and alternate the banks of the others, "
-        "so that each reads only two registers",
+        "read; let consecutive FFMA share a value of one input and alternate the banks of the "
+        "others, so that each reads only two registers",
         percent=100 * waiting.banks,
     )
     return advice(facts, "reuse_order", message, "FFMA", gain=facts.gain_if(_two_reads))

@@ -12,13 +12,14 @@ from grader.performance.sass.analysis import (
     main_loop_code,
     summarise,
 )
-from grader.performance.sass.code import Function, Instruction, Loop
+from grader.performance.sass.code import Function, Instruction, Loop, Product
 from grader.performance.sass.disassembly import disassemble, parse
 
 __all__ = [
     "Function",
     "Instruction",
     "Loop",
+    "Product",
     "disassemble",
     "ffma_reads",
     "find_tensor_cores",

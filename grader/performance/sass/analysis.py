@@ -38,7 +38,7 @@ def summarise(function: Function) -> KernelSass:
 
 
 def main_loop(function: Function) -> Loop | None:
-    """The innermost loop that holds the most FFMA; None when no loop holds any.
+    """The innermost loop that computes most: by FFMA, HFMA2 or tensor cores; None when none does.
 
     The copy that ptxas unrolled furthest wins over the remainder loops beside it.
     """
@@ -65,21 +65,22 @@ def loop_code(function: Function, loop: Loop) -> tuple[Instruction, ...]:
 
 
 def _work(function: Function, loop: Loop) -> int:
-    return sum(item.base in _FFMA for item in loop_code(function, loop))
+    return sum(item.flops for item in loop_code(function, loop))
 
 
 def _loop(function: Function, loop: Loop) -> SassLoop:
     code = loop_code(function, loop)
     ffma = [item for item in code if item.base in _FFMA]
-    chains = accumulators(code)
+    sums = accumulators(code)
+    products = sum(item.flops for item in code) / 64  # with their sums, of each thread
     stalls = [item.control.stall for item in code if item.control is not None]
     mix = Counter(item.kind for item in code)
     return SassLoop(
         address=code[0].address,
         instructions=len(code),
         ffma=len(ffma),
-        accumulators=chains,
-        unroll=round(len(ffma) / chains) if chains else 0,
+        accumulators=sums,
+        unroll=round(products / sums) if sums else 0,
         mix=tuple(
             OpcodeCount(kind=kind, count=count)
             for kind, count in sorted(mix.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -87,37 +88,64 @@ def _loop(function: Function, loop: Loop) -> SassLoop:
         bank_conflicts=bank_conflicts(code, function.arch),
         stall_cycles=sum(stalls) if len(stalls) == len(code) else None,
         lines=_lines(code),
+        tensor=sum(item.tensor for item in code),
     )
 
 
 def _lines(code: Sequence[Instruction]) -> tuple[SassLine, ...]:
     counts: Counter[tuple[str, int]] = Counter()
     ffma: Counter[tuple[str, int]] = Counter()
+    tensor: Counter[tuple[str, int]] = Counter()
     for item in code:
         if item.file is not None and item.line is not None:
             counts[item.file, item.line] += 1
             ffma[item.file, item.line] += item.base in _FFMA
+            tensor[item.file, item.line] += item.tensor
     return tuple(
-        SassLine(file=file, line=line, instructions=counts[file, line], ffma=ffma[file, line])
+        SassLine(
+            file=file,
+            line=line,
+            instructions=counts[file, line],
+            ffma=ffma[file, line],
+            tensor=tensor[file, line],
+        )
         for file, line in sorted(counts)
     )
 
 
 def accumulators(code: Iterable[Instruction]) -> int:
-    """The number of chains of dependent FFMA in one iteration. In the loop of a product, this is
-    the number of elements of C that a thread accumulates."""
+    """The chains of dependent FFMA in one iteration, or of tensor-core instructions, each as often
+    as it has sums in a thread. In the loop of a product, this is the number of elements of its
+    result that a thread accumulates."""
     made_by_ffma: set[str] = set()
     chains = 0
     for item in code:
         written, *read = [text.lstrip("-").removesuffix(".reuse") for text in item.operands] or [""]
-        if item.base in _FFMA and len(read) >= 3:
-            chains += read[2] not in made_by_ffma
+        sums = _sums(item)
+        if sums and len(read) > (at := _start_of_sum(item)):
+            chains += sums * (read[at] not in made_by_ffma)
             made_by_ffma.add(written)
         elif (item.kind == "move" or item.base == "FADD") and not made_by_ffma.isdisjoint(read):
             made_by_ffma.add(written)  # ptxas renames a sum, or something else is added to it
         elif item.guard is None:
             made_by_ffma.discard(written)
     return chains
+
+
+def _sums(item: Instruction) -> int:
+    """How many sums of a thread the instruction adds to; 0: none."""
+    if item.base in _FFMA:
+        return 1
+    product = item.product
+    if product is None:
+        return 2 if item.base == "HFMA2" and item.flops else 0
+    rows = 64 if product.by_warpgroup else 16
+    return rows * product.columns // (128 if product.by_warpgroup else 32)
+
+
+def _start_of_sum(item: Instruction) -> int:
+    """The place of what is added, among the operands that are read."""
+    return 1 if item.base == "HGMMA" and item.operands[1].startswith("gdesc") else 2
 
 
 def bank_conflicts(code: Sequence[Instruction], arch: str) -> int:

@@ -9,6 +9,12 @@ from grader.model import Record
 _SPACED = re.compile(r"\s*,\s*")
 _MEMORY_BITS = re.compile(r"(?:U?S?)(8|16|32|64|128|256)")
 _TENSOR = re.compile(r"(?:[HIDBQO]|OMX)MMA|(?:[HIBQ])GMMA|UTC\w*MMA")
+_WARP_SHAPE = re.compile(r"(8|16)(8)(4|8|16)")
+_GROUP_SHAPE = re.compile(r"(64)x(\d+)x(\d+)")
+_MATRICES = re.compile(r"(?:LDSM|STSM)\.16\.MT?88(?:\.([24]))?")
+_MATRIX_BYTES = 4  # of a matrix of 8 by 8 halves, for each lane
+_WARPGROUP = 4  # warps
+_TYPE_BYTES = {"f16": 2, "bf16": 2, "tf32": 4}
 # The class of an opcode is the first whose pattern matches it, modifiers aside.
 _KINDS = (
     ("BAR", re.compile(r"BAR")),
@@ -28,7 +34,13 @@ _KINDS = (
         "branch",
         re.compile(r"BRXU?|BRA|JM[PX]|CALL|RET|EXIT|BREAK|BSSY|BSYNC|BMOV|WARPSYNC|YIELD|KILL"),
     ),
-    ("synchronise", re.compile(r"MEMBAR|DEPBAR|LDGDEPBAR|ERRBAR|CCTL|SYNCS|NANOSLEEP|FENCE")),
+    (
+        "synchronise",
+        re.compile(
+            r"MEMBAR|DEPBAR|LDGDEPBAR|ERRBAR|CCTL|SYNCS|NANOSLEEP|FENCE|WARPGROUP|UCGABAR_\w+|"
+            r"UTMACMDFLUSH|ELECT"
+        ),
+    ),
     (
         "float",
         re.compile(
@@ -45,6 +57,17 @@ class Control(Record):
     write_barrier: int | None  # scoreboard freed when the result is there
     read_barrier: int | None  # scoreboard freed when the operands are read
     waits: tuple[int, ...]  # scoreboards waited for before issue
+
+
+class Product(Record):
+    """What a tensor-core instruction multiplies."""
+
+    kind: str  # type of the inputs: "f16", "bf16", "tf32"
+    sums: str  # type of the sums: "f32", "f16"
+    flops: int  # of one warp that executes it
+    by_warpgroup: bool  # four warps execute it together: HGMMA
+    columns: int  # of the result: 8 of HMMA
+    shared_bytes: int  # that it reads from shared memory, for one of the warps
 
 
 class Instruction(Record):
@@ -74,6 +97,8 @@ class Instruction(Record):
     @property
     def bits(self) -> int:
         """Bits that one lane moves in a memory access."""
+        if matrices := _MATRICES.fullmatch(self.opcode):
+            return 8 * _MATRIX_BYTES * int(matrices[1] or 1)
         found = [_MEMORY_BITS.fullmatch(part) for part in self.opcode.split(".")[1:]]
         return next((int(match[1]) for match in found if match), 32)
 
@@ -81,6 +106,40 @@ class Instruction(Record):
     def tensor(self) -> bool:
         """Whether it runs on tensor cores. HFMA2.MMA does not, in spite of its name."""
         return _TENSOR.fullmatch(self.base) is not None
+
+    @property
+    def product(self) -> Product | None:
+        """Of HMMA and HGMMA, without sparsity; None for all others."""
+        base, *mods = self.opcode.split(".")
+        group = base == "HGMMA"
+        if (not group and base != "HMMA") or not mods or "SP" in mods:
+            return None
+        shape = (_GROUP_SHAPE if group else _WARP_SHAPE).fullmatch(mods[0])
+        if shape is None:
+            return None
+        m, n, k = map(int, shape.groups())
+        kind = "bf16" if "BF16" in mods else "tf32" if "TF32" in mods else "f16"
+        share = _WARPGROUP if group else 1
+        # A comes from registers, or like B from shared memory.
+        rows = n + (m if self.operands[1].startswith("gdesc") else 0)
+        return Product(
+            kind=kind,
+            sums="f32" if "F32" in mods else "f16",
+            flops=2 * m * n * k // share,
+            by_warpgroup=group,
+            columns=n,
+            shared_bytes=rows * k * _TYPE_BYTES[kind] // share if group else 0,
+        )
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of a warp in a multiplication with sum, else 0."""
+        if self.base in ("FFMA", "FFMA2"):
+            return 64 if self.base == "FFMA" else 128
+        if self.base == "HFMA2":  # also moves a constant, then without factors
+            return 0 if any(text.startswith(("RZ", "-RZ")) for text in self.operands[1:3]) else 128
+        product = self.product
+        return product.flops if product else 0
 
     @property
     def kind(self) -> str:
@@ -92,10 +151,14 @@ class Instruction(Record):
             return base
         if base in ("LDS", "LDG", "STS", "STG", "LDL", "STL", "LDGSTS", "LD", "ST"):
             return f"{base}.{self.bits}"
-        if base in ("LDSM", "UBLKCP", "UTMALDG") or base.startswith(("ATOM", "RED")):
+        if base in ("LDSM", "STSM"):
+            return f"{base}.{self.bits // 8 // _MATRIX_BYTES}"
+        if base in ("UBLKCP", "UTMALDG", "UTMASTG") or base.startswith(("ATOM", "RED")):
             return base
         if self.tensor:
-            return "tensor"
+            return base
+        if base == "HFMA2" and self.flops:
+            return base
         if base == "IMAD" and ".MOV" in self.opcode:
             return "move"
         for name, pattern in _KINDS:

@@ -1,8 +1,9 @@
-"""cuBLAS: cublasSgemm and cublasLt's candidates for one size and layout.
+"""cuBLAS: cublasSgemm or cublasGemmEx, and cublasLt's candidates, for one size and layout.
 
 It calls the C interface of the libraries that CuPy loads: CUDA 12 and 13 have the same few
-functions, and nothing needs to be compiled. All products are FP32 without TF32. cuBLAS knows
-column-major matrices only; ``Call`` says in its terms what a layout asks for.
+functions, and nothing needs to be compiled. FP32 products are without TF32. Where sums are in FP32,
+parts of a sum meet in FP32 too, as the lab asks it of students. cuBLAS knows column-major matrices
+only; ``Call`` says in its terms what a layout asks for.
 """
 
 from __future__ import annotations
@@ -10,20 +11,58 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Callable
-from ctypes import byref, c_float, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import byref, c_float, c_int, c_int32, c_int64, c_size_t, c_uint16, c_uint64, c_void_p
 
 from grader.errors import MachineError
 from grader.model import Record, Size
 from grader.problems.gemm.layout import Layout
+from grader.problems.gemm.numbers import Format, Sum
 from grader.problems.operands import Launch
 
 WORKSPACE_BYTES = 64 << 20
 _CANDIDATES = 8
 _OP_N, _OP_T = 0, 1
-_PEDANTIC = 2  # CUBLAS_PEDANTIC_MATH
-_COMPUTE_32F, _REAL_32F = 68, 0
+_PEDANTIC, _FULL_REDUCTIONS = 2, 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION
+_DEFAULT_ALGORITHM = -1  # of cublasGemmEx
 _DESC_TRANSA, _DESC_TRANSB = 3, 4
-_PREFERENCE_WORKSPACE = 1
+_PREFERENCE_WORKSPACE, _PREFERENCE_REDUCTIONS = 1, 3
+_REDUCTIONS_IN_SUMS = 2  # CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+_HALF_ONE = 0x3C00
+
+# cudaDataType_t and cublasComputeType_t
+_DATA: dict[Format, int] = {"f32": 0, "f16": 2, "bf16": 14}
+_COMPUTE: dict[Sum, int] = {"f32": 68, "f16": 64}
+
+
+class Types(Record):
+    """Of the matrices, the result and the sums, as cuBLAS numbers them."""
+
+    inputs: int  # cudaDataType_t
+    result: int
+    compute: int  # cublasComputeType_t
+    scale: int  # cudaDataType_t of the factors alpha and beta
+    single: bool  # everything is FP32
+
+    @property
+    def math_mode(self) -> int:
+        """Pedantic math would keep FP16 from the tensor cores."""
+        return _PEDANTIC if self.single else _FULL_REDUCTIONS if self.scale == _DATA["f32"] else 0
+
+    def factors(self) -> tuple[c_float | c_uint16, c_float | c_uint16]:
+        """One and zero."""
+        if self.scale == _DATA["f32"]:
+            return c_float(1.0), c_float(0.0)
+        return c_uint16(_HALF_ONE), c_uint16(0)
+
+
+def types_for(inputs: Format, result: Format, sums: Sum) -> Types:
+    return Types(
+        inputs=_DATA[inputs],
+        result=_DATA[result],
+        compute=_COMPUTE[sums],
+        scale=_DATA[sums],
+        single=inputs == result == "f32",
+    )
 
 
 class Call(Record):
@@ -86,21 +125,23 @@ def _library(name: str) -> ctypes.CDLL:
 class Cublas:
     """Handles bound to one stream, and a workspace.
 
-    ``stream`` and ``workspace`` are device handles as integers. Import CuPy's cuBLAS first, so that
-    the libraries are found. Raises MachineError when a call fails.
+    ``stream`` and ``workspace`` are device handles as integers. ``types``: of the products of
+    ``candidates``. Import CuPy's cuBLAS first, so that the libraries are found. Raises MachineError
+    when a call fails.
     """
 
-    def __init__(self, stream: int, workspace: int) -> None:
+    def __init__(self, stream: int, workspace: int, types: Types) -> None:
         self._blas = _library("cublas")
         self._lt = _library("cublasLt")
         self._stream = stream
         self._workspace = workspace
-        self._one, self._zero = c_float(1.0), c_float(0.0)
+        self._types = types
+        self._one, self._zero = types.factors()
         self._handle = c_void_p()
         self._lt_handle = c_void_p()
         self._call(self._blas.cublasCreate_v2, byref(self._handle))
         self._call(self._blas.cublasSetStream_v2, self._handle, c_void_p(stream))
-        self._call(self._blas.cublasSetMathMode, self._handle, c_int(_PEDANTIC))
+        self._call(self._blas.cublasSetMathMode, self._handle, c_int(types.math_mode))
         self._call(self._lt.cublasLtCreate, byref(self._lt_handle))
 
     @staticmethod
@@ -136,6 +177,33 @@ class Cublas:
         )
         return lambda: self._call(self._blas.cublasSgemm_v2, *arguments)
 
+    def gemm_ex(self, layout: Layout, size: Size, types: Types, a: int, b: int, c: int) -> Launch:
+        """cublasGemmEx with these pointers."""
+        call = call_for(layout, size)
+        x, y = (b, a) if call.swapped else (a, b)
+        one, zero = types.factors()
+        arguments = (
+            self._handle,
+            *(c_int(_OP_T if flag else _OP_N) for flag in call.transposed),
+            c_int(call.rows),
+            c_int(call.columns),
+            c_int(call.depth),
+            byref(one),
+            c_void_p(x),
+            c_int(types.inputs),
+            c_int(call.leading[0]),
+            c_void_p(y),
+            c_int(types.inputs),
+            c_int(call.leading[1]),
+            byref(zero),
+            c_void_p(c),
+            c_int(types.result),
+            c_int(call.leading[2]),
+            c_int(types.compute),
+            c_int(_DEFAULT_ALGORITHM),
+        )
+        return lambda: self._call(self._blas.cublasGemmEx, *arguments)
+
     def candidates(self, layout: Layout, size: Size, a: int, b: int, c: int) -> dict[str, Launch]:
         """cublasLt's heuristic choices, best guess first, by the name the result gives them."""
         call = call_for(layout, size)
@@ -143,8 +211,8 @@ class Cublas:
         self._call(
             self._lt.cublasLtMatmulDescCreate,
             byref(description),
-            c_int(_COMPUTE_32F),
-            c_int(_REAL_32F),
+            c_int(self._types.compute),
+            c_int(self._types.scale),
         )
         for attribute, flag in zip((_DESC_TRANSA, _DESC_TRANSB), call.transposed, strict=True):
             operation = c_int32(_OP_T if flag else _OP_N)
@@ -156,10 +224,11 @@ class Cublas:
                 c_size_t(4),
             )
         first, second = call.transposed
+        inputs, result = self._types.inputs, self._types.result
         layouts = [
-            self._layout(call.rows, call.depth, call.leading[0], transposed=first),
-            self._layout(call.depth, call.columns, call.leading[1], transposed=second),
-            self._layout(call.rows, call.columns, call.leading[2], transposed=False),
+            self._layout(inputs, call.rows, call.depth, call.leading[0], transposed=first),
+            self._layout(inputs, call.depth, call.columns, call.leading[1], transposed=second),
+            self._layout(result, call.rows, call.columns, call.leading[2], transposed=False),
         ]
         preference = c_void_p()
         self._call(self._lt.cublasLtMatmulPreferenceCreate, byref(preference))
@@ -171,6 +240,15 @@ class Cublas:
             byref(limit),
             c_size_t(8),
         )
+        if not self._types.single and self._types.scale == _DATA["f32"]:
+            scheme = c_int32(_REDUCTIONS_IN_SUMS)
+            self._call(
+                self._lt.cublasLtMatmulPreferenceSetAttribute,
+                preference,
+                c_int(_PREFERENCE_REDUCTIONS),
+                byref(scheme),
+                c_size_t(4),
+            )
         found = (_Heuristic * _CANDIDATES)()
         count = c_int(0)
         status = self._lt.cublasLtMatmulAlgoGetHeuristic(
@@ -185,7 +263,7 @@ class Cublas:
             found,
             byref(count),
         )
-        if status:  # no candidate at this size: only cublasSgemm is left
+        if status:  # no candidate at this size: only cuBLAS's own choice is left
             return {}
         x, y = (b, a) if call.swapped else (a, b)
         pointers = (c_void_p(x), c_void_p(y), c_void_p(c))
@@ -195,14 +273,16 @@ class Cublas:
             if found[index].state == 0
         }
 
-    def _layout(self, rows: int, columns: int, leading: int, *, transposed: bool) -> c_void_p:
+    def _layout(
+        self, data: int, rows: int, columns: int, leading: int, *, transposed: bool
+    ) -> c_void_p:
         """rows, columns: after the operation; the descriptor has them as they are stored."""
         stored = (columns, rows) if transposed else (rows, columns)
         layout = c_void_p()
         self._call(
             self._lt.cublasLtMatrixLayoutCreate,
             byref(layout),
-            c_int(_REAL_32F),
+            c_int(data),
             c_uint64(stored[0]),
             c_uint64(stored[1]),
             c_int64(leading),

@@ -66,6 +66,21 @@ class Options(Record):
             raise ValueError(f"accumulate: f16 needs type: f16, not {self.type}")
 
 
+# In the order of the ladder reference/hgemm.
+TENSOR_ADVICE = (
+    *("few-blocks", "use-tensor-cores", "fragments-from-global", "matrix-conflicts"),
+    *("tiles-through-registers", "few-stages", "exposed-fragments", "small-warp-tile"),
+    *("copying-consumers", "small-block-tile", "no-multicast", "blocks-by-turns", "long-wave"),
+    *("warps-on-hopper", "tail", "split-warps"),
+)
+
+
+ASKED = (
+    *("operations", "peak", "limits", "loop", "transposition", "tiling", "tile"),
+    *("tile-traffic", "naive-traffic", "bandwidth-bound", "divergence"),
+)
+
+
 class Gemm(Problem):
     name = "gemm"
     dims = tuple(Dim(name=name, most=MAX_EXTENT) for name in ("m", "n", "k"))
@@ -73,14 +88,11 @@ class Gemm(Problem):
     baseline = "cuBLAS"
     output = "C"
     formula = "2·M·N·K"
+    depth = "K"
     Options = Options
-    questions = (
-        *("operations", "peak", "limits", "loop", "transposition", "tiling", "tile"),
-        *("tile-traffic", "naive-traffic", "bandwidth-bound", "divergence", "tensor-cores"),
-        *("cp-async", "cute"),
-    )
+    questions: tuple[str, ...] = (*ASKED, "tensor-cores", "cp-async", "cute")
     own_questions = QUESTIONS
-    advice = (
+    advice: tuple[str, ...] = (
         *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps"),
         *("rolled-loop", "more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
         *("two-barriers", "through-registers", "long-wave", "tail", "register-banks"),
@@ -91,8 +103,13 @@ class Gemm(Problem):
         assert isinstance(self.options, Options)
         self.layout = self.options.layout
         self.admitted = self.options.baseline
-        self.numbers = FORMATS[self.options.type]
+        self.kind = self.options.type
+        self.numbers = FORMATS[self.kind]
         self.sums = self.options.accumulate
+        if self.options.type != "f32":
+            self.arithmetic = f"{self.options.type}.{self.sums}"
+            self.advice = TENSOR_ADVICE
+            self.questions = (*ASKED, "on-tensor-cores", "cp-async", "cute")
 
     @property
     def title(self) -> str:
@@ -137,16 +154,25 @@ class Gemm(Problem):
         a, b, _ = self.operands(size)
         return (self._product(a.wide(inputs[0]), b.wide(inputs[1])),)
 
+    def criterion(self, k: int, margin: float = 1.0) -> tuple[float, float, float]:
+        """The tolerance of sums that are off by ``margin`` times as much; what an element's scale
+        has of the right value on top, since it may be rounded; and the scale, where it is fixed,
+        or 0."""
+        if self.sums == "f16":
+            return tolerance(k, self.numbers, self.sums), 0.0, 1.0
+        most = margin * tolerance(k, self.numbers, self.sums)
+        return most, (self.numbers.roundoff or 0.0) / most, 0.0
+
+    def summed(self, k: int) -> float:
+        """The tolerance of sums in FP32 of these inputs."""
+        return tolerance(k, self.numbers)
+
     def _product(self, a: Doubles, b: Doubles) -> Expected:
         """A·B, and the scale of every element."""
-        k = a.shape[1]
         found = product(a, b)
-        if self.sums == "f16":
-            return msgspec.structs.replace(found, scale=np.ones_like(found.want))
-        if self.numbers.roundoff is None:
-            return found
-        rounded = abs(found.want) * (self.numbers.roundoff / tolerance(k, self.numbers, self.sums))
-        return msgspec.structs.replace(found, scale=found.scale + rounded)
+        _, rounded, fixed = self.criterion(a.shape[1])
+        scale = np.full_like(found.want, fixed) if fixed else found.scale
+        return msgspec.structs.replace(found, scale=scale + rounded * abs(found.want))
 
     def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
         k = size["k"]
@@ -196,13 +222,14 @@ class Gemm(Problem):
         return GemmOnGpu(self, tools)
 
 
-def freivalds_bounds(k: int, rows: Doubles, columns: Doubles) -> Doubles:
+def freivalds_bounds(most: float, k: int, rows: Doubles, columns: Doubles) -> Doubles:
     """For every row i, the limit of |C·x − A·(B·x)| for a vector x of random signs.
 
-    rows: ‖row i of A‖, columns: ‖column j of B‖. The errors of row i, each at most the tolerance,
-    add up with random signs: the sum passes six times their Euclidean norm once in 10⁷.
+    most: the tolerance. rows: ‖row i of A‖, columns: ‖column j of B‖. The errors of row i, each at
+    most the tolerance, add up with random signs: the sum passes six times their Euclidean norm once
+    in 10⁷.
     """
-    return 6 * tolerance(k) / math.sqrt(k) * rows * float(np.linalg.norm(columns))
+    return 6 * most / math.sqrt(k) * rows * float(np.linalg.norm(columns))
 
 
 def product(a: Doubles, b: Doubles) -> Expected:

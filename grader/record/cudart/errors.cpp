@@ -13,6 +13,8 @@ cudaError_t failed(cudaError_t error, const char* function) {
   return error;
 }
 
+void driver_failed(const std::string& what) { last_failure = what; }
+
 std::string after_last_error() { return last_failure.empty() ? "" : " after " + last_failure; }
 
 extern "C" {
@@ -34,6 +36,7 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaErrorInvalidDeviceFunction: return "cudaErrorInvalidDeviceFunction";
     case cudaErrorLaunchOutOfResources: return "cudaErrorLaunchOutOfResources";
     case cudaErrorCooperativeLaunchTooLarge: return "cudaErrorCooperativeLaunchTooLarge";
+    case cudaErrorInvalidClusterSize: return "cudaErrorInvalidClusterSize";
     default: return "cudaErrorUnknown";
   }
 }
@@ -47,6 +50,7 @@ const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorInvalidDeviceFunction: return "invalid device function";
     case cudaErrorLaunchOutOfResources: return "too many resources requested for launch";
     case cudaErrorCooperativeLaunchTooLarge: return "too many blocks in cooperative launch";
+    case cudaErrorInvalidClusterSize: return "misconfigured cluster";
     default: return "unknown error";
   }
 }

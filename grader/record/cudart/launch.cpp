@@ -73,12 +73,27 @@ Refusal judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared, bool c
   return cooperative ? judge_cooperative(kernel, grid, threads, shared) : Refusal{cudaSuccess, ""};
 }
 
-constexpr uint64_t MOST_OF_A_CLUSTER = 16;  // blocks; more than 8 only where a kernel allows it
+constexpr uint64_t PORTABLE_CLUSTER = 8, MOST_OF_A_CLUSTER = 16;  // blocks
 
-Refusal judge_cluster(dim3 grid, dim3 cluster) {
+bool differ(dim3 one, dim3 other) {
+  return one.x != other.x || one.y != other.y || one.z != other.z;
+}
+
+// asked: by the launch, 0 where it says nothing.
+Refusal judge_cluster(const Kernel& kernel, dim3 grid, dim3 asked) {
+  const dim3 cluster = asked.x ? asked : kernel.cluster;
+  if (asked.x && kernel.cluster.x && differ(asked, kernel.cluster))
+    return {cudaErrorInvalidClusterSize, "its __cluster_dims__ are " + text(kernel.cluster) +
+                                             ", the launch asks for clusters of " + text(asked)};
+  if (!cluster.x) return {cudaSuccess, ""};
   const uint64_t blocks = uint64_t(cluster.x) * cluster.y * cluster.z;
   if (!blocks || blocks > MOST_OF_A_CLUSTER)
-    return {cudaErrorInvalidConfiguration, "a cluster of " + text(cluster) + " blocks"};
+    return {blocks ? cudaErrorInvalidClusterSize : cudaErrorInvalidConfiguration,
+            "a cluster of " + text(cluster) + " blocks"};
+  if (blocks > PORTABLE_CLUSTER && !kernel.large_clusters)
+    return {cudaErrorInvalidClusterSize,
+            "clusters of more than 8 blocks, here " + text(cluster) +
+                ", need cudaFuncAttributeNonPortableClusterSizeAllowed with cudaFuncSetAttribute"};
   if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
     return {cudaErrorInvalidConfiguration,
             "the grid " + text(grid) + " is no multiple of its clusters, " + text(cluster)};
@@ -88,16 +103,17 @@ Refusal judge_cluster(dim3 grid, dim3 cluster) {
 }
 
 cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
-                   cudaStream_t stream, bool cooperative = false, dim3 cluster = {1, 1, 1}) {
+                   cudaStream_t stream, bool cooperative = false, dim3 cluster = {0, 0, 0}) {
   Refusal refusal = judge(kernel, grid, block, shared, cooperative);
-  if (refusal.error == cudaSuccess) refusal = judge_cluster(grid, cluster);
+  if (refusal.error == cudaSuccess) refusal = judge_cluster(kernel, grid, cluster);
   if (refusal.error != cudaSuccess)
     refuse("RE", std::string(cudaGetErrorName(refusal.error)) + ": kernel " + kernel.name +
                      " cannot be launched: " + refusal.why);
   std::vector<unsigned char> block_of_params(kernel.param_bytes());
   for (size_t i = 0; i < kernel.params.size(); ++i)
     std::memcpy(&block_of_params[kernel.params[i].first], arguments[i], kernel.params[i].second);
-  plan_launch(kernel, grid, block, shared, block_of_params, stream, cooperative, cluster);
+  plan_launch(kernel, grid, block, shared, block_of_params, stream, cooperative,
+              cluster.x ? cluster : dim3(1, 1, 1));
   launch_site.clear();
   return cudaSuccess;
 }
@@ -196,7 +212,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 bl
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** arguments) {
   bool cooperative = false;
-  dim3 cluster{1, 1, 1};
+  dim3 cluster{0, 0, 0};
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     const cudaLaunchAttribute& attribute = config->attrs[i];
     if (attribute.id == cudaLaunchAttributeCooperative) cooperative = attribute.val.cooperative;
@@ -222,6 +238,10 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
   if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) {
     if (value < -1 || value > 100) return failed(cudaErrorInvalidValue, __func__);
     kernel.carveout = value;
+    return cudaSuccess;
+  }
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+    kernel.large_clusters = value != 0;
     return cudaSuccess;
   }
   refuse("FE",

@@ -37,7 +37,8 @@ bool read_request(const char* path) {
   for (in >> kernels; kernels > 0 && in; --kernels) {
     Kernel k;
     size_t params = 0;
-    in >> k.name >> k.registers >> k.shared_static >> k.max_threads >> params;
+    in >> k.name >> k.registers >> k.shared_static >> k.max_threads >> k.cluster.x >> k.cluster.y >>
+        k.cluster.z >> params;
     for (std::pair<size_t, size_t> param; params > 0 && in >> param.first >> param.second; --params)
       k.params.push_back(param);
     if (k.shared_static < DEFAULT_SHARED) k.shared_dynamic = DEFAULT_SHARED - k.shared_static;

@@ -38,9 +38,11 @@ struct Kernel {
   int registers;
   size_t shared_static;
   int max_threads;
+  dim3 cluster;                                   // as __cluster_dims__ says; all 0 without it
   std::vector<std::pair<size_t, size_t>> params;  // offset and size, from the PTX
   size_t shared_dynamic = 0;  // the most a launch may ask for; cudaFuncSetAttribute changes it
   int carveout = -1;
+  bool large_clusters = false;  // of more than 8 blocks, which not every GPU can run
 
   size_t param_bytes() const {
     return params.empty() ? 0 : params.back().first + params.back().second;
@@ -128,4 +130,5 @@ void order_end_call();
 
 // --- errors.cpp
 cudaError_t failed(cudaError_t error, const char* function);  // remembers it as the last error
+void driver_failed(const std::string& what);  // the same for the driver, whose errors do not last
 std::string after_last_error();  // " after cudaMalloc returned cudaErrorMemoryAllocation" or ""

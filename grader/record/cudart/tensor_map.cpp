@@ -6,15 +6,23 @@
 #include "recorder.hpp"
 #include "tensor_map.hpp"
 
+#if CUDART_VERSION >= 12000  // before, there are no tensor maps
+
 namespace {
 
-// Why the last map could not be made; its bytes are zero, which a kernel cannot use.
+// A map that cannot be made holds zeros, which a kernel cannot use.
+CUresult refused(const std::string& why) {
+  driver_failed("cuTensorMapEncodeTiled returned CUDA_ERROR_INVALID_VALUE: " + why);
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
                       const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
                       const cuuint32_t* steps, CUtensorMapInterleave interleave,
                       CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                       CUtensorMapFloatOOBfill fill) {
-  if (!map || reinterpret_cast<uintptr_t>(map) % 64) return CUDA_ERROR_INVALID_VALUE;
+  if (!map || reinterpret_cast<uintptr_t>(map) % 64)
+    return refused("a CUtensorMap lies at a multiple of 64 bytes");
   const sim::TensorMapRequest request{uint32_t(type),
                                       rank,
                                       reinterpret_cast<uint64_t>(address),
@@ -28,7 +36,7 @@ CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t ran
                                       uint32_t(fill)};
   sim::TensorMap made;
   std::memset(static_cast<void*>(map), 0, sizeof *map);
-  if (sim::encode(request, made)) return CUDA_ERROR_INVALID_VALUE;
+  if (const char* why = sim::encode(request, made)) return refused(why);
   std::memcpy(static_cast<void*>(map), &made, sizeof made);
   return CUDA_SUCCESS;
 }
@@ -39,10 +47,16 @@ CUresult error_text(CUresult error, const char** text) {
   return CUDA_SUCCESS;
 }
 
+CUresult error_name(CUresult error, const char** name) {
+  *name = error == CUDA_SUCCESS ? "CUDA_SUCCESS" : "CUDA_ERROR_INVALID_VALUE";
+  return CUDA_SUCCESS;
+}
+
 // Null for what is not supported.
 void* entry_point(const std::string& symbol) {
   if (symbol == "cuTensorMapEncodeTiled") return reinterpret_cast<void*>(encode_tiled);
   if (symbol == "cuGetErrorString") return reinterpret_cast<void*>(error_text);
+  if (symbol == "cuGetErrorName") return reinterpret_cast<void*>(error_name);
   return nullptr;
 }
 
@@ -60,6 +74,20 @@ cudaError_t find(const char* symbol, void** function, cudaDriverEntryPointQueryR
 
 extern "C" {
 
+// For host code that was written to be linked with the driver.
+CUresult CUDAAPI cuInit(unsigned) { return CUDA_SUCCESS; }
+CUresult CUDAAPI cuGetErrorString(CUresult error, const char** text) {
+  return error_text(error, text);
+}
+CUresult CUDAAPI cuGetErrorName(CUresult error, const char** name) {
+  return error_name(error, name);
+}
+CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** function, int, cuuint64_t,
+                                     CUdriverProcAddressQueryResult* status) {
+  find(symbol, function, nullptr);
+  if (status) *status = CU_GET_PROC_ADDRESS_SUCCESS;
+  return CUDA_SUCCESS;
+}
 CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
                                         void* address, const cuuint64_t* extents,
                                         const cuuint64_t* strides, const cuuint32_t* box,
@@ -83,3 +111,5 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
   return find(symbol, function, status);
 }
 }
+
+#endif

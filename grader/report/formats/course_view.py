@@ -1,7 +1,8 @@
 """What a course system shows of a result, the same in every format.
 
 Points: on a GPU the score; in the simulator, which cannot time anything, the share of sizes that
-are right, of 100. A result with verdict IE has no points: a failure of the grader is never a zero.
+are right, of 100; with hidden sizes, each group's share by its weight. A result with verdict IE has
+no points: a failure of the grader is never a zero.
 """
 
 from __future__ import annotations
@@ -9,20 +10,22 @@ from __future__ import annotations
 import math
 
 from grader.compile.diagnostics import Complaint, complaints
-from grader.labs.hidden import is_hidden
 from grader.language import ENGLISH, Language
 from grader.model import (
     CaseResult,
     Finding,
     Record,
     Result,
+    SizeGroup,
     Verdict,
     kind_words,
     phrase,
     severity_words,
+    share_right,
     size_text,
 )
 from grader.report import text
+from grader.report.size_groups import group_sentences, right_of
 from grader.report.text import clean
 
 _FINDINGS = 20  # in a summary
@@ -53,15 +56,30 @@ def points(result: Result) -> Points | None:
     if result.environment.device == "gpu":
         score = result.score
         return Points(earned=score.total if score else 0.0, possible=score.max if score else 100.0)
-    right = sum(case.verdict is Verdict.AC for case in result.cases) if by_size(result) else 0
+    if not by_size(result):
+        return Points(earned=0.0, possible=100.0)
+    if result.groups:
+        return Points(earned=100 * share_right(result.groups), possible=100.0)
+    right = sum(case.verdict is Verdict.AC for case in result.cases)
     return Points(earned=100 * right / max(1, len(result.cases)), possible=100.0)
 
 
 def by_size(result: Result) -> bool:
     """Whether the sizes tell the verdict. A broken rule, for example, concerns all of them."""
-    return all(case.verdict is Verdict.AC for case in result.cases) == (
-        result.verdict is Verdict.AC
-    )
+    verdicts = [case.verdict for case in result.cases]
+    verdicts += [group.verdict for group in result.groups if group.sizes]
+    return all(verdict is Verdict.AC for verdict in verdicts) == (result.verdict is Verdict.AC)
+
+
+def hidden_group(result: Result) -> SizeGroup | None:
+    """The hidden sizes, where they were graded."""
+    return next((each for each in result.groups if each.name == "hidden" and each.sizes), None)
+
+
+def points_per_size(result: Result) -> float:
+    """In the simulator, of a public size: one, unless the lab weighs groups."""
+    public = next((each for each in result.groups if each.name == "public"), None)
+    return public.weight / public.sizes if public else 1.0
 
 
 def headline(result: Result, language: Language = ENGLISH) -> str:
@@ -74,12 +92,13 @@ def why(result: Result, language: Language = ENGLISH) -> str:
 
 
 def summary(result: Result, language: Language = ENGLISH) -> str:
-    """Verdict, why, score, findings and the compiler's log, as plain text without hidden sizes."""
+    """Verdict, why, score, findings and the compiler's log, as plain text."""
     lines = [headline(result, language)]
     if result.error:
         lines.append(why(result, language))
     if result.score:
         lines.append(text.score_block(result, language))
+    lines += map(language, group_sentences(result))
     lines += [
         clean(
             language(
@@ -101,14 +120,8 @@ def summary(result: Result, language: Language = ENGLISH) -> str:
     return "\n".join(lines)
 
 
-def size_name(case: CaseResult, number: int, language: Language = ENGLISH) -> str:
-    """For students: a hidden size has only its number."""
-    hidden = phrase("hidden size {number}", number=number)
-    return language(hidden) if is_hidden(case) else size_text(case.size)
-
-
-def verdict_name(case: CaseResult, language: Language = ENGLISH) -> str:
-    return case.verdict.value if case.verdict else language(phrase("not run"))
+def verdict_name(verdict: Verdict | None, language: Language = ENGLISH) -> str:
+    return verdict.value if verdict else language(phrase("not run"))
 
 
 def what_happened(case: CaseResult, language: Language = ENGLISH) -> str:
@@ -138,10 +151,12 @@ def unplaced(result: Result, language: Language = ENGLISH) -> str:
         return ""
     failed = next((case for case in result.cases if case.verdict is result.verdict), None)
     if failed is None:
+        secret = hidden_group(result)
+        if result.error is None and secret is not None and secret.verdict is result.verdict:
+            return language(phrase("hidden sizes: {what}", what=right_of(secret)))
         return why(result, language)
-    said = headline(result, language) if is_hidden(failed) else what_happened(failed, language)
-    size = size_name(failed, result.cases.index(failed) + 1, language)
-    return language(phrase("{size}: {what}", size=size, what=said))
+    what = what_happened(failed, language)
+    return language(phrase("{size}: {what}", size=size_text(failed.size), what=what))
 
 
 def _short(value: float) -> str:

@@ -10,17 +10,11 @@ from __future__ import annotations
 
 import json
 
-from grader.labs.hidden import is_hidden
 from grader.language import ENGLISH, Language
-from grader.model import NOTHING, Result, kind_words, phrase
+from grader.model import NOTHING, Result, kind_words, phrase, size_text
 from grader.report import text
-from grader.report.formats.course_view import (
-    headline,
-    points,
-    size_name,
-    verdict_name,
-    what_happened,
-)
+from grader.report.formats.course_view import headline, points, verdict_name, what_happened
+from grader.report.size_groups import group_sentences
 from grader.report.text import clean
 
 _FINDINGS = 20
@@ -40,15 +34,16 @@ def csoj(result: Result, language: Language = ENGLISH) -> str:
             "points": str(earned),
             "sizes": [
                 {
-                    "size": size_name(case, number, language),
-                    "verdict": verdict_name(case, language),
-                    "message": "" if is_hidden(case) else what_happened(case, language),
+                    "size": size_text(case.size),
+                    "verdict": verdict_name(case.verdict, language),
+                    "message": what_happened(case, language),
                     result.problem.unit: round(case.timing.scored_speed, 3)
                     if case.timing
                     else None,
                 }
-                for number, case in enumerate(result.cases, 1)
+                for case in result.cases
             ],
+            "groups": [language(each) for each in group_sentences(result)],
             "findings": [
                 clean(
                     language(

@@ -11,15 +11,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from grader.labs.hidden import is_hidden
 from grader.language import ENGLISH, Language
-from grader.model import Finding, Result, Severity, Verdict, counted, kind_words, phrase
+from grader.model import (
+    Finding,
+    Result,
+    Severity,
+    Verdict,
+    counted,
+    kind_words,
+    phrase,
+    size_text,
+)
 from grader.report.formats.course_view import (
     compile_errors,
     headline,
     located,
     points,
-    size_name,
     summary,
     unplaced,
     verdict_name,
@@ -102,10 +109,10 @@ def job_summary(result: Result, language: Language = ENGLISH) -> str:
     if result.cases:
         verdict = language(phrase("verdict"))
         lines += [f"| M×N×K | {verdict} | |", "|---|---|---|"]
-        for number, case in enumerate(result.cases, 1):
-            said = "" if is_hidden(case) else what_happened(case, language)
-            verdict = verdict_name(case, language)
-            lines.append(f"| {size_name(case, number, language)} | {verdict} | {_cell(said)} |")
+        for case in result.cases:
+            verdict = verdict_name(case.verdict, language)
+            said = _cell(what_happened(case, language))
+            lines.append(f"| {size_text(case.size)} | {verdict} | {said} |")
         lines.append("")
     fence = "`" * (1 + max((len(run) for run in _ticks(summary(result, language))), default=2))
     lines += [fence, summary(result, language), fence, ""]

@@ -8,12 +8,20 @@ prints is shown by ``stdout_visibility``.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Literal
 
-from grader.labs.hidden import is_hidden
 from grader.language import ENGLISH, Language
-from grader.model import CaseResult, Record, Result, Verdict, size_text
-from grader.report.formats.course_view import by_size, points, size_name, summary, what_happened
+from grader.model import CaseResult, Record, Result, Verdict, phrase, size_text
+from grader.report.formats.course_view import (
+    by_size,
+    hidden_group,
+    points,
+    points_per_size,
+    summary,
+    what_happened,
+)
+from grader.report.size_groups import right_of
 
 Visibility = Literal["hidden", "after_due_date", "after_published", "visible"]
 
@@ -50,7 +58,8 @@ def gradescope(
             "gpu": result.environment.gpu.name if result.environment.gpu else None,
         },
         "tests": [
-            _test(i, case, shown, result, language) for i, case in enumerate(result.cases, 1)
+            *(_test(i, case, shown, result, language) for i, case in enumerate(result.cases, 1)),
+            *_hidden(shown, result, language),
         ],
     }
     seconds = [case.seconds for case in result.cases if case.seconds is not None]
@@ -68,19 +77,39 @@ def _test(
     number: int, case: CaseResult, shown: Shown, result: Result, language: Language
 ) -> dict[str, object]:
     passed = case.verdict is Verdict.AC
-    secret = is_hidden(case) and shown.hidden != "hidden"  # students will see it some day
     test: dict[str, object] = {
-        "name": size_name(case, number, language) if secret else size_text(case.size),
+        "name": size_text(case.size),
         "number": str(number),
         "status": "passed" if passed else "failed",
-        "output": "" if secret else what_happened(case, language),
+        "output": what_happened(case, language),
         "output_format": "text",
-        "visibility": shown.hidden if is_hidden(case) else shown.visibility,
+        "visibility": shown.visibility,
         "extra_data": {"verdict": case.verdict.value if case.verdict else None},
     }
     if result.environment.device == "cpu" and _sizes_count(result):
-        test |= {"score": float(passed), "max_score": 1.0}
+        each = points_per_size(result)
+        test |= {"score": each * passed, "max_score": each}
     return test
+
+
+def _hidden(shown: Shown, result: Result, language: Language) -> Iterator[dict[str, object]]:
+    """All hidden sizes as one test: the document tells no size, whoever reads it."""
+    group = hidden_group(result)
+    if group is None:
+        return
+    test: dict[str, object] = {
+        "name": language(phrase("hidden sizes")),
+        "number": str(len(result.cases) + 1),
+        "status": "passed" if group.verdict is Verdict.AC else "failed",
+        "output": language(right_of(group)),
+        "output_format": "text",
+        "visibility": shown.hidden,
+        "extra_data": {"verdict": group.verdict.value if group.verdict else None},
+    }
+    if result.environment.device == "cpu" and _sizes_count(result):
+        earned = group.weight * group.right / group.sizes
+        test |= {"score": earned, "max_score": group.weight}
+    yield test
 
 
 def _sizes_count(result: Result) -> bool:

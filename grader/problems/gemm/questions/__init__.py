@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from grader.model import phrase
-from grader.problems.gemm.questions.features import cp_async, cute, tensor_cores
+from grader.problems.gemm.questions.features import cp_async, cute, on_tensor_cores, tensor_cores
 from grader.problems.gemm.questions.tiles import block_tile, tiling, transposition
 from grader.problems.gemm.questions.traffic import bandwidth_bound, naive_traffic, tile_traffic
 from grader.problems.questions import COUNTED, Question
@@ -61,6 +61,11 @@ QUESTIONS: Mapping[str, Question] = {
             "derives the tolerance"
         ),
         answer=tensor_cores,
+    ),
+    "on-tensor-cores": Question(
+        text=phrase("Does it use tensor cores?"),
+        method=phrase("search for HMMA, IMMA and their like in the machine code"),
+        answer=on_tensor_cores,
     ),
     "cp-async": Question(
         text=phrase("What are the limits of cp.async here: sizes, alignment, stages?"),

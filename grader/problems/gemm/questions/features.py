@@ -27,17 +27,27 @@ from grader.problems.questions import Evidence
 _CUTE = re.compile(r"\b(?:cute::)?(make_\w+|local_tile|local_partition|copy|gemm|Swizzle)\s*[<(]")
 
 
-def tensor_cores(evidence: Evidence) -> Message:
-    used = sorted({opcode for kernel in evidence.why.kernels for opcode in kernel.tensor})
+def on_tensor_cores(evidence: Evidence) -> Message:
+    """Of formats that tensor cores take as they are."""
+    if evidence.result.problem.arithmetic == "f32":
+        return NOTHING
+    used = _opcodes(evidence)
     if used:
         return phrase("It does use them: {opcodes} in its machine code.", opcodes=", ".join(used))
-    numbers = numbers_of(evidence)
-    if numbers.element.bytes < 4:
-        return phrase(
-            "Its machine code has no tensor-core instruction. They take {format} as it is: without "
-            "them a kernel has only a fraction of the peak.",
-            format=numbers.words,
-        )
+    return phrase("It does not use them yet: its machine code multiplies on CUDA cores.")
+
+
+def _opcodes(evidence: Evidence) -> list[str]:
+    return sorted({opcode for kernel in evidence.why.kernels for opcode in kernel.tensor})
+
+
+def tensor_cores(evidence: Evidence) -> Message:
+    """Of FP32, which they do not take."""
+    if evidence.result.problem.arithmetic != "f32":
+        return NOTHING
+    used = _opcodes(evidence)
+    if used:
+        return phrase("It does use them: {opcodes} in its machine code.", opcodes=", ".join(used))
     k = evidence.why.size.get("k", EDGE)
     return sentences(
         [

@@ -1,0 +1,167 @@
+"""``groups`` in a lab file: public sizes, and hidden ones that a secret draws from ranges."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from grader.errors import LabError
+from grader.labs.scoring_rules import Positive
+from grader.model import Record, Size
+from grader.problems.problem import Dim
+
+Extent = Annotated[int, Meta(ge=1)]
+KINDS = ("correctness", "performance", "cpu")
+_LEAST_SEED, _MOST_SEED = 16, 4096  # bytes
+_TRIES = 1000  # for a size that is not taken
+
+
+class Drawn(Record):
+    """Some hidden sizes: each extent is drawn from its range, both ends included."""
+
+    # Pairs; msgspec 0.22 crashes on a union with a tuple of two.
+    ranges: tuple[tuple[Extent, ...] | Extent, ...]
+    count: Annotated[int, Meta(ge=1, le=64)] = 1
+    multiple_of: Annotated[int, Meta(ge=1, le=1024)] = 1  # besides the lab's
+    weight: Positive = 1  # of each timed size within its group
+
+
+class PublicGroup(Record):
+    weight: Positive
+
+
+class HiddenGroup(Record):
+    weight: Positive
+    seed_file: Annotated[str, Meta(min_length=1)]  # from the lab file's folder
+    cpu: Annotated[tuple[Drawn, ...], Meta(min_length=1)]
+    performance: Annotated[tuple[Drawn, ...], Meta(min_length=1)]
+    correctness: tuple[Drawn, ...] = ()
+
+
+class Groups(Record):
+    public: PublicGroup
+    hidden: HiddenGroup
+
+
+_RANGES = "a list of {ranges: [[1, 300], [1, 300], [1, 2000]], count: 3}"
+WORDS = {
+    "groups.public.weight": "a number > 0",
+    "groups.hidden.weight": "a number > 0",
+    "groups.hidden.seed_file": "the name of a file with the secret, beside the lab file",
+    **{
+        f"groups.hidden.{kind}{path}": words
+        for kind in KINDS
+        for path, words in (
+            ("", f"{_RANGES}, at least one" if kind != "correctness" else _RANGES),
+            ("[].ranges", "one [LEAST, MOST], or one number, for each dimension"),
+            ("[].ranges[]", "[LEAST, MOST], or one number"),
+            ("[].count", "an integer from 1 to 64"),
+            ("[].multiple_of", "an integer from 1 to 1024"),
+            ("[].weight", "a number > 0"),
+        )
+    },
+}
+SECTIONS: dict[str, type[Record]] = {
+    "groups": Groups,
+    "groups.public": PublicGroup,
+    "groups.hidden": HiddenGroup,
+    **{f"groups.hidden.{kind}[]": Drawn for kind in KINDS},
+}
+
+
+def contradictions(groups: Groups, dims: Sequence[Dim], multiple_of: int) -> Iterator[str]:
+    """Mistakes that no single field shows."""
+    for kind in KINDS:
+        for i, drawn in enumerate(getattr(groups.hidden, kind)):
+            where = f"groups.hidden.{kind}[{i}].ranges"
+            if len(drawn.ranges) != len(dims):
+                names = ", ".join(dim.name.upper() for dim in dims)
+                yield f"{where}: expected {len(dims)} ranges, of {names}, got {len(drawn.ranges)}"
+                continue
+            step = math.lcm(drawn.multiple_of, multiple_of)
+            for k, (one, dim) in enumerate(zip(drawn.ranges, dims, strict=True)):
+                if isinstance(one, tuple) and len(one) != 2:
+                    yield f"{where}[{k}]: expected [LEAST, MOST], or one number, got {list(one)}"
+                    continue
+                low, high = _ends(one)
+                if high > dim.most:
+                    yield f"{where}[{k}]: {dim.name.upper()} is at most {dim.most}, got {high}"
+                if high < low:
+                    yield f"{where}[{k}]: expected [LEAST, MOST], got [{low}, {high}]"
+                elif not _extents(low, high, step):
+                    yield f"{where}[{k}]: no multiple of {step} lies between {low} and {high}"
+
+
+def read_seed(path: Path) -> bytes | None:
+    """The secret; None for who has no such file, or may not read it. Raises LabError."""
+    try:
+        with path.open("rb") as file:
+            seed = file.read(_MOST_SEED + 1).strip()
+    except (FileNotFoundError, PermissionError):
+        return None
+    except OSError as error:
+        raise LabError(f"{path}: cannot be read as the seed: {error.strerror}") from None
+    if not _LEAST_SEED <= len(seed) <= _MOST_SEED:
+        raise LabError(
+            f"{path}: a seed has {_LEAST_SEED} to {_MOST_SEED} bytes, this file {len(seed)}; "
+            "make one with: grade hidden --new-seed FILE"
+        )
+    return seed
+
+
+def draw(
+    drawn: Sequence[Drawn],
+    kind: str,
+    dims: Sequence[Dim],
+    multiple_of: int,
+    seed: bytes,
+    taken: Collection[Size],
+) -> Iterator[tuple[Size, float]]:
+    """Sizes and weights: the same for the same secret and the same ranges, none twice.
+
+    An extent is HMAC-SHA256 of its place in the file, under the secret. Raises LabError.
+    """
+    used = set(taken)
+    for i, each in enumerate(drawn):
+        step = math.lcm(each.multiple_of, multiple_of)
+        for number in range(each.count):
+            size = _free(each, f"{kind}/{i}/{number}", dims, step, seed, used)
+            if size is None:
+                where = f"groups.hidden.{kind}[{i}]"
+                raise LabError(
+                    f"{where}: the ranges have too few sizes; widen them, or lower count"
+                )
+            used.add(size)
+            yield size, each.weight
+
+
+def _free(
+    drawn: Drawn, place: str, dims: Sequence[Dim], step: int, seed: bytes, used: Collection[Size]
+) -> Size | None:
+    """The first size drawn at this place that is not used."""
+    for attempt in range(_TRIES):
+        extents = {}
+        for dim, one in zip(dims, drawn.ranges, strict=True):
+            low, high = _ends(one)
+            among = _extents(low, high, step)
+            label = f"{place}/{attempt}/{dim.name}".encode()
+            digest = hmac.new(seed, label, hashlib.sha256).digest()
+            extents[dim.name] = among[int.from_bytes(digest, "big") % len(among)]
+        size = Size(dims=extents)
+        if size not in used:
+            return size
+    return None
+
+
+def _ends(one: tuple[int, ...] | int) -> tuple[int, int]:
+    return (one[0], one[1]) if isinstance(one, tuple) else (one, one)
+
+
+def _extents(low: int, high: int, step: int) -> range:
+    return range(-(-low // step) * step, high + 1, step)

@@ -1,0 +1,168 @@
+"""``time`` in a lab file, and ``--due``: when work is due, and what late work costs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Literal
+
+from grader.labs.scoring_rules import NotNegative, Positive
+from grader.model import Record
+from grader.model.moments import moment
+
+Attempts = Literal["best", "latest", "last-before-deadline"]
+Unit = Literal["hour", "day"]
+_SECONDS: dict[str, int] = {"hour": 3600, "day": 86400}
+_RULE = "TIME[,grace=10m][,late=5%/day][,most=40%]"
+_EXAMPLE = "2026-01-31T23:59+08:00"
+
+
+class Late(Record):
+    """What late work loses: a share of its points, or points, for every hour or day."""
+
+    percent: Positive | None = None  # of the raw points
+    points: Positive | None = None
+    per: Unit = "day"
+    started: Unit | None = None  # what is counted in whole, once begun; null: what ``per`` says
+    most: Positive | None = None  # it never loses more, in the same unit
+
+
+class TimeRules(Record):
+    """When work is due and which attempt counts. Raw points never change."""
+
+    due: str | None = None  # ISO 8601 with a zone
+    grace_minutes: NotNegative = 0  # work that comes within it is not late
+    late: Late | None = None
+    attempts: Attempts = "best"
+
+    @property
+    def due_at(self) -> datetime | None:
+        return moment(self.due) if self.due else None
+
+
+WORDS = {
+    "time.due": f"a time with its zone in quotes, such as '{_EXAMPLE}'",
+    "time.grace_minutes": "a number ≥ 0",
+    "time.late.percent": "a number > 0",
+    "time.late.points": "a number > 0",
+    "time.late.most": "a number > 0",
+    "time.late.started": "'hour' or 'day'",
+}
+SECTIONS: dict[str, type[Record]] = {"time": TimeRules, "time.late": Late}
+
+
+def contradictions(rules: TimeRules) -> Iterator[str]:
+    """Mistakes that no single field shows."""
+    if rules.due is not None:
+        try:
+            due = datetime.fromisoformat(rules.due.strip().replace("Z", "+00:00"))
+        except ValueError:
+            yield f"time.due: expected {WORDS['time.due']}, got {rules.due!r}"
+        else:
+            if due.tzinfo is None:
+                yield f"time.due: {rules.due!r} has no zone; write it as in '{_EXAMPLE}'"
+    late = rules.late
+    if late is not None:
+        yield from _wrong_late(late)
+
+
+def _wrong_late(late: Late) -> Iterator[str]:
+    if (late.percent is None) == (late.points is None):
+        yield "time.late: expected either percent or points, and not both"
+    if late.percent is not None and late.percent > 100:
+        yield f"time.late.percent: expected at most 100, got {late.percent:g}"
+    if late.percent is not None and late.most is not None and late.most > 100:
+        yield f"time.late.most: expected at most 100 percent, got {late.most:g}"
+    if late.started == "day" and late.per == "hour":
+        yield "time.late.started: a day is longer than the hour that per names; take 'hour'"
+
+
+# --- the penalty ------------------------------------------------------------------------------
+
+
+class Lateness(Record):
+    """How late work came, and what that costs."""
+
+    seconds: float  # after the due date; 0 of work in time
+    counted: int  # hours or days begun
+    unit: Unit
+    lost: float  # points
+
+    @property
+    def words(self) -> str:
+        """``2 days late``."""
+        return f"{self.counted} {self.unit}{'s' if self.counted != 1 else ''} late"
+
+
+def lateness(came: datetime, due: datetime, rules: TimeRules | None, raw: float) -> Lateness | None:
+    """None for work in time: before the due date, or within the grace after it. Work after the
+    grace counts from the due date, not from the end of the grace."""
+    grace = timedelta(minutes=rules.grace_minutes) if rules else timedelta()
+    if came <= due + grace:
+        return None
+    seconds = (came - due).total_seconds()
+    late = rules.late if rules else None
+    unit: Unit = (late.started or late.per) if late else "day"
+    counted = math.ceil(seconds / _SECONDS[unit])
+    return Lateness(
+        seconds=seconds, counted=counted, unit=unit, lost=_lost(counted, unit, late, raw)
+    )
+
+
+def _lost(counted: int, unit: Unit, late: Late | None, raw: float) -> float:
+    if late is None:
+        return 0.0
+    times = counted * _SECONDS[unit] / _SECONDS[late.per]
+    rate = late.percent if late.percent is not None else late.points or 0.0
+    lost = min(rate * times, late.most) if late.most is not None else rate * times
+    if late.percent is not None:
+        lost = raw * min(lost, 100.0) / 100
+    return min(max(raw, 0.0), lost)
+
+
+# --- on the command line ----------------------------------------------------------------------
+
+_GRACE = re.compile(r"grace=(\d+(?:\.\d+)?)(m|h)")
+_LATE = re.compile(r"late=(\d+(?:\.\d+)?)(%?)/(hour|day)")
+_MOST = re.compile(r"most=(\d+(?:\.\d+)?)(%?)")
+
+
+def due_rule(text: str) -> TimeRules:
+    """``2026-01-31T23:59+08:00,grace=10m,late=5%/day,most=40%``. Raises ValueError in words."""
+    time, *parts = (part.strip() for part in text.split(","))
+    try:
+        due = moment(time).isoformat()
+    except ValueError:
+        raise ValueError(f"expected a time such as {_EXAMPLE}, got {time!r}") from None
+    grace, late, most = 0.0, None, None
+    for part in parts:
+        if found := _GRACE.fullmatch(part):
+            grace = float(found[1]) * (60 if found[2] == "h" else 1)
+        elif found := _LATE.fullmatch(part):
+            late = found
+        elif found := _MOST.fullmatch(part):
+            most = found
+        else:
+            raise ValueError(f"{part!r}: not understood; expected {_RULE}")
+    if most and (late is None or late[2] != most[2]):
+        raise ValueError(f"{most[0]!r}: limits late=, in the same unit; expected {_RULE}")
+    rule = None
+    if late:
+        rate = float(late[1])
+        rule = Late(
+            percent=rate if late[2] else None,
+            points=None if late[2] else rate,
+            per="hour" if late[3] == "hour" else "day",
+            most=float(most[1]) if most else None,
+        )
+        wrong = next(iter([*_not_positive(rate, most), *_wrong_late(rule)]), None)
+        if wrong:
+            raise ValueError(wrong.removeprefix("time."))
+    return TimeRules(due=due, grace_minutes=grace, late=rule)
+
+
+def _not_positive(rate: float, most: re.Match[str] | None) -> Iterator[str]:
+    if not rate > 0 or (most and not float(most[1]) > 0):
+        yield "late: expected a number > 0"

@@ -1,0 +1,237 @@
+"""The score's curve: a picture with the submission on it, and what the next points cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
+
+from grader.judging.curve import most, points_at
+from grader.language import Language
+from grader.model import (
+    NOTHING,
+    CaseResult,
+    Message,
+    Piece,
+    Record,
+    Result,
+    Score,
+    SizeCurve,
+    clauses,
+    phrase,
+    size_text,
+)
+from grader.report.svg import WIDTH, line, svg, text
+
+_NEXT = 5.0  # points
+_PICTURES = 4  # curves that are drawn; only milliseconds have more than one
+_STEPS = 24  # straight parts of a bent piece
+_HALVINGS = 60
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, WIDTH - 24.0, 16.0, 216.0
+
+
+class Next(Record):
+    """What some more points cost."""
+
+    points: float  # how many more
+    total: float  # with them
+    faster: float  # all timed sizes, this many times as fast
+    case: CaseResult  # the largest of them
+    speed: float  # it would have
+    more: float  # than it has
+    sizes: int  # that are timed
+
+
+def next_points(result: Result) -> Next | None:
+    """The next five points, or those that are left; None where none are left, or nothing scored.
+
+    All timed sizes that are not hidden get faster by the same factor.
+    """
+    score = result.score
+    if score is None or not score.curves:
+        return None
+    weights = {share.case: share.weight for share in score.shares}
+    have, top = _earned(score, weights, 1.0), _highest(score, weights)
+    wanted = min(have + _NEXT, top)
+    if wanted - have < 0.005:
+        return None
+    faster = 2.0
+    while _earned(score, weights, faster) < wanted - 1e-9:
+        faster *= 2
+    slow, fast = 1.0, faster
+    for _ in range(_HALVINGS):
+        middle = (slow + fast) / 2
+        slow, fast = (
+            (slow, middle) if _earned(score, weights, middle) >= wanted - 1e-9 else (middle, fast)
+        )
+    timed = {case.id: case for case in result.cases}
+    case = max((timed[curve.case] for curve in score.curves), key=lambda each: each.amount)
+    assert case.timing is not None
+    speed = case.timing.scored_speed
+    return Next(
+        points=wanted - have,
+        total=wanted,
+        faster=fast,
+        case=case,
+        speed=speed * fast,
+        more=speed * (fast - 1),
+        sizes=len(score.curves),
+    )
+
+
+def next_sentence(result: Result) -> Message:
+    """``The next 5 points, to 85.00: 42.5 TFLOPS at 8192×8192×8192, 2.5 more than now.``; NOTHING
+    where nothing is scored."""
+    score = result.score
+    if score is None or not score.curves:
+        return NOTHING
+    ahead = next_points(result)
+    if ahead is None:
+        return phrase("There are no more points to gain: {most:g} are the most.", most=score.max)
+    cost = phrase(
+        "{speed:.4g} {unit} at {size}, {more:.3g} more than now",
+        speed=ahead.speed,
+        unit=result.problem.unit,
+        size=size_text(ahead.case.size),
+        more=ahead.more,
+    )
+    if ahead.sizes > 1:
+        cost = phrase(
+            "{cost}, and the same {share:.1f} % at the other sizes",
+            cost=cost,
+            share=100 * (ahead.faster - 1),
+        )
+    if result.groups:
+        return phrase(
+            "The next {points:.3g} points of the public sizes, to {total:.2f}: {cost}.",
+            points=ahead.points,
+            total=ahead.total,
+            cost=cost,
+        )
+    return phrase(
+        "The next {points:.3g} points, to {total:.2f}: {cost}.",
+        points=ahead.points,
+        total=ahead.total,
+        cost=cost,
+    )
+
+
+def _earned(score: Score, weights: Mapping[str, float], faster: float) -> float:
+    """The points, if all sizes were so many times as fast."""
+    return sum(
+        weights[curve.case] * points_at(curve.pieces, _moved(curve, faster))
+        for curve in score.curves
+    ) / sum(weights[curve.case] for curve in score.curves)
+
+
+def _highest(score: Score, weights: Mapping[str, float]) -> float:
+    return sum(weights[curve.case] * most(curve.pieces) for curve in score.curves) / sum(
+        weights[curve.case] for curve in score.curves
+    )
+
+
+def _moved(curve: SizeCurve, faster: float) -> float:
+    return curve.position / faster if curve.measure == "ms" else curve.position * faster
+
+
+# --- the picture ------------------------------------------------------------------------------
+
+
+class Curve(Record):
+    """A curve and the sizes on it."""
+
+    caption: Message
+    image: Markup
+
+
+def pictures(result: Result, language: Language) -> tuple[Curve, ...]:
+    """Sizes that share a curve share a picture."""
+    score = result.score
+    if score is None or not score.curves:
+        return ()
+    groups: dict[tuple[Piece, ...], list[SizeCurve]] = {}
+    for curve in score.curves:
+        groups.setdefault(curve.pieces, []).append(curve)
+    ahead = next_points(result)
+    sizes = {case.id: size_text(case.size) for case in result.cases}
+    return tuple(
+        Curve(caption=_measured_in(result, group[0]), image=_picture(group, sizes, ahead, language))
+        for group in list(groups.values())[:_PICTURES]
+    )
+
+
+def _measured_in(result: Result, curve: SizeCurve) -> Message:
+    if curve.measure == "ms":
+        case = next(case for case in result.cases if case.id == curve.case)
+        return phrase("points over milliseconds at {size}", size=size_text(case.size))
+    if curve.rung is not None:
+        return phrase("points over the speed as a share of rung {rung}", rung=curve.rung)
+    return phrase(
+        "points over the speed as a share of {baseline}", baseline=result.problem.baseline
+    )
+
+
+def _picture(
+    curves: Sequence[SizeCurve],
+    sizes: Mapping[str, str],
+    ahead: Next | None,
+    language: Language,
+) -> Markup:
+    pieces = curves[0].pieces
+    first, last = pieces[0].start, pieces[-1].end
+    spots = [first, last, *(curve.position for curve in curves)]
+    if first < last:
+        lo, hi = min(spots), max(spots)
+    else:  # milliseconds fall from left to right
+        lo, hi = max(spots), min(spots)
+    top = max(most(pieces), 1e-9)
+
+    def x(position: float) -> float:
+        return _LEFT + (position - lo) / (hi - lo) * (_RIGHT - _LEFT)
+
+    def y(points: float) -> float:
+        return _BOTTOM - points / top * (_BOTTOM - _TOP)
+
+    parts: list[Markup] = []
+    for at, points in [(first, pieces[0].low), *((p.end, p.high) for p in pieces)]:
+        parts.append(line(x(at), _TOP, x(at), _BOTTOM, "grid"))
+        parts.append(line(_LEFT, y(points), _RIGHT, y(points), "grid"))
+        parts.append(text(x(at), _BOTTOM + 16, f"{at:.4g}", "small", "middle"))
+        parts.append(text(_LEFT - 6, y(points) + 4, f"{points:g}", "small", "end"))
+    parts += [
+        text((x(piece.start) + x(piece.end)) / 2, _BOTTOM - 6, piece.name, "small", "middle")
+        for piece in pieces
+    ]
+    path = " ".join(f"{x(at):.1f},{y(points_at(pieces, at)):.1f}" for at in _along(pieces, lo, hi))
+    parts.append(Markup('<polyline points="{}" class="roof"/>').format(path))
+    for curve in curves:
+        parts.append(_dot(x(curve.position), y(curve.points), "point"))
+        parts.append(_beside(x(curve.position), y(curve.points), f"{curve.points:.2f}"))
+        if ahead is not None:
+            to = _moved(curve, ahead.faster)
+            if min(lo, hi) <= to <= max(lo, hi):
+                parts.append(_dot(x(to), y(points_at(pieces, to)), "aim"))
+    described = clauses(
+        phrase("{size}: {points:.2f} points", size=sizes[curve.case], points=curve.points)
+        for curve in curves
+    )
+    return svg(_BOTTOM + 24, parts, language(phrase("The curve of points")), language(described))
+
+
+def _along(pieces: Sequence[Piece], lo: float, hi: float) -> list[float]:
+    """Positions from the left to the right edge."""
+    found = [lo, pieces[0].start]
+    for piece in pieces:
+        steps = 1 if piece.shape == "linear" else _STEPS
+        width = piece.end - piece.start
+        found += [piece.start + width * i / steps for i in range(1, steps + 1)]
+    return [*found, hi]
+
+
+def _dot(x: float, y: float, kind: str) -> Markup:
+    return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="{}"/>').format(x, y, kind)
+
+
+def _beside(x: float, y: float, words: str) -> Markup:
+    right = x < _RIGHT - 60
+    return text(x + 9 if right else x - 9, y + 14, words, "strong", "start" if right else "end")

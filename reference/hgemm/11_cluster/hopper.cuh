@@ -1,0 +1,139 @@
+// What Hopper adds, one function for each PTX instruction: mbarriers, TMA, and the tensor maps that
+// TMA reads. "PTX ISA" is NVIDIA's manual; the functions bear its names where they can.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+// --- mbarriers: a phase ends when all arrivals have come, and all bytes that were announced
+
+using Barrier = uint64_t;
+
+__device__ uint32_t shared_address(const void* p) { return uint32_t(__cvta_generic_to_shared(p)); }
+
+__device__ void barrier_init(Barrier* b, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(arrivals));
+}
+// TMA and the other blocks of the cluster see barriers that were initialised before.
+__device__ void barrier_init_done() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+// Arrives, and announces bytes that TMA will bring.
+__device__ void barrier_expect(Barrier* b, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(b)),
+               "r"(bytes)
+               : "memory");
+}
+// Waits for the end of the phase of this parity: 0, 1, 0, ...
+__device__ void barrier_wait(Barrier* b, int parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}" ::"r"(shared_address(b)),
+      "r"(parity)
+      : "memory");
+}
+
+// --- clusters: blocks that run at the same time, and reach each other's shared memory
+
+__device__ int cluster_rank() {
+  int rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+__device__ void cluster_sync() {
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;\n"
+      "barrier.cluster.wait.acquire.aligned;" ::
+          : "memory");
+}
+// Arrives at the same barrier of the block `rank` of the cluster.
+__device__ void barrier_arrive_at(Barrier* b, int rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+      "}" ::"r"(shared_address(b)),
+      "r"(rank)
+      : "memory");
+}
+
+// --- registers: a warpgroup gives some up, another takes them
+
+template <int COUNT>
+__device__ void keep_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+template <int COUNT>
+__device__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
+// --- TMA: one thread asks for a whole tile
+
+// The tile of `map` whose first element is (k, line); `arrived` learns of its bytes.
+__device__ void tma_load(void* to, const CUtensorMap* map, int k, int line, Barrier* arrived) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
+      "l"(map), "r"(k), "r"(line), "r"(shared_address(arrived))
+      : "memory");
+}
+// The same to every block of the cluster whose bit is set, at the same place and barrier in each.
+__device__ void tma_load_to_all(void* to, const CUtensorMap* map, int k, int line, Barrier* arrived,
+                                uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(to)),
+      "l"(map), "r"(k), "r"(line), "r"(shared_address(arrived)), "h"(blocks)
+      : "memory");
+}
+
+// --- tensor maps, made by the host
+
+using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
+                            const cuuint64_t*, const cuuint32_t*, const cuuint32_t*,
+                            CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+                            CUtensorMapFloatOOBfill);
+
+// The driver's function, without linking the driver.
+inline Encode encoder() {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result;
+#if CUDART_VERSION >= 12050
+  cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault,
+                                   &result);
+#else
+  cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result);
+#endif
+  return reinterpret_cast<Encode>(found);
+}
+
+// A matrix of 16-bit elements in `lines` lines of `length`, to be moved in tiles of `tile_lines`
+// lines of 64. A line of a tile is 128 bytes, and its eight 16-byte pieces are swizzled. What lies
+// outside the matrix is read as zero, and not written. `length` is a multiple of 8.
+template <class T>
+CUtensorMap tensor_map(const T* matrix, int lines, int length, int tile_lines) {
+  static const Encode encode = encoder();
+  const cuuint64_t extents[] = {cuuint64_t(length), cuuint64_t(lines)};
+  const cuuint64_t strides[] = {cuuint64_t(length) * sizeof(T)};  // bytes from line to line
+  const cuuint32_t tile[] = {64, cuuint32_t(tile_lines)}, steps[] = {1, 1};
+  CUtensorMap map;
+  const CUresult failed =
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, const_cast<T*>(matrix), extents, strides,
+             tile, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (failed) {
+    std::fprintf(stderr, "cuTensorMapEncodeTiled: error %d\n", int(failed));
+    std::abort();
+  }
+  return map;
+}

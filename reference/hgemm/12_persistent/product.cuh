@@ -1,0 +1,200 @@
+// A persistent product: blocks stay, and take one tile of C after another.
+#pragma once
+
+#include "hopper.cuh"
+#include "wgmma.cuh"
+
+constexpr int WARPGROUP = 128, BK = 64;
+
+// A tile of C is BM rows of A by BN columns of B, which is BN rows of the product C^T = B^T * A^T:
+// each consumer, a warpgroup, has BLOCKS_ times 64 of them. CLUSTER blocks have tiles side by side
+// along N and share the tile of A.
+template <int BM_, int BLOCKS_, int CONSUMERS_, int STAGES_, int CLUSTER_>
+struct Shape {
+  static constexpr int BM = BM_, BLOCKS = BLOCKS_, CONSUMERS = CONSUMERS_, STAGES = STAGES_,
+                       CLUSTER = CLUSTER_;
+  static constexpr int ROWS = 64 * BLOCKS, BN = ROWS * CONSUMERS;  // ROWS of one consumer
+  static constexpr int THREADS = WARPGROUP * (CONSUMERS + 1);
+  static constexpr int PIECE = 64;  // columns of the product that one store takes: 128 bytes
+};
+
+template <class S>
+struct alignas(1024) Storage {
+  __half a[S::STAGES][S::BM * BK], b[S::STAGES][S::BN * BK];
+  __half out[S::CONSUMERS * 4][2][16 * S::PIECE];  // of every warp two pieces of 16 rows
+  Barrier full[S::STAGES], empty[S::STAGES];
+};
+
+struct Work {
+  int m, n, k;
+  int tiles_m, tiles_n;  // tiles_n: of whole clusters
+  int group;             // lines of tiles along N that are worked on together, for the L2's sake
+  bool by_tma;           // whether C can be stored by TMA
+};
+
+// A place in the ring of stages. The parity changes whenever the ring has been gone round.
+template <class S>
+struct Place {
+  int stage = 0, parity = 0;
+  __device__ void advance() {
+    if (++stage == S::STAGES) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+// Calls `f(i0, j0)` for each of this block's tiles, with the tile's first row of A and column of B.
+template <class S, class F>
+__device__ void each_tile(const Work& w, F f) {
+  const int tiles = w.tiles_m * w.tiles_n, band = w.group * w.tiles_m;
+  const int rank = S::CLUSTER > 1 ? cluster_rank() : 0;
+  for (int t = blockIdx.x / S::CLUSTER; t < tiles; t += gridDim.x / S::CLUSTER) {
+    const int first = t / band * w.group, lines = min(w.group, w.tiles_n - first);
+    const int j = first + t % band % lines, i = t % band / lines;
+    f(i * S::BM, (j * S::CLUSTER + rank) * S::BN);
+  }
+}
+
+// One thread keeps the ring full, across tiles.
+template <class S>
+__device__ void produce(Storage<S>& s, const CUtensorMap* A, const CUtensorMap* B, const Work& w) {
+  constexpr int SLICE = S::BM / S::CLUSTER;  // of A's tile, that this block fetches for all
+  constexpr int BYTES = (S::BM + S::BN) * BK * int(sizeof(__half));
+  const int slice = S::CLUSTER > 1 ? cluster_rank() * SLICE : 0;
+  Place<S> at;
+  each_tile<S>(w, [&](int i0, int j0) {
+    for (int p = 0; p < w.k; p += BK, at.advance()) {
+      barrier_wait(&s.empty[at.stage], at.parity ^ 1);
+      Barrier* const full = &s.full[at.stage];
+      barrier_expect(full, BYTES);
+      tma_load(s.b[at.stage], B, p, j0, full);
+      __half* const a = s.a[at.stage] + slice * BK;
+      if constexpr (S::CLUSTER > 1)
+        tma_load_to_all(a, A, p, i0 + slice, full, (1 << S::CLUSTER) - 1);
+      else tma_load(a, A, p, i0, full);
+    }
+  });
+}
+
+// The stage is free, as far as this warp is concerned: every block of the cluster may fill it.
+template <class S>
+__device__ void release(Storage<S>& s, int stage, int lane) {
+  if constexpr (S::CLUSTER == 1) {
+    if (lane == 0) barrier_arrive(&s.empty[stage]);
+  } else if (lane < S::CLUSTER) {
+    barrier_arrive_at(&s.empty[stage], lane);
+  }
+}
+
+// sums = the product of all tiles along K. Two steps are in flight: while one is multiplied, the
+// next is already queued, and only then the stage before is released.
+template <class S>
+__device__ void multiply(Storage<S>& s, Place<S>& at, float (&sums)[S::BLOCKS][S::BM / 2],
+                         int consumer, int k) {
+  const int lane = threadIdx.x % 32;
+  int before = 0;
+  for (int p = 0; p < k; p += BK, at.advance()) {
+    barrier_wait(&s.full[at.stage], at.parity);
+    const uint64_t a = tile_descriptor(s.a[at.stage]);
+    const uint64_t b = tile_descriptor(s.b[at.stage] + consumer * S::ROWS * BK);
+    wgmma_fence();
+#pragma unroll
+    for (int q = 0; q < BK / 16; ++q)
+#pragma unroll
+      for (int block = 0; block < S::BLOCKS; ++block)
+        wgmma<S::BM>(sums[block], b + block * 64 * BK * sizeof(__half) / 16 + q * step_along_k,
+                     a + q * step_along_k, p + q > 0);
+    wgmma_commit();
+    wgmma_wait<1>();
+    if (p > 0) release(s, before, lane);
+    before = at.stage;
+  }
+  wgmma_wait<0>();
+  release(s, before, lane);
+}
+
+__device__ uint32_t pair(float low, float high) {
+  const __half2 both = __floats2half2_rn(low, high);
+  return reinterpret_cast<const uint32_t&>(both);
+}
+
+// One warp's 16 rows of a block of 64, by TMA: pieces of 64 columns go through shared memory, one
+// while the piece before is still being read from there.
+template <class S>
+__device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&sums)[S::BM / 2],
+                             int warp, int i0, int j) {
+  const int lane = threadIdx.x % 32, row = lane % 16;
+#pragma unroll
+  for (int piece = 0; piece < S::BM / S::PIECE; ++piece) {
+    __half* const out = s.out[warp][piece % 2];
+    if (lane == 0) tma_store_wait<1>();
+    __syncwarp();
+#pragma unroll
+    for (int q = 0; q < S::PIECE / 16; ++q) {  // 16 columns, two pieces of 16 bytes of the line
+      const float* of = sums + piece * S::PIECE / 2 + q * 8;
+      const int line_piece = (q * 2 + lane / 16) ^ row % 8;  // swizzled, as the map says
+      store_matrices(
+          out + row * S::PIECE + line_piece * 8,
+          {pair(of[0], of[1]), pair(of[2], of[3]), pair(of[4], of[5]), pair(of[6], of[7])});
+    }
+    tma_store_fence();
+    __syncwarp();
+    if (lane == 0) {
+      tma_store(C, i0 + piece * S::PIECE, j, out);
+      tma_store_commit();
+    }
+  }
+}
+
+// The same where lines of C do not begin at multiples of 16 bytes.
+template <class S>
+__device__ void store_plainly(__half* C, const float (&sums)[S::BM / 2], const Work& w, int i0,
+                              int j) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int e = 0; e < S::BM / 2; ++e) {
+    const int row = j + lane / 4 + e / 2 % 2 * 8, i = i0 + e / 4 * 8 + lane % 4 * 2 + e % 2;
+    if (i < w.m && row < w.n) C[size_t(row) * w.m + i] = __float2half(sums[e]);
+  }
+}
+
+template <class S>
+__global__ void __launch_bounds__(S::THREADS, 1)
+    hgemm(const __grid_constant__ CUtensorMap A, const __grid_constant__ CUtensorMap B,
+          const __grid_constant__ CUtensorMap C_map, __half* C, const Work w) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  Storage<S>& s = *reinterpret_cast<Storage<S>*>(memory);
+  const int t = threadIdx.x, group = t / WARPGROUP;
+  if (t == 0) {
+    for (int stage = 0; stage < S::STAGES; ++stage) {
+      barrier_init(&s.full[stage], 1);
+      barrier_init(&s.empty[stage], S::CLUSTER * S::CONSUMERS * 4);  // a lane of every warp
+    }
+    barrier_init_done();
+  }
+  if constexpr (S::CLUSTER > 1) cluster_sync();
+  else __syncthreads();
+
+  if (group == 0) {
+    keep_registers<24>();
+    if (t == 0) produce(s, &A, &B, w);
+  } else {
+    take_registers<S::CONSUMERS == 1 ? 256 - 24 : 240>();
+    const int consumer = group - 1, warp = t / 32 - 4;
+    Place<S> at;
+    each_tile<S>(w, [&](int i0, int j0) {
+      float sums[S::BLOCKS][S::BM / 2];
+      multiply(s, at, sums, consumer, w.k);
+#pragma unroll
+      for (int block = 0; block < S::BLOCKS; ++block) {
+        const int j = j0 + consumer * S::ROWS + block * 64 + warp % 4 * 16;
+        if (w.by_tma) store_by_tma(s, &C_map, sums[block], warp, i0, j);
+        else store_plainly<S>(C, sums[block], w, i0, j);
+      }
+    });
+    if (t % 32 == 0) tma_store_wait<0>();
+  }
+  // Nobody may leave while another block still arrives at its barriers.
+  if constexpr (S::CLUSTER > 1) cluster_sync();
+}

@@ -1,0 +1,99 @@
+// Rung 13: for every shape the tile that should be fastest, and no shape that TMA cannot take.
+//
+// Changed:  three shapes of the same kernel, 256 x 128, 128 x 128 and 64 x 128. A model of two
+//           figures for each, the clocks of a step along K and of all that a tile takes besides,
+//           says which is to end first: waves times the time of a tile. Where K is no multiple of
+//           8, A and B are first copied with longer lines; where M is none, C is stored plainly.
+// Why:      1024 x 1024 is 32 tiles of 256 x 128, for 132 multiprocessors; with 64 x 128 it is 128.
+//           TMA wants lines that begin at multiples of 16 bytes. To copy both matrices takes their
+//           size twice in traffic, a fifth of the product's time at 4097, and wgmma does the rest.
+// Tuning:   -DHGEMM_VARIANT=N takes one shape of the table in variants.cuh for all, -DHGEMM_BAND=N
+//           sets the lines of a band, -DHGEMM_BF16 the type. benchmarks/hgemm_h200.py times them.
+// Tile:     256 x 128, 4 stages; 128 x 128, 6 stages; 64 x 128, 8 stages; BK = 64, clusters of 2.
+// Bound:    power where the product is large; below 2048 the time until the first tiles arrive.
+// Source:   CUTLASS, sm90 tile heuristics; the model is rung 32's of reference/sgemm.
+// Command:  grade --lab hgemm reference/hgemm/13_dispatch
+#include <algorithm>
+
+#include "gemm.cuh"
+#include "pad.cuh"
+#include "product.cuh"
+#include "variants.cuh"
+#include "workspace.cuh"
+
+#ifndef HGEMM_BAND
+#define HGEMM_BAND 8
+#endif
+
+int tiles(int extent, int tile) { return (extent + tile - 1) / tile; }
+
+int multiprocessors() {
+  int count = 0;
+  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0);
+  return count;
+}
+
+template <class S>
+void launch(const Element* A, const Element* B, Element* C, int m, int n, int k) {
+  const Work w{m, n, k, tiles(m, S::BM), tiles(n, S::BN * S::CLUSTER), HGEMM_BAND, m % 8 == 0};
+  const int clusters = std::min(multiprocessors() / S::CLUSTER, w.tiles_m * w.tiles_n);
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(clusters * S::CLUSTER);
+  config.blockDim = dim3(S::THREADS);
+  config.dynamicSmemBytes = sizeof(Storage<S>);
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {S::CLUSTER, 1, 1};
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  cudaFuncSetAttribute(hgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Storage<S>));
+  const CUtensorMap a = tensor_map(A, m, k, S::BM / S::CLUSTER), b = tensor_map(B, n, k, S::BN);
+  const CUtensorMap c = w.by_tma ? tensor_map(C, n, m, 16) : a;
+  cudaLaunchKernelEx(&config, hgemm<S>, a, b, c, C, w);
+}
+
+// Clocks of a step of 64 along K: what the tensor cores need, or what the L2 delivers; and of a
+// tile besides. Estimated from the figures of rung 10 and 12, not measured yet.
+template <class S>
+constexpr int STEP_CLOCKS = S::BM == 256   ? 1024
+                            : S::BM == 128 ? 560
+                                           : 400;
+constexpr int TILE_CLOCKS = 3000;
+
+template <class S>
+double clocks(int m, int n, int k) {
+  const double all = double(tiles(m, S::BM)) * tiles(n, S::BN * S::CLUSTER);
+  const int waves =
+      int((all + multiprocessors() / S::CLUSTER - 1) / (multiprocessors() / S::CLUSTER));
+  return waves * (double(tiles(k, BK)) * STEP_CLOCKS<S> + TILE_CLOCKS);
+}
+
+void multiply_matrices(const Element* A, const Element* B, Element* C, int m, int n, int k) {
+#ifdef HGEMM_VARIANT
+  launch<std::tuple_element_t<HGEMM_VARIANT, Variants>>(A, B, C, m, n, k);
+#else
+  using Large = std::tuple_element_t<0, Variants>;
+  using Medium = std::tuple_element_t<1, Variants>;
+  using Small = std::tuple_element_t<2, Variants>;
+  const double large = clocks<Large>(m, n, k), medium = clocks<Medium>(m, n, k),
+               small = clocks<Small>(m, n, k);
+  if (large <= std::min(medium, small)) launch<Large>(A, B, C, m, n, k);
+  else if (medium <= small) launch<Medium>(A, B, C, m, n, k);
+  else launch<Small>(A, B, C, m, n, k);
+#endif
+}
+
+template <>
+void run_custom<Element>(thrust::device_vector<Element>& d_A, thrust::device_vector<Element>& d_B,
+                         thrust::device_vector<Element>& d_C, const int m, const int n,
+                         const int k) {
+  const Element *A = d_A.data().get(), *B = d_B.data().get();
+  Element* C = d_C.data().get();
+  const int padded = tiles(k, LINE_UNIT) * LINE_UNIT;
+  if (padded != k) {
+    Element* const copies = workspace((size_t(m) + n) * padded);
+    A = padded_lines(A, copies, m, k, padded);
+    B = padded_lines(B, copies + size_t(m) * padded, n, k, padded);
+  }
+  multiply_matrices(A, B, C, m, n, padded);
+}

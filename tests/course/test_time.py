@@ -1,0 +1,250 @@
+"""Due dates, grace and penalties: raw points stay, adjusted ones stand beside them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from grader.course import export
+from grader.course.leaderboard import board_render as render
+from grader.course.leaderboard.ranking import Board, Row, make_boards, read_entries
+from grader.course.roster import read_roster
+from grader.errors import LabError
+from grader.labs.lab import load_lab
+from grader.labs.time_rules import Late, TimeRules, due_rule, lateness, moment
+from tests.support.boards import grade, keep
+
+DUE = moment("2026-01-02T12:00:00+00:00")
+FIVE_A_DAY = TimeRules(late=Late(percent=5, most=40))
+
+
+def lost(rules: TimeRules, raw: float = 80.0, **late: float) -> float:
+    found = lateness(DUE + timedelta(**late), DUE, rules, raw)
+    return found.lost if found else 0.0
+
+
+@pytest.mark.parametrize(
+    ("rules", "late", "points"),
+    [
+        (FIVE_A_DAY, {"seconds": 0}, 0),
+        (FIVE_A_DAY, {"seconds": 1}, 4),  # 5 % of 80, for a day that has begun
+        (FIVE_A_DAY, {"hours": 24}, 4),
+        (FIVE_A_DAY, {"hours": 24, "seconds": 1}, 8),
+        (FIVE_A_DAY, {"days": 30}, 32),  # 40 % at most
+        (TimeRules(late=Late(points=3, per="hour")), {"minutes": 61}, 6),
+        (TimeRules(late=Late(points=3, per="hour", most=10)), {"hours": 9}, 10),
+        (TimeRules(late=Late(points=30)), {"days": 3}, 80),  # never below zero
+        (TimeRules(late=Late(percent=60)), {"days": 3}, 80),
+        # 5 % a day, counted by started hours.
+        (TimeRules(late=Late(percent=5, started="hour")), {"hours": 6}, 1),
+        (TimeRules(late=Late(percent=5, started="hour")), {"minutes": 1}, 80 * 0.05 / 24),
+        (TimeRules(grace_minutes=10, late=Late(percent=5)), {"minutes": 10}, 0),
+        (TimeRules(grace_minutes=10, late=Late(percent=5, per="hour")), {"minutes": 61}, 8),
+        (TimeRules(), {"days": 3}, 0),
+    ],
+)
+def test_what_late_work_loses(rules: TimeRules, late: dict[str, float], points: float) -> None:
+    assert lost(rules, **late) == pytest.approx(points)
+
+
+def test_zones_count() -> None:
+    due = moment("2026-03-31T23:59:00+08:00")
+    assert lateness(moment("2026-03-31T15:59:00Z"), due, FIVE_A_DAY, 100) is None
+    late = lateness(moment("2026-03-31T17:00:00+01:00"), due, FIVE_A_DAY, 100)
+    assert late is not None and late.words == "1 day late"
+
+
+# --- boards -----------------------------------------------------------------------------------
+
+
+def rows(
+    out: Path, choice: str = "best", rules: TimeRules = FIVE_A_DAY, **more: object
+) -> dict[str, Row]:
+    (board,) = boards(out, choice, rules, **more)
+    return {row.student: row for row in board.rows}
+
+
+def boards(
+    out: Path, choice: str = "best", rules: TimeRules = FIVE_A_DAY, **more: object
+) -> tuple[Board, ...]:
+    return make_boards(read_entries(out)[0], choice, due=DUE, rules=rules, **more)  # type: ignore[arg-type]
+
+
+def test_raw_and_adjusted_points_stand_in_boards_and_exports(tmp_path: Path) -> None:
+    keep(tmp_path, "ann", 80, attempt=1)  # graded at noon of January 2, when work is due
+    keep(tmp_path, "bob", 82, attempt=3)  # two days later
+    found = boards(tmp_path)
+    (board,) = found
+    ann, bob = (row for row in board.rows if row.kind == "student")
+    assert (ann.student, ann.points, ann.adjusted, ann.lateness) == ("ann", 80, 80, "")
+    assert (bob.points, bob.adjusted, bob.lateness, bob.rank) == (82, 73.8, "2 days late", 2)
+
+    table = list(csv.DictReader(io.StringIO(render.table_csv(found, None), newline="")))
+    row = next(each for each in table if each["student"] == "bob")
+    assert (row["points"], row["adjusted_points"]) == ("82.0", "73.8")
+    assert (row["late"], row["lateness"]) == ("yes", "2 days late")
+    document = json.loads(export.board_json(found))
+    row = next(each for each in document[0]["rows"] if each["student"] == "bob")
+    assert (row["points"], row["adjusted"], row["lateness"]) == (82, 73.8, "2 days late")
+    page = render.html(found, None)
+    assert "82.00" in page and "73.80" in page and "2 days late" in page
+
+    book = tmp_path / "gradebook.csv"
+    book.write_text("Student,ID,SIS User ID,SIS Login ID,Section\nBob,1,s,bob,A\n")
+    canvas = export.canvas(board, read_roster(book), "SGEMM (1)", 100)
+    assert "bob,A,73.80" in canvas
+
+    hidden = render.for_students(found, str.upper)
+    names = [(row.rank, row.student, row.adjusted) for row in hidden[0].rows if row.rank]
+    assert names == [(1, "BOB", 82), (2, "ANN", 80)]  # a penalty would tell who was late
+    assert "late" not in "".join(row.lateness for row in hidden[0].rows)
+
+
+def test_which_attempt_counts(tmp_path: Path) -> None:
+    for attempt, total in ((0, 50), (1, 60), (2, 62), (4, 90), (5, 40)):
+        keep(tmp_path, "ann", total, attempt=attempt)
+    keep(tmp_path, "bob", 70, attempt=3)
+    keep(tmp_path, "bob", 75, attempt=6)
+    for choice, ann, bob in (
+        ("best", (90, 76.5), (70, 63.0)),  # three days late, and still the best
+        ("latest", (40, 32.0), (75, 56.25)),
+        ("last-before-deadline", (60, 60), (70, 63.0)),  # bob: nothing in time
+    ):
+        found = rows(tmp_path, choice)
+        assert (found["ann"].points, found["ann"].adjusted) == ann, choice
+        assert (found["bob"].points, found["bob"].adjusted) == bob, choice
+    grace = TimeRules(grace_minutes=24 * 60, late=Late(percent=5))
+    assert rows(tmp_path, "last-before-deadline", grace)["ann"].points == 62
+
+
+def test_a_students_own_date_goes_before_the_labs(tmp_path: Path) -> None:
+    keep(tmp_path, "ann", 80, attempt=3)
+    keep(tmp_path, "bob", 80, attempt=3)
+    file = tmp_path / "roster.csv"
+    file.write_text("student,due\nann,2026-01-09T12:00:00Z\nbob,\n")
+    found = rows(tmp_path, roster=read_roster(file))
+    assert (found["ann"].adjusted, found["bob"].adjusted) == (80, 72)
+
+
+# --- the lab file and --due -------------------------------------------------------------------
+
+LAB = """\
+id: sgemm
+correctness: [[1, 1, 1]]
+performance: [{mnk: [64, 64, 64]}]
+cpu: [[1, 1, 1]]
+time:
+  due: 2026-01-02T12:00:00+00:00
+  grace_minutes: 15
+  late: {percent: 5, per: day, started: hour, most: 40}
+  attempts: last-before-deadline
+"""
+
+
+def load(place: Path, text: str = LAB) -> TimeRules:
+    file = place / "lab.yaml"
+    file.write_text(text)
+    rules = load_lab(file).time
+    assert rules is not None
+    return rules
+
+
+def test_the_lab_file_and_due_say_the_same(tmp_path: Path) -> None:
+    rules = load(tmp_path)
+    assert rules.due_at == DUE
+    assert rules.late == Late(percent=5, per="day", started="hour", most=40)
+    said = due_rule("2026-01-02T12:00Z,grace=15m,late=5%/day,most=40%")
+    assert (said.due_at, said.grace_minutes) == (DUE, 15)
+    assert said.late == Late(percent=5, per="day", most=40)
+    assert due_rule("2026-01-02T12:00Z, late=2/hour, grace=1h").late == Late(points=2, per="hour")
+
+
+def test_another_date_is_not_another_lab(tmp_path: Path) -> None:
+    """Nothing is graded again because work is due a day later."""
+    load(tmp_path)
+    first = load_lab(tmp_path / "lab.yaml").sha256
+    load(tmp_path, LAB.replace("2026-01-02", "2026-01-03"))
+    assert load_lab(tmp_path / "lab.yaml").sha256 == first
+    load(tmp_path, LAB.replace("cpu: [[1, 1, 1]]", "cpu: [[2, 1, 1]]"))
+    assert load_lab(tmp_path / "lab.yaml").sha256 != first
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("due: 2026-01-02T12:00:00+00:00", "due: soon", "time.due: expected a time with its zone"),
+        ("12:00:00+00:00", "12:00:00", "time.due: '2026-01-02T12:00:00' has no zone; write it as"),
+        ("due: 2026-01-02T12:00:00+00:00", "due: 2026", "time.due: expected a time with its zone"),
+        ("minutes: 15", "minutes: -1", "time.grace_minutes: expected a number ≥ 0, got -1"),
+        ("percent: 5,", "", "time.late: expected either percent or points, and not both"),
+        ("percent: 5", "percent: 5, points: 2", "time.late: expected either percent or points"),
+        ("percent: 5", "percent: 500", "time.late.percent: expected at most 100, got 500"),
+        ("most: 40", "most: 400", "time.late.most: expected at most 100 percent, got 400"),
+        ("per: day", "per: week", "time.late.per: expected 'hour' or 'day', got 'week'"),
+        (
+            "started: hour",
+            "started: week",
+            "late.started: expected 'hour' or 'day', got 'week'",
+        ),
+        (
+            "per: day, started: hour",
+            "per: hour, started: day",
+            "late.started: a day is longer",
+        ),
+        ("last-before-deadline", "first", "time.attempts: expected 'best' or 'latest' or 'last-b"),
+        ("attempts", "attempt", "time.attempt: unknown key; did you mean 'attempts'?"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in LAB
+    with pytest.raises(LabError) as caught:
+        load(tmp_path, LAB.replace(old, new, 1))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("soon", "expected a time such as"),
+        ("2026-01-02,late=5", "'late=5': not understood; expected TIME[,grace=10m]"),
+        ("2026-01-02,late=5%/week", "not understood"),
+        ("2026-01-02,late=0/day", "late: expected a number > 0"),
+        ("2026-01-02,late=500%/day", "late.percent: expected at most 100"),
+        ("2026-01-02,most=40%", "'most=40%': limits late=, in the same unit"),
+        ("2026-01-02,late=5%/day,most=4", "'most=4': limits late=, in the same unit"),
+    ],
+)
+def test_a_wrong_rule_on_the_command_line(rule: str, words: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        due_rule(rule)
+    assert words in str(caught.value)
+
+
+def test_the_command_takes_the_rules_of_a_lab_file_or_of_due(tmp_path: Path) -> None:
+    keep(tmp_path / "results", "ann", 80, attempt=0)
+    keep(tmp_path / "results", "ann", 90, attempt=3)
+    load(tmp_path)
+
+    def csv_row(*options: str) -> dict[str, str]:
+        done = grade("export", "csv", *options, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        table = csv.DictReader(io.StringIO(done.stdout, newline=""))
+        return next(row for row in table if row["student"] == "ann")
+
+    assert csv_row()["points"] == "90.0"
+    assert csv_row("--lab", "lab.yaml")["points"] == "80.0"
+    row = csv_row("--due", "2026-01-02T12:00Z,late=5%/day")
+    assert (row["points"], row["adjusted_points"]) == ("90.0", "81.0")
+    done = grade("leaderboard", "--due", "2026-01-02T12:00Z,late=5", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "not understood" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_times_have_a_day() -> None:
+    assert moment("2026-01-02") == datetime.fromisoformat("2026-01-02T00:00:00+00:00")

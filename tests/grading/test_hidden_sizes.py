@@ -1,0 +1,389 @@
+"""Nothing that a student may see depends on the hidden sizes.
+
+The same submissions are graded with two secrets, so with different hidden sizes. Whatever they try
+to tell, everything that is written and printed must be the same afterwards, but for times and the
+hash of the lab.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from grader.backends.protocol import CaseOutcome, refused
+from grader.cli.formats import RENDERERS
+from grader.errors import MachineError, Rejected
+from grader.grading import hidden_sizes
+from grader.judging import rulings, scoring
+from grader.judging.size_groups import hidden_group, not_run
+from grader.labs.hidden import with_hidden
+from grader.labs.lab import Case, Hidden, Lab, load_lab
+from grader.language import ENGLISH
+from grader.model import (
+    CaseResult,
+    ErrorStats,
+    Finding,
+    Kind,
+    Result,
+    Severity,
+    Size,
+    Verdict,
+    verbatim,
+)
+from grader.report import html, terminal
+from grader.results import store
+from tests.support.commands import STARTER, grade, one_line, run
+from tests.support.pages import H200, timed
+
+LAB = """\
+id: sealed
+correctness: [[1, 1, 1]]
+performance: [{mnk: [64, 64, 64]}]
+cpu: [[1, 1, 1], [33, 17, 20]]
+limits: {simulate_s: 3}
+groups:
+  public: {weight: 60}
+  hidden:
+    weight: 40
+    seed_file: hidden.seed
+    cpu: [{ranges: [[211, 241], [131, 161], [11, 29]], count: 2}]
+    performance: [{ranges: [[2001, 9999], [2001, 9999], [2001, 9999]], count: 2}]
+"""
+SECRETS = ("the secret of one course", "that of the year after it")
+
+# It is right where M ≤ 33, and elsewhere tells M, N and K in every way it can: by what
+# it prints, by lines, values, addresses, blocks and threads, and by what it keeps between calls.
+TELLTALE = """\
+#include "gemm.cuh"
+#include <cstdio>
+static int last = 0;
+__device__ int kept = 0;
+__global__ void sgemm(const float* A, const float* B, float* C, int m, int n, int k, int before) {
+  const int i = blockIdx.x * 16 + threadIdx.x, j = blockIdx.y * 16 + threadIdx.y;
+  if (i == 0 && j == 0) printf("now %d %d %d, before %d %d\\n", m, n, k, before, kept);
+  if (i >= m || j >= n) return;
+  float sum = 0.0f;
+  for (int p = 0; p < k; ++p) sum += A[i * size_t(k) + p] * B[p + j * size_t(k)];
+  if (m > 33) {
+    if (m & 1) sum += A[size_t(m) * k + i];
+    else sum += A[size_t(m) * k + 2 * i];
+    if (i == m % 16 && j == n % 16) C[size_t(m) * n + k] = m;
+    sum += 1000.0f * m + n;
+    if (i == 0 && j == 0) kept = m;
+  }
+  C[i + j * size_t(m)] = sum;
+}
+template <>
+void run_custom<float>(thrust::device_vector<float>& A, thrust::device_vector<float>& B,
+                       thrust::device_vector<float>& C, const int m, const int n, const int k) {
+  std::printf("host %d %d %d\\n", m, n, k);
+  std::fprintf(stderr, "host %d %d %d\\n", m, n, k);
+  const dim3 block(16, 16), grid((m + 15) / 16, (n + 15) / 16);
+  HOST
+  sgemm<<<grid, block>>>(A.data().get(), B.data().get(), C.data().get(), m, n, k, last);
+  last = m;
+}
+"""
+HOST = {
+    "values": "",
+    "exit": "if (m > 33) std::exit(m % 100 + 1);",
+    "throw": "if (m > 33) throw std::runtime_error(std::to_string(m));",
+    "launch": "if (m > 33) { sgemm<<<m, 2 * m + 2000>>>(nullptr, nullptr, nullptr, m, n, k, n); }",
+    "memory": "float* more; cudaMalloc(&more, m > 33 ? size_t(m) << 40 : 4); cudaFree(more);",
+    "never returns": "while (m > 33) {}",
+}
+QUICK = "values"
+
+
+def lab_in(place: Path, secret: str) -> Lab:
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "lab.yaml").write_text(LAB)
+    (place / "hidden.seed").write_text(secret)
+    return load_lab(place / "lab.yaml")
+
+
+def hidden_of(lab: Lab) -> Hidden:
+    assert lab.hidden is not None
+    return lab.hidden
+
+
+def submit(place: Path, host: str) -> subprocess.CompletedProcess[str]:
+    text = TELLTALE.replace("HOST", host).replace("<cstdio>", "<cstdio>\n#include <stdexcept>")
+    text = text.replace("<cstdio>", "<cstdio>\n#include <cstdlib>\n#include <string>")
+    (place / "eve").mkdir()
+    (place / "eve" / "sgemm.cu").write_text(text)
+    return run(grade("eve", "--lab", "lab.yaml", "--device", "cpu", "--json"), place)
+
+
+def told(result: Result, done: subprocess.CompletedProcess[str], place: Path) -> dict[str, Any]:
+    """Everything that the grading wrote and printed, by where."""
+    console = Console(width=160)
+    with console.capture() as shown:
+        console.print(terminal.render(result, {}))
+    files = sorted(str(path.relative_to(place)) for path in (place / "results").rglob("*"))
+    printed = re.sub(r"\d+\.\d\d", "FIGURE", done.stderr)
+    return {
+        "document": store.encode(result).decode(),
+        "page": html.render(result, {}),
+        "terminal": shown.get(),
+        "log": printed,
+        "files": files,
+        **{name: render(result, "", ENGLISH) for name, render in RENDERERS.items()},
+    }
+
+
+def timeless(result: Result) -> Result:
+    """Without what differs between two gradings with one secret: times, and random inputs."""
+    assert result.build is not None
+
+    def even(case: CaseResult) -> CaseResult:
+        assert case.error is not None
+        error = msgspec.structs.replace(case.error, max=1e-9, rms=1e-9)
+        return msgspec.structs.replace(case, seconds=1.0, error=error)
+
+    return msgspec.structs.replace(
+        result,
+        created="2026-01-01T00:00:00+00:00",
+        lab=msgspec.structs.replace(result.lab, sha256="0" * 64),
+        build=msgspec.structs.replace(result.build, seconds=1.0),
+        cases=tuple(map(even, result.cases)),
+    )
+
+
+@pytest.mark.parametrize(
+    "way",
+    [way if way == QUICK else pytest.param(way, marks=pytest.mark.slow) for way in HOST],
+)
+def test_two_secrets_tell_the_same(tmp_path: Path, way: str) -> None:
+    seen = []
+    for number, secret in enumerate(SECRETS):
+        place = tmp_path / str(number)
+        lab = lab_in(place, secret)
+        done = submit(place, HOST[way])
+        assert done.returncode == 1, done.stderr
+        result = store.load(next(store.stored(place / "results")))
+        assert json.loads(done.stdout) == json.loads(store.encode(result))
+        assert [case.verdict for case in result.cases] == [Verdict.AC, Verdict.AC]
+        group = result.groups[1]
+        assert (group.sizes, group.right) == (2, 0)
+        everything = told(timeless(result), done, place)
+        words = json.dumps(everything, ensure_ascii=False)
+        for case in (*hidden_of(lab).cpu, *hidden_of(lab).performance):
+            assert str(case.size) not in words
+        m = {str(case.size["m"]) for case in hidden_of(lab).cpu}
+        document = str(everything["document"]) + str(everything["terminal"])
+        assert m.isdisjoint(re.findall(r"\d+", document))
+        seen.append(everything)
+    first, second = seen
+    assert hidden_of(lab_in(tmp_path / "0", SECRETS[0])) != hidden_of(lab)
+    for name in first:
+        assert first[name] == second[name], name
+    assert "Hidden sizes: 0 of 2 right" in first["terminal"]
+
+
+def test_the_instructor_sees_them_and_nobody_else(tmp_path: Path) -> None:
+    lab = lab_in(tmp_path, SECRETS[0])
+    listed = run(grade("hidden", "--lab", "lab.yaml"), tmp_path)
+    every = (*hidden_of(lab).cpu, *hidden_of(lab).performance)
+    assert all(str(case.size) in listed.stderr + listed.stdout for case in every)
+
+    (tmp_path / "eve").mkdir()
+    wrong = STARTER.replace("] = sum;", "] = m > 33 ? 7.0f * m : sum;")
+    (tmp_path / "eve" / "sgemm.cu").write_text(wrong)
+    shown = run(grade("eve", "--lab", "lab.yaml", "--device", "cpu", "--reveal"), tmp_path)
+    assert shown.returncode == 1
+    assert all(str(case.size) in shown.stderr for case in hidden_of(lab).cpu)
+    assert not (tmp_path / "results").exists()  # where students' pages lie
+
+
+def test_who_has_no_secret_grades_the_public_sizes(tmp_path: Path) -> None:
+    lab_in(tmp_path, SECRETS[0])
+    (tmp_path / "hidden.seed").unlink()
+    one_line(run(grade("hidden", "--lab", "lab.yaml"), tmp_path), 2, "hidden.seed: no seed file")
+    (tmp_path / "class" / "ann").mkdir(parents=True)
+    (tmp_path / "class" / "ann" / "sgemm.cu").write_text(STARTER)
+    whole = run(grade("class", "class", "--lab", "lab.yaml", "--device", "cpu"), tmp_path)
+    one_line(whole, 2, "hidden.seed: no seed file that can be read here")
+    one_line(run(grade("kit", "csoj", "--lab", "lab.yaml"), tmp_path), 2, "the kit needs it")
+
+
+def test_a_new_seed_never_replaces_another(tmp_path: Path) -> None:
+    assert run(grade("hidden", "--new-seed", "a.seed"), tmp_path).returncode == 0
+    made = tmp_path / "a.seed"
+    assert made.stat().st_mode & 0o777 == 0o600
+    assert len(made.read_text().strip()) == 64
+    one_line(run(grade("hidden", "--new-seed", "a.seed"), tmp_path), 3, "a.seed: cannot be made")
+
+
+def test_kits_hold_the_secret_only_where_students_cannot_read_it(tmp_path: Path) -> None:
+    lab_in(tmp_path, SECRETS[0])
+    assert run(grade("kit", "csoj", "--lab", "lab.yaml", "--to", "csoj"), tmp_path).returncode == 0
+    assert (tmp_path / "csoj" / "hidden.seed").read_text() == SECRETS[0]
+    assert "hidden.seed" in (tmp_path / "csoj" / "Dockerfile").read_text()
+    assert run(grade("kit", "github", "--lab", "lab.yaml", "--to", "git"), tmp_path).returncode == 0
+    for file in (tmp_path / "git").rglob("*"):
+        assert "seed" not in file.name
+        assert not file.is_file() or SECRETS[0] not in file.read_text()
+
+
+# --- on a GPU: what the records say -----------------------------------------------------------
+
+SECRET_SIZE = Size.of(m=4321, n=1234, k=777)
+
+
+def gpu_lab(weight: float = 40) -> Lab:
+    hidden = Hidden(
+        weight=weight,
+        public_weight=60,
+        seed_file=None,
+        performance=(Case(id="hidden-performance-0", size=SECRET_SIZE),),
+    )
+    lab = msgspec.structs.replace(load_lab(), hidden=hidden)
+    return msgspec.structs.replace(lab, performance=lab.performance[:1], correctness=())
+
+
+def outcome(case: Case, speed: float, *findings: Finding, wrong: int = 0) -> CaseOutcome:
+    given = timed(8192, speed, 50.0)
+    stats: ErrorStats = msgspec.structs.replace(given.error, wrong=wrong)  # type: ignore[type-var]
+    return CaseOutcome(
+        id=case.id,
+        size=case.size,
+        refused=None,
+        message=verbatim(f"{wrong} elements are wrong at {case.size}" if wrong else ""),
+        stopped=None,
+        seconds=1.0,
+        error=stats,
+        findings=findings,
+        lines=(),
+        printed=str(case.size),
+        timing=given.timing,
+    )
+
+
+def judged(lab: Lab, public: CaseOutcome, secret: CaseOutcome) -> rulings.Ruling:
+    by = {case.id: scoring.beside_the_baseline(lab.scoring) for case in lab.timed}
+    group = rulings.hidden_on_gpu(
+        hidden_of(lab).performance, [secret], [public], lab, gpu=None, by=by
+    )
+    return rulings.on_gpu(
+        lab.performance, [public], lab, gpu=None, simulated=Verdict.AC, seen=(), by=by, hidden=group
+    )
+
+
+def test_groups_are_weighed_and_hidden_points_are_whole() -> None:
+    lab = gpu_lab()
+    (case,), (secret,) = lab.performance, hidden_of(lab).performance
+    ruling = judged(lab, outcome(case, 40.0), outcome(secret, 30.17))
+    assert ruling.verdict is Verdict.AC and ruling.score is not None
+    assert [group.points for group in ruling.groups] == [80.0, 60.0]  # 60.34 would tell more
+    assert ruling.score.total == 72.0
+    assert ruling.score.max == 100
+    assert {share.case for share in ruling.score.shares} == {case.id}
+    assert {curve.case for curve in ruling.score.curves} == {case.id}
+
+
+def test_a_wrong_group_costs_its_own_points_and_the_verdict() -> None:
+    lab = gpu_lab()
+    (case,), (secret,) = lab.performance, hidden_of(lab).performance
+    late = Finding(
+        kind=Kind.UNTIMED_WORK,
+        severity=Severity.ERROR,
+        message=verbatim(f"took long at {SECRET_SIZE}"),
+        file="sgemm.cu",
+        line=777,
+    )
+    ruling = judged(lab, outcome(case, 40.0), outcome(secret, 30.0, late, wrong=3))
+    assert ruling.verdict is Verdict.TLE and ruling.score is not None
+    assert ruling.score.total == 48.0  # 60 % of 80
+    assert ruling.groups[1].mistakes == (Kind.UNTIMED_WORK,)
+    assert ruling.findings == ()
+    said = str(msgspec.to_builtins(ruling))
+    assert not {"4321", "1234", "777"} & set(re.findall(r"\d+", said))
+
+    ruling = judged(lab, outcome(case, 40.0, wrong=1), outcome(secret, 30.0))
+    assert ruling.verdict is Verdict.WA and ruling.score is not None
+    assert ruling.score.total == 24.0  # 40 % of 60
+
+
+def test_a_broken_rule_at_a_hidden_size_costs_everything() -> None:
+    lab = gpu_lab()
+    (case,), (secret,) = lab.performance, hidden_of(lab).performance
+    broken = Finding(
+        kind=Kind.IMPOSSIBLE_TIME, severity=Severity.ERROR, message=verbatim("too fast")
+    )
+    ruling = judged(lab, outcome(case, 40.0), outcome(secret, 30.0, broken))
+    assert ruling.verdict is Verdict.RF and ruling.score is not None
+    assert ruling.score.total == 0
+
+
+def test_every_kind_is_all_that_is_kept() -> None:
+    lab = gpu_lab()
+    (secret,) = hidden_of(lab).performance
+    findings = [
+        Finding(
+            kind=kind,
+            severity=Severity.ERROR,
+            message=verbatim("at 4321"),
+            file="4321.cu",
+            line=1234,
+            block=(777, 0, 0),
+            thread=(0, 777, 0),
+            count=4321,
+        )
+        for kind in Kind
+    ]
+    group = hidden_group([secret], [outcome(secret, 30.0, *findings)], lab)
+    assert set(group.mistakes) == set(Kind)
+    assert not {"4321", "1234", "777"} & set(re.findall(r"\d+", str(msgspec.to_builtins(group))))
+    note = msgspec.structs.replace(findings[0], severity=Severity.NOTE)
+    assert hidden_group([secret], [outcome(secret, 30.0, note)], lab).mistakes == ()
+
+
+def test_progress_and_failures_name_no_hidden_size() -> None:
+    hidden = hidden_of(gpu_lab())
+    heard: list[tuple[str, str]] = []
+    progress = hidden_sizes.hushed(lambda *words: heard.append(words), hidden.performance)
+    progress("running on the GPU", "64×64×64")
+    progress("running on the GPU", str(SECRET_SIZE))
+    assert heard[1] == ("running on the GPU", "a hidden size")
+    assert heard[0][1] == "64×64×64"
+    with pytest.raises(MachineError) as caught, hidden_sizes.closed(hidden):
+        raise MachineError(f"the worker ended at {SECRET_SIZE}")
+    assert caught.value.message == hidden_sizes.FAILED
+    with pytest.raises(MachineError, match="the disk is full"), hidden_sizes.closed(hidden):
+        raise MachineError("the disk is full")
+
+
+def test_what_did_not_run_is_said_so() -> None:
+    lab = gpu_lab()
+    secret = hidden_sizes.OnGpu(cases=hidden_of(lab).performance, outcomes=(), planned=())
+    broken = msgspec.structs.replace(outcome(lab.performance[0], 40.0), stopped="crash")
+    group = hidden_sizes.ruling(secret, [], [broken], lab, H200, None)
+    assert group == not_run(hidden_of(lab), 1)
+
+
+def test_a_refused_hidden_size_is_its_kind() -> None:
+    lab = gpu_lab()
+    (secret,) = hidden_of(lab).performance
+    finding = Finding(kind=Kind.HOST_CRASH, severity=Severity.ERROR, message=verbatim("status 77"))
+    refusal = Rejected(Verdict.RE, "host code ended with status 77", (finding,))
+    group = hidden_group([secret], [refused(secret.id, SECRET_SIZE, refusal)], lab)
+    assert (group.verdict, group.mistakes, group.right) == (Verdict.RE, (Kind.HOST_CRASH,), 0)
+
+
+def test_a_second_lab_file_makes_a_group_that_counts_by_sizes(tmp_path: Path) -> None:
+    public = LAB[: LAB.index("groups:")]
+    (tmp_path / "a.yaml").write_text(public)
+    (tmp_path / "b.yaml").write_text(public.replace("[33, 17, 20]", "[77, 9, 31], [5, 6, 7]"))
+    lab = with_hidden(load_lab(tmp_path / "a.yaml"), load_lab(tmp_path / "b.yaml"))
+    hidden = hidden_of(lab)
+    assert [case.size.extents for case in hidden.cpu] == [(77, 9, 31), (5, 6, 7)]
+    assert (hidden.weight, hidden.public_weight) == (2, 2)
+    assert [case.size.extents for case in lab.cpu] == [(1, 1, 1), (33, 17, 20)]

@@ -1,0 +1,171 @@
+"""A product by wgmma and TMA, from its source to its verdict, and what becomes of it when a line is
+wrong: tests/fixtures/hopper/tma_wgmma."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.grading.pipeline import grade
+from grader.labs.lab import find_lab, load_lab
+from grader.model import Record, Result, Severity, Size, Verdict
+from tests.support.bench import bench
+from tests.support.places import FIXTURES
+
+FOLDER = FIXTURES / "hopper" / "tma_wgmma"
+SOURCE = (FOLDER / "hgemm.cu").read_text()
+SIZE = Size.of(m=72, n=136, k=520)  # partial tiles in every direction, more steps than stages
+COPY, WGMMA, WAIT, LAUNCH = '"l"(map)', ': "l"(x), "l"(y)', '"r"(parity)', "cudaLaunchKernelEx("
+MAP, EXPECT = "cuTensorMapEncodeTiled", "expect(&s.full[stage], TILE * LINE * 2);"
+
+
+class Wrong(Record):
+    """A program with ``new`` in place of ``old``. at: part of the line that the finding names."""
+
+    old: str
+    new: str
+    verdict: Verdict
+    kind: str
+    at: str
+    says: str
+
+
+WRONG = {
+    "fewer bytes announced": Wrong(
+        old=EXPECT,
+        new="expect(&s.full[stage], TILE * LINE);",
+        verdict=Verdict.TLE,
+        kind="barrier-divergence",
+        at=WAIT,
+        says="copies brought 8192 bytes more than it expects",
+    ),
+    "more bytes announced": Wrong(
+        old=EXPECT,
+        new="expect(&s.full[stage], TILE * LINE * 4);",
+        verdict=Verdict.TLE,
+        kind="barrier-divergence",
+        at=WAIT,
+        says="it still expects 8192 bytes (expect_tx) that no copy brings",
+    ),
+    "no wait for the copy": Wrong(
+        old="wait(&s.full[stage], step / STAGES % 2);",
+        new="",
+        verdict=Verdict.WA,
+        kind="race",
+        at=WGMMA,
+        says="bulk copy not waited for",
+    ),
+    "no fence.proxy.async": Wrong(
+        old='asm volatile("fence.proxy.async.shared::cta;" ::: "memory");',
+        new="",
+        verdict=Verdict.WA,
+        kind="race",
+        at=WGMMA,
+        says="no fence.proxy.async between them",
+    ),
+    "no wgmma.fence": Wrong(
+        old='asm volatile("wgmma.fence.sync.aligned;" ::: "memory");',
+        new="",
+        verdict=Verdict.WA,
+        kind="race",
+        at=WGMMA,
+        says="has no wgmma.fence before it",
+    ),
+    "no wgmma.wait_group": Wrong(
+        old='asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");',
+        new="",
+        verdict=Verdict.WA,
+        kind="race",
+        at=COPY,
+        says="may still read it",
+    ),
+    "too many lines": Wrong(
+        old="cuuint64_t(m)}",
+        new="cuuint64_t(m) + 64}",
+        verdict=Verdict.RE,
+        kind="out-of-bounds",
+        at=COPY,
+        says="past the end of the 74880-byte allocation A",
+    ),
+    "lines too long": Wrong(
+        old="{cuuint64_t(k), cuuint64_t(m)}",
+        new="{cuuint64_t(k) + 56, cuuint64_t(m)}",
+        verdict=Verdict.RE,
+        kind="out-of-bounds",
+        at=COPY,
+        says="across the end of the 74880-byte allocation A",
+    ),
+    "a box that the driver refuses": Wrong(
+        old="{LINE, TILE / 2}",
+        new="{LINE + 8, TILE / 2}",
+        verdict=Verdict.RE,
+        kind="host-crash",
+        at="",
+        says=f"after {MAP} returned CUDA_ERROR_INVALID_VALUE: boxDim[0] in bytes must not exceed",
+    ),
+    "what is no map": Wrong(
+        old='!= CUDA_SUCCESS)\n    throw "no tensor map";',
+        new="!= CUDA_SUCCESS) return;\n  A = CUtensorMap{};",
+        verdict=Verdict.RE,
+        kind="out-of-bounds",
+        at=COPY,
+        says=f"uses as a tensor map at line 43 is none; did {MAP} fail?",
+    ),
+    "half a cluster": Wrong(
+        old="(n + 2 * TILE - 1) / (2 * TILE) * 2",
+        new="(n + TILE - 1) / TILE",
+        verdict=Verdict.RE,
+        kind="bad-launch",
+        at=LAUNCH,
+        says="the grid (3, 2, 1) is no multiple of its clusters, (2, 1, 1)",
+    ),
+    "a cluster that not every GPU has": Wrong(
+        old="{2, 1, 1}",
+        new="{16, 1, 1}",
+        verdict=Verdict.RE,
+        kind="bad-launch",
+        at=LAUNCH,
+        says="need cudaFuncAttributeNonPortableClusterSizeAllowed",
+    ),
+}
+QUICK = ("fewer bytes announced", "too many lines")
+
+
+def graded(folder: Path) -> Result:
+    lab = load_lab(find_lab("hgemm"))
+    case = msgspec.structs.replace(lab.cpu[0], size=SIZE)
+    lab = msgspec.structs.replace(lab, cpu=(case,), performance=())
+    shared = msgspec.structs.replace(bench(), lab=lab, explain=False)
+    return grade(folder, shared, lambda _stage, _detail: None).result
+
+
+def test_wgmma_and_tma_are_accepted() -> None:
+    result = graded(FOLDER)
+    assert result.verdict is Verdict.AC, (result.error, result.findings)
+    assert result.build is not None and result.build.arch == "sm_90a"
+    assert all(each.severity is Severity.NOTE for each in result.findings)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in WRONG],
+)
+def test_a_wrong_line_is_found(name: str, tmp_path: Path) -> None:
+    wrong = WRONG[name]
+    assert SOURCE.count(wrong.old) == 1
+    text = SOURCE.replace(wrong.old, wrong.new)
+    folder = tmp_path / "student"
+    folder.mkdir()
+    (folder / "hgemm.cu").write_text(text)
+    result = graded(folder)
+    assert result.verdict is wrong.verdict, (result.error, result.findings)
+    lines = ["", *text.splitlines()]
+    errors = [each for each in result.findings if each.severity is Severity.ERROR]
+    assert any(
+        each.kind.value == wrong.kind
+        and wrong.says in each.message
+        and wrong.at in lines[each.line or 0]
+        for each in errors
+    ), errors
