@@ -29,10 +29,10 @@ from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.backends.simulator.engine_library import engine_library
 from grader.errors import Rejected
 from grader.labs.lab import DEFAULT_LAB, find_lab, load_lab
-from grader.model import KernelCounts, Launch, Record
+from grader.model import KernelCounts, Launch, Profile, Record
 from grader.performance.compare import Compared, compare, total
 from grader.performance.join import count
-from grader.performance.profiler import Profile, profile
+from grader.performance.profiler import profile
 from grader.performance.sass import disassemble
 from grader.submission.folder import load_submission
 from ptxsim.engine import load_engine

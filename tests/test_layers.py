@@ -14,7 +14,7 @@ ORDER = (
     *("ptxsim", "model", "errors", "language", "hardware", "problems", "labs", "submission"),
     "toolchain",
     *("sandbox", "compile", "record", "backends", "judging", "performance", "results"),
-    *("report", "ladder", "grading", "course", "cli"),
+    *("report", "ladder", "grading", "course", "study", "cli"),
 )
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SIMULATOR = sorted((PACKAGE.parent / "ptxsim").rglob("*.py"))

@@ -29,6 +29,7 @@ from grader.model import Verdict, phrase
 from grader.report import terminal
 from grader.report.text import clean
 from grader.results import store
+from grader.results.sources import keep_sources
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import student_of
 
@@ -132,6 +133,7 @@ def _grade_one(
         if (
             result.verdict is not Verdict.IE and not chosen.reveal
         ):  # the grader's failure must not replace a real result
+            keep_sources(store.result_path(chosen.out, result), graded.contents.values())
             written = store.save(chosen.out, result)
             say(console, phrase("result: {file}", file=str(written)))
             if not chosen.no_report:

@@ -22,13 +22,13 @@ from grader.course.class_run.roll import Entrant
 from grader.errors import UsageError, one_line
 from grader.grading.ceilings import ceilings
 from grader.grading.preparing import Bench
-from grader.labs.lab import LADDER_LAB, Lab, find_lab, load_lab, shipped_labs
+from grader.labs.lab import LADDER_LAB, Lab, find_lab, load_lab
 from grader.ladder.document import Ceiling, document_path, folder, load_ladder, make_ladder
 from grader.ladder.handed_in import hand_in, load_handed_in
 from grader.ladder.host import run_host
 from grader.ladder.ladder_render import html, terminal
 from grader.ladder.plausible import Here, complaints
-from grader.ladder.rungs import Rung, find_reference, find_rungs
+from grader.ladder.rungs import Rung, alike, find_reference, find_rungs
 from grader.model import LabRef, Result, Verdict
 from grader.results import store
 from grader.submission.folder import load_listed, load_submission
@@ -74,7 +74,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab_file = find_lab(chosen.lab) if chosen.lab else LADDER_LAB
     lab = load_lab(lab_file)
-    reference = find_reference(chosen.folder, lab.id, *_alike(lab))
+    reference = find_reference(chosen.folder, lab.id, *alike(lab))
     rungs = find_rungs(reference)
     entrants = [Entrant(student=rung.name, source=reference / rung.name) for rung in rungs]
     if chosen.check:
@@ -176,15 +176,6 @@ def _bounds(
             kept = ceilings(submission, bench)
         found[entrant.student] = kept
     return found
-
-
-def _alike(lab: Lab) -> Iterator[str]:
-    """The shipped labs that ask the same: a course's own lab file may have any id."""
-    asked = lab.problem.info()
-    for path in shipped_labs().values():
-        shipped = load_lab(path)
-        if shipped.problem.info().like(asked):
-            yield shipped.id
 
 
 def _is_of_the_default_problem(lab: Lab) -> bool:

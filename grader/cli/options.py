@@ -160,3 +160,12 @@ def _due(value: str) -> TimeRules:
         return due_rule(value)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+# --- of commands that draw --------------------------------------------------------------------
+
+
+def pictures(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--svg", metavar="FILE", type=Path, help="write the picture as SVG, for a report")
+    add("--png", metavar="FILE", type=Path, help="write the picture as PNG, for a report")

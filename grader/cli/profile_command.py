@@ -1,51 +1,63 @@
-"""``grade profile``: a submission's counters in Nsight Compute beside the model's."""
+"""``grade profile``: a submission in Nsight Compute, beside the baseline and beside the model."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from grader.backends.gpu.checks import checks_cubin
 from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.cli import exit_status, options
+from grader.cli.notices import say
+from grader.cli.speaking import spoken
 from grader.errors import MachineError, UsageError
 from grader.grading.preparing import Bench, explained, prepared
 from grader.hardware import gpus
-from grader.hardware.gpus import PEAK_UNIT
-from grader.labs.lab import find_lab, load_lab
-from grader.model import Explanation, KernelCounts, Size, size_text
+from grader.labs.lab import Lab, find_lab, load_lab
+from grader.ladder.rungs import alike, find_reference, find_rungs
+from grader.model import Explanation, KernelCounts, ProfileDocument, ProfiledSize, Size, size_text
 from grader.model.names import kernel_name
 from grader.performance.compare import compare, total
-from grader.performance.profiler import Profile, find_ncu, profile
+from grader.performance.profiler import find_ncu, profile_into
+from grader.problems.questions import redundancy
 from grader.report.text import clean
+from grader.results import store
+from grader.results.profiles import profile_path
 from grader.sandbox.running import Sandbox
+from grader.study.profiling import (
+    Watched,
+    figures,
+    make_document,
+    side_name,
+)
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 
-_SECONDS = 300.0
-_SIZE = 2048
-_ISSUE = "smsp__issue_active.avg.pct_of_peak_sustained_active"
+_SECONDS = 900.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Show a submission's counters in Nsight Compute beside the model's. Needs a GPU, "
-        "ncu and the right to read the counters."
+        "Profile a submission, the baseline on the same inputs, and the ladder's first rung with "
+        "Nsight Compute; keep the report for its window; say whether the traffic is redundant, "
+        "and where the model's counts differ. Needs a GPU, ncu and the right to read the counters."
     )
     options.submission(parser)
     parser.add_argument(
         "--size",
         metavar="N",
-        type=_size,
-        default=_SIZE,
-        help=f"each dimension (default: {_SIZE}); the profiler runs each kernel several times",
+        type=_extent,
+        action="append",
+        help="each dimension; may be repeated (default: the lab's two sizes, such as 1024 and "
+        "8192); the profiler runs each kernel some forty times",
     )
     options.lab(parser)
+    options.out(parser, "where the results are; the report is kept there")
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
@@ -56,26 +68,81 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     find_ncu()
     arch = lab.arch_on(here)
     bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
-    size = Size(dims={dim.name: chosen.size for dim in lab.problem.dims})
-    ready = prepared(
-        load_submission(chosen.submission, lab.problem.interface.main), [size], bench, arch
-    )
-    why = explained(ready, bench, gpus.find(gpu_names()[0]))
-    if why.missing:
-        raise MachineError(f"nothing to compare with: {why.missing}")
-    names = [each.name for each in why.counts]
-    job = Watching(problem=lab.problem_ref, cubin=str(ready.built.cubin), plan=ready.plans[0])
-    seen = profile([job], names, seconds=_SECONDS)
-    for counts in why.counts:
-        own = [each for each in seen if each.kernel == counts.name]
-        _show(counts, own, why, console)
+    sizes = [_size(lab, extent) for extent in sorted(set(chosen.size or lab.problem.profiled))]
+    own = load_submission(chosen.submission, lab.problem.interface.main)
+    watched = [
+        Watched(ready=prepared(own, sizes, bench, arch), name=own.student, first=False),
+        *_first_rung(lab, sizes[0], bench, arch),
+    ]
+    for source in lab.problem.gpu_sources:  # compiled here, not under the profiler
+        checks_cubin(arch, source)
+    jobs = [
+        Watching(
+            problem=lab.problem_ref,
+            cubin=str(each.ready.built.cubin),
+            plan=plan,
+            baseline=not each.first,
+        )
+        for each in watched
+        for plan in each.ready.plans
+    ]
+    document = store.document_path(chosen.out, lab.id, own.student, own.sha256, "gpu")
+    report = document.with_name(f"{own.sha256[:12]}.ncu-rep")
+    seen = profile_into(report, jobs, own.folder, seconds=_SECONDS)
+    found = make_document(watched, seen, bench, gpu_names()[0], report.name)
+    store.write_document(profile_path(document), found)
+    for size in found.sizes:
+        _show(size, found, arch, console)
+    why = explained(watched[0].ready, bench, gpus.find(gpu_names()[0]))
+    _beside_the_model(why, found, console)
+    say(console, f"for Nsight Compute: ncu-ui {report}")
     return exit_status.DONE
 
 
-def _show(counts: KernelCounts, own: Sequence[Profile], why: Explanation, console: Console) -> None:
+def _first_rung(lab: Lab, size: Size, bench: Bench, arch: str) -> list[Watched]:
+    """Nothing where the lab has no ladder."""
+    try:
+        reference = find_reference(None, lab.id, *alike(lab))
+    except UsageError:
+        return []
+    name = find_rungs(reference)[0].name
+    submission = load_submission(reference / name, lab.problem.interface.main)
+    return [Watched(ready=prepared(submission, [size], bench, arch), name=name, first=True)]
+
+
+def _show(size: ProfiledSize, document: ProfileDocument, arch: str, console: Console) -> None:
+    console.print(Text(f"\n{size_text(size.size)} on {document.gpu}", style="bold"))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("", no_wrap=True)
+    for side in size.sides:
+        table.add_column(clean(side_name(side, document)), justify="right")
+    language = spoken(console)
+    for name, values in figures(size, document, arch):
+        table.add_row(language(name), *values)
+    console.print(table)
+    for side in size.sides:
+        if side.role != "baseline":
+            console.print(Text(clean(language(redundancy(size, side)))))
+
+
+def _beside_the_model(why: Explanation, document: ProfileDocument, console: Console) -> None:
+    if why.missing:
+        say(console, f"no counts of the model to compare with: {why.missing}")
+        return
+    size = next(each for each in document.sizes if each.size == why.size)
+    side = size.side("own")
+    assert side is not None
+    for counts in why.counts:
+        own = [each for each in side.launches if each.kernel == counts.name]
+        _compared(counts, total(own), why, console)
+
+
+def _compared(
+    counts: KernelCounts, measured: dict[str, float], why: Explanation, console: Console
+) -> None:
     name = clean(kernel_name(counts.name))
-    console.print(Text(f"{name} at {size_text(why.size)}, {counts.times} launches", style="bold"))
-    measured = total(own)
+    times = f"{counts.times} launches" if counts.times > 1 else "1 launch"
+    console.print(Text(f"\n{name} at {size_text(why.size)}, {times}", style="bold"))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("", no_wrap=True)
     for heading in ("model", "ncu", "difference"):
@@ -85,35 +152,18 @@ def _show(counts: KernelCounts, own: Sequence[Profile], why: Explanation, consol
         apart = "" if each.apart is None else f"{100 * each.apart:+.2f} %"
         table.add_row(each.quantity, f"{each.ours:,.0f}", theirs, apart)
     console.print(table)
-    for line in _words(counts, measured, own, why):
-        console.print(Text(line))
-    console.print()
 
 
-def _words(
-    counts: KernelCounts,
-    measured: dict[str, float],
-    own: Sequence[Profile],
-    why: Explanation,
-) -> list[str]:
-    words = []
-    nanoseconds = measured.get("gpu__time_duration.sum")
-    if nanoseconds:
-        speed = counts.flops / nanoseconds / 1e3
-        bound = why.bounds[0] if why.bounds else None
-        limit = f"; the model expects about {bound.speed:.4g} ({bound.resource})" if bound else ""
-        words.append(f"{speed:.4g} {PEAK_UNIT} under the profiler{limit}")
-    active = [each.metrics[_ISSUE] for each in own if each.metrics.get(_ISSUE) is not None]
-    if active:
-        words.append(f"issue slots used: {sum(active) / len(active):.1f} %")
-    return words
+def _extent(value: str) -> int:
+    if not value.isascii() or not value.isdecimal() or not 1 <= int(value[:12]) <= 1 << 28:
+        raise UsageError(f"--size {value}: expected a number ≥ 1")
+    return int(value)
 
 
-def _size(value: str) -> int:
-    try:
-        size = int(value)
-    except ValueError:
-        size = 0
-    if not 1 <= size <= 16384:
-        raise UsageError(f"--size {value}: a number from 1 to 16384")
-    return size
+def _size(lab: Lab, extent: int) -> Size:
+    for dim in lab.problem.dims:
+        if extent > dim.most:
+            raise UsageError(f"--size {extent}: at most {dim.most}")
+    if extent % lab.multiple_of:
+        raise UsageError(f"--size {extent}: no multiple of {lab.multiple_of}, as the lab asks")
+    return Size(dims={dim.name: extent for dim in lab.problem.dims})

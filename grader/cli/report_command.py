@@ -11,11 +11,12 @@ from grader.cli import exit_status
 from grader.cli.notices import say
 from grader.cli.speaking import spoken
 from grader.errors import Rejected, SubmissionError
-from grader.grading.pipeline import read_sources
 from grader.model import Result, phrase
 from grader.report import html, terminal
 from grader.results import store
-from grader.submission.folder import load_submission
+from grader.results.profiles import stored_profile
+from grader.results.sources import kept_sources
+from grader.submission.folder import load_submission, source_texts
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     result = store.load(chosen.file)
-    sources = _sources_of(result)
+    sources = sources_of(chosen.file, result)
     console.print(terminal.render(result, sources, spoken(console)))
     write_page(chosen.file, result, sources, console)
     return exit_status.DONE
@@ -34,15 +35,20 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 def write_page(document: Path, result: Result, sources: dict[str, str], console: Console) -> None:
     """The student's page, beside the result document. Raises StoreError."""
     page = document.with_suffix(".html")
-    store.write(page, html.render(result, sources, spoken(console)).encode())
+    shown = html.render(result, sources, spoken(console), stored_profile(document))
+    store.write(page, shown.encode())
     say(console, phrase("report: {file}", file=str(page)))
 
 
-def _sources_of(result: Result) -> dict[str, str]:
-    """The sources of a stored result, if submissions/ still holds exactly those."""
+def sources_of(document: Path, result: Result) -> dict[str, str]:
+    """The sources of a stored result: kept beside it, else in submissions/ if they are still
+    exactly those, else none."""
     reference = result.submission
+    kept = kept_sources(document, reference.files)
+    if kept is not None:
+        return kept
     try:
         submission = load_submission(Path("submissions") / reference.student, result.problem.main)
     except (SubmissionError, Rejected, OSError):
         return {}
-    return read_sources(submission) if submission.sha256 == reference.sha256 else {}
+    return source_texts(submission.contents) if submission.sha256 == reference.sha256 else {}

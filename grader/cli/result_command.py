@@ -9,12 +9,11 @@ from rich.console import Console
 from grader.cli import exit_status, options
 from grader.cli.speaking import speak_as, spoken
 from grader.errors import Rejected, StoreError
-from grader.grading.pipeline import read_sources
 from grader.labs.lab import find_lab, load_lab
 from grader.model import phrase
 from grader.report import terminal
 from grader.results import store
-from grader.submission.folder import load_submission
+from grader.submission.folder import load_submission, source_texts
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -64,5 +63,5 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
                 job=chosen.job,
             )
         )
-    console.print(terminal.render(result, read_sources(submission), spoken(console)))
+    console.print(terminal.render(result, source_texts(submission.contents), spoken(console)))
     return exit_status.of(result)

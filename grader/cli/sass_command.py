@@ -12,13 +12,12 @@ from rich.console import Console
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.cli import exit_status, options
 from grader.cli.speaking import spoken
-from grader.grading.pipeline import read_sources
 from grader.grading.preparing import Bench, compiled
 from grader.labs.lab import Lab, find_lab, load_lab
 from grader.performance.sass import disassemble, summarise
 from grader.report import machine
 from grader.sandbox.running import Sandbox
-from grader.submission.folder import load_submission
+from grader.submission.folder import load_submission, source_texts
 from grader.toolchain.discovery import find_toolchain
 
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
@@ -54,7 +53,9 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         sys.stdout.write(msgspec.json.encode(kernels).decode() + "\n")
         return exit_status.DONE
     listed = functions if chosen.listing else ()
-    console.print(machine.render(kernels, read_sources(submission), listed, spoken(console)))
+    console.print(
+        machine.render(kernels, source_texts(submission.contents), listed, spoken(console))
+    )
     return exit_status.DONE
 
 

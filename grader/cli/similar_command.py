@@ -14,10 +14,9 @@ from grader.course.class_run.roll import Entrant, call_roll
 from grader.course.similar.comparison import TOO_LONG, Pair, Work, comparable, find_pairs
 from grader.course.similar.similar_render import html, terminal
 from grader.errors import Rejected, SubmissionError, UsageError, one_line
-from grader.grading.pipeline import read_sources
 from grader.labs.lab import find_lab, load_lab, shipped_labs
 from grader.results import store
-from grader.submission.folder import load_listed
+from grader.submission.folder import load_listed, source_texts
 from grader.submission.provided import REFERENCE, provided
 from grader.submission.reading import read
 
@@ -127,7 +126,7 @@ def _works(entrant: Entrant, mains: Sequence[str], console: Console) -> list[tup
             refusal = refusal or error
             continue
         student = f"{entrant.student} ({main})" if found else entrant.student
-        found.append((main, Work(student=student, files=read_sources(submission))))
+        found.append((main, Work(student=student, files=source_texts(submission.contents))))
         if entrant.source.suffix == ".cu":
             break
     if not found:

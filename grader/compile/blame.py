@@ -137,7 +137,9 @@ def _trouble(shop: Workshop) -> Message | None:
 
 
 def _compiles_alone(shop: Workshop, submission: Submission) -> bool:
-    entry = with_brought_headers(alone(shop.interface), submission, shop.toolchain)
+    entry = with_brought_headers(
+        alone(shop.interface, submission.defines), submission, shop.toolchain
+    )
     try:
         translate(shop, partial(copy_sources, submission), entry)
     except (Failed, TooLarge):

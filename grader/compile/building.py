@@ -117,7 +117,8 @@ def _made(submission: Submission, shop: Workshop) -> tuple[_Card, Mapping[str, b
         log="",
         seconds=0.0,
     )
-    entry = with_brought_headers(entry_source(shop.interface), submission, shop.toolchain)
+    source = entry_source(shop.interface, submission.defines)
+    entry = with_brought_headers(source, submission, shop.toolchain)
     try:
         translated = translate(shop, partial(copy_sources, submission), entry)
         card = _after(card, translated.output, translated.seconds)
@@ -197,6 +198,7 @@ def _key(submission: Submission, interface: Interface, toolchain: Toolchain, arc
     digest = hashlib.sha256(submission.sha256.encode())
     about = [toolchain.cuda_version, compiler.st_size, compiler.st_mtime_ns]
     digest.update(msgspec.json.encode([about, arch, interface, commands(toolchain, arch)]))
+    digest.update(msgspec.json.encode(submission.defines) if submission.defines else b"")
     if toolchain.cutlass_include is not None:
         digest.update((toolchain.cutlass_include / "cutlass" / "version.h").read_bytes())
     ours = [*INCLUDE.rglob("*"), *Path(__file__).parent.glob("*.*")]

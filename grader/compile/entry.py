@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from grader.problems.problem import Interface
@@ -11,12 +12,18 @@ WRAPPER = Path(__file__).parent / "part.sh"
 ENTRY = "sgemm_grader_entry.cu"  # what nvcc is called with
 
 
-def alone(interface: Interface) -> str:
-    """The student's file, without our entry point."""
-    return f'#include "{interface.main}"\n'
+def alone(interface: Interface, defines: Sequence[str] = ()) -> str:
+    """The student's file, without our entry point.
+
+    defines: macros for it, "BM=64". They stand after the lab's header and not on the command line:
+    the toolkit's own headers use names such as T and N.
+    """
+    macros = "".join(f"#define {' '.join(each.split('=', 1))}\n" for each in defines)
+    header = f'#include "{interface.header}"\n' if macros else ""
+    return f'{header}{macros}#include "{interface.main}"\n'
 
 
-def entry_source(interface: Interface) -> str:
+def entry_source(interface: Interface, defines: Sequence[str] = ()) -> str:
     """The student's file, and the function by which the recorder calls theirs: with the operands'
     addresses and lengths, and the size's dimensions."""
     vectors = "".join(
@@ -28,7 +35,7 @@ def entry_source(interface: Interface) -> str:
         *(f"sgemm_grader_v{i}" for i in range(len(interface.vectors))),
         *(f"sgemm_grader_dims[{i}]" for i in range(interface.dims)),
     ]
-    return f"""{alone(interface)}\
+    return f"""{alone(interface, defines)}\
 extern "C" void sgemm_grader_entry(void* const* sgemm_grader_at,
                                    const std::size_t* sgemm_grader_counts,
                                    const int* sgemm_grader_dims) {{

@@ -23,8 +23,8 @@ def ceilings(submission: Submission, bench: Bench) -> tuple[Ceiling, ...]:
             why = explained(prepared(submission, [size], bench, arch), bench, card)
         except Rejected:
             continue
-        for bound in why.bounds:
-            # Counts of a part of the blocks may miss some FFMA; the peak holds all the same.
-            most = min(bound.most.speed if bound.most else bound.speed, bound.peak)
-            found.append(Ceiling(gpu=card.name, arch=arch, size=size.dims, speed=most))
+        found += [
+            Ceiling(gpu=card.name, arch=arch, size=size.dims, speed=bound.ceiling)
+            for bound in why.bounds
+        ]
     return tuple(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -36,17 +37,22 @@ from grader.model import (
     Submission,
     SubmissionRef,
 )
-from grader.submission.folder import load_listed, load_submission, student_of
+from grader.submission.folder import load_listed, load_submission, source_texts, student_of
 
-__all__ = ["Bench", "Graded", "grade", "read_sources"]
+__all__ = ["Bench", "Graded", "grade", "grade_loaded"]
 
 
 class Graded(Record):
     """A result, and what the terminal shows besides it."""
 
     result: Result
-    sources: dict[str, str]  # file name → text; findings point into it
+    contents: Mapping[str, bytes]  # file name → what was graded; empty if nothing could be read
     printed: str  # by device printf in the smallest case that printed anything
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """File name → text, as the compiler sees it; findings point into it."""
+        return source_texts(self.contents)
 
 
 def grade(
@@ -69,21 +75,41 @@ def grade(
 
     Raises SubmissionError if there is no submission to grade. Any other fault is in the result.
     """
+    main = bench.lab.problem.interface.main
+
+    def load() -> Submission:
+        return load_submission(path, main) if student is None else load_listed(path, student, main)
+
     name = student_of(path) if student is None else student
+    graded = _grade(name, load, bench, progress, gpu)
+    who = msgspec.structs.replace(graded.result.submission, submitted=submitted)
+    result = msgspec.structs.replace(graded.result, submission=who)
+    return msgspec.structs.replace(graded, result=result)
+
+
+def grade_loaded(submission: Submission, bench: Bench, progress: Progress) -> Graded:
+    """Grade a submission that has been read already."""
+    return _grade(submission.student, lambda: submission, bench, progress)
+
+
+def _grade(
+    name: str,
+    load: Callable[[], Submission],
+    bench: Bench,
+    progress: Progress,
+    gpu: GpuDevice | None = None,
+) -> Graded:
     reference = SubmissionRef(student=name, sha256=hashlib.sha256().hexdigest(), files=())
-    sources: dict[str, str] = {}
+    contents: Mapping[str, bytes] = {}
     slurm: SlurmInfo | None = None
     with CpuDevice(bench.sandbox, bench.lab.limits, bench.lab.problem_ref) as device:
         try:
             slurm = slurm_job()
-            main = bench.lab.problem.interface.main
-            submission = (
-                load_submission(path, main) if student is None else load_listed(path, student, main)
-            )
+            submission = load()
             reference = SubmissionRef(
                 student=name, sha256=submission.sha256, files=submission.files
             )
-            sources = read_sources(submission)
+            contents = submission.contents
             if bench.gpu_arch is None:
                 ran = run_in_simulator(submission, bench, device, progress)
             else:
@@ -91,19 +117,9 @@ def grade(
                 ran = run_on_gpu(submission, bench, device, gpu, progress)
         except ENDINGS as failure:
             ran = ended(failure)
-    reference = msgspec.structs.replace(reference, submitted=submitted)
     return Graded(
-        result=_result(reference, bench, ran, slurm), sources=sources, printed=ran.printed
+        result=_result(reference, bench, ran, slurm), contents=contents, printed=ran.printed
     )
-
-
-def read_sources(submission: Submission) -> dict[str, str]:
-    """The submission's texts by name, for excerpts: exactly what was compiled."""
-    return {
-        # The compiler sees the same line ends.
-        name: content.decode(errors="replace").replace("\r\n", "\n")
-        for name, content in submission.contents.items()
-    }
 
 
 def _summarised(case: CaseResult) -> CaseResult:

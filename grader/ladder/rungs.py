@@ -13,9 +13,11 @@ A rung that teaches what not to do says ``Rung 5 (a trap):``.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from grader.errors import UsageError
+from grader.labs.lab import Lab, load_lab, shipped_labs
 from grader.model import Record
 from grader.submission.provided import REFERENCE, provided
 
@@ -60,6 +62,15 @@ def find_reference(named: Path | None, lab: str, *alike: str) -> Path:
         f"no {REFERENCE}/ here or in the grader's package: install the grader again, or name the "
         "folder: grade ladder DIR"
     )
+
+
+def alike(lab: Lab) -> Iterator[str]:
+    """The shipped labs that ask the same: a course's own lab file may have any id."""
+    asked = lab.problem.info()
+    for path in shipped_labs().values():
+        shipped = load_lab(path)
+        if shipped.problem.info().like(asked):
+            yield shipped.id
 
 
 def find_rungs(reference: Path) -> tuple[Rung, ...]:

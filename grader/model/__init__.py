@@ -27,6 +27,14 @@ from grader.model.explanation import (
     Waiting,
 )
 from grader.model.finding import Finding, Kind
+from grader.model.profile import (
+    PROFILE_SCHEMA,
+    PROFILE_VERSION,
+    Profile,
+    ProfileDocument,
+    ProfiledSize,
+    Side,
+)
 from grader.model.result import (
     SCHEMA,
     SCHEMA_VERSION,
@@ -98,6 +106,8 @@ from ptxsim.records import (
 __all__ = [
     "NOTHING",
     "NO_TRAFFIC",
+    "PROFILE_SCHEMA",
+    "PROFILE_VERSION",
     "SCHEMA",
     "SCHEMA_VERSION",
     "Advice",
@@ -140,6 +150,9 @@ __all__ = [
     "Plan",
     "PointerSlot",
     "ProblemInfo",
+    "Profile",
+    "ProfileDocument",
+    "ProfiledSize",
     "Record",
     "Result",
     "Run",
@@ -149,6 +162,7 @@ __all__ = [
     "Severity",
     "Shape",
     "Share",
+    "Side",
     "Size",
     "SizeCurve",
     "SizeGroup",

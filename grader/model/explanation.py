@@ -168,6 +168,12 @@ class Bound(Record):
     # without the issue model. Null in older documents.
     most: Limit | None = None
 
+    @property
+    def ceiling(self) -> float:
+        """What no kernel with these counts exceeds. Counts of a part of the blocks may miss some
+        FFMA; the peak holds all the same."""
+        return min(self.most.speed if self.most else self.speed, self.peak)
+
 
 class Advice(Record):
     """What to try next, and the counts that support it."""

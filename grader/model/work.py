@@ -23,6 +23,7 @@ class Submission(Record):
     contents: Mapping[str, bytes]  # of ``files`` by name: what is compiled, hashed and shown
     sha256: str  # over names and contents of ``files``
     main: str  # of ``files``: the one that is compiled
+    defines: tuple[str, ...] = ()  # macros that the build gets: "BM=64"
 
 
 class KernelInfo(Record):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from grader.model import KernelCounts, Record, TensorCount
-from grader.performance.profiler import Profile
+from grader.model import KernelCounts, Profile, Record, TensorCount
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op"
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op"

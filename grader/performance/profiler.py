@@ -14,10 +14,10 @@ from pathlib import Path
 
 import msgspec
 
-from grader.backends.gpu.gpu_messages import Watching
+from grader.backends.gpu.gpu_messages import Watching, chosen_by
 from grader.backends.process import for_a_gpu
 from grader.errors import MachineError
-from grader.model import Record
+from grader.model import Launch, Profile, Record
 
 METRICS = (
     "gpu__time_duration.sum",
@@ -70,17 +70,20 @@ METRICS = (
     "smsp__cycles_elapsed.max",
     "smsp__cycles_elapsed.avg.per_second",
 )
+_TABLE = ("--csv", "--page", "raw", "--print-units", "base", "--print-kernel-base", "mangled")
+_JOB = "job.json"
 _PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute")
 _REMEDY = "install Nsight Compute (package nsight-compute of the CUDA toolkit)"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _FORBIDDEN = "ERR_NVGPUCTRPERM"
 
 
-class Profile(Record):
-    """What the profiler measured of one launch."""
+class Seen(Record):
+    """What came of one job."""
 
-    kernel: str  # mangled
-    metrics: dict[str, float]  # by the names of ``METRICS`` that this GPU knows
+    own: tuple[Profile, ...]  # of the plan's launches, in their order
+    baseline: tuple[Profile, ...]  # () unless the job asked for it
+    variant: str  # the baseline's name; "" likewise
 
 
 def find_ncu() -> Path:
@@ -104,33 +107,108 @@ def profile(
     read the counters, or when it fails.
     """
     ncu = find_ncu()
+    only = ("--kernel-name", f"regex:^({'|'.join(sorted(set(kernels)))})$")
     with tempfile.TemporaryDirectory(prefix="sgemm-profile-") as folder:
-        job = Path(folder) / "job.json"
-        job.write_bytes(msgspec.json.encode(list(jobs)))
-        command = [
-            str(ncu),
-            *("--csv", "--page", "raw", "--print-units", "base"),
-            *("--print-kernel-base", "mangled", "--kernel-name-base", "mangled"),
-            *("--kernel-name", f"regex:^({'|'.join(sorted(set(kernels)))})$"),
-            *("--profile-from-start", "no"),
-            *("--clock-control", "none", "--target-processes", "all"),
-            *("--metrics", ",".join(_available(ncu))),
-            *(sys.executable, "-m", "grader.backends.gpu.once", str(job)),
-        ]
-        environment = for_a_gpu(os.environ) | {"TMPDIR": folder}
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=seconds,
-                env=environment,
-            )
-        except subprocess.TimeoutExpired:
-            raise MachineError(f"ncu took more than {seconds:.0f} s") from None
+        options = (*_TABLE, *only, "--metrics", ",".join(_available(ncu)))
+        done = _run(ncu, options, jobs, Path(folder), seconds)
     return read(done.stdout, done.stderr)
+
+
+def profile_into(
+    report: Path, jobs: Sequence[Watching], sources: Path, *, seconds: float
+) -> tuple[Seen, ...]:
+    """The same, with all sections, kept in ``report`` for Nsight Compute's window; and with the
+    baselines that jobs ask for. One entry for each job.
+
+    sources: the folder of the submission, whose text goes into the report.
+    """
+    ncu = find_ncu()
+    with tempfile.TemporaryDirectory(prefix="sgemm-profile-") as name:
+        folder = Path(name)
+        kept = folder / "kept.ncu-rep"
+        options = ["--export", str(kept), "--force-overwrite", "--set", "full"]
+        options += ["--metrics", ",".join(_available(ncu)), *_with_sources(ncu, sources)]
+        done = _run(ncu, options, jobs, folder, seconds)
+        if not kept.exists() or not chosen_by(folder / _JOB).exists():
+            raise MachineError(_why(done.stdout + done.stderr))
+        table = subprocess.run(
+            [str(ncu), "--import", str(kept), *_TABLE],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=seconds,
+        )
+        chosen = msgspec.json.decode(chosen_by(folder / _JOB).read_bytes(), type=list[str])
+        seen = dealt_out(jobs, read(table.stdout, table.stderr), chosen)
+        report.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(kept, report)
+    return seen
+
+
+def dealt_out(
+    jobs: Sequence[Watching], launches: Sequence[Profile], chosen: Sequence[str]
+) -> tuple[Seen, ...]:
+    """Launches, in their order → by job: first the plan's, then those of the baseline.
+
+    chosen: the baselines' names. Raises MachineError if the launches are not those of the jobs.
+    """
+    left, names = list(launches), list(chosen)
+    found: list[Seen] = []
+    plans = [[o.kernel for o in job.plan.operations if isinstance(o, Launch)] for job in jobs]
+    for i, (job, kernels) in enumerate(zip(jobs, plans, strict=True)):
+        own = tuple(left[: len(kernels)])
+        del left[: len(kernels)]
+        if [each.kernel for each in own] != kernels:
+            raise MachineError(f"ncu did not profile the launches of {job.plan.size}")
+        ahead = {kernel for later in plans[i + 1 :] for kernel in later}
+        baseline: list[Profile] = []
+        while job.baseline and left and (i + 1 == len(jobs) or left[0].kernel not in ahead):
+            baseline.append(left.pop(0))
+        if job.baseline and (not baseline or not names):
+            raise MachineError(f"ncu did not profile the baseline at {job.plan.size}")
+        variant = names.pop(0) if job.baseline else ""
+        found.append(Seen(own=own, baseline=tuple(baseline), variant=variant))
+    if left:
+        raise MachineError(f"ncu profiled {len(left)} launches that nobody made")
+    return tuple(found)
+
+
+def _run(
+    ncu: Path, options: Sequence[str], jobs: Sequence[Watching], folder: Path, seconds: float
+) -> subprocess.CompletedProcess[str]:
+    job = folder / _JOB
+    job.write_bytes(msgspec.json.encode(list(jobs)))
+    command = [
+        str(ncu),
+        *options,
+        *("--kernel-name-base", "mangled", "--profile-from-start", "no"),
+        *("--clock-control", "none", "--target-processes", "all"),
+        *(sys.executable, "-m", "grader.backends.gpu.once", str(job)),
+    ]
+    environment = for_a_gpu(os.environ) | {"TMPDIR": str(folder)}
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=seconds,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired:
+        raise MachineError(f"ncu took more than {seconds:.0f} s") from None
+
+
+def _with_sources(ncu: Path, sources: Path) -> list[str]:
+    """Options of newer versions that put the source's text into the report."""
+    known = subprocess.run(
+        [str(ncu), "--help"], capture_output=True, text=True, errors="replace", check=False
+    ).stdout
+    if "--import-source" not in known or "--source-folders" not in known:
+        return []
+    return ["--import-source", "yes", "--source-folders", str(sources)]
 
 
 def read(output: str, errors: str = "") -> tuple[Profile, ...]:

@@ -19,6 +19,7 @@ import msgspec
 from grader.model import Message, ProblemInfo, Record, Size
 from grader.problems.on_gpu import OnGpu, Tools
 from grader.problems.operands import FLOAT, Element, Launch, Operand
+from grader.problems.questions import Question
 
 FUNCTION = "run_custom"  # what every lab calls the host function, a template of the element's type
 
@@ -297,7 +298,10 @@ class Problem(ABC):
             arithmetic=self.arithmetic,
         )
 
-    # Names of the questions that a report answers (report/why.py) and of the pieces of advice that
-    # apply (performance/advice/).
+    # What grade profile runs: the extent of each dimension, the smallest first.
+    profiled: ClassVar[tuple[int, ...]] = (1024, 8192)
+    # Names of the questions that a report answers (its own below, others in report/why.py) and of
+    # the pieces of advice that apply (performance/advice/).
     questions: tuple[str, ...] = ("peak", "limits", "loop", "traffic")
+    own_questions: ClassVar[Mapping[str, Question]] = {}
     advice: tuple[str, ...] = ()

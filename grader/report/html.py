@@ -17,6 +17,7 @@ from grader.model import (
     Finding,
     LineCount,
     Message,
+    ProfileDocument,
     Record,
     Result,
     Severity,
@@ -75,18 +76,30 @@ class Picture(Record):
     image: Markup
 
 
-def render(result: Result, sources: Mapping[str, str], language: Language = ENGLISH) -> str:
+def render(
+    result: Result,
+    sources: Mapping[str, str],
+    language: Language = ENGLISH,
+    profile: ProfileDocument | None = None,
+) -> str:
     """The page as a text of at most 400 KB.
 
-    sources: file name → text, for excerpts and the listing; may be empty.
+    sources: file name → text, for excerpts and the listing; may be empty. profile: what
+    ``grade profile`` found of the same source.
     """
-    whole = _render(result, sources, _AMPLE, language)
+    whole = _render(result, sources, _AMPLE, language, profile)
     if len(whole.encode()) <= _MAX_BYTES:
         return whole
-    return _render(result, {}, _TIGHT, language)  # an unusually large result
+    return _render(result, {}, _TIGHT, language, profile)  # an unusually large result
 
 
-def _render(result: Result, sources: Mapping[str, str], room: _Room, language: Language) -> str:
+def _render(
+    result: Result,
+    sources: Mapping[str, str],
+    room: _Room,
+    language: Language,
+    profile: ProfileDocument | None,
+) -> str:
     highlighter = Highlighter(sources)
     groups = neighbours(result.findings)
     gpu = result.environment.gpu
@@ -136,7 +149,7 @@ def _render(result: Result, sources: Mapping[str, str], room: _Room, language: L
         hidden_findings=sum(map(len, groups[room.findings :])),
         listings=highlighter.listings(result.findings, result.lines),
         kernels=_kernels(result, room),
-        answers=answers(result),
+        answers=answers(result, sources, profile),
         unexplained=_cut(language(why.missing or NOTHING), room.message) if why else "",
         fix_first=_cut(language(text.fix_first(result)), room.message),
         advice=[

@@ -15,6 +15,7 @@ from grader.model import (
     KernelCounts,
     Message,
     ProblemInfo,
+    ProfileDocument,
     Record,
     Result,
     Waiting,
@@ -27,6 +28,8 @@ from grader.model import (
     verbatim,
 )
 from grader.model.names import kernel_name
+from grader.problems.catalogue import names, problem_class
+from grader.problems.questions import COUNTED, Evidence, Question
 from grader.report.loop import loop_sentence
 
 _SECTOR = 32  # bytes
@@ -40,34 +43,52 @@ class Said(Record):
 
     question: Message
     answer: Message
+    method: Message  # where the figures come from
 
 
-def answers(result: Result) -> tuple[Said, ...]:
-    """() when there is no explanation, or there are no counts."""
+def answers(
+    result: Result,
+    sources: Mapping[str, str] | None = None,
+    profile: ProfileDocument | None = None,
+) -> tuple[Said, ...]:
+    """() when there is no explanation, or there are no counts.
+
+    sources, profile: of the same submission, as far as there are any.
+    """
     why = result.explanation
     if why is None or not why.counts:
         return ()
-    return tuple(_answers(result, why))
+    counts = max(why.counts, key=lambda each: each.flops)
+    evidence = Evidence(
+        result=result, why=why, counts=counts, profile=profile, sources=sources or {}
+    )
+    return tuple(_answers(evidence))
 
 
 def titles(problem: ProblemInfo) -> tuple[tuple[str, Message], ...]:
     """Name and words of every question that a report on this problem answers."""
     return tuple(
-        (name, _QUESTIONS[name][0].given(output=problem.output))
-        for name in problem.questions
-        if name in _QUESTIONS
+        (name, question.text.given(output=problem.output)) for name, question in _asked(problem)
     )
 
 
-def _answers(result: Result, why: Explanation) -> Iterator[Said]:
-    counts = max(why.counts, key=lambda each: each.flops)
-    for name in result.problem.questions:
-        if name in _QUESTIONS:  # a newer grader may have asked more
-            question, answer = _QUESTIONS[name]
-            words = answer(result, why, counts)
-            if words:
-                asked = question.given(output=result.problem.output)
-                yield Said(question=asked, answer=words)
+def _answers(evidence: Evidence) -> Iterator[Said]:
+    problem = evidence.result.problem
+    for _name, question in _asked(problem):
+        words = question.answer(evidence)
+        if words:
+            asked = question.text.given(output=problem.output)
+            yield Said(question=asked, answer=words, method=question.method)
+
+
+def _asked(problem: ProblemInfo) -> Iterator[tuple[str, Question]]:
+    """In the result's order. A result from before a problem had questions of its own gets them,
+    too; a newer grader may have asked more than is known here."""
+    own = problem_class(problem.name).own_questions if problem.name in names() else {}
+    every = {**_QUESTIONS, **own}
+    for name in dict.fromkeys((*problem.questions, *own)):
+        if name in every:
+            yield name, every[name]
 
 
 def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
@@ -244,7 +265,7 @@ def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
         peak=peak,
         launches=launches,
     )
-    resource = _resource_name(bound.most.resource)
+    resource = resource_name(bound.most.resource)
     if bound.resource != "waiting":
         return phrase("{bound}; the limit is {limit}", bound=words, limit=resource)
     return phrase(
@@ -263,7 +284,7 @@ def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     first = bounds[0]
     hard = [each for each in first.limits if each.resource != "waiting"]
     several = listed(
-        phrase("{resource} {speed:.3g}", resource=_resource_name(each.resource), speed=each.speed)
+        phrase("{resource} {speed:.3g}", resource=resource_name(each.resource), speed=each.speed)
         for each in hard[:4]
     )
     said = [
@@ -316,14 +337,14 @@ def _resource(name: str) -> Message:
     return _RESOURCES.get(name, verbatim(name))
 
 
-def _resource_name(name: str) -> Message:
+def resource_name(name: str) -> Message:
     return _RESOURCE_NAMES.get(name, verbatim(name))
 
 
 def limit(bound: Bound) -> Message:
     """The limiting resource in a few words: "shared memory", "waiting for barriers"."""
     if bound.resource != "waiting" or bound.waiting is None:
-        return _resource_name(bound.resource)
+        return resource_name(bound.resource)
     reasons = _reasons(bound.waiting)
     reasons.pop(_PIPE)  # a busy pipe is the goal, not a cause of waiting
     longest = max(reasons, key=lambda name: reasons[name])
@@ -375,27 +396,6 @@ def _loop(_result: Result, why: Explanation, counts: KernelCounts) -> Message:
     )
 
 
-def _tile(_result: Result, why: Explanation, counts: KernelCounts) -> Message:
-    words = phrase(
-        "Grid {grid}, blocks of {block} threads",
-        grid="×".join(map(str, counts.grid)),
-        block="×".join(map(str, counts.block)),
-    )
-    tile = why.tile
-    if tile is None:
-        return phrase("{launch}.", launch=words)
-    if tile.rows and tile.columns:
-        words = phrase(
-            "{launch}: a tile of {rows}×{columns}",
-            launch=words,
-            rows=tile.rows,
-            columns=tile.columns,
-        )
-    return phrase(
-        "{launch}, {elements:.4g} elements for each thread.", launch=words, elements=tile.elements
-    )
-
-
 def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     sectors = sum(
         each.global_loads.cost + each.global_copies.cost + each.bulk_loads.cost
@@ -406,25 +406,6 @@ def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Messag
         counted=_SECTOR * sectors / 1e9,
         once=why.bytes / 1e9,
     )
-
-
-def _tile_traffic(result: Result, why: Explanation, counts: KernelCounts) -> Message:
-    """Of a product of matrices by its tiles."""
-    tile = why.tile
-    asked = _traffic(result, why, counts)
-    if tile is None or not tile.rows or not tile.columns:
-        return asked
-    elements = why.operations / 2 * (1 / tile.rows + 1 / tile.columns)
-    m, n, k = why.size.values()
-    each = why.bytes / (m * k + k * n + m * n)  # bytes of an element
-    formula = phrase(
-        "By formula, M·N·K·(1/{rows} + 1/{columns}) = {elements:.4g} elements, {gb:.4g} GB.",
-        rows=tile.rows,
-        columns=tile.columns,
-        elements=elements,
-        gb=each * elements / 1e9,
-    )
-    return sentences([formula, asked])
 
 
 def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
@@ -461,31 +442,56 @@ def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> Mes
     )
 
 
-def _tensor_cores(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
-    used = sorted({opcode for kernel in why.kernels for opcode in kernel.tensor})
-    if used:
-        return phrase("It does use them: {opcodes} in its machine code.", opcodes=", ".join(used))
-    if result.problem.arithmetic != "f32":
-        return phrase("It does not use them yet: its machine code multiplies on CUDA cores.")
-    return phrase(
-        "Its machine code multiplies with FFMA only. Tensor cores take FP32 inputs as TF32, with "
-        "10 bits of mantissa instead of 23: faster, but not the product this lab asks for."
-    )
-
-
 _Answer = Callable[[Result, Explanation, KernelCounts], Message]
-# By the names that problems use; empty where there is no answer.
-_QUESTIONS: Mapping[str, tuple[Message, _Answer]] = {
-    "operations": (phrase("How many floating-point operations?"), _operations),
-    "peak": (phrase("What is the peak, and how near is it?"), _peak),
-    "limits": (phrase("What limits this kernel?"), _limits),
-    "loop": (phrase("What is one iteration of its main loop?"), _loop),
-    "tile": (phrase("Which part of {output} does a block compute?"), _tile),
-    "traffic": (phrase("How much does it read from global memory?"), _traffic),
-    "tile-traffic": (phrase("How much does it read from global memory?"), _tile_traffic),
-    "divergence": (phrase("Which branches split warps?"), _divergence),
-    "tensor-cores": (phrase("Why no tensor cores?"), _tensor_cores),
-    "on-tensor-cores": (phrase("Does it use tensor cores?"), _tensor_cores),
+
+
+def _question(text: Message, answer: _Answer, method: Message) -> Question:
+    def answered(evidence: Evidence) -> Message:
+        return answer(evidence.result, evidence.why, evidence.counts)
+
+    return Question(text=text, method=method, answer=answered)
+
+
+# By the names that problems use. Questions about one problem only are with the problem.
+_QUESTIONS: Mapping[str, Question] = {
+    "operations": _question(
+        phrase("How many floating-point operations?"),
+        _operations,
+        phrase("the formula; {counts}", counts=COUNTED),
+    ),
+    "peak": _question(
+        phrase("What is the peak, and how near is it?"),
+        _peak,
+        phrase(
+            "the driver's or the data sheet's figures; the scored time; bounds from counts over "
+            "the peaks of each resource"
+        ),
+    ),
+    "limits": _question(
+        phrase("What limits this kernel?"),
+        _limits,
+        phrase(
+            "for each resource, its counts over its peak; waiting: an issue model runs the main "
+            "loop"
+        ),
+    ),
+    "loop": _question(
+        phrase("What is one iteration of its main loop?"),
+        _loop,
+        phrase(
+            "the machine code of the loop that does most of the work; grade sass --listing shows it"
+        ),
+    ),
+    "traffic": _question(
+        phrase("How much does it read from global memory?"),
+        _traffic,
+        phrase("sectors of 32 bytes: {counts}", counts=COUNTED),
+    ),
+    "divergence": _question(
+        phrase("Which branches split warps?"),
+        _divergence,
+        phrase("lanes active after each branch, simulated"),
+    ),
 }
 
 

@@ -88,6 +88,14 @@ def copy_sources(submission: Submission, target: Path) -> None:
         copy.write_bytes(content)
 
 
+def source_texts(contents: Mapping[str, bytes]) -> dict[str, str]:
+    """The texts by name, for excerpts: what was compiled, with the line ends that nvcc sees."""
+    return {
+        name: content.decode(errors="replace").replace("\r\n", "\n")
+        for name, content in contents.items()
+    }
+
+
 def with_hint(message: Message, submission: Submission) -> Message:
     """The message, and which .cu files are not compiled, where there are some."""
     text = b"\n".join(submission.contents.values())

@@ -10,9 +10,14 @@ from pathlib import Path
 import pytest
 
 from grader.errors import Rejected, SubmissionError
-from grader.grading.pipeline import read_sources
 from grader.model import Verdict
-from grader.submission.folder import copy_sources, load_listed, load_submission, student_of
+from grader.submission.folder import (
+    copy_sources,
+    load_listed,
+    load_submission,
+    source_texts,
+    student_of,
+)
 from tests.support.files import bind, grow
 from tests.support.product import MAIN
 
@@ -63,7 +68,7 @@ def test_what_was_read_stands_whatever_becomes_of_the_folder(folder: Path, tmp_p
     (folder / "sgemm.cu").symlink_to("/etc/passwd")
     copy_sources(submission, tmp_path / "copy")
     assert (tmp_path / "copy" / "sgemm.cu").read_text() == "// kernel\n"
-    assert read_sources(submission) == {"sgemm.cu": "// kernel\n"}
+    assert source_texts(submission.contents) == {"sgemm.cu": "// kernel\n"}
 
 
 def test_where_one_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

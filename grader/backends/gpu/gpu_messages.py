@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from grader.backends.protocol import Done, Failed, Finished, PlannedCase
 from grader.model import Finding, GpuInfo, Plan, Record
 from grader.problems.catalogue import ProblemRef
@@ -56,3 +58,9 @@ class Watching(Record):
     problem: ProblemRef
     cubin: str  # path
     plan: Plan
+    baseline: bool = False  # run the fastest baseline too, on the same inputs
+
+
+def chosen_by(job: Path) -> Path:
+    """Where a profiled process leaves the names of the baselines that it chose: a JSON list."""
+    return job.with_suffix(".chosen")

@@ -24,6 +24,8 @@ from grader.ladder.document import Ladder
 from grader.model import Record, Verdict
 from grader.report import html
 from grader.results import store
+from grader.results.profiles import stored_profile
+from grader.results.sources import keep_sources
 from grader.sandbox.running import Mode, Sandbox
 from grader.submission.folder import load_listed
 from grader.toolchain.discovery import find_toolchain
@@ -137,9 +139,11 @@ def _grade(task: Task, bench: Bench, setup: Setup) -> tuple[Verdict, str]:
     result = graded.result
     if result.verdict is Verdict.IE:
         return Verdict.IE, str(result.error or "the grader failed")
+    document = store.result_path(setup.out, result)
     if setup.report:  # before the document: a run that is killed in between writes both again
-        page = store.result_path(setup.out, result).with_suffix(".html")
-        store.write(page, html.render(result, graded.sources).encode())
+        page = html.render(result, graded.sources, profile=stored_profile(document))
+        store.write(document.with_suffix(".html"), page.encode())
+    keep_sources(document, graded.contents.values())
     store.save(setup.out, result)
     return result.verdict, ""
 

@@ -39,6 +39,7 @@ from grader.model import Message, Record, Size, clauses, phrase
 from grader.problems.gemm.layout import Layout, header
 from grader.problems.gemm.libraries import evidence
 from grader.problems.gemm.numbers import FORMATS, Format, Sum, input_values, tolerance
+from grader.problems.gemm.questions import QUESTIONS
 from grader.problems.on_gpu import OnGpu, Tools
 from grader.problems.operands import Operand
 from grader.problems.problem import TFLOPS, Cause, Dim, Expected, Interface, Problem
@@ -74,7 +75,10 @@ TENSOR_ADVICE = (
 )
 
 
-QUESTIONS = ("operations", "peak", "limits", "loop", "tile", "tile-traffic", "divergence")
+ASKED = (
+    *("operations", "peak", "limits", "loop", "transposition", "tiling", "tile"),
+    *("tile-traffic", "naive-traffic", "bandwidth-bound", "divergence"),
+)
 
 
 class Gemm(Problem):
@@ -86,7 +90,8 @@ class Gemm(Problem):
     formula = "2·M·N·K"
     depth = "K"
     Options = Options
-    questions: tuple[str, ...] = (*QUESTIONS, "tensor-cores")
+    questions: tuple[str, ...] = (*ASKED, "tensor-cores", "cp-async", "cute")
+    own_questions = QUESTIONS
     advice: tuple[str, ...] = (
         *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "split-warps"),
         *("rolled-loop", "more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads"),
@@ -104,7 +109,7 @@ class Gemm(Problem):
         if self.options.type != "f32":
             self.arithmetic = f"{self.options.type}.{self.sums}"
             self.advice = TENSOR_ADVICE
-            self.questions = (*QUESTIONS, "on-tensor-cores")
+            self.questions = (*ASKED, "on-tensor-cores", "cp-async", "cute")
 
     @property
     def title(self) -> str:

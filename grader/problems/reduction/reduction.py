@@ -56,6 +56,7 @@ class Reduction(Problem):
     output = "out"
     formula = "N - 1"
     Options = Options
+    profiled = (1 << 20, 1 << 26)
     questions = ("operations", "peak", "limits", "divergence", "traffic")
     advice = (
         *("few-parts", "split-warps", "scattered-pairs", "idle-threads"),

@@ -1,0 +1,76 @@
+"""``grade history NAME``: a student's graded versions, what changed, and the climb."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from grader.cli import exit_status, options
+from grader.cli.boards import known_ladders
+from grader.cli.notices import say, skipped
+from grader.cli.picture_files import write_pictures
+from grader.cli.speaking import spoken
+from grader.errors import StoreError, UsageError
+from grader.model import phrase
+from grader.results import store
+from grader.study.history import Graded, board_of, make_history, read_versions
+from grader.study.history_render import html, markdown, terminal
+from grader.study.pictures import climb
+from grader.submission.folder import student_of
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Show every graded version of a student's kernel in order: what changed, how fast it "
+        "became, and which advice was followed. Writes a page with the climb beside the ladder."
+    )
+    add = parser.add_argument
+    add("name", metavar="NAME", type=Path, help="the student, or the folder of the submission")
+    options.out(parser, "where the results are")
+    add("--lab", metavar="ID", help="only this lab's results")
+    add("--device", choices=("gpu", "cpu"), help="only results of this device")
+    add("--gpu", metavar="MODEL", help="only GPUs whose model name contains this text")
+    add("--markdown", action="store_true", help="print the table as Markdown on stdout")
+    options.pictures(parser)
+
+
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    student = student_of(chosen.name)
+    found, complaints = read_versions(chosen.out, student)
+    skipped(complaints, console)
+    wanted = [each for each in found if _wanted(each, chosen)]
+    if not wanted:
+        raise StoreError(_nothing(student, found, chosen))
+    history = make_history(wanted, known_ladders(chosen.out, console), chosen.gpu)
+    picture = climb(history)
+    if picture is None and (chosen.svg or chosen.png):
+        raise UsageError("--svg, --png: no version has a speed yet; there is nothing to draw")
+    if chosen.markdown:
+        shown = chosen.svg or chosen.png
+        sys.stdout.write(markdown(history, shown.name if shown else None, spoken(console)))
+    else:
+        console.print(terminal(history, spoken(console)))
+    if picture is not None:
+        write_pictures(chosen, picture, console)
+    own = store.result_path(chosen.out, wanted[-1].result).parent
+    target = own / f"history-{history.device}.html"
+    store.write(target, html(history, spoken(console)).encode())
+    say(console, phrase("page: {file}", file=str(target)))
+    return exit_status.DONE
+
+
+def _wanted(each: Graded, chosen: argparse.Namespace) -> bool:
+    lab, device, gpu = board_of(each.result)
+    if chosen.gpu and device == "gpu" and chosen.gpu.lower() not in (gpu or "").lower():
+        return False
+    return chosen.lab in (None, lab) and chosen.device in (None, device)
+
+
+def _nothing(student: str, found: list[Graded], chosen: argparse.Namespace) -> str:
+    if not found:
+        return f"{student}: no results in {chosen.out}; grade it first, or name the folder: --out"
+    several = sorted({" ".join(filter(None, board_of(each.result))) for each in found})
+    return f"{student}: no such result; there are {'; '.join(several)}"

@@ -1,0 +1,227 @@
+"""``grade sweep SUBMISSION``: one kernel over many sizes, and over values of its macros."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from grader.backends.probe import first_gpu_uuid
+from grader.cli import exit_status, options, progress
+from grader.cli.device import choose_device
+from grader.cli.notices import say
+from grader.cli.picture_files import write_pictures
+from grader.cli.speaking import spoken
+from grader.cli.toolkit import choose_toolchain
+from grader.errors import UsageError, one_line
+from grader.grading.preparing import Bench
+from grader.hardware.gpus import standing_for
+from grader.labs.lab import Lab, find_lab, load_lab
+from grader.model import Size, Submission, phrase
+from grader.results import store
+from grader.sandbox.running import Sandbox
+from grader.study import sweep_render as render
+from grader.study.sweep import Point, Sweep, run_sweep, variants_of
+from grader.submission.folder import load_submission
+
+_MOST_POINTS = 1024
+_DEFINE = re.compile(r"([A-Za-z_]\w{0,63})=(.+)", re.ASCII)
+_VALUE = re.compile(r"-?[A-Za-z0-9_.]{1,32}", re.ASCII)  # a number, a name, true
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Build, check and time one kernel at many sizes, and for every combination of values of "
+        "its macros. Without a GPU it shows bounds, registers, occupancy and spills in place of "
+        "times. A sweep that was interrupted resumes."
+    )
+    options.submission(parser)
+    add = parser.add_argument
+    add(
+        "--sizes",
+        metavar="LIST",
+        help="each dimension: 512,1000 or FIRST:LAST:STEP, such as 1024:8192:1024; or MxNxK "
+        "(default: the lab's largest timed size)",
+    )
+    add(
+        "--define",
+        metavar="NAME=V1,V2",
+        action="append",
+        default=[],
+        help="values of a macro that the source lets -D set (#ifndef NAME); may be repeated: "
+        "every combination is tried",
+    )
+    options.lab(parser)
+    options.device(parser)
+    options.out(parser)
+    options.sandbox(parser)
+    add("--force", action="store_true", help="measure again what is stored")
+    add("--gpu", metavar="MODEL", help="in the simulator: the GPU whose bounds are shown")
+    add("--markdown", action="store_true", help="print the table as Markdown on stdout")
+    options.pictures(parser)
+
+
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    lab = load_lab(find_lab(chosen.lab))
+    sizes = _sizes(chosen.sizes, lab)
+    submission = load_submission(chosen.submission, lab.problem.interface.main)
+    values = dict(_macro(each, submission) for each in chosen.define)
+    if len(values) < len(chosen.define):
+        raise UsageError("--define: a name appears twice; list its values: --define BM=64,128")
+    sweep = Sweep(submission=submission, variants=variants_of(values), sizes=sizes)
+    if (points := len(sweep.variants) * len(sizes)) > _MOST_POINTS:
+        raise UsageError(f"{points} points; at most {_MOST_POINTS}: leave out values or sizes")
+    arch = choose_device(chosen.device, console)
+    bench = Bench(
+        lab=lab,
+        gpu_arch=arch,
+        toolchain=choose_toolchain(lab, arch, console),
+        sandbox=Sandbox.open(chosen.sandbox),
+    )
+    with progress.stages(submission.student, console) as told:
+        found = run_sweep(
+            sweep,
+            bench,
+            chosen.out,
+            first_gpu_uuid() if arch else None,
+            told,
+            force=chosen.force,
+            found=lambda point, stored: _tell(point, stored, console),
+        )
+    _show(found, submission, bench, chosen, console)
+    return (
+        exit_status.DONE if any(not point.dropped for point in found) else exit_status.NOT_ACCEPTED
+    )
+
+
+def _tell(point: Point, stored: bool, console: Console) -> None:
+    name = " ".join(filter(None, (render.defines_name(point), render.size_name(point.size))))
+    words = "stored" if stored else ("dropped" if point.dropped else "done")
+    console.print(Text(f"{one_line(name)}: {words}", style="dim"), soft_wrap=True)
+
+
+def _show(
+    points: Sequence[Point],
+    submission: Submission,
+    bench: Bench,
+    chosen: argparse.Namespace,
+    console: Console,
+) -> None:
+    arch = bench.gpu_arch or bench.lab.architectures[0]
+    shown = render.Shown(
+        student=submission.student,
+        problem=bench.lab.problem.info(),
+        arch=arch,
+        card=None if bench.gpu_arch else _card(points, chosen.gpu, arch),
+    )
+    picture = render.picture(points, shown)
+    if chosen.markdown:
+        name = chosen.svg or chosen.png
+        sys.stdout.write(
+            render.markdown(points, shown, name.name if name and picture else None, spoken(console))
+        )
+    else:
+        console.print(render.terminal(points, shown, spoken(console)))
+    if picture is not None:
+        write_pictures(chosen, picture, console)
+    elif chosen.svg or chosen.png:
+        say(console, phrase("no picture: it takes two sizes, or a macro"))
+    device = "gpu" if bench.gpu_arch else "cpu"
+    document = store.document_path(
+        chosen.out, bench.lab.id, submission.student, submission.sha256, device
+    )
+    target = document.with_name(f"{document.stem}-sweep.html")
+    store.write(target, render.html(points, shown, spoken(console)).encode())
+    say(console, phrase("page: {file}", file=str(target)))
+
+
+def _card(points: Sequence[Point], wanted: str | None, arch: str) -> str | None:
+    """The GPU whose bounds are shown: the one asked for, else one that runs this machine code."""
+    names = list(dict.fromkeys(each.gpu for point in points for each in point.estimates))
+    if wanted is not None:
+        found = next((name for name in names if wanted.lower() in name.lower()), None)
+        if found is None and names:
+            raise UsageError(f"--gpu {wanted}: there are bounds for {', '.join(names)}")
+        return found
+    like = standing_for(arch).name
+    return like if like in names else next(iter(names), None)
+
+
+# --- what the options say ---------------------------------------------------------------------
+
+
+def _macro(asked: str, submission: Submission) -> tuple[str, tuple[str, ...]]:
+    """``BM=64,128`` → the name and its values. Raises UsageError."""
+    match = _DEFINE.fullmatch(asked)
+    values = tuple(dict.fromkeys(match[2].split(","))) if match else ()
+    if not match or not all(map(_VALUE.fullmatch, values)):
+        raise UsageError(
+            f"--define {one_line(asked)}: expected NAME=VALUE,VALUE, such as BM=64,128"
+        )
+    name = match[1]
+    texts = b"\n".join(submission.contents.values())
+    if not re.search(rb"\b%s\b" % name.encode(), texts):
+        raise UsageError(
+            f"--define {name}: no source file mentions {name}; write in {submission.main}: "
+            f"#ifndef {name} / #define {name} {values[0]} / #endif"
+        )
+    if not re.search(rb"#[ \t]*(ifn?def|if|elif)\b[^\n]*\b%s\b" % name.encode(), texts) and (
+        re.search(
+            rb"#[ \t]*define[ \t]+%s\b|\bconst\w*\s[^;{}]*\b%s\s*=" % ((name.encode(),) * 2), texts
+        )
+    ):
+        raise UsageError(
+            f"--define {name}: the source sets {name} itself, so that -D cannot; write: "
+            f"#ifndef {name} / #define {name} {values[0]} / #endif"
+        )
+    return name, values
+
+
+def _sizes(words: str | None, lab: Lab) -> tuple[Size, ...]:
+    """``1024:8192:1024,512,100x200x300`` → sizes, as listed. Raises UsageError."""
+    if words is None:
+        return (max((case.size for case in lab.performance), key=lab.problem.amount),)
+    found = dict.fromkeys(
+        size for part in words.split(",") for size in _some_sizes(part.strip(), lab)
+    )
+    return tuple(found)
+
+
+def _some_sizes(part: str, lab: Lab) -> list[Size]:
+    dims = lab.problem.dims
+    numbers = re.split(r"[:x]", part)
+    many = ":" in part
+    if (
+        not all(each.isascii() and each.isdecimal() and len(each) < 10 for each in numbers)
+        or ("x" in part and (many or len(numbers) != len(dims)))
+        or len(numbers) not in ((2, 3) if many else (1, len(dims)))
+    ):
+        shape = "x".join(dim.name.upper() for dim in dims)
+        raise UsageError(
+            f"--sizes {one_line(part)}: expected a size such as 1024, a range such as "
+            f"1024:8192:1024, or {shape}"
+        )
+    values = [int(each) for each in numbers]
+    if many:
+        first, last, *step = values
+        by = step[0] if step else first
+        if by < 1 or last < first or (last - first) // by >= _MOST_POINTS:
+            raise UsageError(f"--sizes {part}: expected FIRST:LAST:STEP with FIRST ≤ LAST")
+        return [_size([n] * len(dims), part, lab) for n in range(first, last + 1, by)]
+    return [_size(values * len(dims) if len(values) == 1 else values, part, lab)]
+
+
+def _size(extents: Sequence[int], part: str, lab: Lab) -> Size:
+    dims = lab.problem.dims
+    for dim, extent in zip(dims, extents, strict=True):
+        if not 1 <= extent <= dim.most:
+            raise UsageError(f"--sizes {part}: {extent} is not between 1 and {dim.most}")
+        if extent % lab.multiple_of:
+            raise UsageError(
+                f"--sizes {part}: {extent} is no multiple of {lab.multiple_of}, as the lab asks"
+            )
+    return Size(dims={dim.name: n for dim, n in zip(dims, extents, strict=True)})

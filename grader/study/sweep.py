@@ -1,0 +1,241 @@
+"""One kernel over many sizes and many values of its macros: each built, checked and timed.
+
+Every point is a document of its own, ``<out>/<lab>/<student>/.sweeps/<key>.json``, whose key is of
+everything that decides its figures. So a sweep that was interrupted resumes, and a wider one
+repeats nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+import grader
+from grader.backends.protocol import Progress
+from grader.errors import Rejected, StoreError
+from grader.grading.pipeline import Bench, grade_loaded
+from grader.grading.preparing import explained, prepared
+from grader.labs.lab import Case
+from grader.model import (
+    NOTHING,
+    Dims,
+    GpuInfo,
+    Message,
+    Record,
+    Result,
+    Size,
+    Submission,
+    Verdict,
+    phrase,
+    size_text,
+    verbatim,
+)
+from grader.report import text
+from grader.results import store
+from grader.study.main_kernel import Kernel, main_kernel
+
+SCHEMA = "sgemm-grader/sweep-point"
+SCHEMA_VERSION = 1
+_FOLDER = ".sweeps"  # hidden: it holds no results
+_SHARED = re.compile(r"uses too much shared data \(0x([0-9a-f]+) bytes, 0x([0-9a-f]+) max\)")
+
+
+class Estimate(Record):
+    """What the counts allow on a GPU; nothing was timed."""
+
+    gpu: str
+    speed: float  # expected, with waiting
+    most: float  # what no kernel with these counts exceeds
+    resource: str  # that limits it
+
+
+class Measured(Record):
+    speed: float  # the scored one, in the problem's unit
+    baseline: float
+    ratio: float
+    ratio_ci: tuple[float, float]
+
+
+class Point(Record):
+    """One variant at one size."""
+
+    schema: str
+    version: int
+    defines: tuple[str, ...]  # "BM=64"
+    size: Dims
+    verdict: Verdict
+    dropped: Message  # why there is no speed; empty where there is one
+    gpu: GpuInfo | None
+    kernel: Kernel | None
+    measured: Measured | None  # null in the simulator
+    estimates: tuple[Estimate, ...]  # () on a GPU
+
+
+class Sweep(Record):
+    """What a sweep asks for."""
+
+    submission: Submission
+    variants: tuple[tuple[str, ...], ...]  # the defines of each
+    sizes: tuple[Size, ...]
+
+
+def variants_of(values: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """Every combination; a single one without macros."""
+    named = [[f"{name}={value}" for value in each] for name, each in values.items()]
+    return tuple(itertools.product(*named))
+
+
+def run_sweep(
+    sweep: Sweep,
+    bench: Bench,
+    out: Path,
+    gpu: str | None,
+    progress: Progress,
+    *,
+    force: bool = False,
+    found: Callable[[Point, bool], None] = lambda _point, _stored: None,
+) -> tuple[Point, ...]:
+    """All points, by variants, then sizes. gpu: the UUID of the one that times.
+
+    found: hears of every point, and whether it was stored before.
+    """
+    points: list[Point] = []
+    for defines in sweep.variants:
+        submission = msgspec.structs.replace(sweep.submission, defines=defines)
+        paths = {size: _path(submission, size, bench, out, gpu) for size in sweep.sizes}
+        known = {} if force else {size: _stored(path) for size, path in paths.items()}
+        missing = [size for size in sweep.sizes if known.get(size) is None]
+        made = {Size(dims=p.size): p for p in _points(submission, missing, bench, progress)}
+        for size in sweep.sizes:
+            old = known.get(size)
+            point = old or made[size]
+            if old is None and point.verdict is not Verdict.IE:  # the machine's fault may pass
+                store.write_document(paths[size], point)
+            found(point, old is not None)
+            points.append(point)
+    return tuple(points)
+
+
+def _path(submission: Submission, size: Size, bench: Bench, out: Path, gpu: str | None) -> Path:
+    about = [
+        *(submission.sha256, submission.defines, size, bench.lab.sha256, bench.gpu_arch, gpu),
+        *(bench.toolchain.cuda_version, grader.__version__, SCHEMA_VERSION),
+    ]
+    key = hashlib.sha256(msgspec.json.encode(about)).hexdigest()[:24]
+    folder = store.document_path(out, bench.lab.id, submission.student, submission.sha256, "")
+    return folder.parent / _FOLDER / f"{key}.json"
+
+
+def _stored(path: Path) -> Point | None:
+    """None where there is none, or it is damaged: it is made again."""
+    try:
+        return store.load_document(path, Point, SCHEMA, SCHEMA_VERSION, lambda older: older)
+    except StoreError:
+        return None
+
+
+# --- one variant ------------------------------------------------------------------------------
+
+
+def _points(
+    submission: Submission, sizes: Sequence[Size], bench: Bench, progress: Progress
+) -> Iterator[Point]:
+    if not sizes:
+        return
+    cases = tuple(Case(id=f"sweep-{i}", size=size) for i, size in enumerate(sizes))
+    explain = bench.gpu_arch is None
+    own = msgspec.structs.replace(
+        bench, lab=msgspec.structs.replace(bench.lab, performance=cases), explain=explain
+    )
+    result = grade_loaded(submission, own, progress).result
+    kernel = main_kernel(result)
+    for case in cases:
+        verdict, dropped = _fate(result, case)
+        measured = _measured(result, case) if not dropped else None
+        estimates: tuple[Estimate, ...] = ()
+        if not dropped and explain:
+            progress(phrase("explaining"), verbatim(str(case.size)))
+            estimates, dropped = _estimates(submission, case.size, own, result)
+        elif not dropped and measured is None:
+            dropped = phrase("not timed")
+        yield Point(
+            schema=SCHEMA,
+            version=SCHEMA_VERSION,
+            defines=submission.defines,
+            size=case.size.dims,
+            verdict=verdict,
+            dropped=dropped,
+            gpu=result.environment.gpu,
+            kernel=kernel,
+            measured=measured,
+            estimates=estimates,
+        )
+
+
+def _fate(result: Result, case: Case) -> tuple[Verdict, Message]:
+    """The verdict at this size, and why there is no speed; empty where all is well.
+
+    What is wrong at a size that every variant must get right concerns all sizes of the sweep.
+    """
+    failed = [each for each in result.cases if each.verdict not in (None, Verdict.AC)]
+    own = next((each for each in result.cases if each.id == case.id), None)
+    common = [each for each in failed if not each.id.startswith("sweep-")]
+    if own is not None and own in failed and own.verdict:
+        return own.verdict, _reason(own.verdict, own.message)
+    if result.verdict is Verdict.AC or (failed and not common and own is not None):
+        return Verdict.AC, NOTHING if own is None or own.verdict else own.message
+    first = common[0] if common else None
+    if first is not None and first.verdict is not None:
+        there = phrase("{size}: {what}", size=size_text(first.size), what=first.message)
+        return first.verdict, _reason(first.verdict, there)
+    return result.verdict, _reason(result.verdict, result.error or NOTHING)
+
+
+def _reason(verdict: Verdict, message: Message) -> Message:
+    if shared := _SHARED.search(" ".join(str(message).split())):
+        asked, most = (int(each, 16) for each in shared.groups())
+        return phrase(
+            "it needs {asked:,} bytes of shared memory; a block can declare {most:,}",
+            asked=asked,
+            most=most,
+        )
+    words = text.VERDICT_WORDS[verdict]
+    return phrase("{what}: {reason}", what=words, reason=message) if message else words
+
+
+def _measured(result: Result, case: Case) -> Measured | None:
+    timing = next((each.timing for each in result.cases if each.id == case.id), None)
+    if timing is None or not timing.runs:
+        return None
+    return Measured(
+        speed=timing.scored_speed,
+        baseline=max(run.baseline_speed for run in timing.runs),
+        ratio=timing.scored_ratio,
+        ratio_ci=timing.ratio_ci,
+    )
+
+
+def _estimates(
+    submission: Submission, size: Size, bench: Bench, result: Result
+) -> tuple[tuple[Estimate, ...], Message]:
+    """For a few known GPUs, or why there are none. The largest size is explained already."""
+    why = result.explanation
+    if why is None or why.size != size.dims:
+        arch = bench.lab.architectures[0]
+        try:
+            why = explained(prepared(submission, [size], bench, arch), bench, None)
+        except Rejected as refusal:
+            return (), _reason(refusal.verdict, refusal.message)
+    found = tuple(
+        Estimate(gpu=each.gpu, speed=each.speed, most=each.ceiling, resource=each.resource)
+        for each in why.bounds
+    )
+    if found:
+        return found, NOTHING
+    missing = why.missing or phrase("the counts are incomplete")
+    return (), phrase("no bound: {reason}", reason=missing)

@@ -1,0 +1,178 @@
+"""The versions of a kernel, told from stored results and the sources kept beside them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.cli.entry import main
+from grader.ladder.document import shipped_ladders
+from grader.language import language
+from grader.model import Advice, BuildInfo, KernelInfo, Result, SourceFile, Verdict, phrase
+from grader.results import store
+from grader.results.sources import keep_sources, kept_sources
+from grader.study.history import History, make_history, read_versions
+from grader.study.history_render import html, markdown, notes
+from grader.study.pictures import climb
+from tests.support.browser import Browser
+from tests.support.explained import explained
+from tests.support.page_checks import assert_readable
+from tests.support.pages import gpu_result
+from tests.support.places import ALICE
+from tests.support.results import make_result
+
+FIRST, SECOND = "a\nb\nc\n", "a\nB\nc\nd\n"
+CONFLICTS = Advice(
+    idea="tile32",
+    rung=None,
+    message=phrase("bank conflicts"),
+    file=None,
+    line=None,
+    gain=2.0,
+)
+
+
+def version(result: Result, out: Path, source: str, minute: int, registers: int = 40) -> Result:
+    """Store it as if ``source`` had been graded then."""
+    content = source.encode()
+    sha = hashlib.sha256(content).hexdigest()
+    who = msgspec.structs.replace(
+        result.submission,
+        sha256=sha,
+        files=(SourceFile(name="sgemm.cu", sha256=sha, size=len(content)),),
+    )
+    kernel = KernelInfo(name="_Z1kv", registers=registers, shared_bytes=0, spill_bytes=0)
+    build = BuildInfo(ok=True, command="", log="", seconds=1, kernels=(kernel,), arch="sm_90")
+    stored = msgspec.structs.replace(
+        result, submission=who, build=build, created=f"2026-01-02T03:{minute:02}:00+00:00"
+    )
+    path = store.save(out, stored)
+    keep_sources(path, [content])
+    return stored
+
+
+def climbing(out: Path) -> History:
+    """Two accepted versions on an H200, and one that does not compile after them."""
+    why = msgspec.structs.replace(explained(ALICE), advice=(CONFLICTS,))
+    slow = msgspec.structs.replace(gpu_result("alice", 0.3), explanation=why)
+    version(slow, out, FIRST, 1)
+    better = msgspec.structs.replace(why, advice=())
+    version(
+        msgspec.structs.replace(gpu_result("alice", 0.6), explanation=better), out, SECOND, 2, 96
+    )
+    broken = gpu_result("alice", 0.6)
+    version(
+        msgspec.structs.replace(
+            broken,
+            verdict=Verdict.CE,
+            cases=(),
+            score=None,
+            environment=msgspec.structs.replace(broken.environment, gpu=None),
+        ),
+        out,
+        "",
+        3,
+    )
+    found, complaints = read_versions(out, "alice")
+    assert complaints == []
+    return make_history(found, shipped_ladders())
+
+
+def test_every_version_is_told_with_what_changed_and_which_advice_was_followed(
+    tmp_path: Path,
+) -> None:
+    history = climbing(tmp_path)
+    first, second, third = history.versions
+
+    assert [each.verdict for each in history.versions] == [Verdict.AC, Verdict.AC, Verdict.CE]
+    assert second.diff is not None and (second.diff.added, second.diff.removed) == (2, 1)
+    assert [each.idea for each in second.followed] == ["tile32"]
+    assert second.became == pytest.approx(2)
+    assert first.speed and second.speed and second.speed.value > first.speed.value
+    said = [str(each) for each in notes(second)]
+    assert "registers 40 → 96" in said
+    assert "advice followed: tile32 (the model said 2 times as fast)" in said
+    assert third.speed is None, "a version that does not compile has no speed"
+
+
+def test_the_ladder_of_the_same_gpu_and_size_stands_beside_it(tmp_path: Path) -> None:
+    history = climbing(tmp_path)
+    ladder = shipped_ladders()[0]
+
+    assert history.size == {"m": 8192, "n": 8192, "k": 8192}
+    assert len(history.rungs) == sum(step.at(history.size) is not None for step in ladder.steps)
+    picture = climb(history)
+    assert picture is not None and "version 2" in picture and "cuBLAS" in picture
+    assert picture.count("<circle") == 2
+
+
+def test_a_source_that_changed_or_was_not_kept_is_said_not_guessed(tmp_path: Path) -> None:
+    history = climbing(tmp_path)
+    files = list((tmp_path / "sgemm" / "alice" / ".sources").iterdir())
+    for path in files:
+        path.write_text("something else")
+    found, _ = read_versions(tmp_path, "alice")
+
+    assert history.versions[1].diff is not None
+    damaged = make_history(found, ()).versions[1]
+    assert damaged.diff is None
+    assert "one of the two sources was not kept" in str(next(notes(damaged)))
+
+
+def test_kept_sources_come_back_with_the_compilers_line_ends(tmp_path: Path) -> None:
+    result = version(make_result(), tmp_path, "int a;\r\n", 1)
+    path = store.result_path(tmp_path, result)
+
+    assert kept_sources(path, result.submission.files) == {"sgemm.cu": "int a;\n"}
+    assert list(store.stored(tmp_path)) == [path], "sources are no results"
+
+
+def test_a_students_text_is_no_markup(tmp_path: Path) -> None:
+    name = "a|b <script>*x*"
+    version(make_result(name), tmp_path, FIRST, 1)
+    found, _ = read_versions(tmp_path, name)
+    history = make_history(found, ())
+
+    assert "## a\\|b \\<script\\>\\*x\\*" in markdown(history)
+    assert "<script>*x*" not in html(history)
+
+
+def test_the_command_prints_markdown_and_writes_page_and_pictures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    climbing(tmp_path)
+    svg, png = tmp_path / "c.svg", tmp_path / "c.png"
+    chosen = ["--out", str(tmp_path), "--markdown", "--svg", str(svg), "--png", str(png)]
+
+    assert main(["history", "alice", *chosen]) == 0
+
+    printed = capsys.readouterr().out
+    assert printed.count("\n| ") == 5 and "![" in printed and "](c.svg)" in printed
+    assert svg.read_text().startswith('<svg xmlns="http://www.w3.org/2000/svg" width=')
+    assert "var(" not in svg.read_text(), "other programs know no variables of CSS"
+    assert png.read_bytes().startswith(b"\x89PNG")
+    page = tmp_path / "sgemm" / "alice" / "history-gpu.html"
+    assert "What changed" in page.read_text()
+
+
+def test_a_student_without_results_gets_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["history", "nobody", "--out", str(tmp_path)]) == 3
+    assert "nobody: no results in" in capsys.readouterr().err
+
+    climbing(tmp_path)
+    assert main(["history", "alice", "--out", str(tmp_path), "--device", "cpu"]) == 3
+    assert "there are sgemm gpu" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_page_is_readable(tmp_path: Path, browser: Browser) -> None:
+    history = climbing(tmp_path)
+    for code in ("en", "zh_CN"):
+        file = tmp_path / f"{code}.html"
+        file.write_text(html(history, language(code)))
+        assert_readable(browser, file)

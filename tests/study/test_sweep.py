@@ -1,0 +1,169 @@
+"""Real builds of one kernel with several values of its macros."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.cli.entry import main
+from grader.language import language
+from grader.model import Size, Submission, Verdict
+from grader.study import sweep_render as render
+from grader.study.sweep import Measured, Point, Sweep, run_sweep, variants_of
+from grader.submission.folder import load_submission
+from tests.support.bench import bench
+from tests.support.product import GEMM, MAIN
+
+SOURCE = """\
+#include "gemm.cuh"
+#ifndef T
+#define T 8
+#endif
+#ifndef EXTRA
+#define EXTRA 1
+#endif
+__global__ void tiled(const float* A, const float* B, float* C, int m, int n, int k) {
+  __shared__ float a[T][T + 1], b[T][T + 1], extra[EXTRA];
+  const int row = blockIdx.x * T + threadIdx.x, column = blockIdx.y * T + threadIdx.y;
+  float sum = EXTRA == 2 ? 1 : 0;
+  for (int p = 0; p < k; p += T) {
+    const int q = p + threadIdx.x, j = blockIdx.y * T + threadIdx.y;
+    const int i = blockIdx.x * T + threadIdx.y;
+    a[threadIdx.y][threadIdx.x] = i < m && q < k ? A[i * k + q] : 0;
+    b[threadIdx.y][threadIdx.x] = j < n && q < k ? B[q + j * k] : 0;
+    if (EXTRA > 2) extra[threadIdx.x] = a[0][0];
+    __syncthreads();
+    for (int s = 0; s < T; ++s) sum += a[threadIdx.x][s] * b[threadIdx.y][s];
+    __syncthreads();
+  }
+  if (EXTRA > 2 && k < 0) sum += extra[m];
+  if (row < m && column < n) C[row + column * m] = sum;
+}
+template <>
+void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
+                       thrust::device_vector<float>& d_C, const int m, const int n, const int k) {
+  const dim3 grid((m + T - 1) / T, (n + T - 1) / T), block(T, T);
+  tiled<<<grid, block>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);
+}
+"""
+SHOWN = render.Shown(student="zoe", problem=GEMM.info(), arch="sm_80", card="A100 80GB PCIe")
+
+
+def submission(folder: Path) -> Submission:
+    own = folder / "zoe"
+    own.mkdir(exist_ok=True)
+    (own / MAIN).write_text(SOURCE)
+    return load_submission(own, MAIN)
+
+
+def swept(
+    folder: Path, values: Mapping[str, tuple[str, ...]], *edges: int
+) -> tuple[tuple[Point, ...], list[bool]]:
+    """The points, and for each whether it was stored before."""
+    stored: list[bool] = []
+    sizes = tuple(Size.of(m=n, n=n, k=n) for n in edges)
+    sweep = Sweep(submission=submission(folder), variants=variants_of(values), sizes=sizes)
+    points = run_sweep(
+        sweep,
+        bench(),
+        folder / "out",
+        None,
+        lambda _stage, _detail: None,
+        found=lambda _point, known: stored.append(known),
+    )
+    return points, stored
+
+
+@pytest.mark.slow
+def test_every_variant_is_built_checked_and_bounded_and_a_sweep_resumes(tmp_path: Path) -> None:
+    points, stored = swept(tmp_path, {"T": ("8", "16"), "EXTRA": ("1", "2", "20000")}, 512)
+    by_name = {render.defines_name(point): point for point in points}
+
+    assert stored == [False] * 6
+    small, large = by_name["T=8 EXTRA=1"], by_name["T=16 EXTRA=1"]
+    assert small.kernel and large.kernel and not small.dropped and not large.dropped
+    assert (small.kernel.tile, large.kernel.tile) == ("8×8", "16×16")
+    assert (small.kernel.shared_bytes, large.kernel.shared_bytes) == (576, 2176)
+    speeds = [render.value(point, SHOWN) for point in (small, large)]
+    assert speeds[0] and speeds[1] and speeds[0] < speeds[1]
+    assert by_name["T=8 EXTRA=2"].verdict is Verdict.WA
+    assert "wrong answer: 1×1×1" in str(by_name["T=8 EXTRA=2"].dropped)
+    needs = "it needs 80,576 bytes of shared memory; a block can declare 49,152"
+    assert str(by_name["T=8 EXTRA=20000"].dropped) == needs
+
+    again, stored = swept(tmp_path, {"T": ("8", "16"), "EXTRA": ("1",)}, 512)
+    assert stored == [True, True] and list(again) == [small, large]
+    best = render.best(points, SHOWN)
+    assert best is not None and best.defines == ("T=16", "EXTRA=1")
+    (drawn,) = render.maps(points, SHOWN)
+    assert drawn.image.count('class="own"') == 2 and drawn.image.count('class="frame"') == 4
+    said = [str(each) for each in render.dropped(points)]
+    assert f"dropped: T=8 EXTRA=20000: {needs}" in said
+    shown = render.html(points, SHOWN, language("zh_CN"))
+    assert "T=16 EXTRA=1" in shown and "80,576" in shown
+
+
+def test_a_table_over_sizes_with_the_ratio_to_the_baseline() -> None:
+    def point(edge: int, speed: float) -> Point:
+        return Point(
+            schema="",
+            version=1,
+            defines=(),
+            size={"m": edge, "n": edge, "k": edge},
+            verdict=Verdict.AC,
+            dropped=render.NOTHING,
+            gpu=None,
+            kernel=None,
+            measured=Measured(speed=speed, baseline=50, ratio=speed / 50, ratio_ci=(0.5, 0.6)),
+            estimates=(),
+        )
+
+    points = [point(1024, 20), point(1536, 25), point(2048, 30)]
+    shown = msgspec.structs.replace(SHOWN, card=None)
+    table = render.markdown(points, shown)
+
+    assert table.startswith("| size | TFLOPS | cuBLAS | ratio |")
+    assert "| 1536 | 25 | 50 | 50.0 % |" in table
+    curve = render.curve(points, shown)
+    assert curve is not None and "1536: 25" in curve and curve.count("<polyline") == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--sizes=0", "0 is not between 1 and 65536"),
+        ("--sizes=9:1", "FIRST ≤ LAST"),
+        ("--sizes=1:2000000:1", "FIRST ≤ LAST"),
+        ("--sizes=1x2", "expected a size such as 1024"),
+        ("--sizes=1024:", "expected a size such as 1024"),
+        ("--define=T", "expected NAME=VALUE,VALUE"),
+        ("--define=T=a b", "expected NAME=VALUE,VALUE"),
+        ("--define=T=1,2;id", "expected NAME=VALUE,VALUE"),
+        ("--define=Q=1", "no source file mentions Q"),
+        ("--define=sum=1", "the source sets sum itself"),
+    ],
+)
+def test_bad_input_gets_one_line(
+    option: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = submission(tmp_path).folder
+    (folder / MAIN).write_text(SOURCE.replace("#define T 8", "#define T 8\nconst int sum = 1;"))
+    if "sum" not in option:
+        submission(tmp_path)
+
+    assert main(["sweep", str(folder), "--device", "cpu", option]) == 2
+    said = capsys.readouterr().err
+    assert words in " ".join(said.split()) and "Traceback" not in said
+
+
+def test_ranges_lists_and_odd_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Asked for so many that nothing is built: the message tells how many points there are."""
+    folder = submission(tmp_path).folder
+    values = ",".join(map(str, range(1, 201)))
+    chosen = ["--sizes", "512,1023:4095:1024,100x200x300", f"--define=T={values}"]
+
+    assert main(["sweep", str(folder), "--device", "cpu", *chosen]) == 2
+    assert "1200 points; at most 1024" in capsys.readouterr().err
