@@ -123,11 +123,11 @@ __device__ uint32_t pair(float low, float high) {
 // while the piece before is still being read from there.
 template <class S>
 __device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&sums)[S::BM / 2],
-                             int warp, int i0, int j) {
+                             int warp, int i0, int j, int& stored) {
   const int lane = threadIdx.x % 32, row = lane % 16;
 #pragma unroll
   for (int piece = 0; piece < S::BM / S::PIECE; ++piece) {
-    __half* const out = s.out[warp][piece % 2];
+    __half* const out = s.out[warp][stored++ % 2];
     if (lane == 0) tma_store_wait<1>();
     __syncwarp();
 #pragma unroll
@@ -183,13 +183,14 @@ __global__ void __launch_bounds__(S::THREADS, 1)
     take_registers<S::CONSUMERS == 1 ? 256 - 24 : 240>();
     const int consumer = group - 1, warp = t / 32 - 4;
     Place<S> at;
+    int stored = 0;  // pieces of C
     each_tile<S>(w, [&](int i0, int j0) {
       float sums[S::BLOCKS][S::BM / 2];
       multiply(s, at, sums, consumer, w.k);
 #pragma unroll
       for (int block = 0; block < S::BLOCKS; ++block) {
         const int j = j0 + consumer * S::ROWS + block * 64 + warp % 4 * 16;
-        if (w.by_tma) store_by_tma(s, &C_map, sums[block], warp, i0, j);
+        if (w.by_tma) store_by_tma(s, &C_map, sums[block], warp, i0, j, stored);
         else store_plainly<S>(C, sums[block], w, i0, j);
       }
     });

@@ -17,7 +17,7 @@ using Variants = std::tuple<  // BM, blocks of 64 columns of B for each consumer
     Shape<128, 2, 2, 4, 1>,   // 7: 6 without clusters
     Shape<192, 1, 2, 5, 2>,   // 8: 192 x 128
     Shape<192, 2, 2, 3, 2>,   // 9: 192 x 256
-    Shape<128, 1, 3, 5, 2>,   // 10: 128 x 192, three consumers
+    Shape<128, 1, 2, 4, 2>,   // 10: 1 with two stages less
     Shape<256, 1, 1, 5, 2>,   // 11: 256 x 64, one consumer
     Shape<128, 1, 1, 8, 2>,   // 12: 128 x 64, one consumer
     Shape<64, 1, 1, 12, 2>,   // 13: 64 x 64, one consumer
