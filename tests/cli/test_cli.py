@@ -14,11 +14,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from grader.cli import main
 from grader.cli.entry import unsupported
-from grader.model import Verdict
+from grader.model import Message, Verdict
 from grader.results import store
 from tests.support.places import ROOT
 from tests.support.results import RACE, WRONG, make_result
@@ -143,7 +144,8 @@ def test_a_folder_without_sgemm_cu_is_fe_and_has_a_document(place: Path) -> None
     assert done.returncode == 1
     document = json.loads(done.stdout)
     assert document["verdict"] == "FE"
-    assert "sgemm.cu is missing" in document["error"]
+    error = msgspec.convert(document["error"], Message)
+    assert "sgemm.cu is missing" in str(error)
     assert document["build"] is None and document["cases"] == []
 
 

@@ -13,6 +13,7 @@ import pytest
 from grader.course import export
 from grader.course.leaderboard import board_render as render
 from grader.course.leaderboard.ranking import Board, Row, make_boards, read_entries
+from grader.course.parties import Parties
 from grader.course.roster import read_roster
 from grader.errors import LabError
 from grader.labs.lab import load_lab
@@ -96,7 +97,7 @@ def test_raw_and_adjusted_points_stand_in_boards_and_exports(tmp_path: Path) -> 
 
     book = tmp_path / "gradebook.csv"
     book.write_text("Student,ID,SIS User ID,SIS Login ID,Section\nBob,1,s,bob,A\n")
-    canvas = export.canvas(board, read_roster(book), "SGEMM (1)", 100)
+    canvas = export.canvas(export.board_shares(board), Parties(read_roster(book)), "SGEMM (1)", 100)
     assert "bob,A,73.80" in canvas
 
     hidden = render.for_students(found, str.upper)

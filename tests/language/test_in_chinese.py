@@ -63,8 +63,8 @@ def test_a_right_one(tmp_path: Path) -> None:
 
 
 def stored_in_one_language_and_shown_in_another(graded: Graded, out: Path) -> None:
-    again = Graded(result=store.load(store.save(out, graded.result)), sources={}, printed="")
-    before = Graded(result=graded.result, sources={}, printed="")
+    again = Graded(result=store.load(store.save(out, graded.result)), contents={}, printed="")
+    before = Graded(result=graded.result, contents={}, printed="")
     for spoken in (ENGLISH, CHINESE, ENGLISH):
         assert shown(again, spoken) == shown(before, spoken)
     words = " ".join(shown(again, ENGLISH).split())
