@@ -20,7 +20,7 @@ from grader.judging.verdicts import (
     worst,
 )
 from grader.labs.lab import Case, Lab, Rules
-from grader.model import CaseResult, Finding, GpuInfo, Record, Score, SizeGroup, Verdict
+from grader.model import CaseResult, Finding, GpuInfo, Kind, Record, Score, SizeGroup, Verdict
 
 _NOTHING_AGAINST = (Verdict.AC, Verdict.IE)  # IE: the simulator could not run it
 
@@ -48,10 +48,19 @@ def in_simulator(
     return Ruling(
         verdict=verdict,
         cases=results,
-        findings=findings,
+        findings=_worth_telling(findings, verdict, lab.rules),
         score=None,
         explain=verdict is Verdict.AC or only_slow(results, findings),
     )
+
+
+def _worth_telling(
+    findings: Sequence[Finding], verdict: Verdict, rules: Rules
+) -> tuple[Finding, ...]:
+    """Without the instructions of tensor cores that nobody forbids."""
+    if rules.tensor_cores == "forbid" or verdict is Verdict.RF:
+        return tuple(findings)
+    return tuple(each for each in findings if each.kind is not Kind.TENSOR_CORE)
 
 
 def with_hidden(ruling: Ruling, lab: Lab, hidden: SizeGroup) -> Ruling:
@@ -110,7 +119,7 @@ def on_gpu(
     return Ruling(
         verdict=verdict,
         cases=results,
-        findings=findings,
+        findings=_worth_telling(findings, verdict, lab.rules),
         score=score,
         explain=verdict is Verdict.AC or (slow and verdict is own),
         groups=groups,

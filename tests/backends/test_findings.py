@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from grader.backends.simulator.refusals import rejected
-from grader.backends.simulator.wording import sentence
 from grader.model import Kind, Verdict
 from grader.results import store
 from ptxsim.errors import Reason, RefusedProgram
@@ -18,6 +17,7 @@ from ptxsim.findings import events
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.finding import Access, Accessed, Event, Finding, Severity
 from ptxsim.records import Place
+from tests.support.english import sentence
 from tests.support.results import RACE, make_result
 
 ROOT = Path(__file__).parents[2]

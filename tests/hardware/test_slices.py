@@ -164,5 +164,5 @@ def test_the_report_says_what_was_not_watched() -> None:
     timing = msgspec.structs.replace(case.timing, watched=watched)
     result = gpu_result(cases=(msgspec.structs.replace(case, timing=timing),))
     (measured,) = measurements(result)
-    words = sentence(measured, GEMM.info(), result.environment.gpu)
+    words = str(sentence(measured, GEMM.info(), result.environment.gpu))
     assert words.endswith("not watched, as NVML does not tell: the SM clock")

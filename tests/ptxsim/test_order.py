@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.backends.simulator.wording import sentence
 from ptxsim.findings.finding import Event, Severity
 from ptxsim.records import Allocation, Launch, Plan, Size
 from ptxsim.sampling import Sampler
 from ptxsim.simulator import SimOutcome
+from tests.support.english import sentence
 from tests.support.kernels import compiled, engine, run
 
 KERNELS = r"""

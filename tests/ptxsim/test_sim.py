@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.backends.simulator.wording import sentence
 from grader.model import Severity
 from ptxsim.errors import RefusedProgram
 from ptxsim.simulator import SimOutcome
+from tests.support.english import sentence
 from tests.support.kernels import run
 
 

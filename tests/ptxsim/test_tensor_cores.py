@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from grader.backends.simulator.wording import sentence
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.findings.finding import Event, Finding, Kind, Severity
 from ptxsim.launching import launch
 from ptxsim.simulator import SimLimits, SimOutcome
 from ptxsim.tensor_maps import DataType, Swizzle, TensorMap
+from tests.support.english import sentence
 from tests.support.kernels import engine
 
 SOURCE = Path(__file__).parent / "kernels" / "tensor_cores.cu"
