@@ -15,7 +15,7 @@ from grader.backends.gpu.watch import Watch
 from grader.backends.probe import gpu_uuid
 from grader.hardware import gpus
 from grader.hardware.peaks import Attributes, gpu_info, least_ms
-from grader.model import GpuInfo, Size, Watched
+from grader.model import GpuInfo, Size, Watched, verbatim
 from grader.report.measurement import measurements, sentence
 from tests.support.pages import gpu_result, timed
 from tests.support.places import ROOT
@@ -128,7 +128,8 @@ def test_a_card_is_watched_whole(nvml: Any) -> None:
     watch.begin()
     sight = watch.look()
     assert sight is not None
-    assert (sight.clock_mhz, sight.slowed, sight.disturbance) == (1410, ("power cap",), None)
+    assert (sight.clock_mhz, [str(each) for each in sight.slowed]) == (1410, ["power cap"])
+    assert sight.disturbance is None
     assert sight.unseen == ()
 
 
@@ -136,7 +137,7 @@ def test_a_slice_is_watched_as_far_as_nvml_lets_us(nvml: Any) -> None:
     hot = {"ClockInfo.SM": 1200, "CurrentClocksThrottleReasons": 0x20}
     sight = Watch(nvml(SLICE, **{CARD: hot, SLICE: ONE_OF_SEVEN})).look()
     assert sight is not None  # clock and heat are those of the card
-    assert (sight.clock_mhz, sight.disturbance) == (1200, "slowed by temperature")
+    assert (sight.clock_mhz, str(sight.disturbance)) == (1200, "slowed by temperature")
 
     mine = {**ONE_OF_SEVEN, "ComputeRunningProcesses": [os.getpid(), 4711]}
     watch = Watch(nvml(SLICE, **{CARD: {}, SLICE: ONE_OF_SEVEN}))
@@ -146,8 +147,9 @@ def test_a_slice_is_watched_as_far_as_nvml_lets_us(nvml: Any) -> None:
     sight = watch.look()
     assert sight is not None
     assert sight.clock_mhz is None
-    assert sight.unseen == ("the SM clock", "what slows the clock down")
-    assert "815" in (sight.disturbance or "")
+    unseen = [str(each) for each in sight.unseen]
+    assert unseen == ["the SM clock", "what slows the clock down"]
+    assert "815" in str(sight.disturbance)
 
 
 @pytest.mark.parametrize("uuid", [None, "GPU-of-another", SLICE])
@@ -160,7 +162,7 @@ def test_what_nvml_does_not_know_is_not_watched(nvml: Any, uuid: str | None) -> 
 def test_the_report_says_what_was_not_watched() -> None:
     case = timed(1024, 10, 20)
     assert case.timing
-    watched = Watched(sm_clock_mhz=None, slowed=(), unseen=("the SM clock",))
+    watched = Watched(sm_clock_mhz=None, slowed=(), unseen=(verbatim("the SM clock"),))
     timing = msgspec.structs.replace(case.timing, watched=watched)
     result = gpu_result(cases=(msgspec.structs.replace(case, timing=timing),))
     (measured,) = measurements(result)
