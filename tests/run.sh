@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 if [[ ! -x .venv/bin/python ]]; then
   python3 -m venv .venv
 fi
-if ! .venv/bin/python -c 'import grader, pytest, xdist, hypothesis, mypy, copydetect, clang_format, clang_tidy, jsonschema, check_jsonschema, build' 2>/dev/null; then
+if ! .venv/bin/python -c 'import grader, babel, resvg_py, pytest, xdist, hypothesis, mypy, copydetect, clang_format, clang_tidy, jsonschema, check_jsonschema, build' 2>/dev/null; then
   .venv/bin/pip install --quiet --editable '.[test]'
   # CuTe's headers. Its Python side, which nobody needs here, would bring 200 MB more.
   .venv/bin/pip install --quiet --no-deps 'nvidia-cutlass>=4.2'
