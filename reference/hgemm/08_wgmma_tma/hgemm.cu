@@ -14,8 +14,7 @@
 //           pranjalssh/fast.cu, whose second kernel is this step, measured 300 TFLOPS at 8192 in
 //           BF16 on an H200; cuBLAS reached 795.
 // Source:   pranjalssh/fast.cu, "Outperforming cuBLAS on H100" (2024); NVIDIA, PTX ISA,
-// "Asynchronous
-//           Warpgroup Level Matrix Instructions".
+//           "Asynchronous Warpgroup Level Matrix Instructions".
 // Command:  grade --lab hgemm reference/hgemm/08_wgmma_tma
 #include "gemm.cuh"
 #include "hopper.cuh"

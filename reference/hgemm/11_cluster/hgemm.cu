@@ -1,11 +1,10 @@
 // Rung 11: two blocks share a tile, by multicast.
 //
 // Changed:  clusters of two blocks, side by side along N. Both need the same tile of A: each
-// fetches
-//           half of it, for both. TMA puts a multicast tile at the same place of shared memory in
-//           every block of the mask, and counts its bytes at the same barrier there. So a stage may
-//           be filled again only when the consumers of *both* blocks have given it back: they
-//           arrive at the barriers of both, which lie in each other's shared memory.
+//           fetches half of it, for both. TMA puts a multicast tile at the same place of shared
+//           memory in every block of the mask, and counts its bytes at the same barrier there. So a
+//           stage may be filled again only when the consumers of *both* blocks have given it back:
+//           they arrive at the barriers of both, which lie in each other's shared memory.
 // Why:      a block reads 16 KiB of A and 16 KiB of B for a step, not 48 KiB: the L2, which all
 //           multiprocessors share, has a third less to deliver.
 // Ends:     a block must not end while the other one still arrives at its barriers, hence the

@@ -1,16 +1,15 @@
 // Rung 12: blocks that stay, tiles in an order that suits the L2, and C stored by TMA meanwhile.
 //
 // Changed:  as many blocks as multiprocessors, each taking one tile after another. The producer
-// runs
-//           on into the next tile while the consumers still store C. Sums go through shared memory,
-//           16 rows x 64 columns of every warp at a time, by stmatrix, which fills whole 16-byte
-//           pieces, swizzled so that no two lanes meet in a bank; TMA writes them to C and reads
-//           the piece before while the next is put together. Tiles are taken in bands of eight
-//           lines.
+//           runs on into the next tile while the consumers still store C. Sums go through shared
+//           memory, 16 rows x 64 columns of every warp at a time, by stmatrix, which fills whole
+//           16-byte pieces, swizzled so that no two lanes meet in a bank; TMA writes them to C and
+//           reads the piece before while the next is put together. Tiles are taken in bands of
+//           eight lines.
 // Why:      between two tiles the tensor cores waited for the first loads of the next block, and
-// for
-//           stores of four bytes that fill a quarter of each 32-byte sector at a time. 66 clusters
-//           in a band of 8 x 8 tiles of 256 x 256 need 2048 lines of A and of B: they meet in L2.
+//           for stores of four bytes that fill a quarter of each 32-byte sector at a time. 66
+//           clusters in a band of 8 x 8 tiles of 256 x 256 need 2048 lines of A and of B: they meet
+//           in L2.
 // Tile:     256 x 128, BK = 64, 4 stages, 225 KiB, 384 threads, clusters of 2.
 // Bound:    power. pranjalssh/fast.cu measured 811 TFLOPS for its last step (8192, BF16, H200),
 //           cuBLAS 795, at clocks below 1980 MHz; the peak there is 989 at 1830 MHz.
