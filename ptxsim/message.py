@@ -16,6 +16,7 @@ from ptxsim.records import Record
 _PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)(?::([#,]?0?\d?\d?(?:\.\d\d?)?[defgxX%]?))?\}")
 _DEEPEST = 20  # messages in messages; more is no sentence
 _LONGEST = 100_000  # characters that a message may become: a forged one could double at each level
+_INTEGERS = 1 << 53  # beyond them, a reader of JSON may round
 
 
 class Translations(Protocol):
@@ -64,7 +65,7 @@ def phrase(text: str, /, **args: int | float | str | Message) -> Message:
 
 def counted(text: str, plural: str, count: int, /, **args: int | float | str | Message) -> Message:
     """``phrase`` with ``count`` of something: ``text`` for one, ``plural`` for others."""
-    return Message(text=text, args={"count": int(count), **_plain(args)}, plural=plural)
+    return Message(text=text, args=_plain({"count": count, **args}), plural=plural)
 
 
 def verbatim(text: str) -> Message:
@@ -84,8 +85,9 @@ def recognised(text: str, sentences: Iterable[Message]) -> Message:
 def rendered(message: Message, translations: Translations) -> str:
     """In the language of these translations."""
     count = message.args.get("count")
-    if message.plural is not None and isinstance(count, int):
-        text = translations.ngettext(message.text, message.plural, count)
+    if message.plural is not None:
+        few = count if isinstance(count, int) else _INTEGERS
+        text = translations.ngettext(message.text, message.plural, few)
     else:
         text = translations.gettext(message.text) if message.text else ""
     if not message.args:
@@ -121,14 +123,16 @@ def _shown(value: int | float | str, form: str) -> str:
 def _plain(
     args: Mapping[str, int | float | str | Message],
 ) -> dict[str, int | float | str | Message]:
-    """Numbers of libraries as Python's own, and no number that JSON does not have."""
+    """Numbers of libraries as Python's own, and no number that JSON or a reader of it lacks."""
     return {name: _number(value) for name, value in args.items()}
 
 
 def _number(value: int | float | str | Message) -> int | float | str | Message:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(value)
-    return value if isinstance(value, str | Message) else int(value)
+    if isinstance(value, str | Message):
+        return value
+    return int(value) if -_INTEGERS <= value < _INTEGERS else str(value)
 
 
 def _depth(message: Message) -> int:

@@ -190,7 +190,7 @@ def test_two_secrets_tell_the_same(tmp_path: Path, way: str) -> None:
     for name in first:
         assert first[name] == second[name], name
     assert "Hidden sizes: 0 of 2 right" in first["terminal"]
-    assert "2 of 2 sizes are right. Hidden sizes: 0 of 2 right" in first["page"]
+    assert "Hidden sizes: 0 of 2 right" in first["page"]
 
 
 @pytest.mark.slow
@@ -432,7 +432,7 @@ def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(tmp_path: Path) -> Non
     tools = msgspec.structs.replace(bench(), lab=lab, gpu_arch="sm_90")
     heard: list[str] = []
     graded = pipeline.grade(
-        tmp_path / "ann", tools, lambda stage, detail: heard.append(detail), gpu=device
+        tmp_path / "ann", tools, lambda stage, detail: heard.append(str(detail)), gpu=device
     )
     ran = json.loads((tmp_path / "log").read_text())
     public = [("correctness-0", False), ("performance-0", True)]

@@ -30,7 +30,7 @@ from grader.course.roster import due_for, handed_in, read_roster
 from grader.errors import GraderError, LabError, Rejected, StoreError, UsageError
 from grader.hardware.targets import target_for
 from grader.labs.lab import DEFAULT_LAB, load_lab
-from grader.model import Finding, KernelInfo, Kind, Severity, Size, Verdict
+from grader.model import Finding, KernelInfo, Kind, Severity, Size, Verdict, verbatim
 from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_bounds import addresses
 from grader.record.plan_check import Known, flaw
@@ -392,7 +392,7 @@ def test_plans_from_an_untrusted_process(document: Any) -> None:
 @given(message=st.text(max_size=300), file=st.text(max_size=50), line=st.integers(-5, 10**6))
 def test_findings_of_any_text_can_be_shown(message: str, file: str, line: int) -> None:
     finding = Finding(
-        kind=Kind.RACE, severity=Severity.ERROR, message=message, file=file, line=line
+        kind=Kind.RACE, severity=Severity.ERROR, message=verbatim(message), file=file, line=line
     )
     result = make_result(cases=(WRONG,), findings=(finding,), verdict=Verdict.WA)
     page = html.render(result, {file: "one\ntwo\n"})
