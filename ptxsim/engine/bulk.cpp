@@ -356,8 +356,8 @@ TensorOperands tensor_operands(const Ins& i) {
 u64 box_sectors(const TensorMap& map, const i32* at) {
   u64 sum = 0;
   each_row(map, at, [&](u64 address, u32, u32 first, u32 last) {
-    if (first < last)
-      sum += sectors(address + first * map.element(), (last - first) * map.element());
+    const u64 element = map.element();
+    if (first < last) sum += sectors(address + first * element, (last - first) * element);
   });
   return sum;
 }

@@ -354,8 +354,10 @@ def test_every_kind_is_all_that_is_kept() -> None:
 
 def test_progress_and_failures_name_no_hidden_size() -> None:
     hidden = hidden_of(gpu_lab())
-    heard: list[tuple[str, str]] = []
-    progress = hidden_sizes.hushed(lambda *words: heard.append(words), hidden.performance)
+    heard: list[tuple[str, ...]] = []
+    progress = hidden_sizes.hushed(
+        lambda *words: heard.append(tuple(map(str, words))), hidden.performance
+    )
     progress("running on the GPU", "64×64×64")
     progress("running on the GPU", str(SECRET_SIZE))
     assert heard[1] == ("running on the GPU", "a hidden size")

@@ -31,6 +31,7 @@ from grader.model import (
     Size,
     Verdict,
     Watched,
+    verbatim,
 )
 from grader.submission.folder import load_listed
 from tests.support.pages import RUNGS, gpu_environment
@@ -121,7 +122,10 @@ def whole() -> HandedIn:
         verdict = Verdict.AC
         if rung.name == LATE:
             cases[-1] = msgspec.structs.replace(
-                cases[-1], verdict=Verdict.TLE, timing=None, message="a launch did not end"
+                cases[-1],
+                verdict=Verdict.TLE,
+                timing=None,
+                message=verbatim("a launch did not end"),
             )
             verdict = Verdict.TLE
         made = make_result(rung.name, cases=tuple(cases), verdict=verdict)

@@ -219,7 +219,7 @@ def test_what_cannot_be_explained_costs_no_verdict_and_is_said_everywhere(
     assert isinstance(console.file, StringIO)
 
     assert result.verdict is Verdict.AC and result.explanation is not None
-    assert result.explanation.missing is not None and words in result.explanation.missing
+    assert result.explanation.missing is not None and words in str(result.explanation.missing)
     assert f"Why this speed: unknown: {words}" in console.file.getvalue()
     assert f"<p>Unknown: {escape(words)}</p>" in html.render(result, {})
     assert ("Traceback" in capfd.readouterr().err) == isinstance(failure, KeyError)
@@ -235,7 +235,7 @@ def test_without_a_disassembler_a_result_says_so() -> None:
     ).result
 
     assert result.verdict is Verdict.AC and result.explanation is not None
-    assert result.explanation.missing and "no nvdisasm" in result.explanation.missing
+    assert result.explanation.missing and "no nvdisasm" in str(result.explanation.missing)
 
 
 def test_a_grade_holds_the_explanation_of_a_right_kernel_only(
