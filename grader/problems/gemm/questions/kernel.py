@@ -1,7 +1,6 @@
 """What the answers need of a kernel.
 
-A stored result names the layout and the numbers only in the problem's title, so they are read from
-there.
+A stored result names the layout only in the problem's title, so it is read from there.
 """
 
 from __future__ import annotations
@@ -27,15 +26,22 @@ EDGE = 1024  # of the naive kernel's example
 
 
 class Asked(Record):
-    """Loads from global memory, cp.async included, of all kernels."""
+    """Reads of global memory, of all kernels."""
 
-    requests: int
-    sectors: int
-    bytes: int  # if every lane were active
+    requests: int  # of loads and cp.async
+    sectors: int  # of loads and cp.async
+    bytes: int  # of loads and cp.async, if every lane were active
+    bulk_sectors: int  # of bulk copies, which belong to no lane
 
     @property
     def moved(self) -> int:
-        return SECTOR * self.sectors
+        """Bytes, bulk copies included."""
+        return SECTOR * (self.sectors + self.bulk_sectors)
+
+    @property
+    def used(self) -> float:
+        """Bytes that lanes ask for, over those that move for them."""
+        return self.bytes / (SECTOR * self.sectors)
 
     @property
     def lane(self) -> float:
@@ -50,6 +56,7 @@ def asked_of(evidence: Evidence) -> Asked:
         requests=sum(each.requests for each in loads),
         sectors=sum(each.cost for each in loads),
         bytes=sum(each.bytes for each in loads),
+        bulk_sectors=sum(each.bulk_loads.cost for each in evidence.why.counts),
     )
 
 
@@ -61,9 +68,8 @@ def layout_of(evidence: Evidence) -> Layout:
 
 
 def numbers_of(evidence: Evidence) -> Numbers:
-    title = evidence.result.problem.title
-    found = (each for each in FORMATS.values() if f"in {each.words}," in title)
-    return next(found, FORMATS["f32"])
+    kind = evidence.result.problem.arithmetic.partition(".")[0]
+    return FORMATS.get(kind, FORMATS["f32"])
 
 
 def loop_of(evidence: Evidence) -> SassLoop | None:

@@ -56,7 +56,7 @@ def transposition(evidence: Evidence) -> Message:
     if not asked.requests:
         said.append(phrase("This kernel's loads are bulk copies, which read whole lines."))
         return sentences(said)
-    share = 100 * asked.bytes / asked.moved
+    share = 100 * asked.used
     said += [
         phrase(
             "This kernel's loads touch {sectors:.3g} sectors for a request of {lane:.3g} bytes a "
