@@ -69,7 +69,7 @@ def layout_of(evidence: Evidence) -> Layout:
 
 def numbers_of(evidence: Evidence) -> Numbers:
     kind = evidence.result.problem.arithmetic.partition(".")[0]
-    return FORMATS.get(kind, FORMATS["f32"])
+    return next((FORMATS[name] for name in FORMATS if name == kind), FORMATS["f32"])
 
 
 def loop_of(evidence: Evidence) -> SassLoop | None:
