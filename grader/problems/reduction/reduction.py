@@ -43,7 +43,9 @@ MOST = 1 << 28
 CUB = Path(__file__).with_name("cub.cu")
 _HEADER = CUB.with_name("reduction.cuh")
 # Where CUB and Thrust have kernels and what a block of one does. A macro can rename a namespace.
-_OWN_FILE = re.compile(r"(?:cub/(?:agent|device)|thrust/system/cuda/detail/core)/[\w/]+\.(?:cuh|h)$")
+_OWN_FILE = re.compile(
+    r"(?:cub/(?:agent|device)|thrust/system/cuda/detail/core)/[\w/]+\.(?:cuh|h)$"
+)
 _BLOCKS = (2, 4, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)  # elements of a block's part
 
 
