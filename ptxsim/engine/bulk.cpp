@@ -362,8 +362,8 @@ u64 box_sectors(const TensorMap& map, const i32* at) {
   return sum;
 }
 
-// Calls `f(lane, map, coordinates, tile, shared address)`.
-template <class F> void each_tile(Warp& w, const Ins& i, F f) {
+// Calls `f(lane, map, coordinates, tile, shared address)`. write: to shared memory.
+template <class F> void each_tile(Warp& w, const Ins& i, bool write, F f) {
   const auto o = tensor_operands(i);
   check_defined(w, o.shared, UNDEFINED_ADDRESS, false);
   for (u32 rest = w.exec; rest; rest &= rest - 1) {
@@ -380,7 +380,11 @@ template <class F> void each_tile(Warp& w, const Ins& i, F f) {
       report_misaligned(w, l, shared & WITHIN_BLOCK, TILE_ALIGNMENT, SHARED);
       continue;
     }
-    Tile tile(map.box_bytes());
+    if (map.box_bytes() > MAX_SHARED_BYTES) {  // a finding; the size may exceed its 32 bits
+      in_shared(w, l, shared & WITHIN_BLOCK, MAX_SHARED_BYTES + 1, write);
+      continue;
+    }
+    Tile tile(u32(map.box_bytes()));
     tile.swizzle = map.swizzle;
     count(w, tile.bytes(), box_sectors(map, at));
     f(l, map, at, tile, shared);
@@ -390,7 +394,7 @@ template <class F> void each_tile(Warp& w, const Ins& i, F f) {
 
 Flow load_tile(Warp& w, const Ins& i) {
   const auto o = tensor_operands(i);
-  each_tile(w, i, [&](int l, const TensorMap& map, const i32* at, Tile& tile, u32 shared) {
+  each_tile(w, i, true, [&](int l, const TensorMap& map, const i32* at, Tile& tile, u32 shared) {
     fill_outside(map, tile);
     each_row(map, at, [&](u64 address, u32 offset, u32 first, u32 last) {
       if (first == last) return;
@@ -406,7 +410,7 @@ Flow load_tile(Warp& w, const Ins& i) {
 }
 
 Flow store_tile(Warp& w, const Ins& i) {
-  each_tile(w, i, [&](int l, const TensorMap& map, const i32* at, Tile& tile, u32 shared) {
+  each_tile(w, i, false, [&](int l, const TensorMap& map, const i32* at, Tile& tile, u32 shared) {
     if (!in_shared(w, l, shared, tile.bytes(), false)) return;
     take(w, l, tile, shared);
     each_row(map, at, [&](u64 address, u32 offset, u32 first, u32 last) {

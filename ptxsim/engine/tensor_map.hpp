@@ -31,8 +31,8 @@ struct TensorMap {
   uint32_t count(uint32_t dimension) const {
     return (box[dimension] + steps[dimension] - 1u) / steps[dimension];
   }
-  uint32_t box_bytes() const {
-    uint32_t bytes = element();
+  uint64_t box_bytes() const {  // up to 2^43, more than any block has
+    uint64_t bytes = element();
     for (uint32_t d = 0; d < rank; ++d) bytes *= count(d);
     return bytes;
   }
