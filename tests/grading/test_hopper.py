@@ -106,8 +106,8 @@ WRONG = {
         says=f"after {MAP} returned CUDA_ERROR_INVALID_VALUE: boxDim[0] in bytes must not exceed",
     ),
     "what is no map": Wrong(
-        old='!= CUDA_SUCCESS)\n    throw "no tensor map";',
-        new="!= CUDA_SUCCESS) return;\n  A = CUtensorMap{};",
+        old='throw "no tensor map";\n',
+        new='throw "no tensor map";\n  map = CUtensorMap{};\n',
         verdict=Verdict.RE,
         kind="out-of-bounds",
         at=COPY,
