@@ -166,7 +166,7 @@ def html(history: History, language: Language = ENGLISH) -> str:
         language,
         title=title(history),
         history=history,
-        climb=climb(history),
+        climb=climb(history, language),
         headings=headings(history),
         words=_WORDS,
         cells=lambda version: cells(history, version),
