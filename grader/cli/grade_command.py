@@ -88,7 +88,7 @@ def add_options(parser: Parser) -> None:
 def run(chosen: argparse.Namespace, console: Console) -> int:
     chosen.format = chosen.format or ("json" if chosen.json else None)
     if chosen.format not in (None, "json") and len(chosen.submissions) > 1:
-        raise UsageError(f"--format {chosen.format}: name one submission")
+        raise UsageError(phrase("--format {name}: name one submission", name=chosen.format))
     lab = _lab(chosen)
     speak_as(lab, console)
     with standby(chosen.device, lab.problem_ref) as gpu:
