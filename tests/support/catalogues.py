@@ -92,5 +92,5 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
     }
     yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
     for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
-        texts = (rung.title, rung.changed)
+        texts = (rung.title, rung.changed, rung.why)
         yield from ((rung.name, 1, text, [], None) for text in texts if text)
