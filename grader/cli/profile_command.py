@@ -171,7 +171,7 @@ def _compared(
     for each in compare(counts, measured):
         theirs = "?" if each.theirs is None else f"{each.theirs:,.0f}"
         apart = "" if each.apart is None else f"{100 * each.apart:+.2f} %"
-        table.add_row(each.quantity, f"{each.ours:,.0f}", theirs, apart)
+        table.add_row(language(each.quantity), f"{each.ours:,.0f}", theirs, apart)
     console.print(table)
 
 
