@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from grader.backends.gpu.gpu_messages import Watching, chosen_by
+from grader.backends.probe import CODE
 from grader.backends.process import for_a_gpu
 from grader.errors import MachineError
 from grader.model import Launch, Message, Profile, Record, phrase
@@ -89,7 +90,7 @@ def find_ncu() -> Path:
     """Raises MachineError naming the package when there is no Nsight Compute."""
     found = shutil.which("ncu")
     if found:
-        return Path(found)
+        return Path(found).absolute()
     for place in _PLACES:
         candidates = sorted(p for p in Path(place).glob("**/ncu") if os.access(p, os.X_OK))
         if candidates:
@@ -204,6 +205,7 @@ def _run(
             errors="replace",
             check=False,
             timeout=seconds,
+            cwd=CODE,
             env=environment,
         )
     except subprocess.TimeoutExpired:
@@ -217,7 +219,7 @@ def _with_sources(ncu: Path, sources: Path) -> list[str]:
     ).stdout
     if "--import-source" not in known or "--source-folders" not in known:
         return []
-    return ["--import-source", "yes", "--source-folders", str(sources)]
+    return ["--import-source", "yes", "--source-folders", str(sources.resolve())]
 
 
 def read(output: str, errors: str = "") -> tuple[Profile, ...]:

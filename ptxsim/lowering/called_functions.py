@@ -23,6 +23,15 @@ def reachable_functions(module: Module, kernel: str) -> list[Function]:
     return list(found.values())
 
 
+def possible_functions(module: Module, kernel: str) -> list[Function]:
+    """The kernel and all code that may run in it. A call through a pointer may lead to any function
+    of the module, and into a kernel that nobody launches."""
+    found = reachable_functions(module, kernel)
+    named = {name for function in found for name in callees(function)}
+    known = named <= {*module.functions, *LIBRARY_CALLS}
+    return found if known else list(module.functions.values())
+
+
 def recursive(functions: list[Function]) -> set[str]:
     """The functions that may call themselves, directly or through others."""
     calls = {function.name: set(callees(function)) for function in functions}
