@@ -13,10 +13,12 @@ from grader.ladder.document import shipped_ladders
 from grader.language import language
 from grader.model import Advice, BuildInfo, KernelInfo, Result, SourceFile, Verdict, phrase
 from grader.results import store
+from grader.results.index import read_index
 from grader.results.sources import keep_sources, kept_sources
-from grader.study.history import History, make_history, read_versions
+from grader.study.history import History, make_history
 from grader.study.history_render import html, markdown, notes
 from grader.study.pictures import climb
+from grader.study.versions import read_versions
 from tests.support.browser import Browser
 from tests.support.explained import explained
 from tests.support.page_checks import assert_readable
@@ -76,7 +78,7 @@ def climbing(out: Path) -> History:
         "",
         3,
     )
-    found, complaints = read_versions(out, "alice")
+    found, complaints = read_versions(read_index(out).of("alice"))
     assert complaints == []
     return make_history(found, shipped_ladders())
 
@@ -114,7 +116,7 @@ def test_a_source_that_changed_or_was_not_kept_is_said_not_guessed(tmp_path: Pat
     files = list((tmp_path / "sgemm" / "alice" / ".sources").iterdir())
     for path in files:
         path.write_text("something else")
-    found, _ = read_versions(tmp_path, "alice")
+    found, _ = read_versions(read_index(tmp_path).of("alice"))
 
     assert history.versions[1].diff is not None
     damaged = make_history(found, ()).versions[1]
@@ -133,7 +135,7 @@ def test_kept_sources_come_back_with_the_compilers_line_ends(tmp_path: Path) -> 
 def test_a_students_text_is_no_markup(tmp_path: Path) -> None:
     name = "a|b <script>*x*"
     version(make_result(name), tmp_path, FIRST, 1)
-    found, _ = read_versions(tmp_path, name)
+    found, _ = read_versions(read_index(tmp_path).of(name))
     history = make_history(found, ())
 
     assert "## a\\|b \\<script\\>\\*x\\*" in markdown(history)
