@@ -53,7 +53,7 @@ from grader.results.sources import keep_sources
 from grader.study.sweep import Sweep, run_sweep
 from grader.submission.folder import load_submission
 from tests.support.bench import bench
-from tests.support.commands import STARTER, grade, one_line, run
+from tests.support.commands import STARTER, compile_our_own, grade, one_line, run
 from tests.support.pages import H200, timed
 from tests.support.product import MAIN
 
@@ -221,6 +221,7 @@ def timeless(result: Result) -> Result:
 def test_two_secrets_tell_the_same(
     tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    compile_our_own()
     seen = []
     for number, secret in enumerate(SECRETS):
         place = tmp_path / str(number)
