@@ -146,7 +146,8 @@ def told(result: Result, done: subprocess.CompletedProcess[str], place: Path) ->
     with console.capture() as shown:
         console.print(terminal.render(result, {}))
     files = sorted(str(path.relative_to(place)) for path in (place / "results").rglob("*"))
-    printed = re.sub(r"\d+\.\d\d", "FIGURE", done.stderr)
+    # The second time the explanation of the public sizes is in the cache.
+    printed = re.sub(r"\d+\.\d\d", "FIGURE", done.stderr).replace("eve: explaining\n", "")
     return {
         "document": store.encode(result).decode(),
         "page": html.render(result, {}),
