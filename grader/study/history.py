@@ -7,7 +7,17 @@ from collections.abc import Iterable, Sequence
 
 from grader.hardware import gpus
 from grader.ladder.document import Ladder
-from grader.model import Dims, LabRef, ProblemInfo, Record, Result, Size, size_text
+from grader.model import (
+    Dims,
+    LabRef,
+    Message,
+    ProblemInfo,
+    Record,
+    Result,
+    Size,
+    phrase,
+    size_text,
+)
 from grader.results.entries import Entry
 from grader.study.versions import Graded, Version, make_version
 
@@ -29,7 +39,7 @@ class History(Record):
     versions: tuple[Version, ...]  # by time
     rungs: tuple[Rung, ...]  # of the ladder, as fast as they are at that size; () if unknown
     baseline: float | None  # the baseline's speed at that size
-    others: tuple[str, ...]  # further boards of this student, in words
+    others: tuple[Message, ...]  # further boards of this student, in words
 
     @property
     def bounds(self) -> bool:
@@ -73,7 +83,7 @@ def make_history(
         versions=tuple(versions),
         rungs=tuple(_rungs(ladder, size, card)) if ladder and size else (),
         baseline=_baseline(mine, size),
-        others=tuple(_board_words(each) for each in others),
+        others=tuple(board_words(each) for each in others),
     )
 
 
@@ -95,9 +105,12 @@ def _belongs(result: Result, board: tuple[str, str, str | None]) -> bool:
     return own == board or (own[:2] == board[:2] and own[2] is None)
 
 
-def _board_words(board: tuple[str, str, str | None]) -> str:
+def board_words(board: tuple[str, str, str | None]) -> Message:
     lab, device, gpu = board
-    return f"{lab} on {gpu or ('the simulator' if device == 'cpu' else 'a GPU')}"
+    if gpu is not None:
+        return phrase("{lab} on {gpu}", lab=lab, gpu=gpu)
+    some = phrase("{lab} in the simulator") if device == "cpu" else phrase("{lab} on a GPU")
+    return some.given(lab=lab)
 
 
 def _card(mine: Sequence[Graded], ladders: Sequence[Ladder], wanted: str | None) -> str | None:

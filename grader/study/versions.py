@@ -79,14 +79,15 @@ class Graded(Record):
     sources: Mapping[str, str] | None  # null: not kept
 
 
-def read_versions(documents: Iterable[Stored]) -> tuple[list[Graded], list[str]]:
+def read_versions(documents: Iterable[Stored]) -> tuple[list[Graded], list[Message]]:
     """These results with their sources, and one line for each that cannot be read any more."""
-    found, complaints = [], []
+    found: list[Graded] = []
+    complaints: list[Message] = []
     for path, _ in documents:
         try:
             result = store.load(path)
         except StoreError as error:
-            complaints.append(str(error))
+            complaints.append(error.message)
             continue
         sources = kept_sources(path, result.submission.files)
         found.append(Graded(result=result, sources=sources))
