@@ -157,6 +157,7 @@ enum EventKind : u32 {
   WARPS_NOT_ORDERED,
   BAD_TENSOR_MAP,
   PEER_EXITED,
+  PEER_NOT_STARTED,
 };
 
 struct Dim { u32 x, y, z; };
@@ -199,6 +200,11 @@ struct Cell {
   u32 pending, pending_pc;  // thread + 1 of a cp.async in flight
 };
 constexpr u32 UNDEFINED_BIT = 0x80000000u;
+constexpr u32 BY_PEER = ~0u;  // a writer that belongs to another block of the cluster
+
+// What other blocks of the cluster did last to a cell of shared memory. writer: where Cell::writer
+// is BY_PEER.
+struct PeerCell { Region::Stamp writer, reader, reader2; };
 
 struct SharedArray { u32 start, size; };
 
@@ -459,7 +465,7 @@ struct Cluster {
   u32 finished = 0;  // blocks
   u32 arrived = 0;   // threads at its barrier
   u64 phase = 0;
-  Flags flags;  // what they told each other at the barrier
+  Known arriving, passed;  // what they tell each other in this phase, and told in all others
 };
 
 struct Block {
@@ -471,6 +477,8 @@ struct Block {
   std::vector<Warp> warps;
   std::vector<u8> shared;
   std::vector<Cell> cells;
+  std::vector<PeerCell> peers;          // as many; empty until another block comes
+  std::vector<Region::Stamp> visitors;  // the latest access of each warp of other blocks
   Barrier barriers[BARRIERS + WARPGROUPS];
   Clocks exited;                                    // of the warps that have left
   std::map<u32, MBarrier> mbarriers;                // by shared address

@@ -2,7 +2,7 @@
 // behind a fence.proxy.async; what it reads it may read until its group is waited for.
 #include <algorithm>
 
-#include "shadow.hpp"
+#include "peers.hpp"
 
 namespace sim {
 namespace {
@@ -31,6 +31,14 @@ void AsyncReader::read(u32 address) {
   const u32 shift = w_.program->shared_shift, cell = 1u << shift;
   for (u32 at = address; at - address < 16; at += cell) {
     const Cell& c = w_.block->cells[at >> shift];
+    if (c.writer == BY_PEER) {
+      const Region::Stamp& writer = w_.block->peers[at >> shift].writer;
+      const bool known = writer.block == seen_.block && writer.who == seen_.who;
+      if (known && !c.pending && !(c.writer_pc & UNDEFINED_BIT)) continue;
+      undefined_ |= report_shared_read(w_, lane_, at, cell, c, true, origin_);
+      if (in_order(w_, lane_, writer)) seen_ = writer;
+      continue;
+    }
     const auto [warp, clock] = stamp_of(c.writer);
     const bool of_group = in_warpgroup(w_, warp);
     const bool ordered = w_.ordered(c.writer, lane_);
