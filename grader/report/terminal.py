@@ -29,12 +29,13 @@ from grader.model import (
 )
 from grader.model.names import kernel_name
 from grader.report import text
+from grader.report.bounds import speed_sentence
 from grader.report.curve import next_sentence
 from grader.report.groups import CONTEXT, neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
 from grader.report.size_groups import group_sentences
-from grader.report.why import advice_sentence, speed_sentence
+from grader.report.why import advice_sentence
 
 _MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
 _MESSAGES = 6  # about sizes

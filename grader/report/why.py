@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from grader.hardware import gpus
-from grader.hardware.gpus import PEAK_UNIT
 from grader.language import ENGLISH, Language
 from grader.model import (
     NOTHING,
     Advice,
-    Bound,
     Explanation,
     KernelCounts,
     Message,
@@ -18,9 +15,7 @@ from grader.model import (
     ProfileDocument,
     Record,
     Result,
-    Waiting,
     clauses,
-    counted,
     listed,
     phrase,
     sentences,
@@ -30,12 +25,16 @@ from grader.model import (
 from grader.model.names import kernel_name
 from grader.problems.catalogue import names, problem_class
 from grader.problems.questions import COUNTED, Evidence, Question
+from grader.report.bounds import (
+    resource_name,
+    resource_words,
+    waiting_sentence,
+)
 from grader.report.loop import loop_sentence
+from grader.report.peak import peak_sentence
 
 _SECTOR = 32  # bytes
 _LINES = 4  # of branches that are listed
-_PIPE = phrase("the arithmetic pipe")
-_RESULTS = phrase("results of arithmetic and integer pipes")
 
 
 class Said(Record):
@@ -124,159 +123,6 @@ def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> Mess
     )
 
 
-def measured_speed(result: Result) -> float | None:
-    """The scored speed at the explained size; None if that size was not timed."""
-    why = result.explanation
-    for case in result.cases:
-        timing = case.timing
-        if why and timing and timing.runs and case.size == why.size:
-            return timing.scored_speed
-    return None
-
-
-def _peak(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
-    problem = result.problem
-    info = result.environment.gpu
-    card = gpus.of(info) if info else None
-    speed = measured_speed(result)
-    allowed = phrase(
-        "the counts of {launches} allow {shares}",
-        launches=_launches(why),
-        shares=_shares(why.bounds, problem.unit),
-    )
-    if card is None or speed is None:
-        peaks = ", ".join(f"{each.gpu} {each.peak:.4g}" for each in why.bounds)
-        formula = verbatim("DRAM")
-        if problem.counts == "operations":
-            formula = (
-                phrase("SMs × FP32 lanes × 2 × clock")
-                if problem.arithmetic == "f32"
-                else phrase("SMs × products of the tensor cores in a cycle × 2 × clock")
-            )
-        measured = (
-            phrase("Nothing was timed here")
-            if speed is None
-            else phrase("Measured: {speed:.4g}", speed=speed)
-        )
-        return phrase(
-            "{formula}: {peaks} {unit}. {measured}; {allowed}.",
-            formula=formula,
-            peaks=peaks,
-            unit=problem.unit,
-            measured=measured,
-            allowed=allowed,
-        )
-    if problem.counts == "bytes":
-        peak = card.dram_gb_s * 1e9 / problem.scale
-        return phrase(
-            "DRAM moves {peak:.4g} {unit} on this {gpu}. Measured: {speed:.4g}, {share:.1f} %. "
-            "The counts of {launches} allow {shares}.",
-            peak=peak,
-            unit=problem.unit,
-            gpu=card.name,
-            speed=speed,
-            share=100 * speed / peak,
-            launches=_launches(why),
-            shares=_shares(why.bounds, problem.unit),
-        )
-    kind, _, sums = problem.arithmetic.partition(".")
-    products = card.tensor_rate(kind, sums) if sums else 0
-    peak = card.peak_tflops(problem.arithmetic)
-    if products:
-        return phrase(
-            "{sms} SMs × {products:.0f} products of the tensor cores in a cycle × 2 × {clock:.3g} "
-            "GHz = {peak:.4g} {unit} on this {gpu}. Measured: {speed:.4g}, {share:.1f} %. The "
-            "counts of {launches} allow {shares}.",
-            sms=card.multiprocessors,
-            products=products,
-            clock=card.clock_mhz / 1000,
-            peak=peak,
-            unit=PEAK_UNIT,
-            gpu=card.name,
-            speed=speed,
-            share=100 * speed / peak,
-            launches=_launches(why),
-            shares=_shares(why.bounds, problem.unit),
-        )
-    return phrase(
-        "{sms} SMs × {lanes} lanes × 2 × {clock:.3g} GHz = {peak:.3g} {unit} on this {gpu}. "
-        "Measured: {speed:.4g}, {share:.1f} %. The counts of {launches} allow {shares}.",
-        sms=card.multiprocessors,
-        lanes=card.multiprocessor.fp32_lanes,
-        clock=card.clock_mhz / 1000,
-        peak=peak,
-        unit=PEAK_UNIT,
-        gpu=card.name,
-        speed=speed,
-        share=100 * speed / peak,
-        launches=_launches(why),
-        shares=_shares(why.bounds, problem.unit),
-    )
-
-
-def _launches(why: Explanation) -> Message:
-    """All that the bound counts: "its launch", "its 3 launches together"."""
-    launches = sum(each.times for each in why.counts)
-    return counted("its launch", "its {count} launches together", launches)
-
-
-def _shares(bounds: tuple[Bound, ...], unit: str) -> Message:
-    if len(bounds) == 1:
-        return _share(bounds[0], unit)
-    return listed(
-        phrase("{share} on {gpu}", share=_share(each, unit), gpu=each.gpu) for each in bounds
-    )
-
-
-def _share(bound: Bound, unit: str) -> Message:
-    """Only what no waiting is part of is "at most"."""
-    if bound.most is None:
-        return phrase("about {speed}", speed=_of_peak(bound.speed, bound, unit))
-    words = phrase("at most {speed}", speed=_of_peak(bound.most.speed, bound, unit))
-    if bound.resource != "waiting":
-        return words
-    return phrase("{most}, about {speed:.3g} expected", most=words, speed=bound.speed)
-
-
-def _of_peak(speed: float, bound: Bound, unit: str) -> str:
-    return f"{speed:.4g} {unit} ({100 * speed / bound.peak:.0f} %)"
-
-
-def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
-    """The bound with its resource, and the estimate where waiting makes it lower."""
-    peak = phrase(
-        "{peak:.4g} {unit} at {size}",
-        peak=bound.peak,
-        unit=result.problem.unit,
-        size=size_text(why.size),
-    )
-    launches = _launches(why)
-    if bound.most is None:
-        return phrase(
-            "about {speed:.4g} of {peak}, by the counts of {launches}; the limit is {limit}",
-            speed=bound.speed,
-            peak=peak,
-            launches=launches,
-            limit=limit(bound),
-        )
-    words = phrase(
-        "at most {speed:.4g} of {peak}, by the counts of {launches}",
-        speed=bound.most.speed,
-        peak=peak,
-        launches=launches,
-    )
-    resource = resource_name(bound.most.resource)
-    if bound.resource != "waiting":
-        return phrase("{bound}; the limit is {limit}", bound=words, limit=resource)
-    return phrase(
-        "{bound} ({resource}); about {speed:.3g} is expected: the limit is {limit}",
-        bound=words,
-        resource=resource,
-        speed=bound.speed,
-        limit=limit(bound),
-    )
-
-
 def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     bounds, unit = why.bounds, result.problem.unit
     if not bounds:
@@ -291,19 +137,19 @@ def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
         phrase(
             "On {gpu}: {resource}. {unit} that each resource allows at most: {several}.",
             gpu=first.gpu,
-            resource=_resource(first.resource),
+            resource=resource_words(first.resource),
             unit=unit,
             several=several,
         )
     ]
     if first.waiting is not None and first.resource == "waiting":
         said.append(phrase("With waiting, about {speed:.3g}.", speed=first.speed))
-        said.append(_waiting(first.waiting))
+        said.append(waiting_sentence(first.waiting))
     said += [
         phrase(
             "On {gpu}: {resource} (about {speed:.3g} {unit}).",
             gpu=each.gpu,
-            resource=_resource(each.resource),
+            resource=resource_words(each.resource),
             speed=each.speed,
             unit=unit,
         )
@@ -311,77 +157,6 @@ def _limits(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
         if each.resource != first.resource
     ]
     return sentences(said)
-
-
-_RESOURCES = {
-    "issue": phrase("issue slots: too many instructions besides the FFMA"),
-    "FP32": phrase("the FP32 pipes themselves"),
-    "tensor cores": phrase("the tensor cores themselves"),
-    "shared memory": phrase("shared memory: wavefronts of its loads and stores"),
-    "L1": phrase("the L1 cache: lines of 128 bytes that loads from global memory touch"),
-    "L2": phrase("the L2 cache's bandwidth"),
-    "DRAM": phrase("DRAM's bandwidth"),
-    "waiting": phrase("waiting: at times no warp is ready"),
-    "latency": phrase("latency: too few warps to hide it"),
-}
-_RESOURCE_NAMES = {
-    "issue": phrase("issue"),
-    "tensor cores": phrase("tensor cores"),
-    "shared memory": phrase("shared memory"),
-    "waiting": phrase("waiting"),
-    "latency": phrase("latency"),
-}
-
-
-def _resource(name: str) -> Message:
-    return _RESOURCES.get(name, verbatim(name))
-
-
-def resource_name(name: str) -> Message:
-    return _RESOURCE_NAMES.get(name, verbatim(name))
-
-
-def limit(bound: Bound) -> Message:
-    """The limiting resource in a few words: "shared memory", "waiting for barriers"."""
-    if bound.resource != "waiting" or bound.waiting is None:
-        return resource_name(bound.resource)
-    reasons = _reasons(bound.waiting)
-    reasons.pop(_PIPE)  # a busy pipe is the goal, not a cause of waiting
-    longest = max(reasons, key=lambda name: reasons[name])
-    if longest == _RESULTS:
-        return phrase(
-            "waiting for {reason}, which more independent work for each scheduler would hide",
-            reason=longest,
-        )
-    return phrase("waiting for {reason}", reason=longest)
-
-
-def _waiting(waiting: Waiting) -> Message:
-    """The issue model's result for the main loop."""
-    several = sorted(_reasons(waiting).items(), key=lambda pair: -pair[1])
-    named = listed(
-        phrase("{reason} {share:.0f} %", reason=reason, share=100 * share)
-        for reason, share in several
-        if share >= 0.005
-    )
-    return phrase(
-        "In the issue model the schedulers issue in {share:.0f} % of the cycles; the rest go by in "
-        "waiting for {reasons}.",
-        share=100 * waiting.issued,
-        reasons=named,
-    )
-
-
-def _reasons(waiting: Waiting) -> dict[Message, float]:
-    """Shares of the cycles in which no warp is ready."""
-    return {
-        _PIPE: waiting.fp32,
-        phrase("register banks"): waiting.banks,
-        phrase("loads from shared memory"): waiting.shared_loads,
-        phrase("loads from global memory"): waiting.global_loads,
-        phrase("barriers"): waiting.barriers,
-        _RESULTS: waiting.stalls,
-    }
 
 
 def _loop(_result: Result, why: Explanation, counts: KernelCounts) -> Message:
@@ -461,7 +236,7 @@ _QUESTIONS: Mapping[str, Question] = {
     ),
     "peak": _question(
         phrase("What is the peak, and how near is it?"),
-        _peak,
+        peak_sentence,
         phrase(
             "the driver's or the data sheet's figures; the scored time; bounds from counts over "
             "the peaks of each resource"

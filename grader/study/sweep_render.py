@@ -23,9 +23,9 @@ from grader.model import (
     size_text,
     verbatim,
 )
+from grader.report.bounds import resource_name
 from grader.report.page import page
 from grader.report.text import clean
-from grader.report.why import resource_name
 from grader.study.markdown import markdown_table, plain
 from grader.study.pictures import heat_map, over_sizes
 from grader.study.sweep import Estimate, Point

@@ -10,7 +10,8 @@ from rich.console import Console
 from grader.hardware import gpus
 from grader.model import Result, Verdict, verbatim
 from grader.report import html, terminal
-from grader.report.why import answers, limit
+from grader.report.bounds import limit
+from grader.report.why import answers
 from tests.support.explained import explained, rung
 from tests.support.pages import gpu_result
 from tests.support.places import ALICE, FIXTURES

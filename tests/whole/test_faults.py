@@ -37,7 +37,12 @@ SEED = 20241121
 
 
 @pytest.mark.parametrize(
-    ("often", "hit"), [OFTEN, pytest.param(*HUNDREDS, marks=pytest.mark.slow)], ids=["40", "200"]
+    ("often", "hit"),
+    [
+        pytest.param(*OFTEN, marks=pytest.mark.short),
+        pytest.param(*HUNDREDS, marks=pytest.mark.slow),
+    ],
+    ids=["40", "200"],
 )
 def test_kills_lose_nothing_and_wrong_nobody(often: int, hit: set[str], place: Path) -> None:
     """SIGKILL to whatever is at work, the command itself included, until it was sent so often.
