@@ -4,7 +4,8 @@
 
 namespace sim {
 
-// One entry per block, ascending: its number, then the clocks of its warps.
+// One entry per block, ascending: its number, the clocks of its warps, then for each of its
+// warpgroups how many groups of wgmma have ended.
 struct Knowledge {
   std::vector<u32> entries;
   u32 stride = 0;           // numbers of one entry
@@ -62,12 +63,19 @@ Known both(const Knowledge& a, const Knowledge& b) {
   return both;
 }
 
+u32 warpgroups(const Block& b) {
+  return (u32(b.warps.size()) + WARPS_OF_A_GROUP - 1) / WARPS_OF_A_GROUP;
+}
+
 // What `clocks` holds of the block's own warps, as others keep it.
 std::shared_ptr<Knowledge> of_block(const Block& b, const Clocks& clocks) {
   auto own = std::make_shared<Knowledge>();
-  own->stride = 1 + u32(b.warps.size());
+  const u32 warps = u32(b.warps.size()), groups = warpgroups(b);
+  own->stride = 1 + warps + groups;
+  own->entries.reserve(own->stride);
   own->entries.push_back(b.linear);
-  own->entries.insert(own->entries.end(), clocks.warps, clocks.warps + own->stride - 1);
+  own->entries.insert(own->entries.end(), clocks.warps, clocks.warps + warps);
+  own->entries.insert(own->entries.end(), clocks.products, clocks.products + groups);
   return own;
 }
 
@@ -111,12 +119,15 @@ Clocks heard(const Known& said, const Block& listener) {
   const u32* own = said->everything ? nullptr : said->find(listener.linear);
   for (u32 k = 0; k < listener.warps.size(); ++k)
     clocks.warps[k] = own ? own[1 + k] : said->everything ? listener.warps[k].known.warps[k] : 0;
+  for (u32 k = 0; k < warpgroups(listener); ++k)
+    clocks.products[k] = own ? own[1 + listener.warps.size() + k] : said->everything ? ~0u : 0;
   return clocks;
 }
 
 void Clocks::join(const Clocks& more) {
   for (u32 k = 0; k < 32; ++k) warps[k] = std::max(warps[k], more.warps[k]);
   for (u32 k = 0; k < 32; ++k) fenced[k] = std::max(fenced[k], more.fenced[k]);
+  for (u32 k = 0; k < WARPGROUPS; ++k) products[k] = std::max(products[k], more.products[k]);
   others = sim::join(others, more.others);
 }
 
@@ -145,6 +156,14 @@ void Signal::open() {
 
 bool ordered_elsewhere(const Warp& w, u32 block, u32 who) {
   return too_many_flags(*w.block->machine) || knows(w.known.others, {block + 1, who, 0});
+}
+
+bool wgmma_ended_elsewhere(const Warp& w, const Block& block, u32 who) {
+  const Known& known = w.known.others;
+  if (too_many_flags(*w.block->machine) || (known && known->everything)) return true;
+  const u32* entry = known ? known->find(block.linear) : nullptr;
+  const size_t group = (who & 1023) / LANES / WARPS_OF_A_GROUP;
+  return entry && (who >> 10) <= entry[1 + block.warps.size() + group];
 }
 
 bool heard_of(const Warp& w, u32 block) {

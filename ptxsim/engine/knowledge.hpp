@@ -30,6 +30,8 @@ class Signal {
 
 // Whether the access of another block, stamped `who`, is ordered before this warp's now.
 bool ordered_elsewhere(const Warp& w, u32 block, u32 who);
+// The same of what a wgmma of another block read; `who` is a stamp BY_WGMMA.
+bool wgmma_ended_elsewhere(const Warp& w, const Block& block, u32 who);
 // Whether this warp knows that another block has started.
 bool heard_of(const Warp& w, u32 block);
 // Whether all that the block's warps knew when they left covers the access.

@@ -32,6 +32,11 @@ bool in_order(const Warp& w, int lane, const Region::Stamp& access) {
                                  : ordered_elsewhere(w, block, access.who);
 }
 
+bool read_in_order(const Warp& w, int lane, u32 who, u32 pc) {
+  if (!(pc & BY_WGMMA)) return in_order(w, lane, {w.block->linear + 1, who, pc});
+  return w.visits() ? wgmma_ended_elsewhere(w, *w.block, who) : w.ended(who);
+}
+
 Region::Stamp last_writer(const Block& b, u32 cell) {
   const Cell& c = b.cells[cell];
   if (c.writer == BY_PEER) return b.peers[cell].writer;
@@ -88,7 +93,9 @@ void check_write_among_peers(Warp& w, int lane, u32 address, u32 bytes, bool sam
     const auto check = [&](const Region::Stamp& other, bool write) {
       // What the block did to its own shared memory, shared_write() looks at.
       if (!other.block || !other.who || (!w.visits() && other.block == home)) return true;
-      if (in_order(w, lane, other)) return true;
+      if (other.block == home && !write ? read_in_order(w, lane, other.who, other.pc)
+                                        : in_order(w, lane, other))
+        return true;
       race(w, lane, RACE, SHARED, at, bytes, true, write, other.pc, other.who,
            block_at(*b.machine, other.block - 1), false);
       return false;

@@ -8,6 +8,8 @@ namespace sim {
 
 // Whether an access, of whatever block, is ordered before this warp's now.
 bool in_order(const Warp& w, int lane, const Region::Stamp& access);
+// The same of a read that the block's own warps left in a cell.
+bool read_in_order(const Warp& w, int lane, u32 who, u32 pc);
 Region::Stamp last_writer(const Block& b, u32 cell);
 Dim block_at(const Machine& m, u32 linear);
 

@@ -291,7 +291,8 @@ bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, boo
 // A write while an asynchronous operation may still read there.
 static void check_async_reads(Warp& w, int lane, u32 address, u32 bytes) {
   for (const AsyncReads& reads : w.block->reading)
-    if (reads.touches(address, bytes))
+    if (reads.touches(address, bytes) &&
+        !(reads.wgmma && read_in_order(w, lane, reads.stamp(), BY_WGMMA)))
       race(w, lane, OPERAND_OVERWRITTEN, SHARED, address, bytes, true, false, reads.pc,
            reads.thread, w.block->id, false);
 }
@@ -313,10 +314,13 @@ void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool ato
     if (c.writer && c.writer != BY_PEER && !same && !(atomic && c.writer_pc & ATOMIC_BIT) &&
         !w.ordered(c.writer, lane))
       race(w, lane, RACE, SHARED, at, bytes, true, true, c.writer_pc, c.writer, w.block->id, false);
-    if (c.reader && !w.ordered(c.reader, lane) && !same)
+    const auto before = [&](u32 who, u32 pc) {
+      return pc & BY_WGMMA ? w.ended(who) : w.ordered(who, lane);
+    };
+    if (c.reader && !same && !before(c.reader, c.reader_pc))
       race(w, lane, RACE, SHARED, at, bytes, true, false, c.reader_pc, c.reader, w.block->id,
            false);
-    else if (c.reader2 && !w.ordered(c.reader2, lane) && !same)
+    else if (c.reader2 && !same && !before(c.reader2, c.reader2_pc))
       race(w, lane, RACE, SHARED, at, bytes, true, false, c.reader2_pc, c.reader2, w.block->id,
            false);
     c.writer = w.stamp(lane);

@@ -122,6 +122,7 @@ def halves_of(array: NDArray[np.generic], rows: int) -> Halves:
 RIGHT = {
     "wgmma_right": by_wgmma,
     "wgmma_a_in_registers": by_wgmma,
+    "tile_overwritten_after_the_wait": by_wgmma,
     "padding_never_written": lambda of: (
         (of[2].reshape(64, 8)[:48] == (of[0].reshape(64, 16) @ of[1].reshape(8, 16).T)[:48]).all()
     ),
@@ -174,6 +175,7 @@ WRONG = {
     "wgmma_not_committed": (Event.WGMMA_NOT_WAITED_FOR, "wgmma.commit_group"),
     "wgmma_without_barrier": (Event.WARPS_NOT_ORDERED, "no barrier between them"),
     "tile_overwritten": (Event.OPERAND_OVERWRITTEN, "may still read it"),
+    "tile_overwritten_before_its_group_ends": (Event.OPERAND_OVERWRITTEN, "may still read it"),
     "registers_set_after_fence": (Event.WGMMA_REGISTERS_SET, "after the last wgmma.fence"),
     "wgmma_by_three_warps": (Event.DEADLOCK, "96 of 128 threads"),
     "descriptor_past_the_end": (Event.OUT_OF_BOUNDS, "shared read"),

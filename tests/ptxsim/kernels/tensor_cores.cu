@@ -311,13 +311,44 @@ KERNEL tile_overwritten(const half* A, const half* B, float* C) {
   WAIT(0);
   PUT_RESULT;
 }
+// The four warps multiply together: whoever has waited may overwrite what all of them read.
+KERNEL tile_overwritten_after_the_wait(const half* A, const half* B, float* C) {
+  TILES;
+  FILL_TILES;
+  FENCE_PROXY;
+  __syncthreads();
+  float d[4] = {};
+  FENCE;
+  WGMMA8(d, da, db, 1);
+  COMMIT;
+  WAIT(0);
+  b[core(t / 16, t % 16)] = B[0];
+  PUT_RESULT;
+}
+KERNEL tile_overwritten_before_its_group_ends(const half* A, const half* B, float* C) {
+  TILES;
+  FILL_TILES;
+  FENCE_PROXY;
+  __syncthreads();
+  float d[4] = {};
+  FENCE;
+  for (int i = 0; i < 2; ++i) {
+    WGMMA8(d, da, db, i);
+    COMMIT;
+  }
+  WAIT(1);
+  b[core(t / 16, t % 16)] = B[0];  // BAD
+  WAIT(0);
+  PUT_RESULT;
+}
 KERNEL registers_set_after_fence(const half* A, const half* B, float* C) {
   TILES;
   FILL_TILES;
   FENCE_PROXY;
   __syncthreads();
   FENCE;
-  float d[4] = {C[t], C[t] + 1, C[t] + 2, C[t] + 3};
+  const float first = __half2float(A[t]);
+  float d[4] = {first, first + 1, first + 2, first + 3};
   WGMMA8(d, da, db, 1);  // BAD
   COMMIT;
   WAIT(0);
