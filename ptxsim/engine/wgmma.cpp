@@ -208,8 +208,8 @@ Flow commit(Warp& w, const Ins&) {
 // Calls `f` for the warps of the warpgroup that have not left.
 template <class F> void each_of_warpgroup(const Warp& w, F f) {
   auto& warps = w.block->warps;
-  const size_t first = w.index / WARPS_OF_A_GROUP * WARPS_OF_A_GROUP;
-  for (size_t k = first; k < std::min<size_t>(first + WARPS_OF_A_GROUP, warps.size()); ++k)
+  const u32 first = w.index / WARPS_OF_A_GROUP * WARPS_OF_A_GROUP;
+  for (u32 k = first; k < std::min(first + WARPS_OF_A_GROUP, u32(warps.size())); ++k)
     if (!warps[k].done()) f(warps[k]);
 }
 
