@@ -187,10 +187,10 @@ def show(ours: Sequence[Counted | Rejected], profiled: Sequence[Profiled]) -> No
             pairs = compare(mine, total(theirs.launches[at : at + mine.times]))
             at += mine.times
             if ROOT / folder in (WIDE, LANES):
-                waves = [_text(each) for each in pairs if each.quantity in WAVES]
+                waves = [_text(each) for each in pairs if str(each.quantity) in WAVES]
                 patterns.append([mine.name.removesuffix("EvPKfPf"), *waves])
                 continue
-            header = ["kernel", *(each.quantity for each in pairs)]
+            header = ["kernel", *(str(each.quantity) for each in pairs)]
             rows.append([f"{folder.name} {mine.name[:14]}", *map(_text, pairs)])
         assert at == len(theirs.launches), f"{folder}: launches got lost"
     if rows:

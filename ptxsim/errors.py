@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 
 from ptxsim.findings.finding import Finding
+from ptxsim.message import Message, verbatim
 from ptxsim.records import Place
 
 
@@ -28,13 +29,13 @@ class RefusedProgram(Exception):  # noqa: N818 - a fact about the program, not a
     def __init__(
         self,
         reason: Reason,
-        message: str,
+        message: Message | str,
         findings: tuple[Finding, ...] = (),
         place: Place | None = None,
     ) -> None:
         super().__init__(f"{message} ({place.file}:{place.line})" if place else message)
         self.reason = reason
-        self.message = message
+        self.message = message if isinstance(message, Message) else verbatim(message)
         self.findings = findings
         self.place = place
 

@@ -61,7 +61,7 @@ class Machine:
         places = {what: place for place, what in enumerate(order)}
         self._regions = [regions[what] for what in order]
         self._allocations = [
-            places[index if each.symbol not in regions else each.symbol]
+            places[index if each.symbol is None or each.symbol not in regions else each.symbol]
             for index, each in enumerate(plan.allocations)
         ]
         self._symbols = {each.name: places[each.name] for each in variables}

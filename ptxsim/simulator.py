@@ -36,6 +36,7 @@ from ptxsim.lowering.program import Builder, Program
 from ptxsim.lowering.tensor_cores import tensor_core_notes
 from ptxsim.lowering.variables import cells
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure
+from ptxsim.message import phrase
 from ptxsim.records import Launch, Operation, Plan
 from ptxsim.soundness import check_parameters, check_plan, cluster_of
 from ptxsim.streams import Watch
@@ -251,7 +252,10 @@ class Simulator:
             WORKSPACE_AT if launch.cooperative else 0,
         )
         if status == TOO_LARGE:
-            raise too_large(f"one block of {launch.kernel}", "registers and local memory")
+            raise too_large(
+                phrase("one block of {kernel}", kernel=launch.kernel),
+                phrase("registers and local memory"),
+            )
         if status not in _STOPS:
             ensure(status, EngineError(f"the simulator refused to launch {launch.kernel}"))
         scene = Scene(
@@ -292,10 +296,10 @@ class Simulator:
         return self._programs[key]
 
     def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> RefusedProgram:
-        note = instruction_note(self._module, Kind.UNSUPPORTED, str(error), error.instruction)
+        note = instruction_note(self._module, Kind.UNSUPPORTED, error.why, error.instruction)
         found = (note, *self.tensor_cores([plan]))
         reason = Reason.UNSOUND if isinstance(error, NoTextures) else Reason.UNSUPPORTED
-        return RefusedProgram(reason, str(error), found, note.place)
+        return RefusedProgram(reason, error.why, found, note.place)
 
     def _counters(self, program: Program, handle: int) -> Counters:
         library, n = self._engine.library, program.length

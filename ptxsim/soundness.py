@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import Module, Variable
+from ptxsim.message import phrase
 from ptxsim.records import (
     Allocate,
     Copy,
@@ -55,8 +56,12 @@ def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_b
     if total > most_bytes:
         raise RefusedProgram(
             Reason.TOO_LARGE,
-            f"its allocations and __device__ variables are {total >> 20} MB together, and the "
-            f"simulator takes {most_bytes >> 20} MB",
+            phrase(
+                "its allocations and __device__ variables are {total} MB together, and the "
+                "simulator takes {most} MB",
+                total=total >> 20,
+                most=most_bytes >> 20,
+            ),
         )
     for operation in (*plan.setup, *plan.operations):
         if isinstance(operation, Launch):

@@ -6,12 +6,17 @@ import ctypes
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 
+import grader
 from grader.model import Record
 
 _NAME_BYTES = 256
+# Where our processes start: -m looks for modules in the working directory first, which must never
+# be a student's.
+CODE = Path(grader.__path__[0]).parent
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
 
@@ -112,6 +117,7 @@ def gpus_of_host() -> tuple[VisibleGpu, ...]:
 def _seen_alone(uuid: str) -> tuple[VisibleGpu, ...]:
     done = subprocess.run(
         [sys.executable, "-m", "grader.backends.probe"],
+        cwd=CODE,
         env={**os.environ, VISIBLE: uuid},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -21,6 +21,7 @@ import msgspec
 
 import grader
 import ptxsim
+from grader.backends.probe import CODE
 from grader.errors import MachineError
 from grader.model import Record
 from grader.sandbox.children import started
@@ -82,12 +83,10 @@ class WorkerProcess:
     def __enter__(self) -> WorkerProcess:
         # A file, not a pipe: nobody reads it until the end. It has no name in the file system.
         self._log = self._ending.enter_context(tempfile.TemporaryFile())
-        # The folder matters: -m looks for modules in the working directory first, which must
-        # never be a student's.
         pipe = subprocess.PIPE
         if self._cage is None:
-            environment, folder = for_a_gpu(os.environ), _PACKAGES[0].parent
-            running = started(self._command, folder, environment, (), pipe, self._log)
+            environment = for_a_gpu(os.environ)
+            running = started(self._command, CODE, environment, (), pipe, self._log)
         else:
             folder = self._ending.enter_context(_packages_alone())
             running = self._cage.sandbox.started(

@@ -18,6 +18,7 @@ from grader.cli.boards import known_ladders, reference_names
 from grader.cli.device import choose_device, choose_gpus
 from grader.cli.hidden_command import known_hidden
 from grader.cli.notices import skipped
+from grader.cli.parser import Parser
 from grader.cli.readiness import ready
 from grader.course.class_run.class_worker import Report, Setup, Task
 from grader.course.class_run.manifest import read_manifest, read_part, write_manifest
@@ -30,7 +31,7 @@ from grader.labs.lab import Lab, find_lab, load_lab
 from grader.model import Verdict
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     parser.description = (
         "Grade every submission in DIR: folders, files such as alice.cu, or an export "
         "from Gradescope. Submissions that already have a result are not graded again."

@@ -7,9 +7,10 @@ import argparse
 from rich.console import Console
 
 from grader.cli import course_regrade, course_rubric
+from grader.cli.parser import Parser
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     parser.description = "For the instructor: the lab reports' marks, and what a regrade changed."
     commands = parser.add_subparsers(dest="course", metavar="COMMAND", required=True)
     for name, module, words in (

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from grader.cli import boards, exit_status, options
 from grader.cli.notices import skipped
+from grader.cli.parser import Parser
 from grader.course.leaderboard.ranking import Row
 from grader.course.parties import Parties
 from grader.course.regrade import Change, Comparison, Side, compare, versions
@@ -32,7 +33,7 @@ _COLUMNS = (
 )
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     parser.description = (
         "List whose points differ between two versions of a lab file, and why. Grading again with "
         "a changed lab file keeps the results that it replaces."

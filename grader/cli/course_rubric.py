@@ -12,6 +12,7 @@ from rich.text import Text
 
 from grader.cli import boards, exit_status, options
 from grader.cli.notices import say
+from grader.cli.parser import Parser
 from grader.cli.speaking import spoken
 from grader.course import export
 from grader.course.leaderboard.ranking import Board, Row
@@ -45,7 +46,7 @@ class _Work(NamedTuple):
     grades: Mapping[str, Grade]  # {} without marks
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     parser.description = (
         "Write a sheet (CSV) with the measured points and room for a human's, and a page per "
         "student. With --marks, read the sheet back and combine both into grades."

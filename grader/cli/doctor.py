@@ -25,7 +25,18 @@ from grader.grading.pipeline import Bench, grade
 from grader.hardware.gpus import PEAK_UNIT
 from grader.labs.lab import Case, load_lab
 from grader.language import ENGLISH, Language
-from grader.model import Record, Result, Size, Verdict, phrase
+from grader.model import (
+    NOTHING,
+    Message,
+    Record,
+    Result,
+    Size,
+    Verdict,
+    clauses,
+    listed,
+    phrase,
+    verbatim,
+)
 from grader.record.recorder_process import prepare_recorder
 from grader.report.measurement import measurements, sentence
 from grader.sandbox.causes import Cause, without_bubblewrap, without_landlock
@@ -36,25 +47,26 @@ from grader.toolchain.native import cache_folder, cache_limit
 from ptxsim.engine import load_engine
 
 _HOLDS = {
-    "bubblewrap": "bubblewrap",
-    "landlock": "Landlock; SECURITY.md says what bubblewrap would add",
-    "rlimits": "limits only: a submission's code can read what you can read",
+    "bubblewrap": verbatim("bubblewrap"),
+    "landlock": phrase("Landlock; SECURITY.md says what bubblewrap would add"),
+    "rlimits": phrase("limits only: a submission's code can read what you can read"),
 }
 _BETTER: dict[str, dict[str, Callable[[], Cause]]] = {
     "bubblewrap": {},
     "landlock": {"bubblewrap": without_bubblewrap},
     "rlimits": {"bubblewrap": without_bubblewrap, "Landlock": without_landlock},
 }
+_AGAIN = phrase("fix what is missing above, then: grade doctor")
 
 
 class Check(Record):
     """One row of the table."""
 
-    name: str
+    name: Message
     ok: bool
     needed: bool  # without it nothing can be graded here
-    found: str  # what is there, or what is missing
-    remedy: str  # a command; "" when ok
+    found: tuple[Message, ...]  # lines: what is there, or what is missing
+    remedy: Message = NOTHING  # a command; empty when ok
 
 
 def examine() -> tuple[Check, ...]:
@@ -74,60 +86,64 @@ def render(checks: tuple[Check, ...], language: Language = ENGLISH) -> Table:
             if check.needed
             else Text("-", style="yellow")
         )
-        words = Text(check.found)
+        words = Text("\n".join(map(language, check.found)))
         if check.remedy:
-            words.append(f"\n{check.remedy}", style="bold")
-        table.add_row(check.name, Text("ok", style="green") if check.ok else missing, words)
+            words.append(f"\n{language(check.remedy)}", style="bold")
+        state = Text(language(phrase("ok")), style="green") if check.ok else missing
+        table.add_row(language(check.name), state, words)
     return table
 
 
 def _checks() -> Iterator[Check]:
-    yield Check(name="Python", ok=True, needed=True, found=platform.python_version(), remedy="")
+    version = verbatim(platform.python_version())
+    yield Check(name=verbatim("Python"), ok=True, needed=True, found=(version,))
     yield _attempt(
-        "C++ compiler", lambda: str(find_host_compiler()), "apt-get install g++ (as root)"
+        phrase("C++ compiler"),
+        lambda: (verbatim(str(find_host_compiler())),),
+        phrase("{command} (as root)", command="apt-get install g++"),
     )
-    yield _attempt("nvcc", _nvcc, f"{install()} (installs nvcc)")
-    yield _attempt(
-        "cache folder",
-        lambda: f"{cache_folder()}, {cache_limit() / 1e9:g} GB of builds at most",
-        "set SGEMM_GRADER_CACHE",
-    )
-    yield _attempt("recorder", _recorder, "fix what is missing above, then: grade doctor")
-    yield _attempt("simulator", _simulator, "fix what is missing above, then: grade doctor")
+    yield _attempt(verbatim("nvcc"), _nvcc, phrase("{command} (installs nvcc)", command=install()))
+    yield _attempt(phrase("cache folder"), _cache, phrase("set SGEMM_GRADER_CACHE"))
+    yield _attempt(phrase("recorder"), _recorder, _AGAIN)
+    yield _attempt(phrase("simulator"), _simulator, _AGAIN)
     yield from _sandboxes()
-    yield _optional("nvdisasm", _nvdisasm(), install())
-    yield _optional("CuTe headers", _cute(), install("cutlass"))
+    yield _optional(verbatim("nvdisasm"), _nvdisasm(), install())
+    yield _optional(phrase("CuTe headers"), _cute(), install("cutlass"))
     names = ", ".join(gpu_names())
-    yield _optional("NVIDIA GPU", names, "", "none: kernels are simulated")
+    simulated = phrase("none: kernels are simulated")
+    yield _optional(verbatim("NVIDIA GPU"), names, NOTHING, simulated)
     if names:
         yield from _gpu_checks()
 
 
 def _gpu_checks() -> Iterator[Check]:
     """CuPy and NVML, then a small grade of starter/ on the GPU, which uses all of it."""
-    extra = f"{install('cuda13')} (cuda12 for a driver of CUDA 12)"
-    yield _optional("CuPy", _version("cupy-cuda13x") or _version("cupy-cuda12x"), extra)
-    yield _optional("NVML", _version("nvidia-ml-py"), extra)
+    extra = phrase("{command} (cuda12 for a driver of CUDA 12)", command=install("cuda13"))
+    yield _optional(verbatim("CuPy"), _version("cupy-cuda13x") or _version("cupy-cuda12x"), extra)
+    yield _optional(verbatim("NVML"), _version("nvidia-ml-py"), extra)
     if importlib.util.find_spec("cupy") is None:
         return
+    name, remedy = phrase("GPU self-test"), verbatim("nvidia-smi")
     try:
         result = _self_test()
     except GraderError as error:
-        found = str(error)
-        yield Check(name="GPU self-test", ok=False, needed=False, found=found, remedy="nvidia-smi")
+        yield Check(name=name, ok=False, needed=False, found=(error.message,), remedy=remedy)
         return
     gpu = result.environment.gpu
     if gpu:
-        peak = f", FP32 peak {gpu.fp32_peak_tflops:.1f} {PEAK_UNIT}" if gpu.fp32_peak_tflops else ""
-        found = f"driver {gpu.driver}, up to {gpu.sm_clock_mhz} MHz{peak}"
-        yield Check(name="CUDA", ok=True, needed=False, found=found, remedy="")
-    timed = [str(sentence(measured, result.problem, gpu)) for measured in measurements(result)]
+        facts = [
+            phrase("driver {version}", version=gpu.driver),
+            phrase("up to {clock} MHz", clock=gpu.sm_clock_mhz),
+        ]
+        if gpu.fp32_peak_tflops:
+            peak = phrase("FP32 peak {speed:.1f} {unit}")
+            facts.append(peak.given(speed=gpu.fp32_peak_tflops, unit=PEAK_UNIT))
+        yield Check(name=verbatim("CUDA"), ok=True, needed=False, found=(listed(facts),))
+    timed = [sentence(measured, result.problem, gpu) for measured in measurements(result)]
     ok = result.verdict is Verdict.AC
-    found = "; ".join([str(result.error or result.verdict.value), *timed])
     # The message names the cause: another process, MPS, an old driver, too little memory.
-    yield Check(
-        name="GPU self-test", ok=ok, needed=False, found=found, remedy="" if ok else "nvidia-smi"
-    )
+    found = clauses([result.error or verbatim(result.verdict.value), *timed])
+    yield Check(name=name, ok=ok, needed=False, found=(found,), remedy=NOTHING if ok else remedy)
 
 
 def _self_test() -> Result:
@@ -155,48 +171,61 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _attempt(name: str, look: Callable[[], str], remedy: str) -> Check:
+def _attempt(name: Message, look: Callable[[], tuple[Message, ...]], remedy: Message) -> Check:
     try:
-        return Check(name=name, ok=True, needed=True, found=look(), remedy="")
+        return Check(name=name, ok=True, needed=True, found=look())
     except GraderError as error:
-        return Check(name=name, ok=False, needed=True, found=str(error), remedy=remedy)
+        return Check(name=name, ok=False, needed=True, found=(error.message,), remedy=remedy)
 
 
-def _optional(name: str, found: str | None, remedy: str, missing: str = "not installed") -> Check:
-    ok = bool(found)
-    return Check(
-        name=name, ok=ok, needed=False, found=found or missing, remedy="" if ok else remedy
-    )
+def _optional(
+    name: Message, found: str | None, remedy: Message, missing: Message | None = None
+) -> Check:
+    if found:
+        return Check(name=name, ok=True, needed=False, found=(verbatim(found),))
+    what = missing or phrase("not installed")
+    return Check(name=name, ok=False, needed=False, found=(what,), remedy=remedy)
 
 
-def _nvcc() -> str:
+def _nvcc() -> tuple[Message, ...]:
     toolchain = find_toolchain(first_gpu_arch() or "sm_80")
-    found = f"{toolchain.cuda_version} from {toolchain.origin}: {toolchain.nvcc}"
-    return "\n".join([found, *(f"passed over: {sentence}" for sentence in toolchain.passed_over)])
+    found = phrase(
+        "{version} from {origin}: {nvcc}",
+        version=toolchain.cuda_version,
+        origin=toolchain.origin,
+        nvcc=str(toolchain.nvcc),
+    )
+    return found, *(phrase("passed over: {what}", what=each) for each in toolchain.passed_over)
 
 
-def _recorder() -> str:
+def _cache() -> tuple[Message, ...]:
+    most = cache_limit() / 1e9
+    found = phrase("{folder}, {most:g} GB of builds at most", folder=str(cache_folder()), most=most)
+    return (found,)
+
+
+def _recorder() -> tuple[Message, ...]:
     prepare_recorder(find_toolchain())
-    return "compiled"
+    return (phrase("compiled"),)
 
 
-def _simulator() -> str:
+def _simulator() -> tuple[Message, ...]:
     load_engine(engine_library().compiled())
-    return "compiled"
+    return (phrase("compiled"),)
 
 
 def _sandboxes() -> Iterator[Check]:
     """Why each one that would be better than the one at hand does not work, and what fixes it."""
+    name = phrase("sandbox")
     try:
         kind = Sandbox.open("auto").kind
     except GraderError as error:
-        remedy = "fix what is missing above, then: grade doctor"
-        yield Check(name="sandbox", ok=False, needed=True, found=str(error), remedy=remedy)
+        yield Check(name=name, ok=False, needed=True, found=(error.message,), remedy=_AGAIN)
         return
-    yield Check(name="sandbox", ok=kind != "rlimits", needed=False, found=_HOLDS[kind], remedy="")
+    yield Check(name=name, ok=kind != "rlimits", needed=False, found=(_HOLDS[kind],))
     for missing, cause in _BETTER[kind].items():
-        why = cause()
-        yield Check(name=missing, ok=False, needed=False, found=why.what, remedy=why.remedy)
+        why, better = cause(), verbatim(missing)
+        yield Check(name=better, ok=False, needed=False, found=(why.what,), remedy=why.remedy)
 
 
 def _nvdisasm() -> str | None:

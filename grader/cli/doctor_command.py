@@ -8,11 +8,13 @@ from rich.console import Console
 
 from grader.cli import exit_status
 from grader.cli.doctor import examine, render
+from grader.cli.parser import Parser
 from grader.cli.speaking import spoken
+from grader.model import phrase
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "What works on this machine, and the command that fixes what does not."
+def add_options(parser: Parser) -> None:
+    parser.describe(phrase("What works on this machine, and the command that fixes what does not."))
 
 
 def run(_chosen: argparse.Namespace, console: Console) -> int:

@@ -21,47 +21,47 @@ from rich.text import Text
 
 from grader.cli import exit_status, options
 from grader.cli.notices import complain
-from grader.cli.speaking import Terminal
+from grader.cli.parser import Parser
+from grader.cli.speaking import Terminal, spoken
 from grader.errors import GraderError, MachineError, OutOfTime, UsageError
 from grader.model import phrase
 
 _COMMANDS = {
-    "class": "grade every submission in DIR; resumes where it stopped",
-    "ladder": "grade the reference rungs; table and picture beside the baseline",
-    "doctor": "what works on this machine, and how to fix what does not",
-    "labs": "the labs that ship with the grader",
-    "new": "copy a lab's starter to submissions/NAME",
-    "report": "show a stored result, FILE, again",
-    "result": "the stored result of a submission, with its exit status",
-    "sass": "what the compiler made of a kernel's main loop",
-    "sweep": "one kernel over many sizes and values of its macros",
-    "profile": "Nsight Compute's counters beside the model's",
-    "leaderboard": "rank the stored results",
-    "history": "a student's graded versions: what changed, and the climb",
-    "similar": "pairs in DIR that share too much code, for the instructor",
-    "course": "marks for lab reports, grades, and what a regrade changed",
-    "export": "results for Gradescope, Canvas, spreadsheets and scripts",
-    "kit": "an autograder for Gradescope, GitHub or CSOJ",
-    "hidden": "a lab's hidden sizes, for who has their secret",
-    "watch": "grade a folder again whenever a file in it is saved",
+    "class": phrase("grade every submission in DIR; resumes where it stopped"),
+    "ladder": phrase("grade the reference rungs; table and picture beside the baseline"),
+    "doctor": phrase("what works on this machine, and how to fix what does not"),
+    "labs": phrase("the labs that ship with the grader"),
+    "new": phrase("copy a lab's starter to submissions/NAME"),
+    "report": phrase("show a stored result, FILE, again"),
+    "result": phrase("the stored result of a submission, with its exit status"),
+    "sass": phrase("what the compiler made of a kernel's main loop"),
+    "sweep": phrase("one kernel over many sizes and values of its macros"),
+    "profile": phrase("Nsight Compute's counters beside the model's"),
+    "leaderboard": phrase("rank the stored results"),
+    "history": phrase("a student's graded versions: what changed, and the climb"),
+    "similar": phrase("pairs in DIR that share too much code, for the instructor"),
+    "course": phrase("marks for lab reports, grades, and what a regrade changed"),
+    "export": phrase("results for Gradescope, Canvas, spreadsheets and scripts"),
+    "kit": phrase("an autograder for Gradescope, GitHub or CSOJ"),
+    "hidden": phrase("a lab's hidden sizes, for who has their secret"),
+    "watch": phrase("grade a folder again whenever a file in it is saved"),
 }
 """Each is a module ``<name>_command``, imported only when it is used: imports take time."""
 
 _MACHINES = ("x86_64", "aarch64")
 
-_EPILOG = """\
-grade COMMAND --help shows more. If a folder has the name of a command, give it as a path:
-grade ./doctor
-
-exit status: 0 accepted; 1 graded, not accepted; 2 wrong usage, lab file or folder;
-3 the grader or the machine failed (no score is recorded: try again)
-"""
+_EPILOG = phrase(
+    "grade COMMAND --help shows more. If a folder has the name of a command, give it as a path:\n"
+    "grade ./doctor\n\n"
+    "exit status: 0 accepted; 1 graded, not accepted; 2 wrong usage, lab file or folder;\n"
+    "3 the grader or the machine failed (no score is recorded: try again)\n"
+)
 
 
 class _Command(Protocol):
     """The interface of a command's module."""
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None: ...
+    def add_options(self, parser: Parser) -> None: ...
 
     def run(self, options: argparse.Namespace, console: Console) -> int: ...
 
@@ -114,27 +114,26 @@ def unsupported(system: str, machine: str) -> str:
 
 def _run(arguments: list[str], console: Console) -> int:
     """The command named by the first word, or else ``grade SUBMISSION…``."""
-    root = argparse.ArgumentParser(
+    language = spoken(console)
+    root = Parser(
         prog="grade",
         usage=argparse.SUPPRESS,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=language(_EPILOG),
+        language=language,
+        raw=True,
         add_help=False,
     )
-    subparsers = root.add_subparsers(prog="grade", title="other commands", metavar="COMMAND [...]")
+    others = language(phrase("other commands"))
+    subparsers = root.add_subparsers(prog="grade", title=others, metavar="COMMAND [...]")
     for name, line in _COMMANDS.items():
-        subparsers.add_parser(name, help=line)
+        subparsers.add_parser(name, help=language(line), language=language)
     if arguments and arguments[0] in _COMMANDS:
         name, *arguments = arguments
         parser = subparsers.choices[name]
     else:
         # Not a subparser: a folder may have any name that is not a command.
         name = "grade"
-        parser = argparse.ArgumentParser(
-            prog="grade",
-            epilog=root.format_help(),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        parser = Parser(prog="grade", epilog=root.format_help(), language=language, raw=True)
     command = cast(_Command, import_module(f"grader.cli.{name}_command"))
     command.add_options(parser)
     options.language(parser)

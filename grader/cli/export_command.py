@@ -11,6 +11,7 @@ from rich.console import Console
 
 from grader.cli import boards, exit_status, options
 from grader.cli.formats import RENDERERS, in_workspace
+from grader.cli.parser import Parser
 from grader.cli.speaking import spoken
 from grader.course import export
 from grader.course.leaderboard import board_render as render
@@ -19,7 +20,7 @@ from grader.report.formats.gradescope import Shown, Visibility, gradescope
 from grader.results import store
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     parser.description = "Export results to other systems; FILE - is stdout."
     formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True)
     scope = formats.add_parser("gradescope", help="results.json for one result document")
@@ -66,7 +67,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     return exit_status.DONE
 
 
-def _result(parser: argparse.ArgumentParser) -> None:
+def _result(parser: Parser) -> None:
     parser.add_argument("result", metavar="RESULT", type=Path, help="a stored result document")
 
 

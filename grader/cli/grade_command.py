@@ -17,6 +17,7 @@ from grader.cli.boards import known_ladders
 from grader.cli.device import choose_device, standby
 from grader.cli.hidden_command import known_hidden
 from grader.cli.notices import complain, say
+from grader.cli.parser import Parser
 from grader.cli.readiness import ready
 from grader.cli.report_command import write_page
 from grader.cli.speaking import speak_as, spoken
@@ -34,45 +35,60 @@ from grader.sandbox.running import Sandbox
 from grader.submission.folder import student_of
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Grade CUDA submissions: compile, run, verify, and point at bugs."
+def add_options(parser: Parser) -> None:
+    parser.describe(phrase("Grade CUDA submissions: compile, run, verify, and point at bugs."))
     add = parser.add_argument
-    add("submissions", metavar="SUBMISSION", nargs="+", type=Path, help="folder of a submission")
+    add(
+        "submissions",
+        metavar="SUBMISSION",
+        nargs="+",
+        type=Path,
+        help=phrase("folder of a submission"),
+    )
     options.lab(parser)
     add(
         "--hidden",
         metavar="FILE",
         type=Path,
-        help="another lab file; its correctness and cpu sizes count, and students do not see them",
+        help=phrase(
+            "another lab file; its correctness and cpu sizes count, and students do not see them"
+        ),
     )
     add(
         "--reveal",
         action="store_true",
-        help="for who has the secret: show hidden sizes like the others, and store nothing",
+        help=phrase("for who has the secret: show hidden sizes like the others, and store nothing"),
     )
     options.device(parser)
     options.out(parser)
-    options.json(parser, "print each result document on stdout, as one line")
+    options.json(parser, phrase("print each result document on stdout, as one line"))
     add(
         "--format",
         choices=tuple(formats.RENDERERS),
-        help="what to print on stdout for another system; --json is --format json",
+        help=phrase("what to print on stdout for another system; --json is --format json"),
     )
     add(
         "--memory-mb",
         metavar="N",
         type=options.positive,
-        help="no process may have more memory than this (default: limits.memory_mb of the lab)",
+        help=phrase(
+            "no process may have more memory than this (default: limits.memory_mb of the lab)"
+        ),
     )
     options.no_report(parser)
     options.sandbox(parser)
-    add("--version", action="version", version=f"grade {grader.__version__}")
+    add(
+        "--version",
+        action="version",
+        version=f"grade {grader.__version__}",
+        help=phrase("show the version and exit"),
+    )
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     chosen.format = chosen.format or ("json" if chosen.json else None)
     if chosen.format not in (None, "json") and len(chosen.submissions) > 1:
-        raise UsageError(f"--format {chosen.format}: name one submission")
+        raise UsageError(phrase("--format {name}: name one submission", name=chosen.format))
     lab = _lab(chosen)
     speak_as(lab, console)
     with standby(chosen.device, lab.problem_ref) as gpu:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from grader.cli import exit_status, options
 from grader.cli.notices import say
+from grader.cli.parser import Parser
 from grader.errors import StoreError, UsageError
 from grader.labs.groups import KINDS
 from grader.labs.lab import Hidden, Lab, find_lab, load_lab
@@ -20,7 +21,7 @@ from grader.labs.lab import Hidden, Lab, find_lab, load_lab
 _SEED_BYTES = 32
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     parser.description = (
         "List the hidden sizes that a lab's seed file draws: for the instructor. Students have no "
         "such file."

@@ -11,29 +11,37 @@ from rich.console import Console
 from grader.cli import exit_status, options
 from grader.cli.boards import known_ladders
 from grader.cli.notices import say, skipped
+from grader.cli.parser import Parser
 from grader.cli.picture_files import write_pictures
 from grader.cli.speaking import spoken
 from grader.errors import StoreError, UsageError
-from grader.model import phrase
+from grader.model import Message, clauses, phrase
 from grader.results import store
-from grader.study.history import Graded, board_of, make_history, read_versions
+from grader.study.history import Graded, board_of, board_words, make_history, read_versions
 from grader.study.history_render import html, markdown, terminal
 from grader.study.pictures import climb
 from grader.submission.folder import student_of
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Show every graded version of a student's kernel in order: what changed, how fast it "
-        "became, and which advice was followed. Writes a page with the climb beside the ladder."
+def add_options(parser: Parser) -> None:
+    parser.describe(
+        phrase(
+            "Show every graded version of a student's kernel in order: what changed, how fast it "
+            "became, and which advice was followed. Writes a page with the climb beside the ladder."
+        )
     )
     add = parser.add_argument
-    add("name", metavar="NAME", type=Path, help="the student, or the folder of the submission")
-    options.out(parser, "where the results are")
-    add("--lab", metavar="ID", help="only this lab's results")
-    add("--device", choices=("gpu", "cpu"), help="only results of this device")
-    add("--gpu", metavar="MODEL", help="only GPUs whose model name contains this text")
-    add("--markdown", action="store_true", help="print the table as Markdown on stdout")
+    add(
+        "name",
+        metavar="NAME",
+        type=Path,
+        help=phrase("the student, or the folder of the submission"),
+    )
+    options.out(parser, phrase("where the results are"))
+    add("--lab", metavar="ID", help=phrase("only this lab's results"))
+    add("--device", choices=("gpu", "cpu"), help=phrase("only results of this device"))
+    add("--gpu", metavar="MODEL", help=phrase("only GPUs whose model name contains this text"))
+    add("--markdown", action="store_true", help=phrase("print the table as Markdown on stdout"))
     options.pictures(parser)
 
 
@@ -45,9 +53,11 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if not wanted:
         raise StoreError(_nothing(student, found, chosen))
     history = make_history(wanted, known_ladders(chosen.out, console), chosen.gpu)
-    picture = climb(history)
+    picture = climb(history, spoken(console))
     if picture is None and (chosen.svg or chosen.png):
-        raise UsageError("--svg, --png: no version has a speed yet; there is nothing to draw")
+        raise UsageError(
+            phrase("--svg, --png: no version has a speed yet; there is nothing to draw")
+        )
     if chosen.markdown:
         shown = chosen.svg or chosen.png
         sys.stdout.write(markdown(history, shown.name if shown else None, spoken(console)))
@@ -69,8 +79,14 @@ def _wanted(each: Graded, chosen: argparse.Namespace) -> bool:
     return chosen.lab in (None, lab) and chosen.device in (None, device)
 
 
-def _nothing(student: str, found: list[Graded], chosen: argparse.Namespace) -> str:
+def _nothing(student: str, found: list[Graded], chosen: argparse.Namespace) -> Message:
     if not found:
-        return f"{student}: no results in {chosen.out}; grade it first, or name the folder: --out"
-    several = sorted({" ".join(filter(None, board_of(each.result))) for each in found})
-    return f"{student}: no such result; there are {'; '.join(several)}"
+        return phrase(
+            "{student}: no results in {folder}; grade it first, or name the folder: --out",
+            student=student,
+            folder=str(chosen.out),
+        )
+    several = sorted({board_words(board_of(each.result)) for each in found}, key=str)
+    return phrase(
+        "{student}: no such result; there are {boards}", student=student, boards=clauses(several)
+    )

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from grader.cli import exit_status, options
 from grader.cli.notices import say
+from grader.cli.parser import Parser
 from grader.cli.scaffold import find_starter
 from grader.course.kits.csoj import csoj_kit
 from grader.course.kits.github import github_kit
@@ -21,7 +22,7 @@ from grader.report.formats.gradescope import Shown, Visibility
 from grader.results import store
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     parser.description = "Write what a course system needs to grade with this grader."
     systems = parser.add_subparsers(dest="system", metavar="SYSTEM", required=True)
     scope = systems.add_parser("gradescope", help="autograder.zip, to upload")
@@ -58,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _to(judge, "csoj", "folder for the kit")
 
 
-def _gradescope_options(scope: argparse.ArgumentParser) -> None:
+def _gradescope_options(scope: Parser) -> None:
     for option, default, what in (
         ("--visibility", "visible", "the result"),
         ("--hidden-visibility", "hidden", "the hidden sizes"),
@@ -73,7 +74,7 @@ def _gradescope_options(scope: argparse.ArgumentParser) -> None:
     _to(scope, "autograder.zip", "file to write")
 
 
-def _github_options(github: argparse.ArgumentParser) -> None:
+def _github_options(github: Parser) -> None:
     github.add_argument(
         "--folder", metavar="DIR", default=".", help="where sgemm.cu is in a repository"
     )
@@ -89,7 +90,7 @@ def _github_options(github: argparse.ArgumentParser) -> None:
     _to(github, ".", "root of the repository")
 
 
-def _to(parser: argparse.ArgumentParser, default: str, meaning: str) -> None:
+def _to(parser: Parser, default: str, meaning: str) -> None:
     parser.add_argument(
         "--to",
         metavar="PATH",

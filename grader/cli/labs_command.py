@@ -9,12 +9,14 @@ from rich.console import Console
 from rich.table import Table
 
 from grader.cli import exit_status
+from grader.cli.parser import Parser
 from grader.labs.lab import DEFAULT_LAB, load_lab, shipped_labs
+from grader.model import phrase
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "List the labs that ship with the grader. --lab takes their names as well as files."
+def add_options(parser: Parser) -> None:
+    parser.describe(
+        phrase("List the labs that ship with the grader. --lab takes their names as well as files.")
     )
 
 

@@ -15,6 +15,7 @@ from grader.backends.probe import gpu_names
 from grader.cli import exit_status, options, running
 from grader.cli.device import choose_device
 from grader.cli.notices import say
+from grader.cli.parser import Parser
 from grader.cli.speaking import spoken
 from grader.course.class_run.class_worker import Setup, Task
 from grader.course.class_run.pool import lanes
@@ -29,12 +30,12 @@ from grader.ladder.host import run_host
 from grader.ladder.ladder_render import html, terminal
 from grader.ladder.plausible import Here, complaints
 from grader.ladder.rungs import Rung, alike, find_reference, find_rungs
-from grader.model import LabRef, Result, Verdict
+from grader.model import LabRef, Result, Verdict, phrase
 from grader.results import store
 from grader.submission.folder import load_listed, load_submission
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     parser.description = (
         "Grade the reference rungs; write a table, a page and a document for this GPU model. "
         "Rungs that already have a result are not graded again."
@@ -68,7 +69,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="grade nothing; say whether a file that somebody sent is whole and plausible",
     )
-    options.batch(parser, default_lab="the ladder's own")
+    options.batch(parser, default_lab=phrase("the ladder's own"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -9,13 +9,14 @@ from rich.console import Console
 from rich.text import Text
 
 from grader.cli import boards, exit_status, options
+from grader.cli.parser import Parser
 from grader.cli.speaking import spoken
 from grader.course.leaderboard import board_render as render
 from grader.course.leaderboard.pseudonyms import load_pseudonym_key, pseudonym
 from grader.errors import one_line
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     parser.description = "Rank the stored results, on one board for each lab and GPU model."
     options.selection(parser)
     add = parser.add_argument

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from grader.cli import exit_status, options
 from grader.cli.notices import say
+from grader.cli.parser import Parser
 from grader.cli.scaffold import new_submission
 from grader.cli.speaking import speak_as, spoken
 from grader.compile.editor_flags import FILE, editor_flags
@@ -19,11 +20,11 @@ from grader.model import phrase
 from grader.toolchain.discovery import find_toolchain
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Copy a lab's starter to submissions/NAME, with compile_flags.txt for clangd."
+def add_options(parser: Parser) -> None:
+    parser.describe(
+        phrase("Copy a lab's starter to submissions/NAME, with compile_flags.txt for clangd.")
     )
-    parser.add_argument("name", metavar="NAME", help="of the new folder")
+    parser.add_argument("name", metavar="NAME", help=phrase("of the new folder"))
     options.lab(parser)
 
 

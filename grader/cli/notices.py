@@ -25,12 +25,10 @@ def complain(error: GraderError, console: Console) -> None:
     console.print(Text(f"grade: {words}", style="bold red"), soft_wrap=True)
 
 
-def skipped(complaints: Iterable[str], console: Console) -> None:
+def skipped(complaints: Iterable[Message | str], console: Console) -> None:
     """Print what the command skips, one line each."""
+    language = spoken(console)
     for complaint in complaints:
-        console.print(
-            Text(
-                spoken(console)(phrase("skipped: {what}", what=one_line(complaint))), style="yellow"
-            ),
-            soft_wrap=True,
-        )
+        said = language(complaint) if isinstance(complaint, Message) else complaint
+        words = language(phrase("skipped: {what}", what=one_line(said)))
+        console.print(Text(words, style="yellow"), soft_wrap=True)

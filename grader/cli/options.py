@@ -8,64 +8,79 @@ import typing
 from collections.abc import Sequence
 from pathlib import Path
 
+from grader.cli.parser import NOT_POSITIVE, Parser
 from grader.labs.time_rules import Attempts, TimeRules, due_rule
 from grader.language import known_languages
+from grader.model import Message, phrase
 from grader.sandbox.running import Mode
 
+_FIRST_LAB = phrase("the first that grade labs lists")
+_WHERE_IT_RUNS = phrase("where kernels run; cpu is the simulator")
+_WHERE_TO_WRITE = phrase("where results are written")
 
-def submission(parser: argparse.ArgumentParser) -> None:
+
+def submission(parser: Parser) -> None:
     """The folder, for a command that takes one submission."""
     parser.add_argument(
-        "submission", metavar="SUBMISSION", type=Path, help="folder of a submission"
+        "submission", metavar="SUBMISSION", type=Path, help=phrase("folder of a submission")
     )
 
 
-def lab(parser: argparse.ArgumentParser, default: str = "the first that grade labs lists") -> None:
+def lab(parser: Parser, default: Message = _FIRST_LAB) -> None:
     parser.add_argument(
         "--lab",
         metavar="LAB",
-        help=f"a lab file, or one of the labs that grade labs lists (default: {default})",
+        help=phrase(
+            "a lab file, or one of the labs that grade labs lists (default: {default})",
+            default=default,
+        ),
     )
 
 
 def device(
-    parser: argparse.ArgumentParser,
-    meaning: str = "where kernels run; cpu is the simulator",
+    parser: Parser,
+    meaning: Message = _WHERE_IT_RUNS,
 ) -> None:
     parser.add_argument(
         "--device",
         choices=("auto", "gpu", "cpu"),
         default="auto",
-        help=f"{meaning} (default: auto)",
+        help=_defaulting(meaning, "auto"),
     )
 
 
-def out(parser: argparse.ArgumentParser, meaning: str = "where results are written") -> None:
+def out(parser: Parser, meaning: Message = _WHERE_TO_WRITE) -> None:
     parser.add_argument(
         "--out",
         metavar="DIR",
         type=Path,
         default=Path("results"),
-        help=f"{meaning} (default: results/)",
+        help=_defaulting(meaning, "results/"),
     )
 
 
-def sandbox(parser: argparse.ArgumentParser, default: str = "auto") -> None:
+def sandbox(parser: Parser, default: str = "auto") -> None:
     parser.add_argument(
         "--sandbox",
         choices=typing.get_args(Mode),
         default=default,
-        help="auto: bubblewrap if it works, else Landlock, else limits only; require: not limits "
-        f"only; bubblewrap, landlock: this one; off: limits only (default: {default})",
+        help=phrase(
+            "auto: bubblewrap if it works, else Landlock, else limits only; require: not limits "
+            "only; bubblewrap, landlock: this one; off: limits only (default: {default})",
+            default=default,
+        ),
     )
 
 
-def language(parser: argparse.ArgumentParser) -> None:
+def language(parser: Parser) -> None:
     """For the help alone: ``language_of`` takes it out before commands are parsed."""
     parser.add_argument(
         "--language",
         metavar="LANG",
-        help=f"{' or '.join(known_languages())}, else that of $LANG, else the lab's",
+        help=phrase(
+            "one of {languages}; else that of $LANG, else the lab's",
+            languages=", ".join(known_languages()),
+        ),
     )
 
 
@@ -81,39 +96,47 @@ def language_of(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
     return chosen, others
 
 
-def no_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--no-report", action="store_true", help="write no HTML report")
+def no_report(parser: Parser) -> None:
+    parser.add_argument("--no-report", action="store_true", help=phrase("write no HTML report"))
 
 
-def json(parser: argparse.ArgumentParser, meaning: str) -> None:
+def json(parser: Parser, meaning: Message) -> None:
     parser.add_argument("--json", action="store_true", help=meaning)
+
+
+def _defaulting(meaning: Message, default: str) -> Message:
+    return phrase("{meaning} (default: {default})", meaning=meaning, default=default)
 
 
 # --- of commands that grade many submissions --------------------------------------------------
 
 
-def batch(parser: argparse.ArgumentParser, *, default_lab: str | None = None) -> None:
+def batch(parser: Parser, *, default_lab: Message | None = None) -> None:
     """Options of the commands that grade many submissions."""
     lab(parser, *([default_lab] if default_lab else []))
     device(
         parser,
-        "where kernels run; cpu is the simulator; on a GPU one submission is timed at a time",
+        phrase(
+            "where kernels run; cpu is the simulator; on a GPU one submission is timed at a time"
+        ),
     )
     out(parser)
     add = parser.add_argument
-    add("--force", action="store_true", help="grade again even if there is a result")
+    add("--force", action="store_true", help=phrase("grade again even if there is a result"))
     add(
         "--only",
         metavar="NAME",
         action="append",
-        help="only this submission; * and ? are wildcards; may be repeated",
+        help=phrase("only this submission; * and ? are wildcards; may be repeated"),
     )
     add(
         "--jobs",
         metavar="N",
         type=positive,
         default=len(os.sched_getaffinity(0)),
-        help="submissions graded at a time, or compiled ahead of the GPU (default: one per core)",
+        help=phrase(
+            "submissions graded at a time, or compiled ahead of the GPU (default: one per core)"
+        ),
     )
     no_report(parser)
     sandbox(parser)
@@ -121,37 +144,45 @@ def batch(parser: argparse.ArgumentParser, *, default_lab: str | None = None) ->
 
 def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number ≥ 1, got {text!r}")
+        raise argparse.ArgumentTypeError(str(NOT_POSITIVE.given(value=repr(text))))
     return int(text)
 
 
 # --- of commands that read stored results -----------------------------------------------------
 
 
-def selection(parser: argparse.ArgumentParser) -> None:
+def selection(parser: Parser) -> None:
     """Options that choose results and how they count."""
-    out(parser, "where the results are")
+    out(parser, phrase("where the results are"))
     add = parser.add_argument
     add(
         "--lab",
         metavar="LAB",
-        help="only this lab's results: its id, or its file, whose rules of time then hold",
+        help=phrase("only this lab's results: its id, or its file, whose rules of time then hold"),
     )
-    add("--device", choices=("gpu", "cpu"), help="only results of this device")
-    add("--gpu", metavar="MODEL", help="only GPUs whose model name contains this text")
+    add("--device", choices=("gpu", "cpu"), help=phrase("only results of this device"))
+    add("--gpu", metavar="MODEL", help=phrase("only GPUs whose model name contains this text"))
     add(
         "--choose",
         choices=typing.get_args(Attempts),
-        help="the result that counts for a student (default: what the lab file says, else best)",
+        help=phrase(
+            "the result that counts for a student (default: what the lab file says, else best)"
+        ),
     )
-    add("--no-ladder", action="store_true", help="leave out the rungs that grade ladder measured")
-    add("--roster", metavar="FILE", type=Path, help="CSV file, see docs/instructor.md")
+    add(
+        "--no-ladder",
+        action="store_true",
+        help=phrase("leave out the rungs that grade ladder measured"),
+    )
+    add("--roster", metavar="FILE", type=Path, help=phrase("CSV file, see docs/instructor.md"))
     add(
         "--due",
         metavar="RULE",
         type=_due,
-        help="instead of the lab file's rules of time: a time such as 2026-01-31T23:59+01:00, "
-        "and with commas grace=10m, late=5%%/day or late=2/hour, and most=40%%",
+        help=phrase(
+            "instead of the lab file's rules of time: a time such as 2026-01-31T23:59+01:00, "
+            "and with commas grace=10m, late=5%/day or late=2/hour, and most=40%"
+        ),
     )
 
 
@@ -165,7 +196,7 @@ def _due(value: str) -> TimeRules:
 # --- of commands that draw --------------------------------------------------------------------
 
 
-def pictures(parser: argparse.ArgumentParser) -> None:
+def pictures(parser: Parser) -> None:
     add = parser.add_argument
-    add("--svg", metavar="FILE", type=Path, help="write the picture as SVG, for a report")
-    add("--png", metavar="FILE", type=Path, help="write the picture as PNG, for a report")
+    add("--svg", metavar="FILE", type=Path, help=phrase("write the picture as SVG, for a report"))
+    add("--png", metavar="FILE", type=Path, help=phrase("write the picture as PNG, for a report"))

@@ -14,13 +14,24 @@ from grader.backends.gpu.gpu_messages import Watching
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.cli import exit_status, options
 from grader.cli.notices import say
+from grader.cli.parser import Parser
 from grader.cli.speaking import spoken
 from grader.errors import MachineError, UsageError
 from grader.grading.preparing import Bench, explained, prepared
 from grader.hardware import gpus
 from grader.labs.lab import Lab, find_lab, load_lab
 from grader.ladder.rungs import alike, find_reference, find_rungs
-from grader.model import Explanation, KernelCounts, ProfileDocument, ProfiledSize, Size, size_text
+from grader.model import (
+    Explanation,
+    KernelCounts,
+    ProfileDocument,
+    ProfiledSize,
+    Size,
+    counted,
+    phrase,
+    size_text,
+    verbatim,
+)
 from grader.model.names import kernel_name
 from grader.performance.compare import compare, total
 from grader.performance.profiler import find_ncu, profile_into
@@ -41,11 +52,14 @@ from grader.toolchain.discovery import find_toolchain
 _SECONDS = 900.0
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Profile a submission, the baseline on the same inputs, and the ladder's first rung with "
-        "Nsight Compute; keep the report for its window; say whether the traffic is redundant, "
-        "and where the model's counts differ. Needs a GPU, ncu and the right to read the counters."
+def add_options(parser: Parser) -> None:
+    parser.describe(
+        phrase(
+            "Profile a submission, the baseline on the same inputs, and the ladder's first rung "
+            "with Nsight Compute; keep the report for its window; say whether the traffic is "
+            "redundant, and where the model's counts differ. Needs a GPU, ncu and the right to "
+            "read the counters."
+        )
     )
     options.submission(parser)
     parser.add_argument(
@@ -53,18 +67,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_extent,
         action="append",
-        help="each dimension; may be repeated (default: the lab's two sizes, such as 1024 and "
-        "8192); the profiler runs each kernel some forty times",
+        help=phrase(
+            "each dimension; may be repeated (default: the lab's two sizes, such as 1024 and "
+            "8192); the profiler runs each kernel some forty times"
+        ),
     )
     options.lab(parser)
-    options.out(parser, "where the results are; the report is kept there")
+    options.out(parser, phrase("where the results are; the report is kept there"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
     here = first_gpu_arch()
     if here is None:
-        raise MachineError("no NVIDIA GPU here to profile on; grade sass needs none")
+        raise MachineError(phrase("no NVIDIA GPU here to profile on; grade sass needs none"))
     find_ncu()
     arch = lab.arch_on(here)
     bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
@@ -95,7 +111,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         _show(size, found, arch, console)
     why = explained(watched[0].ready, bench, gpus.find(gpu_names()[0]))
     _beside_the_model(why, found, console)
-    say(console, f"for Nsight Compute: ncu-ui {report}")
+    say(console, phrase("for Nsight Compute: {command}", command=f"ncu-ui {report}"))
     return exit_status.DONE
 
 
@@ -111,12 +127,13 @@ def _first_rung(lab: Lab, size: Size, bench: Bench, arch: str) -> list[Watched]:
 
 
 def _show(size: ProfiledSize, document: ProfileDocument, arch: str, console: Console) -> None:
-    console.print(Text(f"\n{size_text(size.size)} on {document.gpu}", style="bold"))
+    language = spoken(console)
+    head = phrase("{size} on {gpu}", size=size_text(size.size), gpu=document.gpu)
+    console.print(Text(f"\n{language(head)}", style="bold"))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("", no_wrap=True)
     for side in size.sides:
         table.add_column(clean(side_name(side, document)), justify="right")
-    language = spoken(console)
     for name, values in figures(size, document, arch):
         table.add_row(language(name), *values)
     console.print(table)
@@ -127,7 +144,7 @@ def _show(size: ProfiledSize, document: ProfileDocument, arch: str, console: Con
 
 def _beside_the_model(why: Explanation, document: ProfileDocument, console: Console) -> None:
     if why.missing:
-        say(console, f"no counts of the model to compare with: {why.missing}")
+        say(console, phrase("no counts of the model to compare with: {why}", why=why.missing))
         return
     size = next(each for each in document.sizes if each.size == why.size)
     side = size.side("own")
@@ -141,29 +158,39 @@ def _compared(
     counts: KernelCounts, measured: dict[str, float], why: Explanation, console: Console
 ) -> None:
     name = clean(kernel_name(counts.name))
-    times = f"{counts.times} launches" if counts.times > 1 else "1 launch"
-    console.print(Text(f"\n{name} at {size_text(why.size)}, {times}", style="bold"))
+    language = spoken(console)
+    launches = counted("{count} launch", "{count} launches", counts.times)
+    head = phrase(
+        "{kernel} at {size}, {launches}", kernel=name, size=size_text(why.size), launches=launches
+    )
+    console.print(Text(f"\n{language(head)}", style="bold"))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("", no_wrap=True)
-    for heading in ("model", "ncu", "difference"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in (phrase("model"), verbatim("ncu"), phrase("difference")):
+        table.add_column(language(heading), justify="right", no_wrap=True)
     for each in compare(counts, measured):
         theirs = "?" if each.theirs is None else f"{each.theirs:,.0f}"
         apart = "" if each.apart is None else f"{100 * each.apart:+.2f} %"
-        table.add_row(each.quantity, f"{each.ours:,.0f}", theirs, apart)
+        table.add_row(language(each.quantity), f"{each.ours:,.0f}", theirs, apart)
     console.print(table)
 
 
 def _extent(value: str) -> int:
     if not value.isascii() or not value.isdecimal() or not 1 <= int(value[:12]) <= 1 << 28:
-        raise UsageError(f"--size {value}: expected a number ≥ 1")
+        raise UsageError(phrase("--size {value}: expected a number ≥ 1", value=value))
     return int(value)
 
 
 def _size(lab: Lab, extent: int) -> Size:
     for dim in lab.problem.dims:
         if extent > dim.most:
-            raise UsageError(f"--size {extent}: at most {dim.most}")
+            raise UsageError(phrase("--size {value}: at most {most}", value=extent, most=dim.most))
     if extent % lab.multiple_of:
-        raise UsageError(f"--size {extent}: no multiple of {lab.multiple_of}, as the lab asks")
+        raise UsageError(
+            phrase(
+                "--size {value}: no multiple of {step}, as the lab asks",
+                value=extent,
+                step=lab.multiple_of,
+            )
+        )
     return Size(dims={dim.name: extent for dim in lab.problem.dims})

@@ -6,6 +6,7 @@ from grader.backends.probe import gpu_names
 from grader.errors import UsageError
 from grader.grading.measures import measures
 from grader.grading.preparing import Bench
+from grader.model import phrase
 from grader.sandbox.running import Mode
 
 
@@ -15,8 +16,10 @@ def ready(bench: Bench, sandbox: Mode) -> None:
     hidden = bench.lab.hidden
     if hidden is not None and hidden.known and bench.sandbox.kind == "rlimits" and sandbox != "off":
         raise UsageError(
-            "hidden sizes need a sandbox: without one a submission can read their secret; see "
-            "grade doctor, or accept that with --sandbox off"
+            phrase(
+                "hidden sizes need a sandbox: without one a submission can read their secret; see "
+                "grade doctor, or accept that with --sandbox off"
+            )
         )
     if bench.gpu_arch is not None:
         measures(bench.lab, gpu_names()[0], bench.ladders)

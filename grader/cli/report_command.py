@@ -9,6 +9,7 @@ from rich.console import Console
 
 from grader.cli import exit_status
 from grader.cli.notices import say
+from grader.cli.parser import Parser
 from grader.cli.speaking import spoken
 from grader.errors import Rejected, SubmissionError
 from grader.model import Result, phrase
@@ -19,9 +20,9 @@ from grader.results.sources import kept_sources
 from grader.submission.folder import load_submission, source_texts
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Show a stored result again and write its page."
-    parser.add_argument("file", metavar="FILE", type=Path, help="a stored result document")
+def add_options(parser: Parser) -> None:
+    parser.describe(phrase("Show a stored result again and write its page."))
+    parser.add_argument("file", metavar="FILE", type=Path, help=phrase("a stored result document"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -7,6 +7,7 @@ import argparse
 from rich.console import Console
 
 from grader.cli import exit_status, options
+from grader.cli.parser import Parser
 from grader.cli.speaking import speak_as, spoken
 from grader.errors import Rejected, StoreError
 from grader.labs.lab import find_lab, load_lab
@@ -16,14 +17,16 @@ from grader.results import store
 from grader.submission.folder import load_submission, source_texts
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Show the stored result of a submission's current files."
-    parser.epilog = "exit status: that of grade; 3 if there is no such result"
+def add_options(parser: Parser) -> None:
+    parser.describe(phrase("Show the stored result of a submission's current files."))
+    parser.epilog = parser.language(
+        phrase("exit status: that of grade; 3 if there is no such result")
+    )
     options.submission(parser)
     options.lab(parser)
-    options.device(parser, "where it was graded; auto prefers the GPU's result")
-    options.out(parser, "where results are")
-    parser.add_argument("--job", metavar="ID", help="only the result of this Slurm job")
+    options.device(parser, phrase("where it was graded; auto prefers the GPU's result"))
+    options.out(parser, phrase("where results are"))
+    parser.add_argument("--job", metavar="ID", help=phrase("only the result of this Slurm job"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

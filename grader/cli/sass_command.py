@@ -11,9 +11,11 @@ from rich.console import Console
 
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.cli import exit_status, options
+from grader.cli.parser import Parser
 from grader.cli.speaking import spoken
 from grader.grading.preparing import Bench, compiled
 from grader.labs.lab import Lab, find_lab, load_lab
+from grader.model import phrase
 from grader.performance.sass import disassemble, summarise
 from grader.report import machine
 from grader.sandbox.running import Sandbox
@@ -23,10 +25,12 @@ from grader.toolchain.discovery import find_toolchain
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Show what ptxas made of a submission's kernels: the main loop's instructions, by "
-        "opcode and by source line. Needs no GPU."
+def add_options(parser: Parser) -> None:
+    parser.describe(
+        phrase(
+            "Show what ptxas made of a submission's kernels: the main loop's instructions, by "
+            "opcode and by source line. Needs no GPU."
+        )
     )
     options.submission(parser)
     add = parser.add_argument
@@ -34,11 +38,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--arch",
         metavar="sm_NN",
         type=_architecture,
-        help="compile for this architecture (default: the GPU here, else the lab's lowest)",
+        help=phrase("compile for this architecture (default: the GPU here, else the lab's lowest)"),
     )
     options.lab(parser)
-    add("--listing", action="store_true", help="show the main loop instruction by instruction")
-    options.json(parser, "print the records on stdout, and nothing else")
+    add(
+        "--listing",
+        action="store_true",
+        help=phrase("show the main loop instruction by instruction"),
+    )
+    options.json(parser, phrase("print the records on stdout, and nothing else"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -94,8 +94,14 @@ def find_starter(base: Path, lab: Lab) -> Path:
         if (folder / main).is_file() and _same(folder / header, lab.problem.interface.text):
             return folder
     raise UsageError(
-        f"no starter of the lab {lab.id} in {base} or in the grader's package: put {main} into "
-        f"starters/{lab.id}/"
+        phrase(
+            "no starter of the lab {lab} in {folder} or in the grader's package: put {main} into "
+            "{starters}/",
+            lab=lab.id,
+            folder=str(base),
+            main=main,
+            starters=f"{STARTERS}/{lab.id}",
+        )
     )
 
 

@@ -10,11 +10,13 @@ from rich.console import Console
 
 from grader.cli import exit_status, options
 from grader.cli.notices import say, skipped
+from grader.cli.parser import Parser
 from grader.course.class_run.roll import Entrant, call_roll
 from grader.course.similar.comparison import TOO_LONG, Pair, Work, comparable, find_pairs
 from grader.course.similar.similar_render import html, terminal
 from grader.errors import Rejected, SubmissionError, UsageError, one_line
 from grader.labs.lab import find_lab, load_lab, shipped_labs
+from grader.model import phrase
 from grader.results import store
 from grader.submission.folder import load_listed, source_texts
 from grader.submission.provided import REFERENCE, provided
@@ -24,7 +26,7 @@ _PRIVATE = 0o600  # it holds names and sources: only the instructor may read it
 _GIVEN = ("starter", "starters", REFERENCE)  # what every student may use
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     parser.description = (
         "List suspiciously similar pairs among the submissions in DIR, for the instructor "
         "only. Names, comments, white space and order do not hide a copy; code from starter/ and "
@@ -54,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="compare only what this lab asks for; may be repeated (default: each of grade labs)",
     )
-    options.out(parser, "where the page goes")
+    options.out(parser, phrase("where the page goes"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

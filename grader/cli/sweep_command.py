@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.text import Text
 
 from grader.backends.probe import first_gpu_uuid
 from grader.cli import exit_status, options, progress
 from grader.cli.device import choose_device
 from grader.cli.notices import say
+from grader.cli.parser import Parser
 from grader.cli.picture_files import write_pictures
 from grader.cli.speaking import spoken
 from grader.cli.toolkit import choose_toolchain
@@ -21,7 +21,7 @@ from grader.errors import UsageError, one_line
 from grader.grading.preparing import Bench
 from grader.hardware.gpus import standing_for
 from grader.labs.lab import Lab, find_lab, load_lab
-from grader.model import Size, Submission, phrase
+from grader.model import Size, Submission, listed, phrase, verbatim
 from grader.results import store
 from grader.sandbox.running import Sandbox
 from grader.study import sweep_render as render
@@ -33,35 +33,41 @@ _DEFINE = re.compile(r"([A-Za-z_]\w{0,63})=(.+)", re.ASCII)
 _VALUE = re.compile(r"-?[A-Za-z0-9_.]{1,32}", re.ASCII)  # a number, a name, true
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Build, check and time one kernel at many sizes, and for every combination of values of "
-        "its macros. Without a GPU it shows bounds, registers, occupancy and spills in place of "
-        "times. A sweep that was interrupted resumes."
+def add_options(parser: Parser) -> None:
+    parser.describe(
+        phrase(
+            "Build, check and time one kernel at many sizes, and for every combination of values "
+            "of its macros. Without a GPU it shows bounds, registers, occupancy and spills in "
+            "place of times. A sweep that was interrupted resumes."
+        )
     )
     options.submission(parser)
     add = parser.add_argument
     add(
         "--sizes",
         metavar="LIST",
-        help="each dimension: 512,1000 or FIRST:LAST:STEP, such as 1024:8192:1024; or MxNxK "
-        "(default: the lab's largest timed size)",
+        help=phrase(
+            "each dimension: 512,1000 or FIRST:LAST:STEP, such as 1024:8192:1024; or MxNxK "
+            "(default: the lab's largest timed size)"
+        ),
     )
     add(
         "--define",
         metavar="NAME=V1,V2",
         action="append",
         default=[],
-        help="values of a macro that the source lets -D set (#ifndef NAME); may be repeated: "
-        "every combination is tried",
+        help=phrase(
+            "values of a macro that the source lets -D set (#ifndef NAME); may be repeated: "
+            "every combination is tried"
+        ),
     )
     options.lab(parser)
     options.device(parser)
     options.out(parser)
     options.sandbox(parser)
-    add("--force", action="store_true", help="measure again what is stored")
-    add("--gpu", metavar="MODEL", help="in the simulator: the GPU whose bounds are shown")
-    add("--markdown", action="store_true", help="print the table as Markdown on stdout")
+    add("--force", action="store_true", help=phrase("measure again what is stored"))
+    add("--gpu", metavar="MODEL", help=phrase("in the simulator: the GPU whose bounds are shown"))
+    add("--markdown", action="store_true", help=phrase("print the table as Markdown on stdout"))
     options.pictures(parser)
 
 
@@ -71,10 +77,18 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     submission = load_submission(chosen.submission, lab.problem.interface.main)
     values = dict(_macro(each, submission) for each in chosen.define)
     if len(values) < len(chosen.define):
-        raise UsageError("--define: a name appears twice; list its values: --define BM=64,128")
+        raise UsageError(
+            phrase("--define: a name appears twice; list its values: --define BM=64,128")
+        )
     sweep = Sweep(submission=submission, variants=variants_of(values), sizes=sizes)
     if (points := len(sweep.variants) * len(sizes)) > _MOST_POINTS:
-        raise UsageError(f"{points} points; at most {_MOST_POINTS}: leave out values or sizes")
+        raise UsageError(
+            phrase(
+                "{points} points; at most {most}: leave out values or sizes",
+                points=points,
+                most=_MOST_POINTS,
+            )
+        )
     arch = choose_device(chosen.device, console)
     bench = Bench(
         lab=lab,
@@ -100,8 +114,9 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 def _tell(point: Point, stored: bool, console: Console) -> None:
     name = " ".join(filter(None, (render.defines_name(point), render.size_name(point.size))))
-    words = "stored" if stored else ("dropped" if point.dropped else "done")
-    console.print(Text(f"{one_line(name)}: {words}", style="dim"), soft_wrap=True)
+    measured = phrase("dropped") if point.dropped else phrase("done")
+    what = phrase("stored") if stored else measured
+    say(console, phrase("{place}: {what}", place=one_line(name), what=what))
 
 
 def _show(
@@ -118,7 +133,7 @@ def _show(
         arch=arch,
         card=None if bench.gpu_arch else _card(points, chosen.gpu, arch),
     )
-    picture = render.picture(points, shown)
+    picture = render.picture(points, shown, spoken(console))
     if chosen.markdown:
         name = chosen.svg or chosen.png
         sys.stdout.write(
@@ -145,7 +160,13 @@ def _card(points: Sequence[Point], wanted: str | None, arch: str) -> str | None:
     if wanted is not None:
         found = next((name for name in names if wanted.lower() in name.lower()), None)
         if found is None and names:
-            raise UsageError(f"--gpu {wanted}: there are bounds for {', '.join(names)}")
+            raise UsageError(
+                phrase(
+                    "--gpu {wanted}: there are bounds for {names}",
+                    wanted=wanted,
+                    names=listed(map(verbatim, names)),
+                )
+            )
         return found
     like = standing_for(arch).name
     return like if like in names else next(iter(names), None)
@@ -160,14 +181,22 @@ def _macro(asked: str, submission: Submission) -> tuple[str, tuple[str, ...]]:
     values = tuple(dict.fromkeys(match[2].split(","))) if match else ()
     if not match or not all(map(_VALUE.fullmatch, values)):
         raise UsageError(
-            f"--define {one_line(asked)}: expected NAME=VALUE,VALUE, such as BM=64,128"
+            phrase(
+                "--define {asked}: expected NAME=VALUE,VALUE, such as BM=64,128",
+                asked=one_line(asked),
+            )
         )
     name = match[1]
+    lines = f"#ifndef {name} / #define {name} {values[0]} / #endif"
     texts = b"\n".join(submission.contents.values())
     if not re.search(rb"\b%s\b" % name.encode(), texts):
         raise UsageError(
-            f"--define {name}: no source file mentions {name}; write in {submission.main}: "
-            f"#ifndef {name} / #define {name} {values[0]} / #endif"
+            phrase(
+                "--define {name}: no source file mentions {name}; write in {main}: {lines}",
+                name=name,
+                main=submission.main,
+                lines=lines,
+            )
         )
     if not re.search(rb"#[ \t]*(ifn?def|if|elif)\b[^\n]*\b%s\b" % name.encode(), texts) and (
         re.search(
@@ -175,8 +204,11 @@ def _macro(asked: str, submission: Submission) -> tuple[str, tuple[str, ...]]:
         )
     ):
         raise UsageError(
-            f"--define {name}: the source sets {name} itself, so that -D cannot; write: "
-            f"#ifndef {name} / #define {name} {values[0]} / #endif"
+            phrase(
+                "--define {name}: the source sets {name} itself, so that -D cannot; write: {lines}",
+                name=name,
+                lines=lines,
+            )
         )
     return name, values
 
@@ -202,15 +234,26 @@ def _some_sizes(part: str, lab: Lab) -> list[Size]:
     ):
         shape = "x".join(dim.name.upper() for dim in dims)
         raise UsageError(
-            f"--sizes {one_line(part)}: expected a size such as 1024, a range such as "
-            f"1024:8192:1024, or {shape}"
+            phrase(
+                "--sizes {asked}: expected a size such as 1024, a range such as 1024:8192:1024, "
+                "or {shape}",
+                asked=one_line(part),
+                shape=shape,
+            )
         )
     values = [int(each) for each in numbers]
     if many:
         first, last, *step = values
         by = step[0] if step else first
         if by < 1 or last < first or (last - first) // by >= _MOST_POINTS:
-            raise UsageError(f"--sizes {part}: expected FIRST:LAST:STEP with FIRST ≤ LAST")
+            raise UsageError(
+                phrase(
+                    "--sizes {asked}: expected FIRST:LAST:STEP with FIRST ≤ LAST, and at most "
+                    "{most} sizes",
+                    asked=part,
+                    most=_MOST_POINTS,
+                )
+            )
         return [_size([n] * len(dims), part, lab) for n in range(first, last + 1, by)]
     return [_size(values * len(dims) if len(values) == 1 else values, part, lab)]
 
@@ -219,9 +262,21 @@ def _size(extents: Sequence[int], part: str, lab: Lab) -> Size:
     dims = lab.problem.dims
     for dim, extent in zip(dims, extents, strict=True):
         if not 1 <= extent <= dim.most:
-            raise UsageError(f"--sizes {part}: {extent} is not between 1 and {dim.most}")
+            raise UsageError(
+                phrase(
+                    "--sizes {asked}: {extent} is not between 1 and {most}",
+                    asked=part,
+                    extent=extent,
+                    most=dim.most,
+                )
+            )
         if extent % lab.multiple_of:
             raise UsageError(
-                f"--sizes {part}: {extent} is no multiple of {lab.multiple_of}, as the lab asks"
+                phrase(
+                    "--sizes {asked}: {extent} is no multiple of {step}, as the lab asks",
+                    asked=part,
+                    extent=extent,
+                    step=lab.multiple_of,
+                )
             )
     return Size(dims={dim.name: n for dim, n in zip(dims, extents, strict=True)})

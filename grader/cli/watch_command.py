@@ -17,6 +17,7 @@ from rich.console import Console
 from grader.cli import exit_status, options
 from grader.cli.device import choose_device
 from grader.cli.notices import say
+from grader.cli.parser import Parser
 from grader.cli.speaking import speak_as, spoken
 from grader.cli.toolkit import choose_toolchain
 from grader.errors import Rejected, SubmissionError
@@ -33,16 +34,18 @@ _ENTRIES = 4096  # as many as a submission may have
 _Seen = frozenset[tuple[str, int, int, int]]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Grade a submission, and again whenever a file in it is saved; Ctrl-C ends it. It stores "
-        "nothing and does not explain the speed: grade does."
+def add_options(parser: Parser) -> None:
+    parser.describe(
+        phrase(
+            "Grade a submission, and again whenever a file in it is saved; Ctrl-C ends it. It "
+            "stores nothing and does not explain the speed: grade does."
+        )
     )
     options.submission(parser)
     options.lab(parser)
     options.device(parser)
     options.sandbox(parser)
-    parser.add_argument("--once", action="store_true", help="end after the first result")
+    parser.add_argument("--once", action="store_true", help=phrase("end after the first result"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

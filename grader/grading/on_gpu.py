@@ -76,11 +76,13 @@ def run_on_gpu(
 
         def tensor_cores(launched: Sequence[Plan]) -> tuple[Finding, ...]:
             """Of what may run. Raises Rejected where the lab forbids them."""
-            found = reader.tensor_cores(launched)
-            found = found or sass.find_tensor_cores(_launched(code.result(), launched))
-            if broken := judge.broken_rule(found, lab.rules):
-                raise Rejected(Verdict.RF, broken, found, build_info(built))
-            return found
+            in_ptx = reader.tensor_cores(launched)
+            # Calls through pointers show in the machine code alone.
+            in_code = sass.find_tensor_cores(_launched(code.result(), launched))
+            for found in (in_ptx, in_code):
+                if broken := judge.broken_rule(found, lab.rules, lab.problem.arithmetic):
+                    raise Rejected(Verdict.RF, broken, found, build_info(built))
+            return in_ptx or in_code
 
         notes = tensor_cores(plans)
         secret: hidden_sizes.OnGpu | None = None

@@ -5,9 +5,9 @@
 - FE: the folder is not as the lab requires, ``run_custom`` is missing, or host code calls what the
   recorder does not support; CE: the code does not compile, or its PTX does not assemble
 - TLE: its PTX takes too long to read; IE: nvcc wrote PTX that the grader cannot read
-- RF: tensor-core instructions in a kernel that is launched, where the lab forbids them
-  (``verdicts.broken_rule``; on a GPU the machine code is searched as well as the PTX), or a launch
-  of a library's kernel where the lab forbids libraries (``libraries.py``)
+- RF: tensor-core instructions in a kernel that is launched, where the lab forbids them or
+  their format (``verdicts.broken_rule``; on a GPU the machine code is searched as well as the PTX),
+  or a launch of a library's kernel where the lab forbids libraries (``libraries.py``)
 
 **Of one size**, the first rule that applies decides (``verdicts.judge_case``):
 

@@ -35,6 +35,12 @@ _LIMITS = {"time": phrase("did not end in time"), "deadlock": phrase("threads wa
 # Formats of 8 bits and less, as PTX and machine code name them. No lab's numbers have so few. Where
 # inputs are small whole numbers, sums in FP16 are exact: values alone do not show such formats.
 _NARROW = re.compile(r"\.(?:e\dm\d|[su][48]|b1)\b|\b[IQBO]G?MMA\b")
+# Products with sums in FP16: that type follows the shape, in PTX after the layouts. Values do not
+# show them if a program goes on in FP32 after a few terms and K is in the thousands.
+_HALF_SUMS = re.compile(
+    r"\bmma(?:_async)?\.\S*?k\d+(?:\.(?:row|col)){0,2}(?:\.satfinite)?\.f16\b"
+    r"|\bHG?MMA(?:\.SP)?\.[\dx]+(?:\.SP)?\.F16\b"
+)
 DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
 _WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
 
@@ -56,7 +62,9 @@ def judge_cases(
         if late:
             results.append(_unrun(case, problem, None, late))
         elif outcome:
-            results.append(_result(outcome, problem, *judge_case(outcome, rules)))
+            results.append(
+                _result(outcome, problem, *judge_case(outcome, rules, problem.arithmetic))
+            )
             if outcome.stopped == "time" or outcome.refused is Verdict.TLE:
                 late = phrase("not run: {size} did not end in time", size=str(case.size))
             if outcome.stopped == "crash":
@@ -72,9 +80,11 @@ def judge_cases(
     return tuple(results)
 
 
-def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, Message]:
-    """The verdict of one case and the reason in one line."""
-    broken = broken_rule(outcome.findings, rules)
+def judge_case(
+    outcome: CaseOutcome, rules: Rules, arithmetic: str = "f32"
+) -> tuple[Verdict, Message]:
+    """The verdict of one case and the reason in one line. arithmetic: the problem's."""
+    broken = broken_rule(outcome.findings, rules, arithmetic)
     if broken:
         return Verdict.RF, broken
     if rules.libraries == "forbid" and any(f.kind is Kind.LIBRARY for f in outcome.findings):
@@ -114,7 +124,7 @@ def judge_case(outcome: CaseOutcome, rules: Rules) -> tuple[Verdict, Message]:
     return Verdict.AC, NOTHING
 
 
-def broken_rule(findings: Sequence[Finding], rules: Rules) -> Message | None:
+def broken_rule(findings: Sequence[Finding], rules: Rules, arithmetic: str) -> Message | None:
     """What the lab forbids and the code does, with its place; None if it keeps the rules."""
     used = [finding for finding in findings if finding.kind is Kind.TENSOR_CORE]
     if used and rules.tensor_cores == "forbid":
@@ -124,6 +134,12 @@ def broken_rule(findings: Sequence[Finding], rules: Rules) -> Message | None:
         return phrase(
             "{place}: this lab allows tensor cores for numbers of 16 bits and more",
             place=_place(narrow[0]),
+        )
+    half = [finding for finding in used if _HALF_SUMS.search(str(finding.message))]
+    if half and arithmetic.endswith(".f32"):
+        return phrase(
+            "{place}: this instruction adds up in FP16, and this lab asks for sums in FP32",
+            place=_place(half[0]),
         )
     return None
 

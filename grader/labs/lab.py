@@ -25,7 +25,7 @@ from grader.labs.scoring_rules import Checkpoint, Scoring
 from grader.labs.shape import Shape
 from grader.labs.time_rules import TimeRules
 from grader.labs.yaml_file import parse
-from grader.model import Record, Size
+from grader.model import Record, Size, phrase
 from grader.problems import catalogue
 from grader.problems.catalogue import ProblemRef
 from grader.problems.problem import Dim, Problem
@@ -123,7 +123,11 @@ def find_lab(named: str | None) -> Path:
         return Path(named)
     if named not in shipped:
         raise LabError(
-            f"{one_line(named)}: no such lab; name a lab file, or one of: {', '.join(shipped)}"
+            phrase(
+                "{name}: no such lab; name a lab file, or one of: {labs}",
+                name=one_line(named),
+                labs=", ".join(shipped),
+            )
         )
     return shipped[named]
 
@@ -137,7 +141,9 @@ def load_lab(path: Path | None = None) -> Lab:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise LabError(f"{path}: no such lab file; check the path given to --lab") from None
+        raise LabError(
+            phrase("{file}: no such lab file; check the path given to --lab", file=str(path))
+        ) from None
     except OSError as error:
         raise LabError(f"{path}: cannot be read: {error.strerror}") from None
     document = parse(path, data, DEFAULT_LAB)

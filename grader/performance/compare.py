@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from grader.model import KernelCounts, Profile, Record, TensorCount
+from grader.model import KernelCounts, Message, Profile, Record, TensorCount, phrase, verbatim
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op"
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op"
@@ -34,7 +34,7 @@ _TMA_WRITTEN = "l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_st"
 
 
 class Compared(Record):
-    quantity: str
+    quantity: Message
     ours: float
     theirs: float | None  # None: this GPU or this version of ncu does not count it
 
@@ -63,27 +63,31 @@ def compare(counts: KernelCounts, measured: Mapping[str, float]) -> tuple[Compar
 
     loaded, copied = counts.global_loads, counts.global_copies
     shared = counts.shared_loads
-    rows: Sequence[tuple[str, float, str]] = (
-        ("instructions", counts.instructions, "smsp__inst_executed"),
-        ("FFMA, threads", 32 * of("FFMA"), "smsp__sass_thread_inst_executed_op_ffma_pred_on"),
-        ("global loads", of("LDG"), f"{_EXECUTED}_global_ld"),
-        ("global stores", of("STG"), f"{_EXECUTED}_global_st"),
-        ("shared loads", of("LDS"), f"{_EXECUTED}_shared_ld"),
-        ("shared stores", of("STS"), f"{_EXECUTED}_shared_st"),
-        ("cp.async", of("LDGSTS"), f"{_EXECUTED}_ldgsts"),
-        ("shared load wavefronts", shared.cost, f"{_WAVEFRONTS}_ld"),
+    rows: Sequence[tuple[Message, float, str]] = (
+        (phrase("instructions"), counts.instructions, "smsp__inst_executed"),
         (
-            "of them bank conflicts",
+            phrase("FFMA, threads"),
+            32 * of("FFMA"),
+            "smsp__sass_thread_inst_executed_op_ffma_pred_on",
+        ),
+        (phrase("global loads"), of("LDG"), f"{_EXECUTED}_global_ld"),
+        (phrase("global stores"), of("STG"), f"{_EXECUTED}_global_st"),
+        (phrase("shared loads"), of("LDS"), f"{_EXECUTED}_shared_ld"),
+        (phrase("shared stores"), of("STS"), f"{_EXECUTED}_shared_st"),
+        (verbatim("cp.async"), of("LDGSTS"), f"{_EXECUTED}_ldgsts"),
+        (phrase("shared load wavefronts"), shared.cost, f"{_WAVEFRONTS}_ld"),
+        (
+            phrase("of them bank conflicts"),
             shared.cost - shared.passes,
             f"{_CONFLICTS}_ld + {_WAVEFRONTS}_ld - {_ALL_WAVEFRONTS}_ld",
         ),
-        ("shared store wavefronts", counts.shared_stores.cost, f"{_WAVEFRONTS}_st"),
-        ("cp.async wavefronts", counts.shared_copies.cost, f"{_WAVEFRONTS}_ldgsts"),
+        (phrase("shared store wavefronts"), counts.shared_stores.cost, f"{_WAVEFRONTS}_st"),
+        (phrase("cp.async wavefronts"), counts.shared_copies.cost, f"{_WAVEFRONTS}_ldgsts"),
         # ncu counts what cp.async reads as loads.
-        ("global load requests", loaded.requests + copied.requests, f"{_REQUESTS}_ld"),
-        ("global load sectors", loaded.cost + copied.cost, f"{_SECTORS}_ld"),
-        ("global store requests", counts.global_stores.requests, f"{_REQUESTS}_st"),
-        ("global store sectors", counts.global_stores.cost, f"{_SECTORS}_st"),
+        (phrase("global load requests"), loaded.requests + copied.requests, f"{_REQUESTS}_ld"),
+        (phrase("global load sectors"), loaded.cost + copied.cost, f"{_SECTORS}_ld"),
+        (phrase("global store requests"), counts.global_stores.requests, f"{_REQUESTS}_st"),
+        (phrase("global store sectors"), counts.global_stores.cost, f"{_SECTORS}_st"),
         *(_of_tensor_cores(counts, of) if counts.tensor or counts.bulk_loads.requests else ()),
     )
     return tuple(
@@ -94,22 +98,23 @@ def compare(counts: KernelCounts, measured: Mapping[str, float]) -> tuple[Compar
 
 def _of_tensor_cores(
     counts: KernelCounts, of: Callable[[str], int]
-) -> Iterator[tuple[str, float, str]]:
+) -> Iterator[tuple[Message, float, str]]:
     """What only kernels on tensor cores, or with bulk copies, have."""
     loads = counts.matrix_loads
-    yield "HMMA", of("HMMA"), "sm__inst_executed_pipe_tensor_op_hmma"
-    yield "HGMMA", of("HGMMA"), "sm__inst_executed_pipe_tensor_op_gmma"
+    yield verbatim("HMMA"), of("HMMA"), "sm__inst_executed_pipe_tensor_op_hmma"
+    yield verbatim("HGMMA"), of("HGMMA"), "sm__inst_executed_pipe_tensor_op_gmma"
     for each in counts.tensor:
-        yield f"operations, {_types(each)}", each.flops, _OPERATIONS[_types(each)]
-    yield "ldmatrix", of("LDSM"), f"{_EXECUTED}_ldsm"
-    yield "ldmatrix wavefronts", loads.cost, f"{_WAVEFRONTS}_ldsm"
-    yield "of them ldmatrix conflicts", loads.cost - loads.passes, _MATRIX_CONFLICTS
-    yield "stmatrix", of("STSM"), f"{_EXECUTED}_stsm"
-    yield "stmatrix wavefronts", counts.matrix_stores.cost, f"{_WAVEFRONTS}_stsm"
-    yield "TMA loads", of("UTMALDG"), f"{_EXECUTED}_tma_ld"
-    yield "TMA bytes loaded", counts.bulk_shared.bytes, f"{_TMA_READ}_bytes{_TMA_LOADS}"
-    yield "TMA stores", of("UTMASTG"), f"{_EXECUTED}_tma_st"
-    yield "TMA bytes stored", counts.bulk_stores.bytes, _TMA_WRITTEN
+        types = _types(each)
+        yield phrase("operations, {types}", types=types), each.flops, _OPERATIONS[types]
+    yield verbatim("ldmatrix"), of("LDSM"), f"{_EXECUTED}_ldsm"
+    yield phrase("ldmatrix wavefronts"), loads.cost, f"{_WAVEFRONTS}_ldsm"
+    yield phrase("of them ldmatrix conflicts"), loads.cost - loads.passes, _MATRIX_CONFLICTS
+    yield verbatim("stmatrix"), of("STSM"), f"{_EXECUTED}_stsm"
+    yield phrase("stmatrix wavefronts"), counts.matrix_stores.cost, f"{_WAVEFRONTS}_stsm"
+    yield phrase("TMA loads"), of("UTMALDG"), f"{_EXECUTED}_tma_ld"
+    yield phrase("TMA bytes loaded"), counts.bulk_shared.bytes, f"{_TMA_READ}_bytes{_TMA_LOADS}"
+    yield phrase("TMA stores"), of("UTMASTG"), f"{_EXECUTED}_tma_st"
+    yield phrase("TMA bytes stored"), counts.bulk_stores.bytes, _TMA_WRITTEN
 
 
 def _types(each: TensorCount) -> str:

@@ -15,9 +15,10 @@ from pathlib import Path
 import msgspec
 
 from grader.backends.gpu.gpu_messages import Watching, chosen_by
+from grader.backends.probe import CODE
 from grader.backends.process import for_a_gpu
 from grader.errors import MachineError
-from grader.model import Launch, Profile, Record
+from grader.model import Launch, Message, Profile, Record, phrase
 
 METRICS = (
     "gpu__time_duration.sum",
@@ -73,7 +74,6 @@ METRICS = (
 _TABLE = ("--csv", "--page", "raw", "--print-units", "base", "--print-kernel-base", "mangled")
 _JOB = "job.json"
 _PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute")
-_REMEDY = "install Nsight Compute (package nsight-compute of the CUDA toolkit)"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _FORBIDDEN = "ERR_NVGPUCTRPERM"
 
@@ -90,12 +90,16 @@ def find_ncu() -> Path:
     """Raises MachineError naming the package when there is no Nsight Compute."""
     found = shutil.which("ncu")
     if found:
-        return Path(found)
+        return Path(found).absolute()
     for place in _PLACES:
         candidates = sorted(p for p in Path(place).glob("**/ncu") if os.access(p, os.X_OK))
         if candidates:
             return candidates[-1]
-    raise MachineError(f"no ncu on PATH: {_REMEDY}")
+    raise MachineError(
+        phrase(
+            "no ncu on PATH: install Nsight Compute (package nsight-compute of the CUDA toolkit)"
+        )
+    )
 
 
 def profile(
@@ -160,17 +164,23 @@ def dealt_out(
         own = tuple(left[: len(kernels)])
         del left[: len(kernels)]
         if [each.kernel for each in own] != kernels:
-            raise MachineError(f"ncu did not profile the launches of {job.plan.size}")
+            raise MachineError(
+                phrase("ncu did not profile the launches of {size}", size=str(job.plan.size))
+            )
         ahead = {kernel for later in plans[i + 1 :] for kernel in later}
         baseline: list[Profile] = []
         while job.baseline and left and (i + 1 == len(jobs) or left[0].kernel not in ahead):
             baseline.append(left.pop(0))
         if job.baseline and (not baseline or not names):
-            raise MachineError(f"ncu did not profile the baseline at {job.plan.size}")
+            raise MachineError(
+                phrase("ncu did not profile the baseline at {size}", size=str(job.plan.size))
+            )
         variant = names.pop(0) if job.baseline else ""
         found.append(Seen(own=own, baseline=tuple(baseline), variant=variant))
     if left:
-        raise MachineError(f"ncu profiled {len(left)} launches that nobody made")
+        raise MachineError(
+            phrase("ncu profiled {launches} launches that nobody made", launches=len(left))
+        )
     return tuple(found)
 
 
@@ -195,10 +205,11 @@ def _run(
             errors="replace",
             check=False,
             timeout=seconds,
+            cwd=CODE,
             env=environment,
         )
     except subprocess.TimeoutExpired:
-        raise MachineError(f"ncu took more than {seconds:.0f} s") from None
+        raise MachineError(phrase("ncu took more than {seconds:.0f} s", seconds=seconds)) from None
 
 
 def _with_sources(ncu: Path, sources: Path) -> list[str]:
@@ -208,7 +219,7 @@ def _with_sources(ncu: Path, sources: Path) -> list[str]:
     ).stdout
     if "--import-source" not in known or "--source-folders" not in known:
         return []
-    return ["--import-source", "yes", "--source-folders", str(sources)]
+    return ["--import-source", "yes", "--source-folders", str(sources.resolve())]
 
 
 def read(output: str, errors: str = "") -> tuple[Profile, ...]:
@@ -231,15 +242,15 @@ def _numbers(row: Mapping[str, str]) -> dict[str, float]:
     return {name: float(text) for name, text in texts.items() if _NUMBER.fullmatch(text)}
 
 
-def _why(output: str) -> str:
+def _why(output: str) -> Message:
     if _FORBIDDEN in output:
-        return (
+        return phrase(
             "this user may not read the GPU's counters (ERR_NVGPUCTRPERM): ask the administrator "
             "for NVreg_RestrictProfilingToAdminUsers=0, or profile as root"
         )
     complaint = [line for line in output.splitlines() if line.startswith("==ERROR==")]
     last = complaint[-1:] or output.strip().splitlines()[-1:] or ["no output"]
-    return f"ncu profiled nothing: {last[0]}"
+    return phrase("ncu profiled nothing: {why}", why=last[0])
 
 
 def _available(ncu: Path) -> list[str]:

@@ -36,6 +36,7 @@ def _environment(language: Language) -> jinja2.Environment:
     environment.filters["one_line"] = one_line
     environment.filters["significant"] = significant
     environment.filters["said"] = language
+    environment.filters["translated"] = lambda text: language(Message(text=text))
     environment.filters["clauses"] = lambda messages: language(clauses(messages))
     environment.filters["contents"] = contents
     environment.globals["parts"] = environment.get_template("parts.html.j2").module
@@ -76,7 +77,8 @@ def significant(value: float, digits: int = 4) -> str:
 def page(template: str, language: Language = ENGLISH, /, **context: object) -> str:
     """The page as self-contained HTML, without control characters and direction overrides.
 
-    ``context`` may hold messages, which templates print, or pass on as ``message|said``.
+    ``context`` may hold messages, which templates print, or pass on as ``message|said``. A text of
+    a document that the catalogues know as a whole is printed as ``text|translated``.
     """
     rendered = (
         _environment(language).get_template(template).render(language=language.tag, **context)

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from grader.errors import StoreError, one_line
-from grader.model import SCHEMA, SCHEMA_VERSION, LabRef, Record, Result
+from grader.model import SCHEMA, SCHEMA_VERSION, LabRef, Record, Result, phrase
 from grader.results.migration import upgraded_result
 from grader.submission.reading import read
 
@@ -135,9 +135,12 @@ def write(path: Path, content: bytes, *, mode: int = 0o644, lasting: bool = True
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_atomically(path, content, mode, lasting)
     except OSError as error:
-        remedy = "name another folder with --out"
         raise StoreError(
-            f"{one_line(path.parent)}: cannot be written: {error.strerror}; {remedy}"
+            phrase(
+                "{folder}: cannot be written: {why}; name another folder with --out",
+                folder=one_line(path.parent),
+                why=str(error.strerror),
+            )
         ) from None
 
 
@@ -230,7 +233,9 @@ def load_document(
     try:
         content = read(path)
     except OSError as error:
-        raise StoreError(f"{name}: cannot be read: {error.strerror}") from None
+        raise StoreError(
+            phrase("{place}: cannot be read: {why}", place=name, why=str(error.strerror))
+        ) from None
     try:
         document = msgspec.json.decode(content, type=kind)
         if (document.schema, document.version) == (schema, newest):
@@ -244,7 +249,9 @@ def load_document(
         older = upgraded(msgspec.json.decode(content)) | {"version": newest}
         return msgspec.convert(older, kind)
     except (msgspec.MsgspecError, ValueError, *_NOT_THERE) as error:
-        raise StoreError(f"{name}: damaged result document: {_line(error)}") from None
+        raise StoreError(
+            phrase("{file}: damaged result document: {why}", file=name, why=_line(error))
+        ) from None
 
 
 def _checked_version(name: str, content: bytes, schema: str, newest: int) -> int:
@@ -252,16 +259,38 @@ def _checked_version(name: str, content: bytes, schema: str, newest: int) -> int
     try:
         header = msgspec.json.decode(content, type=_Header)
     except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
-        raise StoreError(f"{name}: not a result document: {_line(error)}") from None
+        raise StoreError(
+            phrase("{file}: not a result document: {why}", file=name, why=_line(error))
+        ) from None
     if header.schema != schema:
-        raise StoreError(f"{name}: schema {header.schema!r}, expected {schema!r}")
+        raise StoreError(
+            phrase(
+                "{file}: schema {found}, expected {schema}",
+                file=name,
+                found=repr(header.schema),
+                schema=repr(schema),
+            )
+        )
     if header.version > newest:
         raise StoreError(
-            f"{name}: {schema} version {header.version} was written by a newer grader; "
-            f"this one reads up to version {newest}: upgrade it"
+            phrase(
+                "{file}: {schema} version {version} was written by a newer grader; this one reads "
+                "up to version {newest}: upgrade it",
+                file=name,
+                schema=schema,
+                version=header.version,
+                newest=newest,
+            )
         )
     if header.version < 1:
-        raise StoreError(f"{name}: {schema} version {header.version} never existed")
+        raise StoreError(
+            phrase(
+                "{file}: {schema} version {version} never existed",
+                file=name,
+                schema=schema,
+                version=header.version,
+            )
+        )
     return header.version
 
 

@@ -9,14 +9,15 @@ import re
 import subprocess
 from pathlib import Path
 
-from grader.model import Record
+from grader.model import Message, Record, phrase, verbatim
 from grader.sandbox import bubblewrap, landlock
 
 # A setting that forbids unprivileged user namespaces, its value then, and the value that does not.
+# The first is Ubuntu's, from 23.10 on.
 _SETTINGS = (
-    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0", "AppArmor"),  # Ubuntu 23.10 on
-    ("kernel.unprivileged_userns_clone", "0", "1", "Debian's kernel"),
-    ("user.max_user_namespaces", "0", "15000", "the kernel"),
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0", verbatim("AppArmor")),
+    ("kernel.unprivileged_userns_clone", "0", "1", phrase("Debian's kernel")),
+    ("user.max_user_namespaces", "0", "15000", phrase("the Linux kernel")),
 )
 _FIRST_LANDLOCK = (5, 13)
 _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
@@ -25,8 +26,8 @@ _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 class Cause(Record):
     """What stands in the way, and what to do about it."""
 
-    what: str
-    remedy: str
+    what: Message
+    remedy: Message
 
 
 def without_bubblewrap() -> Cause:
@@ -34,54 +35,74 @@ def without_bubblewrap() -> Cause:
     program = next(bubblewrap.programs(), None)
     if program is None:
         return Cause(
-            what="bubblewrap is not installed", remedy="apt-get install bubblewrap (as root)"
+            what=phrase("bubblewrap is not installed"),
+            remedy=phrase("{command} (as root)", command="apt-get install bubblewrap"),
         )
     if (refusal := _refusal(["unshare", "--user", "true"])) is not None:
         for name, forbids, allows, who in _SETTINGS:
             if _setting(name) == forbids and (os.getuid() != 0 or name.startswith("user.")):
                 return Cause(
-                    what=f"{who} forbids user namespaces ({name}={forbids})",
-                    remedy=f"sysctl -w {name}={allows} (as root; in /etc/sysctl.d/ for good)",
+                    what=phrase(
+                        "{who} forbids user namespaces ({setting})",
+                        who=who,
+                        setting=f"{name}={forbids}",
+                    ),
+                    remedy=phrase(
+                        "{command} (as root; in /etc/sysctl.d/ for good)",
+                        command=f"sysctl -w {name}={allows}",
+                    ),
                 )
         if _filtered():
             return Cause(
-                what="the container's seccomp profile refuses namespaces, as Docker's does",
-                remedy="docker run --security-opt seccomp=unconfined --security-opt "
-                "systempaths=unconfined … (or do without: Landlock needs no option)",
+                what=phrase("the container's seccomp profile refuses namespaces, as Docker's does"),
+                remedy=phrase(
+                    "{command} (or do without: Landlock needs no option)",
+                    command="docker run --security-opt seccomp=unconfined "
+                    "--security-opt systempaths=unconfined …",
+                ),
             )
-        return Cause(what=f"no user namespace can be made: {refusal}", remedy="ask who runs it")
+        return Cause(
+            what=phrase("no user namespace can be made: {why}", why=refusal),
+            remedy=phrase("ask who runs it"),
+        )
     said = _refusal([*bubblewrap.command(program, (), (), Path("/"), None), "true"])
     if _in_a_container() and said is not None and "proc" in said:
         return Cause(
-            what="the container's /proc is masked, so no other can be mounted",
-            remedy="podman run --security-opt unmask=ALL …, docker run --security-opt "
-            "systempaths=unconfined … (or do without: Landlock needs no option)",
+            what=phrase("the container's /proc is masked, so no other can be mounted"),
+            remedy=phrase(
+                "{command} (or do without: Landlock needs no option)",
+                command="podman run --security-opt unmask=ALL …, docker run --security-opt "
+                "systempaths=unconfined …",
+            ),
         )
-    return Cause(what=f"bubblewrap fails: {said}", remedy=f"{program} --version")
+    return Cause(
+        what=phrase("bubblewrap fails: {why}", why=str(said)),
+        remedy=verbatim(f"{program} --version"),
+    )
 
 
 def without_landlock() -> Cause:
     """Why Landlock does not work here."""
     if landlock.version() > 0:
         return Cause(
-            what="the kernel has Landlock, but system calls cannot be filtered",
-            remedy="a kernel with CONFIG_SECCOMP_FILTER, on x86-64 or aarch64",
+            what=phrase("the kernel has Landlock, but system calls cannot be filtered"),
+            remedy=phrase("a kernel with CONFIG_SECCOMP_FILTER, on x86-64 or aarch64"),
         )
     release = platform.release()
     old = tuple(map(int, re.findall(r"\d+", release)[:2])) < _FIRST_LANDLOCK
     if landlock.refusal() == errno.EOPNOTSUPP:
         return Cause(
-            what="the kernel has Landlock, but it is switched off",
-            remedy="add landlock to the boot parameter lsm= (cat /sys/kernel/security/lsm)",
+            what=phrase("the kernel has Landlock, but it is switched off"),
+            remedy=phrase("add landlock to the boot parameter lsm= (cat /sys/kernel/security/lsm)"),
         )
     if not old and _filtered():
         return Cause(
-            what="the container's seccomp profile refuses Landlock",
-            remedy="a newer runtime: Docker 23 allows it",
+            what=phrase("the container's seccomp profile refuses Landlock"),
+            remedy=phrase("a newer runtime: Docker 23 allows it"),
         )
     return Cause(
-        what=f"this kernel ({release}) has no Landlock",
-        remedy="Linux 5.13 or newer with CONFIG_SECURITY_LANDLOCK",
+        what=phrase("this kernel ({release}) has no Landlock", release=release),
+        remedy=phrase("Linux 5.13 or newer with CONFIG_SECURITY_LANDLOCK"),
     )
 
 

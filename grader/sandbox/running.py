@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from grader.errors import SandboxError
-from grader.model import Record
+from grader.model import Record, clauses, phrase
 from grader.sandbox import bubblewrap, landlock
 from grader.sandbox.causes import without_bubblewrap, without_landlock
 from grader.sandbox.children import end, hide_memory, started
@@ -89,7 +89,7 @@ class Sandbox(Record):
         """
         found = shutil.which("prlimit")
         if found is None:
-            raise SandboxError("no prlimit on PATH: install util-linux")
+            raise SandboxError(phrase("no prlimit on PATH: install util-linux"))
         prlimit = Path(found)
         if mode in ("auto", "require", "bubblewrap") and (namespaces := bubblewrap.working()):
             bwrap, filtered = namespaces
@@ -99,8 +99,10 @@ class Sandbox(Record):
             return Sandbox(kind="landlock", prlimit=prlimit, abi=abi, filtered=True)
         if mode not in ("auto", "off"):
             asked = [cause() for kind, cause in _CAUSES.items() if mode in ("require", kind)]
-            why = "; ".join(f"{cause.what}: {cause.remedy}" for cause in asked)
-            raise SandboxError(f"--sandbox {mode}: {why}")
+            why = clauses(
+                phrase("{what}: {reason}", what=cause.what, reason=cause.remedy) for cause in asked
+            )
+            raise SandboxError(phrase("--sandbox {mode}: {why}", mode=mode, why=why))
         return Sandbox(kind="rlimits", prlimit=prlimit, filtered=landlock.filtering())
 
     @property

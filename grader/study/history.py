@@ -95,7 +95,7 @@ class History(Record):
     versions: tuple[Version, ...]  # by time
     rungs: tuple[Rung, ...]  # of the ladder, as fast as they are at that size; () if unknown
     baseline: float | None  # the baseline's speed at that size
-    others: tuple[str, ...]  # further boards of this student, in words
+    others: tuple[Message, ...]  # further boards of this student, in words
 
     @property
     def bounds(self) -> bool:
@@ -110,14 +110,15 @@ class Graded(Record):
     sources: Mapping[str, str] | None  # null: not kept
 
 
-def read_versions(out: Path, student: str) -> tuple[list[Graded], list[str]]:
+def read_versions(out: Path, student: str) -> tuple[list[Graded], list[Message]]:
     """All results of a student, and one line for each file that is not a result."""
-    found, complaints = [], []
+    found: list[Graded] = []
+    complaints: list[Message] = []
     for path in sorted(out.glob(f"*/{_glob(store.folder_name(student))}/*.json")):
         try:
             result = store.load(path)
         except StoreError as error:
-            complaints.append(str(error))
+            complaints.append(error.message)
             continue
         if result.submission.student == student:
             sources = kept_sources(path, result.submission.files)
@@ -165,7 +166,7 @@ def make_history(
         versions=tuple(versions),
         rungs=tuple(_rungs(ladder, size, card)) if ladder and size else (),
         baseline=_baseline(mine, size),
-        others=tuple(_board_words(each) for each in others),
+        others=tuple(board_words(each) for each in others),
     )
 
 
@@ -187,9 +188,12 @@ def _belongs(result: Result, board: tuple[str, str, str | None]) -> bool:
     return own == board or (own[:2] == board[:2] and own[2] is None)
 
 
-def _board_words(board: tuple[str, str, str | None]) -> str:
+def board_words(board: tuple[str, str, str | None]) -> Message:
     lab, device, gpu = board
-    return f"{lab} on {gpu or ('the simulator' if device == 'cpu' else 'a GPU')}"
+    if gpu is not None:
+        return phrase("{lab} on {gpu}", lab=lab, gpu=gpu)
+    some = phrase("{lab} in the simulator") if device == "cpu" else phrase("{lab} on a GPU")
+    return some.given(lab=lab)
 
 
 def _card(mine: Sequence[Graded], ladders: Sequence[Ladder], wanted: str | None) -> str | None:

@@ -139,7 +139,7 @@ def terminal(history: History, language: Language = ENGLISH) -> RenderableType:
             parts.append(Text(f"{version.number}: {clean(language(several))}"))
     for advice in history.versions[-1].advice:
         words = clean(advice_sentence(advice, language))
-        parts.append(Text.assemble((f"{language(phrase('next'))}: ", "bold cyan"), words))
+        parts.append(Text.assemble((language(phrase("next: ")), "bold cyan"), words))
     parts += [Text(clean(language(each)), style="dim") for each in remarks(history)]
     return Group(*parts)
 
@@ -166,7 +166,7 @@ def html(history: History, language: Language = ENGLISH) -> str:
         language,
         title=title(history),
         history=history,
-        climb=climb(history),
+        climb=climb(history, language),
         headings=headings(history),
         words=_WORDS,
         cells=lambda version: cells(history, version),

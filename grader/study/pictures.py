@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from grader.model import Verdict
+from grader.language import ENGLISH, Language
+from grader.model import Message, Verdict, listed, phrase
 from grader.report.svg import WIDTH, line, svg, text
 from grader.study.history import History, Rung, Version, peak_of, size_words
 
@@ -16,7 +17,7 @@ _APART = 11.0  # units between two labels of rungs
 _BELOW = 3.0  # rungs slower than the slowest version by more than this are left out
 
 
-def climb(history: History) -> Markup | None:
+def climb(history: History, language: Language = ENGLISH) -> Markup | None:
     """Speeds of all versions, logarithmic, with the ladder's rungs on the right; None when no
     version has a speed at the history's size."""
     points = [(v, v.speed.value) for v in history.versions if v.speed and _at_size(v, history)]
@@ -38,11 +39,12 @@ def climb(history: History) -> Markup | None:
     def x(version: Version) -> float:
         return _LEFT + (version.number - 0.5) * pitch
 
-    parts = [*_levels(low, high, y), text(_LEFT, 14, _unit(history), "small")]
+    title = language(_unit(history))
+    parts = [*_levels(low, high, y), text(_LEFT, 14, title, "small")]
     if history.baseline:
         parts += _roof(y(history.baseline), history.problem.baseline)
     if peak:
-        parts += _roof(y(peak), f"peak, {peak:.3g}")
+        parts += _roof(y(peak), language(phrase("peak, {speed:.3g}", speed=peak)))
     parts += _rungs([rung for rung in history.rungs if rung.value >= least], y)
     path = " ".join(f"{x(v):.1f},{y(value):.1f}" for v, value in points)
     parts.append(Markup('<polyline points="{}" class="series series1"/>').format(path))
@@ -58,18 +60,27 @@ def climb(history: History) -> Markup | None:
             parts.append(text(x(version), _BOTTOM - 6, words, "small bad", "middle"))
         if (version.number - 1) % every == 0:
             parts.append(text(x(version), _BOTTOM + 18, f"{version.number}", "small", "middle"))
-    parts.append(text((_LEFT + _RIGHT) / 2, _BOTTOM + 38, "version", "small", "middle"))
-    seen = ", ".join(f"version {version.number} {value:.4g}" for version, value in points)
-    return svg(_BOTTOM + 46, parts, _unit(history), seen)
+    parts.append(
+        text((_LEFT + _RIGHT) / 2, _BOTTOM + 38, language(phrase("version")), "small", "middle")
+    )
+    seen = listed(
+        phrase("version {number}: {speed:.4g}", number=version.number, speed=value)
+        for version, value in points
+    )
+    return svg(_BOTTOM + 46, parts, title, language(seen))
 
 
 def _at_size(version: Version, history: History) -> bool:
     return version.speed is not None and version.speed.size == history.size
 
 
-def _unit(history: History) -> str:
-    kind = "at most, by counts, on" if history.bounds else "on"
-    return f"{history.problem.unit} {kind} {history.gpu} at {size_words(history)}"
+def _unit(history: History) -> Message:
+    words = (
+        phrase("{unit} at most, by counts, on {gpu} at {size}")
+        if history.bounds
+        else phrase("{unit} on {gpu} at {size}")
+    )
+    return words.given(unit=history.problem.unit, gpu=history.gpu or "", size=size_words(history))
 
 
 def _levels(low: float, high: float, y: Callable[[float], float]) -> Iterator[Markup]:
@@ -112,6 +123,7 @@ def heat_map(
     values: Sequence[Sequence[float | None]],
     label: str,
     axes: tuple[str, str],
+    language: Language = ENGLISH,
 ) -> Markup:
     """A cell for each value, the darker the larger; None: there is no value.
 
@@ -142,15 +154,23 @@ def heat_map(
             kind = "strong" if value is not None and value == most else "small"
             parts.append(text(left + _CELL / 2, top + 17, words, kind, "middle"))
     width = max(_NAME + len(columns) * _CELL + 4, 240)
-    seen = f"between {least:.4g} and {most:.4g}" if known else "no values"
-    return svg(24 + len(rows) * _ROW, parts, label, seen, width=width)
+    seen = (
+        phrase("between {least:.4g} and {most:.4g}", least=least, most=most)
+        if known
+        else phrase("no values")
+    )
+    return svg(24 + len(rows) * _ROW, parts, label, language(seen), width=width)
 
 
 # --- speed over sizes -------------------------------------------------------------------------
 
 
 def over_sizes(
-    own: Sequence[tuple[str, float]], base: Mapping[str, float], unit: str, baseline: str
+    own: Sequence[tuple[str, float]],
+    base: Mapping[str, float],
+    unit: str,
+    baseline: str,
+    language: Language = ENGLISH,
 ) -> Markup:
     """A line for the kernel and one for the baseline, where it was measured, over the sizes."""
     most = 1.1 * max([speed for _, speed in own] + list(base.values()))
@@ -160,9 +180,10 @@ def over_sizes(
     def y(value: float) -> float:
         return _BOTTOM - value / most * (_BOTTOM - _TOP)
 
-    parts = [text(_LEFT, 14, unit, "small"), text(right, 14, f"grey: {baseline}", "small", "end")]
-    if not base:
-        parts.pop()
+    parts = [text(_LEFT, 14, unit, "small")]
+    if base:
+        grey = language(phrase("grey: {baseline}", baseline=baseline))
+        parts.append(text(right, 14, grey, "small", "end"))
     step = _round_step(most / 5)
     for i in range(int(most / step) + 1):
         parts.append(line(_LEFT, y(i * step), right, y(i * step), "grid"))

@@ -216,20 +216,22 @@ class Map(Record):
     image: Markup
 
 
-def maps(points: Sequence[Point], shown: Shown) -> tuple[Map, ...]:
+def maps(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -> tuple[Map, ...]:
     """Of the first two macros, one for each size and each value of further macros; of a single
     macro, one over the sizes; () without macros."""
     names = [each.split("=")[0] for each in points[0].defines] if points else []
     if not names:
         return ()
     if len(names) == 1:
-        return (_map(points, shown, (names[0], "size"), _what(shown)),)
+        axes = names[0], language(phrase("size"))
+        return (_map(points, shown, axes, _what(shown), language),)
     groups: dict[tuple[Size, tuple[str, ...]], list[Point]] = {}
     for point in points:
         groups.setdefault((Size(dims=point.size), point.defines[2:]), []).append(point)
     axes = names[0], names[1]
     return tuple(
-        _map(group, shown, axes, _at(size, rest, shown)) for (size, rest), group in groups.items()
+        _map(group, shown, axes, _at(size, rest, shown), language)
+        for (size, rest), group in groups.items()
     )
 
 
@@ -244,7 +246,13 @@ def _what(shown: Shown) -> Message:
     return phrase("{unit} expected on {gpu}", unit=shown.unit, gpu=shown.card)
 
 
-def _map(group: Sequence[Point], shown: Shown, axes: tuple[str, str], caption: Message) -> Map:
+def _map(
+    group: Sequence[Point],
+    shown: Shown,
+    axes: tuple[str, str],
+    caption: Message,
+    language: Language,
+) -> Map:
     def at(point: Point) -> tuple[str, str]:
         first, *others = (each.partition("=")[2] for each in point.defines)
         return first, others[0] if others else size_name(point.size)
@@ -252,10 +260,11 @@ def _map(group: Sequence[Point], shown: Shown, axes: tuple[str, str], caption: M
     known = {at(point): value(point, shown) for point in group}
     rows, columns = (list(dict.fromkeys(each)) for each in zip(*known, strict=True))
     values = [[known.get((row, column)) for column in columns] for row in rows]
-    return Map(caption=caption, image=heat_map(rows, columns, values, str(caption), axes))
+    image = heat_map(rows, columns, values, language(caption), axes, language)
+    return Map(caption=caption, image=image)
 
 
-def curve(points: Sequence[Point], shown: Shown) -> Markup | None:
+def curve(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -> Markup | None:
     """Speed over sizes, of one variant; None where there are fewer than two."""
     if any(point.defines for point in points):
         return None
@@ -263,20 +272,20 @@ def curve(points: Sequence[Point], shown: Shown) -> Markup | None:
     if len(known) < 2:
         return None
     base = {size_name(p.size): p.measured.baseline for p in points if p.measured}
-    return over_sizes(known, base, str(_what(shown)), shown.problem.baseline)
+    return over_sizes(known, base, language(_what(shown)), shown.problem.baseline, language)
 
 
-def picture(points: Sequence[Point], shown: Shown) -> Markup | None:
+def picture(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -> Markup | None:
     """The one for a report: the map of the largest size, or the curve."""
-    found = maps(points, shown)
-    return found[-1].image if found else curve(points, shown)
+    found = maps(points, shown, language)
+    return found[-1].image if found else curve(points, shown, language)
 
 
 def html(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -> str:
     return page(
         "sweep.html.j2",
         language,
-        title=f"Sweep · {one_line(shown.student)}",
+        title=language(phrase("Sweep · {student}", student=one_line(shown.student))),
         student=one_line(shown.student),
         shown=shown,
         points=[point for point in points if not point.dropped],
@@ -285,7 +294,7 @@ def html(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) ->
         cells=lambda point: cells(point, points, shown),
         dropped=list(dropped(points)),
         remarks=list(remarks(points, shown)),
-        maps=maps(points, shown),
-        curve=curve(points, shown),
+        maps=maps(points, shown, language),
+        curve=curve(points, shown, language),
         caption=_what(shown),
     )

@@ -44,8 +44,10 @@ def load_submission(path: Path, main: str) -> Submission:
         if path.is_symlink():
             words = phrase("a link; name the folder that it leads to")
             raise _refuse(_about(path.name, words)) from None
-        hint = f": name the folder, {path.parent}" if path.name == main else ""
-        raise SubmissionError(f"{one_line(path)}: {error.strerror}{hint}") from None
+        why: Message | str = str(error.strerror)
+        if path.name == main:
+            why = phrase("{what}: name the folder, {folder}", what=why, folder=str(path.parent))
+        raise SubmissionError(phrase("{place}: {what}", place=one_line(path), what=why)) from None
     return _submission(path, student, contents, main)
 
 

@@ -21,16 +21,16 @@ from pathlib import Path
 import msgspec
 
 from grader.errors import ToolchainError
-from grader.model import Record
+from grader.model import Message, Record, clauses, phrase, verbatim
 from grader.toolchain.host_compiler import find_host_compiler
 from grader.toolchain.trial import architectures, refusal
 
 ORIGIN_VARIABLE = "SGEMM_GRADER_CUDA"
 _ORIGINS = {"home": "CUDA_HOME", "path": "PATH", "wheel": "wheel"}
 _ANSWER_S = 60.0  # wall; it takes a moment
-_REMEDY = (
-    "install the wheels (pip install sgemm-grader includes them), "
-    "or set CUDA_HOME to a CUDA toolkit 11.8 or newer"
+_REMEDY = phrase(
+    "install the wheels (pip install sgemm-grader includes them), or set CUDA_HOME to a CUDA "
+    "toolkit 11.8 or newer"
 )
 _OLDEST = (11, 8)
 _OLDEST_OF_SUFFIX = (12, 0)  # that knows sm_90a
@@ -50,7 +50,7 @@ class Toolchain(Record):
     include: Path  # holds cuda_runtime_api.h
     nvdisasm: Path | None
     cutlass_include: Path | None  # CuTe headers, when the nvidia-cutlass wheel is installed
-    passed_over: tuple[str, ...] = ()  # a sentence for each nvcc that was found and does not serve
+    passed_over: tuple[Message, ...] = ()  # why: of each nvcc found that does not serve
 
     @property
     def cutlass_folders(self) -> tuple[Path, ...]:
@@ -70,8 +70,14 @@ def find_toolchain(arch: str = "sm_80") -> Toolchain:
     host_compiler = find_host_compiler()
     forced = os.environ.get(ORIGIN_VARIABLE)
     if forced and forced not in _ORIGINS:
-        raise ToolchainError(f"{ORIGIN_VARIABLE}={forced}: must be one of {', '.join(_ORIGINS)}")
-    passed_over: list[str] = []
+        raise ToolchainError(
+            phrase(
+                "{setting}: must be one of {names}",
+                setting=f"{ORIGIN_VARIABLE}={forced}",
+                names=", ".join(_ORIGINS),
+            )
+        )
+    passed_over: list[Message] = []
     for origin, nvcc in _candidates():
         if forced and origin != _ORIGINS[forced]:
             continue
@@ -81,13 +87,24 @@ def find_toolchain(arch: str = "sm_80") -> Toolchain:
         except ToolchainError as error:
             if origin == "CUDA_HOME":
                 raise
-            passed_over.append(str(error))
+            passed_over.append(error.message)
             continue
         return msgspec.structs.replace(toolchain, passed_over=tuple(passed_over))
-    where = f"{ORIGIN_VARIABLE}={forced}" if forced else "CUDA_HOME, PATH or the PyPI wheels"
+    where = (
+        verbatim(f"{ORIGIN_VARIABLE}={forced}")
+        if forced
+        else phrase("CUDA_HOME, PATH or the PyPI wheels")
+    )
     if passed_over:
-        raise ToolchainError(f"no nvcc in {where} serves: {'; '.join(passed_over)}: {_REMEDY}")
-    raise ToolchainError(f"no nvcc in {where}: {_REMEDY}")
+        raise ToolchainError(
+            phrase(
+                "no nvcc in {place} serves: {reasons}: {remedy}",
+                place=where,
+                reasons=clauses(passed_over),
+                remedy=_REMEDY,
+            )
+        )
+    raise ToolchainError(phrase("no nvcc in {place}: {remedy}", place=where, remedy=_REMEDY))
 
 
 def _toolchain(nvcc: Path, origin: str, host_compiler: Path) -> Toolchain:
@@ -113,14 +130,28 @@ def _must_serve(toolchain: Toolchain, arch: str) -> None:
     major, minor = (int(number) for number in toolchain.cuda_version.split(".")[:2])
     if (major, minor) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
-        raise ToolchainError(f"{name} is older than {oldest}")
+        raise ToolchainError(phrase("{nvcc} is older than {oldest}", nvcc=name, oldest=oldest))
     known = architectures(toolchain.nvcc)
     plain = arch.rstrip("af")  # sm_90 for sm_90a, which no nvcc lists
     if plain not in known or (plain != arch and (major, minor) < _OLDEST_OF_SUFFIX):
-        raise ToolchainError(f"{name} does not compile for {arch}, only for {', '.join(known)}")
+        raise ToolchainError(
+            phrase(
+                "{nvcc} does not compile for {arch}, only for {names}",
+                nvcc=name,
+                arch=arch,
+                names=", ".join(known),
+            )
+        )
     why = refusal(toolchain.nvcc, toolchain.host_compiler, arch)
     if why:
-        raise ToolchainError(f"{name} does not work with {toolchain.host_compiler}: {why}")
+        raise ToolchainError(
+            phrase(
+                "{nvcc} does not work with {compiler}: {why}",
+                nvcc=name,
+                compiler=str(toolchain.host_compiler),
+                why=why,
+            )
+        )
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
@@ -128,7 +159,9 @@ def _candidates() -> Iterator[tuple[str, Path]]:
     if home:
         nvcc = Path(home) / "bin" / "nvcc"
         if not os.access(nvcc, os.X_OK):
-            raise ToolchainError(f"CUDA_HOME={home} holds no bin/nvcc: unset it or correct it")
+            raise ToolchainError(
+                phrase("CUDA_HOME={folder} holds no bin/nvcc: unset it or correct it", folder=home)
+            )
         yield "CUDA_HOME", nvcc
     found = shutil.which("nvcc")
     if found:
@@ -168,7 +201,7 @@ def _ask(nvcc: Path) -> tuple[Path, Path, Path, str]:
             timeout=_ANSWER_S,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolchainError(f"{nvcc} does not answer as nvcc does ({error}): {_REMEDY}") from None
+        raise _no_nvcc(nvcc, str(error)) from None
     answer = done.stderr
     here = re.search(r"^#\$ _HERE_=(.+)$", answer, re.MULTILINE)
     path = re.search(r"^#\$ PATH=(.+)$", answer, re.MULTILINE)
@@ -177,12 +210,25 @@ def _ask(nvcc: Path) -> tuple[Path, Path, Path, str]:
     numbers = re.findall(r"-D__CUDACC_VER_(?:MAJOR|MINOR|BUILD)__=(\d+)", answer)[:3]
     if here is None or not (headers / _HEADER).is_file() or len(numbers) != 3:
         why = "".join(answer.strip().splitlines()[:1]) or f"status {done.returncode}"
-        raise ToolchainError(f"{nvcc} does not answer as nvcc does ({why}): {_REMEDY}")
+        raise _no_nvcc(nvcc, why)
     ptxas = shutil.which("ptxas", path=path[1] if path else here[1])
     if ptxas is None:
-        raise ToolchainError(f"{nvcc} has no ptxas beside it: {_REMEDY}")
+        raise ToolchainError(
+            phrase("{nvcc} has no ptxas beside it: {remedy}", nvcc=str(nvcc), remedy=_REMEDY)
+        )
     real = (Path(here[1]) / "nvcc").resolve()
     return real, Path(ptxas).resolve(), headers.resolve(), ".".join(numbers)
+
+
+def _no_nvcc(nvcc: Path, why: str) -> ToolchainError:
+    return ToolchainError(
+        phrase(
+            "{nvcc} does not answer as nvcc does ({why}): {remedy}",
+            nvcc=str(nvcc),
+            why=why,
+            remedy=_REMEDY,
+        )
+    )
 
 
 def _nvdisasm(root: Path) -> Path | None:

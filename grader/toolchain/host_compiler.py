@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from grader.errors import ToolchainError
+from grader.model import phrase
 
 
 @functools.cache
@@ -18,9 +19,13 @@ def find_host_compiler() -> Path:
         path = Path(named)
         found = shutil.which(str(path / "g++" if path.is_dir() else path))
         if found is None:
-            raise ToolchainError(f"NVCC_CCBIN={named} is no C++ compiler: unset it or correct it")
+            raise ToolchainError(
+                phrase("NVCC_CCBIN={named} is no C++ compiler: unset it or correct it", named=named)
+            )
         return Path(found).absolute()
     found = shutil.which("g++")
     if found is None:
-        raise ToolchainError("no C++ compiler: install g++ (Debian, Ubuntu: apt-get install g++)")
+        raise ToolchainError(
+            phrase("no C++ compiler: install g++ (Debian, Ubuntu: apt-get install g++)")
+        )
     return Path(found).absolute()

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from grader.errors import MachineError, ToolchainError
-from grader.model import Record
+from grader.model import Message, Record, phrase
 from grader.toolchain.host_compiler import find_host_compiler
 
 CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
@@ -35,19 +35,26 @@ def cache_folder() -> Path:
     /tmp.
     """
     named = os.environ.get(CACHE_VARIABLE)
-    remedy = f"set {CACHE_VARIABLE} to a folder of your own"
+    remedy = phrase("set {variable} to a folder of your own", variable=CACHE_VARIABLE)
     try:
         folder = Path(named) if named else _user_caches() / "sgemm-grader"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = folder.stat()
     except OSError as error:
-        raise ToolchainError(f"cache folder {folder}: {error.strerror}: {remedy}") from None
+        raise ToolchainError(_useless(folder, str(error.strerror), remedy)) from None
     except RuntimeError:  # no home folder
-        raise ToolchainError(f"no place for the cache: {remedy}") from None
+        raise ToolchainError(phrase("no place for the cache: {remedy}", remedy=remedy)) from None
     if state.st_uid != os.getuid() or state.st_mode & stat.S_IWOTH:
-        whose = "is another user's" if state.st_uid != os.getuid() else "can be written by all"
-        raise ToolchainError(f"cache folder {folder}: it {whose}: {remedy}")
+        others = state.st_uid != os.getuid()
+        why = phrase("it is another user's") if others else phrase("it can be written by all")
+        raise ToolchainError(_useless(folder, why, remedy))
     return folder.absolute()
+
+
+def _useless(folder: Path, why: Message | str, remedy: Message) -> Message:
+    return phrase(
+        "cache folder {folder}: {why}: {remedy}", folder=str(folder), why=why, remedy=remedy
+    )
 
 
 def _user_caches() -> Path:
@@ -64,7 +71,11 @@ def cache_limit() -> int:
             raise ValueError
     except ValueError:
         raise ToolchainError(
-            f"{LIMIT_VARIABLE}={named}: not a size; give gigabytes, such as {_LIMIT_GB:g}"
+            phrase(
+                "{setting}: not a size; give gigabytes, such as {usual:g}",
+                setting=f"{LIMIT_VARIABLE}={named}",
+                usual=_LIMIT_GB,
+            )
         ) from None
     return int(limit * 1e9)
 
@@ -81,7 +92,11 @@ def lock_folder() -> Path:
     private = stat.S_ISDIR(state.st_mode) and not state.st_mode & 0o077
     if not private or state.st_uid != os.getuid():
         raise MachineError(
-            f"{folder}: not a private folder of yours; remove it, or set TMPDIR to another folder"
+            phrase(
+                "{folder}: not a private folder of yours; remove it, or set TMPDIR to another "
+                "folder",
+                folder=str(folder),
+            )
         )
     return folder
 
@@ -191,7 +206,13 @@ def _run(command: list[str]) -> None:
     )
     if done.returncode != 0:
         error = next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr)
-        raise ToolchainError(f"{command[0]} cannot compile the grader's own code: {error.strip()}")
+        raise ToolchainError(
+            phrase(
+                "{compiler} cannot compile the grader's own code: {error}",
+                compiler=command[0],
+                error=error.strip(),
+            )
+        )
 
 
 def _key(compiler: Path, sources: Sequence[Path], flags: Sequence[str]) -> str:

@@ -29,8 +29,12 @@ Flow init(Warp& w, const Ins& i) {
     b.count = b.pending = lanes<u32>(w, operands<InitOperands>(i).count)[l];
     b.creator = w.stamp(l);
     b.creator_pc = w.pc;
-    w.block->mbarriers[u32(a.at[l])] = b;
-    shared_write(w, l, u32(a.at[l]), 8, false, false, DEFINED);
+    MBarrier& there = w.block->mbarriers[u32(a.at[l])];
+    // As with a store of the same value: many threads may make the same barrier, which nobody used.
+    const bool same = there.creator && there.count == b.count && there.pending == b.count &&
+                      !there.transactions && !there.phase;
+    there = b;
+    shared_write(w, l, u32(a.at[l]), 8, same, false, DEFINED);
   }
   return Flow::next;
 }

@@ -13,6 +13,7 @@ from ptxsim.findings.names import plain_name
 from ptxsim.frontend import Instruction, Location, Module
 from ptxsim.lowering.operation import CONST, GLOBAL, LOCAL, PARAM, SHARED
 from ptxsim.lowering.program import Program
+from ptxsim.message import Message
 from ptxsim.records import Dim3, Operation, Place
 
 _SPACES = {
@@ -184,7 +185,7 @@ def stream_race(first: Operation, second: Operation, name: str) -> Finding:
     )
 
 
-def instruction_note(module: Module, kind: Kind, text: str, item: Instruction) -> Finding:
+def instruction_note(module: Module, kind: Kind, text: Message, item: Instruction) -> Finding:
     """What stands in the text, whether or not it runs."""
     return Finding(
         kind=kind,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, IntEnum
 
+from ptxsim.message import NOTHING, Message
 from ptxsim.records import Dim3, Operation, Place, Record
 
 
@@ -101,7 +102,7 @@ class Finding(Record):
     severity: Severity
     place: Place | None  # the line to change; None where the PTX does not say
     event: Event | None = None  # None: it stands in the text, whether or not it runs
-    text: str = ""  # of a finding in the text: the instruction, or why it cannot be simulated
+    text: Message = NOTHING  # of a finding in the text: the instruction, or why none simulates it
     ptx_line: int | None = None  # where it was seen, in the PTX
     here: Place | None = None  # the same in the source
     there: Place | None = None  # the other access, or where the value was read

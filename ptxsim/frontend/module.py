@@ -8,6 +8,7 @@ from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend.library import taken_names
 from ptxsim.frontend.reader import parse
 from ptxsim.frontend.records import Module, PtxError
+from ptxsim.message import phrase
 from ptxsim.records import Place
 
 _ASSEMBLY = "// begin inline asm"  # nvcc writes it before the text of an asm()
@@ -31,7 +32,8 @@ def read_module(ptx: str, source_root: Path) -> Module:
         raise _refusal(error, _ASSEMBLY in ptx) from None
     taken = taken_names(module)
     if taken:
-        raise RefusedProgram(Reason.TAKEN_NAME, f"{taken[0]} is a function of CUDA's")
+        why = phrase("{name} is a function of CUDA's", name=taken[0])
+        raise RefusedProgram(Reason.TAKEN_NAME, why)
     return module
 
 

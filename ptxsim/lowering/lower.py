@@ -22,6 +22,7 @@ from ptxsim.lowering.operation import (
     fits,
     output_count,
 )
+from ptxsim.message import Message, phrase
 
 _WORD = re.compile(r"[\w$%.@]+")
 _SYMBOL = re.compile(r"([\w$.@]+)(?:\s*\+\s*(-?\w+))?$")
@@ -138,7 +139,9 @@ class Lowering:
         if match and match[1] in self.symbols:
             offset = int(match[2], 0) if match[2] else 0
             return Constant(self.symbols[match[1]].value + offset, width)
-        raise self.unsupported(f"{text} is not a variable or register the simulator knows")
+        raise self.unsupported(
+            phrase("{name} is not a variable or register the simulator knows", name=text)
+        )
 
     def source(self, text: str, kind: str) -> Operand:
         """An input: also ``!%p``, and a register wider or narrower than its type."""
@@ -229,7 +232,7 @@ class Lowering:
             operation.guard, operation.negate = guard, self.current.negate
         return operation
 
-    def unsupported(self, why: str = "") -> UnsupportedInstruction:
+    def unsupported(self, why: Message | None = None) -> UnsupportedInstruction:
         assert self.current is not None
         return UnsupportedInstruction(self.current, why)
 

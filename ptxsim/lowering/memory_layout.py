@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import LIBRARY_CALLS, Function, Instruction, Module, Variable
 from ptxsim.lowering.operation import Constant, UnsupportedInstruction
+from ptxsim.message import Message, phrase
 
 RED_ZONE = (
     128  # bytes between shared arrays; a multiple of the 32 banks keeps conflicts as they are
@@ -54,8 +55,9 @@ def align_up(value: int, to: int) -> int:
     return (value + to - 1) // to * to
 
 
-def too_large(what: str, of: str) -> RefusedProgram:
-    return RefusedProgram(Reason.TOO_LARGE, f"{what} has more {of} than the simulator takes")
+def too_large(what: Message | str, of: Message) -> RefusedProgram:
+    why = phrase("{what} has more {of} than the simulator takes", what=what, of=of)
+    return RefusedProgram(Reason.TOO_LARGE, why)
 
 
 def callees(function: Function) -> list[str]:
@@ -101,10 +103,12 @@ class Layout:
             self.results[name] = [self._private(8, 8)]
         if self.local_bytes > _MOST_LOCAL:
             raise too_large(
-                functions[0].name, f"local memory per thread ({self.local_bytes} bytes)"
+                functions[0].name,
+                phrase("local memory per thread ({size} bytes)", size=self.local_bytes),
             )
         if self.arrays[-1].start > _MOST_SHARED:
-            raise too_large(functions[0].name, f"shared memory ({self.arrays[-1].start} bytes)")
+            shared = phrase("shared memory ({size} bytes)", size=self.arrays[-1].start)
+            raise too_large(functions[0].name, shared)
 
     def _shared(self, module: Module, functions: list[Function]) -> None:
         variables = [v for v in module.variables if v.space == "shared"]
@@ -151,8 +155,13 @@ class Layout:
                 if variable.size > _MOST_LOCAL:
                     raise RefusedProgram(
                         Reason.UNSOUND,
-                        f"{function.name} has {variable.size} bytes of local memory per thread in "
-                        f"one array; CUDA allows {_MOST_LOCAL}",
+                        phrase(
+                            "{function} has {size} bytes of local memory per thread in one array; "
+                            "CUDA allows {most}",
+                            function=function.name,
+                            size=variable.size,
+                            most=_MOST_LOCAL,
+                        ),
                     )
                 start = self._private(variable.size, variable.align)
                 self.locals.append(LocalMemory(function.name, start, variable.size))
@@ -217,10 +226,10 @@ def _check_alignment(variables: list[Variable]) -> None:
             )
 
 
-def _unknown_callee(callee: str) -> str:
+def _unknown_callee(callee: str) -> Message:
     if callee[0] == "%":
-        return "calls through function pointers and virtual functions are not simulated"
-    return f"the device function {callee} is not simulated"
+        return phrase("calls through function pointers and virtual functions are not simulated")
+    return phrase("the device function {name} is not simulated", name=callee)
 
 
 def _named(variables: list[Variable], places: list[int]) -> dict[str, Constant]:

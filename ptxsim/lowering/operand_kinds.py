@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ptxsim.frontend import Function, Instruction
 from ptxsim.lowering.operation import CLOCKS, SPECIAL_REGISTERS, UnsupportedInstruction
+from ptxsim.message import phrase, verbatim
 
 if TYPE_CHECKING:
     from ptxsim.lowering.lower import Lowering
@@ -49,17 +50,17 @@ TARGET = OperandKind.REGISTER | OperandKind.NOWHERE
 _ELEMENT = VALUE | OperandKind.SPECIAL | OperandKind.NOWHERE  # of a vector
 
 _WORDS = {
-    OperandKind.REGISTER: "a register",
-    OperandKind.PREDICATE: "a predicate",
-    OperandKind.NEGATED: "a negated predicate",
-    OperandKind.NUMBER: "a number",
-    OperandKind.SPECIAL: "a special register",
-    OperandKind.NAME: "a name",
-    OperandKind.VECTOR: "such a vector",
-    OperandKind.ADDRESS: "an address",
-    OperandKind.PAIR: "two predicates",
-    OperandKind.NOWHERE: "_",
-    OperandKind.LIST: "a list",
+    OperandKind.REGISTER: phrase("a register"),
+    OperandKind.PREDICATE: phrase("a predicate"),
+    OperandKind.NEGATED: phrase("a negated predicate"),
+    OperandKind.NUMBER: phrase("a number"),
+    OperandKind.SPECIAL: phrase("a special register"),
+    OperandKind.NAME: phrase("a name"),
+    OperandKind.VECTOR: phrase("such a vector"),
+    OperandKind.ADDRESS: phrase("an address"),
+    OperandKind.PAIR: phrase("two predicates"),
+    OperandKind.NOWHERE: verbatim("_"),
+    OperandKind.LIST: phrase("a list"),
 }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from ptxsim.frontend import Instruction
+from ptxsim.message import Message, phrase
 
 # Spaces and flags as engine.hpp numbers them; load_engine compares them.
 SPACES = ("GLOBAL", "SHARED", "LOCAL", "PARAM", "CONST", "GENERIC")
@@ -155,18 +156,25 @@ def _writable(kinds: str, operation: Operation) -> bool:
 class UnsupportedInstruction(Exception):  # noqa: N818 - a fact about the PTX, not a fault
     """An instruction the simulator does not know."""
 
-    def __init__(self, instruction: Instruction, why: str = "") -> None:
-        super().__init__(
-            why or f"the simulator does not know the PTX instruction {instruction.opcode}"
+    def __init__(self, instruction: Instruction, why: Message | None = None) -> None:
+        self.why = why or phrase(
+            "the simulator does not know the PTX instruction {opcode}", opcode=instruction.opcode
         )
         self.instruction = instruction
+        super().__init__(self.why)
 
     @classmethod
-    def operand(cls, instruction: Instruction, text: str, what: str) -> UnsupportedInstruction:
-        words = f"{what} as an operand of {instruction.opcode[:40]} ({text[:40]})"
+    def operand(cls, instruction: Instruction, text: str, what: Message) -> UnsupportedInstruction:
         return cls(
             instruction,
-            f"line {instruction.row} of the PTX: the simulator does not support {words}",
+            phrase(
+                "line {row} of the PTX: the simulator does not support {what} as an operand of "
+                "{opcode} ({operand})",
+                row=instruction.row,
+                what=what,
+                opcode=instruction.opcode[:40],
+                operand=text[:40],
+            ),
         )
 
     @classmethod
@@ -176,8 +184,13 @@ class UnsupportedInstruction(Exception):  # noqa: N818 - a fact about the PTX, n
             words = words[:117] + "..."
         return cls(
             instruction,
-            f"line {instruction.row} of the PTX: the simulator does not support this form of "
-            f"{instruction.opcode[:40]} ({words})",
+            phrase(
+                "line {row} of the PTX: the simulator does not support this form of {opcode} "
+                "({words})",
+                row=instruction.row,
+                opcode=instruction.opcode[:40],
+                words=words,
+            ),
         )
 
 
@@ -187,7 +200,10 @@ class NoTextures(UnsupportedInstruction):
     def __init__(self, instruction: Instruction) -> None:
         super().__init__(
             instruction,
-            f"{instruction.opcode[:40]} reads or writes through a texture or surface: textures are "
-            "not supported, and none can exist here; read the array through a pointer "
-            "(const … __restrict__ or __ldg takes the same cache)",
+            phrase(
+                "{opcode} reads or writes through a texture or surface: textures are not "
+                "supported, and none can exist here; read the array through a pointer "
+                "(const … __restrict__ or __ldg takes the same cache)",
+                opcode=instruction.opcode[:40],
+            ),
         )

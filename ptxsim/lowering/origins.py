@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxsim.frontend import Instruction, Module
-from ptxsim.lowering.called_functions import reachable_functions
+from ptxsim.lowering.called_functions import possible_functions
 
 
 def origins(module: Module) -> dict[str, tuple[str, ...]]:
@@ -17,7 +17,7 @@ def origins(module: Module) -> dict[str, tuple[str, ...]]:
     for name, function in module.functions.items():
         if not function.entry:
             continue
-        places = set().union(*(by_function[f.name] for f in reachable_functions(module, name)))
+        places = set().union(*(by_function[f.name] for f in possible_functions(module, name)))
         files: set[str] = set()
         for place in places:
             location = module.locations[place] if place >= 0 else None

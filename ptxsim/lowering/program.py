@@ -36,6 +36,7 @@ from ptxsim.lowering.operation import (
 )
 from ptxsim.lowering.rules import RULES
 from ptxsim.lowering.slots import Slots
+from ptxsim.message import phrase
 
 _LEAVES = {"ret", "exit"}
 OUT = -1  # in Program.after
@@ -110,14 +111,15 @@ class Builder:
             part[0].operands[1] = layout.stack_bytes(function)
             slots.registers, predicates = low.registers, low.predicates
             if predicates > _MOST_PREDICATES:
-                raise too_large(kernel, "predicates")
+                raise too_large(kernel, phrase("predicates"))
             base = len(reach)
             if base + len(blocks) > _MAX_BLOCKS:
-                raise too_much(function, base + len(blocks), _MAX_BLOCKS, "basic blocks")
+                raise too_much(function, base + len(blocks), _MAX_BLOCKS, phrase("basic blocks"))
             try:
                 rank = ranks(blocks)
             except TooDeep as error:
-                raise too_much(function, error.depth, error.depth - 1, "loops in loops") from None
+                nested = phrase("loops in loops")
+                raise too_much(function, error.depth, error.depth - 1, nested) from None
             reach += [0] * len(blocks)
             for block, place, later in zip(blocks, rank, reachable(blocks), strict=True):
                 part[block.start].imm = base + place

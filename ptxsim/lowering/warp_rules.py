@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxsim.frontend import SIZES, Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import CROSS_LANE, DECIDES, OWN_TAINT, Constant, Operand
+from ptxsim.message import phrase
 
 
 def shuffle(low: Lowering, item: Instruction, mods: list[str]) -> None:
@@ -91,7 +92,8 @@ def barrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
         raise low.unsupported()
     where = [low.source(t, "b32") for t in texts] or [Constant(0, 4)]
     if isinstance(where[0], Constant) and where[0].value > 15:
-        raise low.unsupported(f"barrier {texts[0]}: a block has barriers 0 to 15")
+        why = phrase("barrier {number}: a block has barriers 0 to 15", number=texts[0])
+        raise low.unsupported(why)
     low.emit_guarded(
         f"bar.{'.'.join(kinds[:2] if kinds[0] == 'red' else kinds[:1])}",
         [result, vote, *where],

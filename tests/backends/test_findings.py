@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from grader.backends.simulator.refusals import rejected
-from grader.model import Kind, Verdict
+from grader.language import language
+from grader.model import Kind, Verdict, phrase
 from grader.results import store
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.findings import events
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.finding import Access, Accessed, Event, Finding, Severity
+from ptxsim.lowering.memory_layout import too_large
 from ptxsim.records import Place
+from tests.support.chinese import assert_chinese
 from tests.support.english import sentence
 from tests.support.results import RACE, make_result
 
@@ -34,6 +37,10 @@ def named(files: Iterable[Path]) -> set[str]:
         and isinstance(node.value, ast.Name)
         and node.value.id == "Kind"
     }
+
+
+def test_its_reasons_are_in_the_catalogues() -> None:
+    assert_chinese(language("zh_CN")(rejected(too_large("gemm", phrase("predicates"))).message))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from grader.cli import main
 from grader.cli.entry import unsupported
 from grader.model import Message, Verdict
 from grader.results import store
+from tests.support.chinese import assert_chinese
 from tests.support.places import ROOT
 from tests.support.results import RACE, WRONG, make_result
 
@@ -282,6 +283,8 @@ def test_help_and_version(place: Path) -> None:
 COMMANDS = sorted(
     path.name.removesuffix("_command.py") for path in (ROOT / "grader/cli").glob("*_command.py")
 )
+STUDENTS = {"grade", "doctor", "history", "labs", "new", "profile", "report", "result", "sass"}
+STUDENTS |= {"sweep", "watch"}
 
 
 def test_help_lists_every_command(place: Path) -> None:
@@ -300,6 +303,29 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     assert told.out.startswith(" ".join(["usage: grade", *words, "[-h]"]))
     usage, description, _options = told.out.split("\n\n", 2)
     assert description.strip() and "None" not in usage + description
+    if name in STUDENTS:
+        with pytest.raises(SystemExit):
+            main([*words, "--help", "--language", "zh"])
+        assert_chinese(re.sub(r"\{.*?\}", "", capsys.readouterr().out, flags=re.DOTALL))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sweep"], "缺少参数：SUBMISSION"),
+        (["sweep", "a", "--colour"], "无法识别的参数：--colour"),
+        (["history", "a", "--device", "tpu"], "参数 --device：不能取 'tpu'"),
+        (["a", "--out"], "参数 --out：需要一个值"),
+        (["a", "--memory-mb", "0"], "参数 --memory-mb：应为 ≥ 1 的整数，实际为 '0'"),
+    ],
+)
+def test_wrong_usage_in_chinese(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--language", "zh"])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_wrong_option_shows_the_usage_of_its_command(place: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ import pytest
 
 from grader.backends.gpu.nvml import Nvml
 from grader.backends.gpu.watch import Watch
-from grader.backends.probe import gpu_uuid
+from grader.backends.probe import gpu_uuid, gpus_of_host
 from grader.hardware import gpus
 from grader.hardware.peaks import Attributes, gpu_info, least_ms
 from grader.model import GpuInfo, Size, Watched, verbatim
@@ -168,3 +169,13 @@ def test_the_report_says_what_was_not_watched() -> None:
     (measured,) = measurements(result)
     words = str(sentence(measured, GEMM.info(), result.environment.gpu))
     assert words.endswith("not watched, as NVML does not tell: the SM clock")
+
+
+def test_nothing_in_the_working_directory_runs_when_slices_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "msgspec.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"{SLICE},MIG-3")
+    gpus_of_host()
+    assert not (tmp_path / "ran").exists()

@@ -167,9 +167,37 @@ def test_tensor_cores_may_be_allowed() -> None:
 def test_tensor_cores_are_allowed_for_16_bits(instruction: str, narrow: bool) -> None:
     note = finding(Kind.TENSOR_CORE, severity=Severity.NOTE)
     note = msgspec.structs.replace(note, message=verbatim(f"{instruction} runs on tensor cores"))
-    broken = judge.broken_rule([note], Rules(tensor_cores="allow"))
+    broken = judge.broken_rule([note], Rules(tensor_cores="allow"), "f16.f32")
     assert (broken is not None) == narrow
     assert not narrow or str(broken).endswith("allows tensor cores for numbers of 16 bits and more")
+
+
+@pytest.mark.parametrize(
+    ("instruction", "half"),
+    [
+        ("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", True),
+        ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16", True),
+        ("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16", True),
+        ("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f32.satfinite", True),
+        ("wgmma.mma_async.sync.aligned.m64n128k16.f16.f16.f16", True),
+        ("wgmma.mma_async.sp.sync.aligned.m64n128k32.f16.f16.f16", True),
+        ("HMMA.16816.F32, HMMA.16816.F16", True),
+        ("HMMA.SP.16832.F16", True),
+        ("HGMMA.64x128x16.F16", True),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", False),
+        ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", False),
+        ("wmma.load.a.sync.aligned.row.m16n16k16.f16, wmma.store.d.sync.m16n16k16.f16", False),
+        ("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", False),
+        ("HGMMA.64x128x16.F32, HMMA.16816.F32.BF16", False),
+    ],
+)
+def test_sums_are_in_fp16_only_where_the_lab_says_so(instruction: str, half: bool) -> None:
+    note = finding(Kind.TENSOR_CORE, severity=Severity.NOTE)
+    note = msgspec.structs.replace(note, message=verbatim(f"{instruction} runs on tensor cores"))
+    seen, rules = outcome(note), Rules(tensor_cores="allow")
+    refused = judge.judge_case(seen, rules, "bf16.f32")[0] is Verdict.RF
+    assert refused == half
+    assert judge.judge_case(seen, rules, "f16.f16") == (Verdict.AC, NOTHING)
 
 
 def cases(count: int) -> list[Case]:

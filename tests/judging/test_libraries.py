@@ -7,6 +7,8 @@ import pytest
 from grader.judging.libraries import library_kernels, refusal
 from grader.labs.lab import Rules
 from grader.model import BuildInfo, Launch, Plan, Size, Verdict
+from grader.problems.problem import Problem
+from grader.problems.reduction.reduction import Reduction
 from ptxsim.frontend.interface import Interface
 from tests.support.product import GEMM
 
@@ -17,13 +19,13 @@ INSTANCE = (
 )
 
 
-def noted(kernel: str, *origins: str) -> tuple[str, ...]:
+def noted(kernel: str, *origins: str, problem: Problem = GEMM) -> tuple[str, ...]:
     launch = Launch(
         kernel=kernel, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, params=b"", pointers=()
     )
     plan = Plan(size=Size.of(m=1, n=1, k=1), allocations=(), operations=(launch,))
     declared = Interface(entries={}, symbols={}, origins={kernel: origins} if origins else {})
-    return tuple(str(note.message) for note in library_kernels([plan], declared, GEMM))
+    return tuple(str(note.message) for note in library_kernels([plan], declared, problem))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,24 @@ def test_the_library_among_the_submitted_files_is_known_by_what_it_instantiates(
 )
 def test_a_name_alone_and_cute_do_not_count(kernel: str, origins: tuple[str, ...]) -> None:
     assert noted(kernel, *origins) == ()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "file", "evidence"),
+    [
+        ("_ZN3cub6reduceEPf", "", "its name is in the namespace cub"),
+        ("_ZN4mine6reduceEPf", "cub/agent/agent_reduce.cuh", "its code comes from cub/agent/"),
+        ("_Z4minePf", "cub/device/dispatch/dispatch_reduce.cuh", "its code comes from cub/device/"),
+        ("_Z4minePf", "cub/block/block_reduce.cuh", None),
+        ("_Z4minePf", "cub/grid/grid_even_share.cuh", None),
+    ],
+)
+def test_cubs_sum_is_known_under_any_name_and_its_parts_are_allowed(
+    kernel: str, file: str, evidence: str | None
+) -> None:
+    found = noted(kernel, f"/usr/include/{file}", problem=Reduction())
+    assert len(found) == (evidence is not None)
+    assert all(str(evidence) in each for each in found)
 
 
 def test_the_lab_decides() -> None:

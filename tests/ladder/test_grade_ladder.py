@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from markupsafe import escape
 from rich.console import Console
 
 from grader.cli import entry as cli
@@ -30,7 +31,8 @@ from grader.ladder.ladder_render import html, terminal
 from grader.ladder.pictures import legend
 from grader.ladder.rungs import find_reference, find_rungs
 from grader.ladder.standing import standing
-from grader.model import LabRef, Result, Verdict
+from grader.language import language
+from grader.model import LabRef, Message, Result, Verdict
 from grader.report import html as report
 from grader.report import text
 from grader.results import store
@@ -256,6 +258,9 @@ def test_the_report_says_where_it_stands() -> None:
     (ahead,) = result.standing.ahead
     assert f"Rung {ahead.number} adds: {ahead.title}" in page
     assert "this submission" in page
+    chinese = report.render(result, {}, language("zh_CN"))
+    title = language("zh_CN")(Message(text=ahead.title))
+    assert title != ahead.title and f"第 {ahead.number} 级增加了：{title}" in chinese
     assert ">On the reference ladder</h2>" in page
     assert ">On the reference ladder</h2>" not in report.render(gpu_result(), {})
 
@@ -300,6 +305,9 @@ def test_the_page_says_what_was_measured() -> None:
     for part in (largest, "NVIDIA H200", "FP32 peak", "66.9", "&lt;2 cores&gt;", RUNGS[5].changed):
         assert part in page, part
     assert page.count("<figure>") == 3
+    chinese = html(sample_ladder(RUNGS), language("zh_CN"))
+    for words in (RUNGS[0].title, RUNGS[5].changed, RUNGS[5].why):
+        assert escape(words) in page and escape(words) not in chinese
     untimed = html(sample_ladder(RUNGS, None))
     assert "Only a GPU can be timed" in untimed
     assert "<figure>" not in untimed

@@ -167,6 +167,6 @@ def test_wavefronts_of_every_pattern_are_those_of_the_hardware(folder: Path, pat
 
     assert len(found) == patterns
     for pairs in found:
-        by_name = {each.quantity: each for each in pairs}
+        by_name = {str(each.quantity): each for each in pairs}
         for name in counters_h200.WAVES:
             assert by_name[name].ours == by_name[name].theirs, pairs

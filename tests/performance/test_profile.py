@@ -48,7 +48,7 @@ def test_our_counts_stand_beside_ncus() -> None:
     (kernel,) = counts(ALICE, "sm_90", 256)
     compared = compare(kernel, {"smsp__inst_executed.sum": kernel.instructions / 1.01})
 
-    assert compared[0].quantity == "instructions"
+    assert str(compared[0].quantity) == "instructions"
     assert compared[0].apart == pytest.approx(0.01)
     assert compared[1].theirs is None and compared[1].apart is None
     assert compared[1].ours == 256**3
@@ -61,14 +61,15 @@ def test_ncu_is_run_with_the_plan_and_only_with_metrics_it_knows(
     table = TABLE.format(name="_Z1k", instructions="7")
     fake_ncu(
         tmp_path,
-        "import sys\n"
+        "import os, sys\n"
         "if '--query-metrics' in sys.argv:\n"
         "    print('smsp__inst_executed  Counter  inst  # of warp instructions')\n"
         "else:\n"
-        f"    open({str(log)!r}, 'w').write(chr(10).join(sys.argv[1:]))\n"
+        f"    open({str(log)!r}, 'w').write(chr(10).join([os.getcwd(), *sys.argv[1:]]))\n"
         f"    print({table!r})\n",
     )
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
     job = Watching(problem=GEMM_REF, cubin="/some/cubin", plan=PLAN)
 
     seen = profiler.profile([job], ["_Z1k"], seconds=30)
@@ -78,6 +79,7 @@ def test_ncu_is_run_with_the_plan_and_only_with_metrics_it_knows(
     assert given[given.index("--metrics") + 1] == "smsp__inst_executed.sum"
     assert given[given.index("--kernel-name") + 1] == "regex:^(_Z1k)$"
     assert given[given.index("--clock-control") + 1] == "none"
+    assert (Path(given[0]) / "grader").is_dir(), "-m would find modules in a student's folder"
     assert given[given.index("--profile-from-start") + 1] == "no", "the set-up is not profiled"
 
 

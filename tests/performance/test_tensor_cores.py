@@ -243,7 +243,7 @@ def test_the_counters_of_tensor_cores_stand_beside_ours() -> None:
     (counts,) = of_rung("ring", "sm_90a").counts
     path = "sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off"
     theirs = {f"{path}.sum": float(counts.tensor[0].flops), "gpu__time_duration.sum": 1.0}
-    pairs = {each.quantity: each for each in compare(counts, theirs)}
+    pairs = {str(each.quantity): each for each in compare(counts, theirs)}
 
     assert pairs["operations, HGMMA f16.f32"].apart == 0
     assert pairs["HGMMA"].ours == counts.tensor[0].count and pairs["HGMMA"].theirs is None

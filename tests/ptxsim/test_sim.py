@@ -731,7 +731,7 @@ PRODUCER_CONSUMER = """
 extern "C" __global__ void k(float* a, float* b) {{
   __shared__ float s[64];
   __shared__ cuda::barrier<cuda::thread_scope_block> full;
-  if (threadIdx.x == 0) init(&full, 64);
+  if (threadIdx.x % {makers} == 0) init(&full, 64);
   {sync}
   int t = threadIdx.x;
   for (int i = 0; i < 4; ++i) {{
@@ -745,15 +745,18 @@ extern "C" __global__ void k(float* a, float* b) {{
 
 
 @pytest.mark.parametrize(
-    ("sync", "wait", "clean"),
+    ("makers", "sync", "wait", "clean"),
     [
-        ("__syncthreads();", "full.arrive_and_wait();", True),
-        ("__syncthreads();", "", False),
-        ("", "full.arrive_and_wait();", False),
+        (64, "__syncthreads();", "full.arrive_and_wait();", True),
+        (64, "__syncthreads();", "", False),
+        (64, "", "full.arrive_and_wait();", False),
+        (32, "__syncthreads();", "full.arrive_and_wait();", True),  # every warp makes the same one
+        (32, "", "full.arrive_and_wait();", False),
     ],
 )
-def test_cuda_barrier(sync: str, wait: str, clean: bool):
-    source = PRODUCER_CONSUMER.format(sync=sync, wait=wait)
+def test_cuda_barrier(makers: int, sync: str, wait: str, clean: bool):
+    """makers: of so many threads each, one initialises the barrier."""
+    source = PRODUCER_CONSUMER.format(makers=makers, sync=sync, wait=wait)
     a, b = floats(256), np.zeros(256, np.float32)
     outcome = run(source, [a, b], block=(64, 1, 1), seconds=5)
     assert (outcome.findings == () and outcome.stopped is None) == clean, outcome.findings

@@ -107,6 +107,9 @@ def test_the_ladder_of_the_same_gpu_and_size_stands_beside_it(tmp_path: Path) ->
     picture = climb(history)
     assert picture is not None and "version 2" in picture and "cuBLAS" in picture
     assert picture.count("<circle") == 2
+    chinese = climb(history, language("zh_CN"))
+    assert chinese is not None and "版本 2：" in chinese and "峰值" in chinese
+    assert "version" not in chinese and "peak" not in chinese
 
 
 def test_a_source_that_changed_or_was_not_kept_is_said_not_guessed(tmp_path: Path) -> None:
@@ -166,7 +169,7 @@ def test_a_student_without_results_gets_one_line(
 
     climbing(tmp_path)
     assert main(["history", "alice", "--out", str(tmp_path), "--device", "cpu"]) == 3
-    assert "there are sgemm gpu" in capsys.readouterr().err
+    assert "there are sgemm on NVIDIA H200" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from grader.study import sweep_render as render
 from grader.study.sweep import Measured, Point, Sweep, run_sweep, variants_of
 from grader.submission.folder import load_submission
 from tests.support.bench import bench
+from tests.support.chinese import assert_chinese
 from tests.support.product import GEMM, MAIN
 
 SOURCE = """\
@@ -129,6 +130,8 @@ def test_a_table_over_sizes_with_the_ratio_to_the_baseline() -> None:
     assert "| 1536 | 25 | 50 | 50.0 % |" in table
     curve = render.curve(points, shown)
     assert curve is not None and "1536: 25" in curve and curve.count("<polyline") == 2
+    chinese = render.curve(points, shown, language("zh_CN"))
+    assert chinese is not None and "灰线：cuBLAS" in chinese
 
 
 @pytest.mark.parametrize(
@@ -157,6 +160,8 @@ def test_bad_input_gets_one_line(
     assert main(["sweep", str(folder), "--device", "cpu", option]) == 2
     said = capsys.readouterr().err
     assert words in " ".join(said.split()) and "Traceback" not in said
+    assert main(["sweep", str(folder), "--device", "cpu", option, "--language", "zh"]) == 2
+    assert_chinese(capsys.readouterr().err)
 
 
 def test_ranges_lists_and_odd_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from grader.ladder.rungs import find_rungs
 from tests.support.places import ROOT
 
 if sys.version_info >= (3, 11):
@@ -21,6 +22,7 @@ else:
     import tomli as tomllib  # pytest brings it
 
 FOLDER = ROOT / "grader" / "language"
+RUNGS = ROOT / "reference"
 KEYWORDS = {
     "phrase": None,
     "counted": (1, 2),
@@ -89,3 +91,6 @@ def _found() -> Iterator[tuple[str, int, str | tuple[str, ...], list[str], str |
         for each in settings
     }
     yield from extract_from_dir(ROOT, methods, options, KEYWORDS)
+    for rung in (each for lab in sorted(RUNGS.iterdir()) for each in find_rungs(lab)):
+        texts = (rung.title, rung.changed, rung.why)
+        yield from ((rung.name, 1, text, [], None) for text in texts if text)

@@ -100,8 +100,8 @@ FAMILIES = (
     ),
     Family(
         title="Less precision, tensor cores",
-        names="bf16_storage fp16_sum mma_bf16 mma_fp16 tensor_cores_only_when_large tf32_rounding "
-        "tf32_three_times",
+        names="bf16_storage fp16_sum mma_bf16 mma_fp16 tensor_cores_only_when_large "
+        "tensor_cores_behind_a_pointer tf32_rounding tf32_three_times",
         kernelbot=U,
         kernelbench=P,
         tensara=P,

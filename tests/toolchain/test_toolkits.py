@@ -66,7 +66,7 @@ def test_one_that_is_too_old_is_passed_over(
     on_path(tmp_path, _OLD, monkeypatch)
     found = discovery.find_toolchain()
     assert found.origin == "wheel"
-    (sentence,) = found.passed_over
+    sentence = str(*found.passed_over)
     assert sentence.startswith("nvcc 11.4.")
     assert sentence.endswith("is older than 11.8")
 
@@ -77,7 +77,7 @@ def test_one_that_does_not_answer_is_passed_over(
     script = on_path(tmp_path, "exit 1", monkeypatch)
     found = discovery.find_toolchain()
     assert found.origin == "wheel"
-    assert f"{script} does not answer as nvcc does" in found.passed_over[0]
+    assert f"{script} does not answer as nvcc does" in str(found.passed_over[0])
 
 
 def test_one_that_cannot_compile_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

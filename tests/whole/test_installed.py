@@ -96,6 +96,7 @@ def test_the_installed_package_does_what_the_readme_says(
     shutil.copytree(ALICE, here.place / "submissions" / "alice")
     said = here.grade("submissions/alice", "--device", "cpu")
     assert "Shown in reference/sgemm/" in " ".join(said.split())
+    speaks_chinese(here)
     ladder = here.grade("ladder", "--device", "cpu", "--only", _ONE_RUNG)
     assert f"{_ONE_RUNG}: AC accepted" in ladder
     assert (here.place / "results" / "ladder").is_dir()
@@ -103,6 +104,18 @@ def test_the_installed_package_does_what_the_readme_says(
     assert "Python" in here.grade("doctor")
     here.grade("kit", "gradescope")
     assert (here.place / "autograder.zip").stat().st_size > 100_000
+
+
+def speaks_chinese(here: Installed) -> None:
+    """Catalogues are packaged, and so are the translated documents of the starters."""
+    (document,) = (here.place / "results").glob("*/alice/*.json")
+    assert "alice: AC 通过" in here.grade("report", str(document), "--language", "zh")
+    page = document.with_suffix(".html").read_text()
+    assert '<html lang="zh-CN">' in page and "速度由何决定" in page
+    assert "已就绪" in here.grade("new", "carol", "--language", "zh")
+    new = here.place / "submissions" / "carol"
+    assert "核函数" in (new / "README.md").read_text()
+    assert "核函数" in (new / "sgemm.cu").read_text()
 
 
 @pytest.mark.slow

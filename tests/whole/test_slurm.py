@@ -333,9 +333,11 @@ def test_what_a_student_types(site: Site) -> None:
     real = site.environment["GRADE_BIN"]
     broken.write_text(f'#!/bin/sh\n[ "$1" = result ] || exit 3\nexec "{real}" "$@"\n')
     broken.chmod(0o755)
-    done = site.run(site.script("judge.sh"), good, GRADE_BIN=str(broken), GRADE_RETRIES="0")
+    asked = {"GRADE_BIN": str(broken), "GRADE_RETRIES": "0", "LANG": "zh_CN.UTF-8"}
+    done = site.run(site.script("judge.sh"), good, **asked)
     assert done.returncode == 3
-    assert "no result was recorded" in done.stdout
+    assert done.stdout.startswith("已提交 Slurm 作业 ")
+    assert "没有记录到结果" in done.stdout
 
 
 def test_ctrl_c_leaves_the_job_running(site: Site) -> None:

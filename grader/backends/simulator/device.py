@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-import grader
+from grader.backends.probe import CODE
 from grader.backends.process import Cage, WorkerProcess, decoded
 from grader.backends.protocol import (
     CaseOutcome,
@@ -101,8 +101,7 @@ class CpuDevice:
             if engine.exists():
                 self._start(engine)
             else:
-                folder = Path(grader.__file__).parents[1]
-                running = started(_COMPILE_ENGINE, folder, os.environ, stderr=subprocess.DEVNULL)
+                running = started(_COMPILE_ENGINE, CODE, os.environ, stderr=subprocess.DEVNULL)
                 self._compiling = self._ending.enter_context(running)
         except BaseException:
             self._ending.close()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from grader.backends.simulator.event_scene import EventScene, byte_count, line_of
 from grader.backends.simulator.event_sentences import event_sentence
-from grader.model import Finding, Kind, Message, phrase, verbatim
+from grader.model import Finding, Kind, Message, phrase
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.finding import Crossing, Severity
@@ -69,7 +69,7 @@ def sentence(seen: simulator.Finding, gpu: str = "") -> Message:
     if seen.event is None:
         if seen.kind is simulator.Kind.TENSOR_CORE:
             return phrase("{instruction} runs on tensor cores", instruction=seen.text)
-        return verbatim(seen.text)
+        return seen.text
     return event_sentence(seen.event, EventScene(seen, gpu))
 
 

@@ -25,6 +25,7 @@ partial sums of more than 2¹¹ or 2⁸ steps.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,10 @@ UNIT = 2.0**UNIT_BITS
 MOST = 1 << 28
 CUB = Path(__file__).with_name("cub.cu")
 _HEADER = CUB.with_name("reduction.cuh")
+# Where CUB and Thrust have kernels and what a block of one does. A macro can rename a namespace.
+_OWN_FILE = re.compile(
+    r"(?:cub/(?:agent|device)|thrust/system/cuda/detail/core)/[\w/]+\.(?:cuh|h)$"
+)
 _BLOCKS = (2, 4, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)  # elements of a block's part
 
 
@@ -130,9 +135,10 @@ class Reduction(Problem):
         """A kernel of CUB's or Thrust's own. What a kernel takes from them for itself, such as
         cub::BlockReduce, is allowed."""
         own = {"cub", "cuda_cub"} & set(names)
-        if not own:
-            return None
-        return phrase("its name is in the namespace {name}", name=min(own))
+        if own:
+            return phrase("its name is in the namespace {name}", name=min(own))
+        code = min((match[0] for name in files if (match := _OWN_FILE.search(name))), default=None)
+        return phrase("its code comes from {files}", files=code) if code else None
 
     @property
     def gpu_libraries(self) -> tuple[Path, ...]:
