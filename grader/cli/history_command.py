@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -17,9 +18,12 @@ from grader.cli.speaking import spoken
 from grader.errors import StoreError, UsageError
 from grader.model import Message, clauses, phrase
 from grader.results import store
-from grader.study.history import Graded, board_of, board_words, make_history, read_versions
+from grader.results.entries import Entry
+from grader.results.index import Stored, read_index
+from grader.study.history import board_of, board_words, make_history
 from grader.study.history_render import html, markdown, terminal
 from grader.study.pictures import climb
+from grader.study.versions import read_versions
 from grader.submission.folder import student_of
 
 
@@ -47,12 +51,13 @@ def add_options(parser: Parser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     student = student_of(chosen.name)
-    found, complaints = read_versions(chosen.out, student)
-    skipped(complaints, console)
-    wanted = [each for each in found if _wanted(each, chosen)]
-    if not wanted:
-        raise StoreError(_nothing(student, found, chosen))
-    history = make_history(wanted, known_ladders(chosen.out, console), chosen.gpu)
+    index = read_index(chosen.out)
+    every = index.of(student)
+    found, complaints = read_versions(each for each in every if _wanted(each.entry, chosen))
+    skipped([*index.complaints, *complaints], console)
+    if not found:
+        raise StoreError(_nothing(student, every, chosen))
+    history = make_history(found, known_ladders(chosen.out, console), chosen.gpu)
     picture = climb(history, spoken(console))
     if picture is None and (chosen.svg or chosen.png):
         raise UsageError(
@@ -65,28 +70,28 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         console.print(terminal(history, spoken(console)))
     if picture is not None:
         write_pictures(chosen, picture, console)
-    own = store.result_path(chosen.out, wanted[-1].result).parent
+    own = store.result_path(chosen.out, found[-1].result).parent
     target = own / f"history-{history.device}.html"
     store.write(target, html(history, spoken(console)).encode())
     say(console, phrase("page: {file}", file=str(target)))
     return exit_status.DONE
 
 
-def _wanted(each: Graded, chosen: argparse.Namespace) -> bool:
-    lab, device, gpu = board_of(each.result)
+def _wanted(entry: Entry, chosen: argparse.Namespace) -> bool:
+    lab, device, gpu = board_of(entry)
     if chosen.gpu and device == "gpu" and chosen.gpu.lower() not in (gpu or "").lower():
         return False
     return chosen.lab in (None, lab) and chosen.device in (None, device)
 
 
-def _nothing(student: str, found: list[Graded], chosen: argparse.Namespace) -> Message:
-    if not found:
+def _nothing(student: str, every: Sequence[Stored], chosen: argparse.Namespace) -> Message:
+    if not every:
         return phrase(
             "{student}: no results in {folder}; grade it first, or name the folder: --out",
             student=student,
             folder=str(chosen.out),
         )
-    several = sorted({board_words(board_of(each.result)) for each in found}, key=str)
+    several = sorted({board_words(board_of(each.entry)) for each in every}, key=str)
     return phrase(
         "{student}: no such result; there are {boards}", student=student, boards=clauses(several)
     )

@@ -18,6 +18,7 @@ from grader.cli import exit_status, options
 from grader.cli.device import choose_device
 from grader.cli.notices import say
 from grader.cli.parser import Parser
+from grader.cli.readiness import ready
 from grader.cli.speaking import speak_as, spoken
 from grader.cli.toolkit import choose_toolchain
 from grader.errors import Rejected, SubmissionError
@@ -59,6 +60,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         sandbox=Sandbox.open(chosen.sandbox),
         explain=False,
     )
+    ready(bench, chosen.sandbox)
     folder: Path = chosen.submission
     student = student_of(folder)
     graded: tuple[str, Result] | None = None  # the sources' hash, and what came of them

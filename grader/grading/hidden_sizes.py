@@ -14,7 +14,7 @@ from functools import partial
 
 from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
 from grader.backends.simulator.device import CpuDevice
-from grader.errors import GraderError, MachineError, OutOfTime, Rejected
+from grader.errors import MachineError, OutOfTime, Rejected
 from grader.grading import timed_sizes
 from grader.grading.explaining import quietly
 from grader.grading.planning import told_apart, used_libraries
@@ -147,42 +147,44 @@ def told_apart_again(
     return public, hidden
 
 
-def hushed(progress: Progress, hidden: Iterable[Case]) -> Progress:
-    """Progress that names no hidden size."""
-    secret = {str(case.size) for case in hidden}
+@contextmanager
+def closed(progress: Progress, lab: Lab) -> Iterator[Progress]:
+    """For a run of all sizes, the hidden ones last: progress that names no hidden size, and a
+    failure without its words if hidden sizes may have chosen them."""
+    hidden = lab.hidden
+    secret = {} if hidden is None else {str(size): size for size in _sizes(hidden)}
+    begun = False
 
     def told(stage: Message, detail: Message) -> None:
-        progress(stage, phrase("a hidden size") if str(detail) in secret else detail)
+        nonlocal begun
+        size_is_secret = str(detail) in secret
+        begun = begun or size_is_secret
+        progress(stage, phrase("a hidden size") if size_is_secret else detail)
 
-    return told
-
-
-@contextmanager
-def closed(hidden: Hidden | None) -> Iterator[None]:
-    """A failure of a run of all sizes: without its words if they name a hidden extent."""
     try:
-        yield
+        yield told
     except MachineError as failure:
-        if hidden is not None and _names(str(failure), hidden):
+        if begun or _names(str(failure), secret.values()):
             raise MachineError(FAILED) from None
         raise
 
 
 @contextmanager
 def _closed() -> Iterator[None]:
-    """A failure at hidden sizes, in words that do not depend on them."""
+    """A failure at hidden sizes, ours included, in words that do not depend on them."""
     try:
         yield
     except (Rejected, OutOfTime):
         raise
-    except (GraderError, OSError):
+    except Exception:
         raise MachineError(FAILED) from None
 
 
-def _names(words: str, hidden: Hidden) -> bool:
-    """Whether a number in ``words`` is an extent of a hidden size."""
-    sizes: list[Size] = [
-        case.size for case in (*hidden.correctness, *hidden.performance, *hidden.cpu)
-    ]
+def _sizes(hidden: Hidden) -> list[Size]:
+    return [case.size for case in (*hidden.correctness, *hidden.performance, *hidden.cpu)]
+
+
+def _names(words: str, sizes: Iterable[Size]) -> bool:
+    """Whether a number in ``words`` is an extent of one of ``sizes``."""
     extents = {str(extent) for size in sizes for extent in size.extents}
     return not extents.isdisjoint(re.findall(r"\d+", words))

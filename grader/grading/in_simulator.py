@@ -51,12 +51,13 @@ def run_in_simulator(
             if beyond.verdict is Verdict.AC:
                 beyond = timed_sizes.probe(larger, built, folder, device, progress)
             ruling = rulings.at_timed_sizes(ruling, beyond.verdict, beyond.findings)
+        explanation = explaining.result(device, progress) if ruling.explain else None
+        # The last of all, so that nothing said of the others can depend on them.
         hidden = hidden_sizes.in_simulator(
             submission, built, declared, bench, device, ruling.verdict
         )
         if hidden is not None:
             ruling = rulings.with_hidden(ruling, lab, hidden)
-        explanation = explaining.result(device, progress) if ruling.explain else None
     return Ran(
         verdict=ruling.verdict,
         error=beyond.words or None,
@@ -66,6 +67,6 @@ def run_in_simulator(
         lines=judge.line_counts(outcomes, lab.problem),
         printed=next((outcome.printed for outcome in outcomes if outcome.printed), ""),
         launches=launches_of(planned, lab.problem),
-        explanation=explanation,
+        explanation=explanation if ruling.explain else None,
         groups=ruling.groups,
     )

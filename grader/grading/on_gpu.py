@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 
 import msgspec
@@ -87,6 +87,9 @@ def run_on_gpu(
         notes = tensor_cores(plans)
         secret: hidden_sizes.OnGpu | None = None
         if lab.hidden is not None and lab.hidden.known:
+            # Two programs that run at the same time can signal to each other through the machine's
+            # load: host code at a hidden size, to host code at a public one.
+            wait([simulated])
             secret = hidden_sizes.for_gpu(submission, built, declared, bench, tensor_cores)
         begun: list[Future[Explanation | None]] = []
 
@@ -96,14 +99,14 @@ def run_on_gpu(
             begun.append(pool.submit(ending.enter_context(work).result, reader, quietly))
 
         if planned:
-            with hidden_sizes.closed(lab.hidden):
+            with hidden_sizes.closed(progress, lab) as told:
                 outcomes += gpu.run(
                     built,
                     str(submission.folder),
                     # After the others, which then do not depend on them.
                     [*planned, *(secret.planned if secret else ())],
                     lab,
-                    hidden_sizes.hushed(progress, secret.cases if secret else ()),
+                    told,
                     explain,
                 )
         outcomes, of_hidden = hidden_sizes.told_apart_again(outcomes)

@@ -1,9 +1,10 @@
-"""Public and hidden sizes as groups. A hidden group says how many sizes are right, the verdict, the
-kinds of mistakes and whole points: nothing else of a hidden size leaves this module.
+"""Public and hidden sizes as groups. A hidden group says how many sizes are right, the verdict, one
+kind of mistake and whole points: nothing else of a hidden size leaves this module.
 
 Code under test chooses what goes wrong at which size. A line, a message, a value or a time would
-be a channel through which it could tell the size; so only kinds of findings are kept, and no
-counts of them. Points are rounded, because code can choose how long it takes.
+be a channel through which it could tell the size. So would several kinds of mistakes: each would be
+a bit, and a program can make them all at once. So one kind is kept, and no count. Points are
+rounded, because code can choose how long it takes.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ import msgspec
 from grader.backends.protocol import CaseOutcome
 from grader.errors import Rejected
 from grader.judging import scoring
-from grader.judging.verdicts import judge_cases, overall
+from grader.judging.verdicts import judge_cases, overall, weightiest
 from grader.labs.lab import Case, Hidden, Lab
 from grader.model import (
     CaseResult,
     Finding,
     Kind,
     Score,
-    Severity,
     SizeGroup,
     Verdict,
 )
@@ -56,7 +56,7 @@ def hidden_group(
         sizes=len(cases),
         right=_right(results),
         verdict=verdict,
-        mistakes=kinds([each for outcome in outcomes for each in outcome.findings]),
+        mistakes=_mistakes([each for outcome in outcomes for each in outcome.findings]),
         points=_points(verdict, results, lab, by) if by is not None else None,
     )
 
@@ -90,14 +90,14 @@ def refused(hidden: Hidden, sizes: int, refusal: Rejected) -> SizeGroup:
 def gone_wrong(group: SizeGroup, verdict: Verdict, findings: Sequence[Finding]) -> SizeGroup:
     """The group after something else than its sizes' runs went wrong."""
     points = None if group.points is None else 0.0
-    mistakes = tuple(dict.fromkeys((*group.mistakes, *kinds(findings))))
-    return msgspec.structs.replace(group, verdict=verdict, mistakes=mistakes, points=points)
+    return msgspec.structs.replace(
+        group, verdict=verdict, mistakes=_mistakes(findings), points=points
+    )
 
 
-def kinds(findings: Sequence[Finding]) -> tuple[Kind, ...]:
-    """Of the errors, in an order that tells nothing."""
-    found = {Kind(each.kind) for each in findings if each.severity is Severity.ERROR}
-    return tuple(kind for kind in Kind if kind in found)
+def _mistakes(findings: Sequence[Finding]) -> tuple[Kind, ...]:
+    kind = weightiest(findings)
+    return () if kind is None else (kind,)
 
 
 def combined(score: Score | None, public: SizeGroup, hidden: SizeGroup) -> Score | None:

@@ -25,6 +25,7 @@ from grader.problems.problem import Problem
 
 _ILLEGAL = frozenset({Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.BAD_LAUNCH, Kind.CANARY, Kind.TRAP})
 _STUCK = frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK})
+_WEIGHTIEST = (frozenset({Kind.IMPOSSIBLE_TIME}), _ILLEGAL, _STUCK)  # then all others
 _WHY_IT_COUNTS = {
     Kind.RACE: phrase("on a GPU they depend on timing"),
     Kind.UNINITIALIZED_READ: phrase("they depend on what memory held before"),
@@ -155,6 +156,16 @@ def worst(verdicts: Sequence[Verdict]) -> Verdict:
         if verdict in DECIDING:
             return verdict
     return min(verdicts, key=_WORST_FIRST.index)
+
+
+def weightiest(findings: Sequence[Finding]) -> Kind | None:
+    """The kind of error that decides a verdict before the others do; None without errors."""
+    errors = {Kind(each.kind) for each in findings if each.severity is Severity.ERROR}
+
+    def rank(kind: Kind) -> int:
+        return next((i for i, kinds in enumerate(_WEIGHTIEST) if kind in kinds), len(_WEIGHTIEST))
+
+    return min((kind for kind in Kind if kind in errors), key=rank, default=None)
 
 
 def only_slow(results: Sequence[CaseResult], findings: Sequence[Finding]) -> bool:

@@ -16,22 +16,25 @@ def with_hidden(lab: Lab, other: Lab) -> Lab:
     """The lab with the ``correctness`` and ``cpu`` sizes of another lab file as its hidden group;
     in the simulator every size counts the same.
 
-    Everything else, timed sizes included, is as in ``lab``. Sizes that both have stay public.
-    Raises LabError if the two are of different problems, or if ``lab`` has hidden sizes already.
+    Everything else, timed sizes included, is as in ``lab``. Sizes that both have stay public. The
+    lab's hash says only how many there are: sizes are so few that whoever knows a hash of them
+    could find them by trying. Raises LabError if the two are of different problems, or if ``lab``
+    has hidden sizes already.
     """
     if other.problem_ref != lab.problem_ref:
         raise LabError(f"the hidden sizes are of another problem than the lab {lab.id}")
     if lab.hidden is not None:
         raise LabError(f"the lab {lab.id} has hidden sizes of its own; leave --hidden out")
-    cpu = _new(other.cpu, lab.cpu)
+    cpu, correctness = _new(other.cpu, lab.cpu), _new(other.correctness, lab.correctness)
+    told = f"{lab.sha256} and {len(cpu)}, {len(correctness)} hidden sizes"
     return msgspec.structs.replace(
         lab,
-        sha256=sha256(f"{lab.sha256}{other.sha256}".encode()).hexdigest(),
+        sha256=sha256(told.encode()).hexdigest(),
         hidden=Hidden(
             weight=max(1, len(cpu)),
             public_weight=len(lab.cpu),
             seed_file=None,
-            correctness=_new(other.correctness, lab.correctness),
+            correctness=correctness,
             cpu=cpu,
         ),
     )

@@ -14,9 +14,10 @@ from grader.model import Message, Verdict, clauses, listed, phrase, size_text, v
 from grader.report.page import page
 from grader.report.text import clean
 from grader.report.why import advice_sentence
-from grader.study.history import Followed, History, Version, size_words
+from grader.study.history import History, size_words
 from grader.study.markdown import markdown_table, plain
 from grader.study.pictures import climb
+from grader.study.versions import Followed, Version
 
 _WORDS = (1, 2, 4)  # columns that hold words: graded, verdict, tile
 

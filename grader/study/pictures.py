@@ -10,7 +10,8 @@ from markupsafe import Markup
 from grader.language import ENGLISH, Language
 from grader.model import Message, Verdict, listed, phrase
 from grader.report.svg import WIDTH, line, svg, text
-from grader.study.history import History, Rung, Version, peak_of, size_words
+from grader.study.history import History, Rung, peak_of, size_words
+from grader.study.versions import Version
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, WIDTH - 190.0, 52.0, 340.0
 _APART = 11.0  # units between two labels of rungs

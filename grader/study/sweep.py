@@ -149,9 +149,9 @@ def _points(
         return
     cases = tuple(Case(id=f"sweep-{i}", size=size) for i, size in enumerate(sizes))
     explain = bench.gpu_arch is None
-    own = msgspec.structs.replace(
-        bench, lab=msgspec.structs.replace(bench.lab, performance=cases), explain=explain
-    )
+    # Hidden sizes stay out: each variant would be another question about them.
+    lab = msgspec.structs.replace(bench.lab, performance=cases, hidden=None)
+    own = msgspec.structs.replace(bench, lab=lab, explain=explain)
     result = grade_loaded(submission, own, progress).result
     kernel = main_kernel(result)
     for case in cases:

@@ -23,7 +23,6 @@ from grader.model import LabRef, Score, Share, Verdict
 from grader.results import store
 from grader.results.index import read_index
 from tests.support.boards import grade, keep
-from tests.support.browser import Browser
 from tests.support.formats import check_gradescope
 from tests.support.pages import gpu_result
 from tests.support.results import SHA, WRONG
@@ -266,18 +265,6 @@ def test_weights_on_the_command_line(text: str) -> None:
     assert ENGLISH(read_weights("measured=3, report=1").words) == "75 % measured, 25 % report"
     with pytest.raises(ValueError, match="measured=60,report=40"):
         read_weights(text)
-
-
-def test_a_students_page_in_a_browser(browser: Browser, place: Path) -> None:
-    assert grade(*OPTIONS, cwd=place).returncode == 0
-    for marked in (False, True):
-        if marked:
-            done = grade(*OPTIONS, "--marks", filled(place, MARKS), cwd=place)
-            assert done.returncode == 0, done.stderr
-        for width in (375, 1280):
-            browser.open(place / "made" / "ada.html", width=width, dark=marked)
-            assert browser.faults() == []
-    assert "well\nreasoned" in str(browser.evaluate("document.body.innerText"))
 
 
 # --- regrading --------------------------------------------------------------------------------

@@ -7,12 +7,16 @@ hash of the lab.
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import shutil
 import subprocess
 import sys
+import threading
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import msgspec
 import pytest
@@ -21,9 +25,12 @@ from rich.console import Console
 from grader.backends.gpu.device import GpuDevice
 from grader.backends.gpu.gpu_messages import Ready
 from grader.backends.protocol import CaseOutcome, refused
+from grader.cli.entry import main
 from grader.cli.formats import RENDERERS
-from grader.errors import MachineError, Rejected
-from grader.grading import hidden_sizes, pipeline
+from grader.cli.readiness import ready
+from grader.errors import MachineError, Rejected, UsageError
+from grader.grading import hidden_sizes, on_gpu, pipeline
+from grader.grading.ran import Ran
 from grader.judging import rulings, scoring
 from grader.judging.size_groups import hidden_group, not_run
 from grader.labs.hidden import with_hidden
@@ -42,9 +49,13 @@ from grader.model import (
 )
 from grader.report import html, terminal
 from grader.results import store
+from grader.results.sources import keep_sources
+from grader.study.sweep import Sweep, run_sweep
+from grader.submission.folder import load_submission
 from tests.support.bench import bench
-from tests.support.commands import STARTER, grade, one_line, run
+from tests.support.commands import STARTER, compile_our_own, grade, one_line, run
 from tests.support.pages import H200, timed
+from tests.support.product import MAIN
 
 LAB = """\
 id: sealed
@@ -118,11 +129,14 @@ def hidden_of(lab: Lab) -> Hidden:
     return lab.hidden
 
 
-def submit(place: Path, host: str) -> subprocess.CompletedProcess[str]:
+def telltale(host: str) -> str:
     text = TELLTALE.replace("HOST", host).replace("<cstdio>", "<cstdio>\n#include <stdexcept>")
-    text = text.replace("<cstdio>", "<cstdio>\n#include <cstdlib>\n#include <string>")
+    return text.replace("<cstdio>", "<cstdio>\n#include <cstdlib>\n#include <string>")
+
+
+def submit(place: Path, host: str) -> subprocess.CompletedProcess[str]:
     (place / "eve").mkdir()
-    (place / "eve" / "sgemm.cu").write_text(text)
+    (place / "eve" / "sgemm.cu").write_text(telltale(host))
     return run(grade("eve", "--lab", "lab.yaml", "--device", "cpu", "--json"), place)
 
 
@@ -132,7 +146,8 @@ def told(result: Result, done: subprocess.CompletedProcess[str], place: Path) ->
     with console.capture() as shown:
         console.print(terminal.render(result, {}))
     files = sorted(str(path.relative_to(place)) for path in (place / "results").rglob("*"))
-    printed = re.sub(r"\d+\.\d\d", "FIGURE", done.stderr)
+    # The second time the explanation of the public sizes is in the cache.
+    printed = re.sub(r"\d+\.\d\d", "FIGURE", done.stderr).replace("eve: explaining\n", "")
     return {
         "document": store.encode(result).decode(),
         "page": html.render(result, {}),
@@ -140,6 +155,45 @@ def told(result: Result, done: subprocess.CompletedProcess[str], place: Path) ->
         "log": printed,
         "files": files,
         **{name: render(result, "", ENGLISH) for name, render in RENDERERS.items()},
+    }
+
+
+LATER = (
+    ("history", "eve", "--markdown"),
+    ("history", "eve"),
+    ("result", "eve", "--lab", "lab.yaml"),
+    ("report", "RESULT"),
+    ("leaderboard", "--html", "made/board.html"),
+    ("leaderboard", "--csv", "-"),
+    ("export", "json"),
+    ("course", "rubric", "--rubric", "rubric.yaml", "--to", "made"),
+)
+
+
+def told_later(result: Result, place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Everything that is made of the stored result: what is printed, and every file."""
+    again = place / "again"
+    (again / "made").mkdir(parents=True)
+    shutil.copytree(place / "eve", again / "eve")
+    for name in ("lab.yaml", "hidden.seed"):
+        shutil.copy(place / name, again / name)
+    (again / "rubric.yaml").write_text("questions: [{id: q1, points: 10, text: Why}]")
+    document = store.save(again / "results", result)
+    keep_sources(document, [(again / "eve" / "sgemm.cu").read_bytes()])
+    monkeypatch.chdir(again)
+    monkeypatch.setenv("COLUMNS", "160")
+    said = {}
+    for words in LATER:
+        chosen = [str(document.relative_to(again)) if w == "RESULT" else w for w in words]
+        printed = io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(printed):
+            assert main(chosen) in (0, 1), printed.getvalue()
+        said[" ".join(words)] = printed.getvalue()
+    derived = re.compile(r"\.index-|hidden.seed")  # times of files, and the secret
+    return said | {
+        str(file.relative_to(again)): file.read_text()
+        for file in again.rglob("*")
+        if file.is_file() and not derived.search(file.name)
     }
 
 
@@ -165,7 +219,10 @@ def timeless(result: Result) -> Result:
     "way",
     [way if way == QUICK else pytest.param(way, marks=pytest.mark.slow) for way in HOST],
 )
-def test_two_secrets_tell_the_same(tmp_path: Path, way: str) -> None:
+def test_two_secrets_tell_the_same(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_our_own()
     seen = []
     for number, secret in enumerate(SECRETS):
         place = tmp_path / str(number)
@@ -178,6 +235,8 @@ def test_two_secrets_tell_the_same(tmp_path: Path, way: str) -> None:
         group = result.groups[1]
         assert (group.sizes, group.right) == (2, 0)
         everything = told(timeless(result), done, place)
+        if way == QUICK:
+            everything |= told_later(timeless(result), place, monkeypatch)
         words = json.dumps(everything, ensure_ascii=False)
         for case in (*hidden_of(lab).cpu, *hidden_of(lab).performance):
             assert str(case.size) not in words
@@ -191,6 +250,22 @@ def test_two_secrets_tell_the_same(tmp_path: Path, way: str) -> None:
         assert first[name] == second[name], name
     assert "Hidden sizes: 0 of 2 right" in first["terminal"]
     assert "Hidden sizes: 0 of 2 right" in first["page"]
+
+
+@pytest.mark.slow
+def test_a_sweep_asks_nothing_about_hidden_sizes(tmp_path: Path) -> None:
+    """Or else each of its variants would be another question."""
+    lab = lab_in(tmp_path, SECRETS[0])
+    (tmp_path / "eve").mkdir()
+    (tmp_path / "eve" / "sgemm.cu").write_text(telltale(HOST[QUICK]))
+    sweep = Sweep(
+        submission=load_submission(tmp_path / "eve", MAIN),
+        variants=((),),
+        sizes=(Size.of(m=32, n=32, k=32),),
+    )
+    tools = msgspec.structs.replace(bench(), lab=lab)
+    (point,) = run_sweep(sweep, tools, tmp_path / "out", None, lambda *_: None)
+    assert point.verdict is Verdict.AC, point.dropped  # it is wrong at every hidden size
 
 
 @pytest.mark.slow
@@ -329,7 +404,8 @@ def test_a_broken_rule_at_a_hidden_size_costs_everything() -> None:
     assert ruling.score.total == 0
 
 
-def test_every_kind_is_all_that_is_kept() -> None:
+def test_one_kind_is_all_that_is_kept() -> None:
+    """Of all errors at once, which could spell a number, the one that decides the verdict."""
     lab = gpu_lab()
     (secret,) = hidden_of(lab).performance
     findings = [
@@ -345,28 +421,64 @@ def test_every_kind_is_all_that_is_kept() -> None:
         )
         for kind in Kind
     ]
-    group = hidden_group([secret], [outcome(secret, 30.0, *findings)], lab)
-    assert set(group.mistakes) == set(Kind)
-    assert not {"4321", "1234", "777"} & set(re.findall(r"\d+", str(msgspec.to_builtins(group))))
-    note = msgspec.structs.replace(findings[0], severity=Severity.NOTE)
-    assert hidden_group([secret], [outcome(secret, 30.0, note)], lab).mistakes == ()
+
+    def mistakes(*found: Finding) -> tuple[Kind, ...]:
+        group = hidden_group([secret], [outcome(secret, 30.0, *found)], lab)
+        numbers = re.findall(r"\d+", str(msgspec.to_builtins(group)))
+        assert not {"4321", "1234", "777"} & set(numbers)
+        return group.mistakes
+
+    assert mistakes(*findings) == (Kind.IMPOSSIBLE_TIME,)
+    by_kind = {finding.kind: finding for finding in findings}
+    race, trap = by_kind[Kind.RACE], by_kind[Kind.TRAP]
+    assert mistakes(race, trap) == mistakes(trap, race) == (Kind.TRAP,)
+    assert mistakes(race, by_kind[Kind.ENDLESS_LOOP]) == (Kind.ENDLESS_LOOP,)
+    assert mistakes(msgspec.structs.replace(race, severity=Severity.NOTE)) == ()
 
 
 def test_progress_and_failures_name_no_hidden_size() -> None:
-    hidden = hidden_of(gpu_lab())
-    heard: list[tuple[str, ...]] = []
-    progress = hidden_sizes.hushed(
-        lambda *words: heard.append(tuple(map(str, words))), hidden.performance
-    )
-    progress("running on the GPU", "64×64×64")
-    progress("running on the GPU", str(SECRET_SIZE))
-    assert heard[1] == ("running on the GPU", "a hidden size")
-    assert heard[0][1] == "64×64×64"
-    with pytest.raises(MachineError) as caught, hidden_sizes.closed(hidden):
-        raise MachineError(f"the worker ended at {SECRET_SIZE}")
+    lab = gpu_lab()
+    heard: list[str] = []
+
+    def run(words: str, *sizes: str) -> None:
+        """A run that hears of these sizes and then fails."""
+        with hidden_sizes.closed(lambda _stage, detail: heard.append(str(detail)), lab) as told:
+            for size in sizes:
+                told(verbatim("running on the GPU"), verbatim(size))
+            raise MachineError(words)
+
+    for words, *sizes in (
+        (f"the worker ended at {SECRET_SIZE}",),
+        ("the worker ended: four three two one", "64×64×64", str(SECRET_SIZE)),
+    ):
+        with pytest.raises(MachineError) as caught:
+            run(words, *sizes)
+        assert caught.value.message == hidden_sizes.FAILED
+    assert heard == ["64×64×64", "a hidden size"]
+    with pytest.raises(MachineError, match="the disk is full"):
+        run("the disk is full", "64×64×64")
+
+
+def test_our_own_fault_at_a_hidden_size_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even in a traceback, whose last line may hold figures."""
+
+    def broken(*_: object) -> NoReturn:
+        raise ValueError(f"cannot reshape {SECRET_SIZE}")
+
+    monkeypatch.setattr(hidden_sizes, "recorded", broken)
+    tools = msgspec.structs.replace(bench(), lab=gpu_lab())
+    with pytest.raises(MachineError) as caught:
+        hidden_sizes.for_gpu(*cast(Any, (None, None, None)), tools, lambda _plans: None)
     assert caught.value.message == hidden_sizes.FAILED
-    with pytest.raises(MachineError, match="the disk is full"), hidden_sizes.closed(hidden):
-        raise MachineError("the disk is full")
+    assert caught.value.__suppress_context__
+
+
+def test_a_seed_that_every_sandbox_shows_is_refused() -> None:
+    lab = gpu_lab()
+    hidden = msgspec.structs.replace(hidden_of(lab), seed_file=Path("/usr/share/lab/hidden.seed"))
+    tools = msgspec.structs.replace(bench(), lab=msgspec.structs.replace(lab, hidden=hidden))
+    with pytest.raises(UsageError, match=r"hidden.seed: submissions can read files in /usr; keep"):
+        ready(tools, "auto")
 
 
 def test_what_did_not_run_is_said_so() -> None:
@@ -395,6 +507,10 @@ def test_a_second_lab_file_makes_a_group_that_counts_by_sizes(tmp_path: Path) ->
     assert [case.size.extents for case in hidden.cpu] == [(77, 9, 31), (5, 6, 7)]
     assert (hidden.weight, hidden.public_weight) == (2, 2)
     assert [case.size.extents for case in lab.cpu] == [(1, 1, 1), (33, 17, 20)]
+    # Whoever has the public file could try all sizes, if the hash of the result followed from them.
+    (tmp_path / "c.yaml").write_text(public.replace("[33, 17, 20]", "[78, 9, 31], [5, 6, 8]"))
+    other = with_hidden(load_lab(tmp_path / "a.yaml"), load_lab(tmp_path / "c.yaml"))
+    assert other.sha256 == lab.sha256 != load_lab(tmp_path / "a.yaml").sha256
 
 
 # --- the whole grading on a GPU, whose worker answers from a script ---------------------------
@@ -421,8 +537,32 @@ print(json.dumps({"type": "done"}), flush=True)
 """
 
 
+def in_order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What ran, when it ended. The simulator takes a while longer, unless hidden sizes begin."""
+    done: list[str] = []
+    hidden_began = threading.Event()
+    simulated, for_gpu = on_gpu._simulated, hidden_sizes.for_gpu
+
+    def slowly(*given: Any) -> Ran:
+        ran = simulated(*given)
+        hidden_began.wait(2)
+        done.append("simulator")
+        return ran
+
+    def of_hidden(*given: Any) -> hidden_sizes.OnGpu:
+        hidden_began.set()
+        done.append("hidden sizes")
+        return for_gpu(*given)
+
+    monkeypatch.setattr(on_gpu, "_simulated", slowly)
+    monkeypatch.setattr(hidden_sizes, "for_gpu", of_hidden)
+    return done
+
+
 @pytest.mark.slow
-def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(tmp_path: Path) -> None:
+def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lab = lab_in(tmp_path, SECRETS[0])
     given = outcome(lab.performance[0], 30.2)  # 60.4 points at every timed size
     answer = msgspec.json.encode(msgspec.structs.replace(given, printed="")).decode()
@@ -433,9 +573,11 @@ def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(tmp_path: Path) -> Non
     (tmp_path / "ann" / "sgemm.cu").write_text(STARTER)
     tools = msgspec.structs.replace(bench(), lab=lab, gpu_arch="sm_90")
     heard: list[str] = []
+    done = in_order(monkeypatch)
     graded = pipeline.grade(
         tmp_path / "ann", tools, lambda stage, detail: heard.append(str(detail)), gpu=device
     )
+    assert done == ["simulator", "hidden sizes"]  # never beside each other
     ran = json.loads((tmp_path / "log").read_text())
     public = [("correctness-0", False), ("performance-0", True)]
     assert [tuple(each) for each in ran[:2]] == public

@@ -2,83 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from grader.cli.entry import main
 from grader.ladder.document import shipped_ladders
 from grader.language import language
-from grader.model import Advice, BuildInfo, KernelInfo, Result, SourceFile, Verdict, phrase
+from grader.model import Verdict
 from grader.results import store
-from grader.results.sources import keep_sources, kept_sources
-from grader.study.history import History, make_history, read_versions
+from grader.results.index import read_index
+from grader.results.sources import kept_sources
+from grader.study.history import make_history
 from grader.study.history_render import html, markdown, notes
 from grader.study.pictures import climb
-from tests.support.browser import Browser
-from tests.support.explained import explained
-from tests.support.page_checks import assert_readable
-from tests.support.pages import gpu_result
-from tests.support.places import ALICE
+from grader.study.versions import read_versions
+from tests.support.histories import FIRST, climbing, version
 from tests.support.results import make_result
-
-FIRST, SECOND = "a\nb\nc\n", "a\nB\nc\nd\n"
-CONFLICTS = Advice(
-    idea="tile32",
-    rung=None,
-    message=phrase("bank conflicts"),
-    file=None,
-    line=None,
-    gain=2.0,
-)
-
-
-def version(result: Result, out: Path, source: str, minute: int, registers: int = 40) -> Result:
-    """Store it as if ``source`` had been graded then."""
-    content = source.encode()
-    sha = hashlib.sha256(content).hexdigest()
-    who = msgspec.structs.replace(
-        result.submission,
-        sha256=sha,
-        files=(SourceFile(name="sgemm.cu", sha256=sha, size=len(content)),),
-    )
-    kernel = KernelInfo(name="_Z1kv", registers=registers, shared_bytes=0, spill_bytes=0)
-    build = BuildInfo(ok=True, command="", log="", seconds=1, kernels=(kernel,), arch="sm_90")
-    stored = msgspec.structs.replace(
-        result, submission=who, build=build, created=f"2026-01-02T03:{minute:02}:00+00:00"
-    )
-    path = store.save(out, stored)
-    keep_sources(path, [content])
-    return stored
-
-
-def climbing(out: Path) -> History:
-    """Two accepted versions on an H200, and one that does not compile after them."""
-    why = msgspec.structs.replace(explained(ALICE), advice=(CONFLICTS,))
-    slow = msgspec.structs.replace(gpu_result("alice", 0.3), explanation=why)
-    version(slow, out, FIRST, 1)
-    better = msgspec.structs.replace(why, advice=())
-    version(
-        msgspec.structs.replace(gpu_result("alice", 0.6), explanation=better), out, SECOND, 2, 96
-    )
-    broken = gpu_result("alice", 0.6)
-    version(
-        msgspec.structs.replace(
-            broken,
-            verdict=Verdict.CE,
-            cases=(),
-            score=None,
-            environment=msgspec.structs.replace(broken.environment, gpu=None),
-        ),
-        out,
-        "",
-        3,
-    )
-    found, complaints = read_versions(out, "alice")
-    assert complaints == []
-    return make_history(found, shipped_ladders())
 
 
 def test_every_version_is_told_with_what_changed_and_which_advice_was_followed(
@@ -117,7 +57,7 @@ def test_a_source_that_changed_or_was_not_kept_is_said_not_guessed(tmp_path: Pat
     files = list((tmp_path / "sgemm" / "alice" / ".sources").iterdir())
     for path in files:
         path.write_text("something else")
-    found, _ = read_versions(tmp_path, "alice")
+    found, _ = read_versions(read_index(tmp_path).of("alice"))
 
     assert history.versions[1].diff is not None
     damaged = make_history(found, ()).versions[1]
@@ -136,7 +76,7 @@ def test_kept_sources_come_back_with_the_compilers_line_ends(tmp_path: Path) -> 
 def test_a_students_text_is_no_markup(tmp_path: Path) -> None:
     name = "a|b <script>*x*"
     version(make_result(name), tmp_path, FIRST, 1)
-    found, _ = read_versions(tmp_path, name)
+    found, _ = read_versions(read_index(tmp_path).of(name))
     history = make_history(found, ())
 
     assert "## a\\|b \\<script\\>\\*x\\*" in markdown(history)
@@ -170,12 +110,3 @@ def test_a_student_without_results_gets_one_line(
     climbing(tmp_path)
     assert main(["history", "alice", "--out", str(tmp_path), "--device", "cpu"]) == 3
     assert "there are sgemm on NVIDIA H200" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_page_is_readable(tmp_path: Path, browser: Browser) -> None:
-    history = climbing(tmp_path)
-    for code in ("en", "zh_CN"):
-        file = tmp_path / f"{code}.html"
-        file.write_text(html(history, language(code)))
-        assert_readable(browser, file)

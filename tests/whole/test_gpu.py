@@ -22,8 +22,11 @@ from grader.labs.lab import Case, Lab, find_lab, load_lab
 from grader.ladder.document import stored_ladders
 from grader.model import Result, Size, Verdict
 from grader.report.text import score_block
+from grader.results.profiles import stored_profile
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_toolchain
+from tests.support.commands import environment
+from tests.support.commands import grade as command
 from tests.support.corpus import Cheat, Fixture, cheats, fixtures
 from tests.support.places import CHEATS, HONEST, ROOT
 
@@ -294,3 +297,30 @@ def test_the_ladder_is_measured_and_says_where_a_kernel_stands(tmp_path: Path) -
 
     shutil.copytree(ROOT / "submissions" / "alice", tmp_path / "alice")
     assert "On the reference ladder, " in grader("alice")
+
+
+def test_a_profile_has_the_baseline_and_the_naive_kernel_beside_it(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "submissions" / "alice", tmp_path / "alice")
+    done = subprocess.run(
+        command("profile", "alice", "--size", "1024"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    said = " ".join((done.stdout + done.stderr).split())
+    for reason in ("no ncu on PATH", "ERR_NVGPUCTRPERM"):
+        if reason in said:
+            pytest.skip(reason)
+    assert done.returncode == 0, said
+    (report,) = (tmp_path / "results").rglob("*.ncu-rep")
+    document = stored_profile(report.with_name(f"{report.stem}-gpu.json"))
+    assert document is not None and document.report == report.name
+    (size,) = document.sizes
+    own, baseline, naive = size.sides
+    assert [side.role for side in size.sides] == ["own", "baseline", "first"]
+    assert own.milliseconds and baseline.milliseconds and naive.milliseconds
+    assert own.asked and naive.asked and size.inputs < own.asked < naive.asked
+    if naive.from_dram is not None:  # a slice of a GPU does not count its DRAM
+        assert f"{naive.name} asks for" in said

@@ -5,26 +5,46 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from grader.course.leaderboard import board_render
 from grader.course.leaderboard.ranking import make_boards, read_entries
+from grader.course.roster import Person
+from grader.course.rubric.grades import Grade
+from grader.course.rubric.rubric_render import student_page
+from grader.course.rubric.sheet import Marks
 from grader.judging import scoring
 from grader.labs.lab import Case, find_lab, load_lab
+from grader.labs.rubric import Question, Rubric, Weights
 from grader.ladder import ladder_render
 from grader.ladder.document import shipped_ladders
 from grader.language import ENGLISH, Language, known_languages, language
-from grader.model import Size, Verdict
+from grader.model import NOTHING, Size, Verdict, phrase, verbatim
 from grader.report import html
 from grader.results import store
+from grader.study import history_render, sweep_render
+from grader.study.main_kernel import Kernel
+from grader.study.sweep import Estimate, Point
 from tests.support.boards import keep
 from tests.support.browser import Browser
+from tests.support.histories import climbing
 from tests.support.page_checks import BROKEN_LINES, PHONE, assert_readable, fonts
-from tests.support.pages import LINES, RUNGS, SOURCE, gpu_result, sample_ladder, standing_at, timed
+from tests.support.pages import (
+    H200,
+    LINES,
+    RUNGS,
+    SOURCE,
+    gpu_result,
+    sample_ladder,
+    standing_at,
+    timed,
+)
 from tests.support.places import ROOT
+from tests.support.product import GEMM
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
 WRONG_RESULT = make_result(cases=(RIGHT, WRONG), verdict=Verdict.WA, findings=(RACE,), lines=LINES)
@@ -70,11 +90,81 @@ def board(language: Language) -> str:
         return board_render.html(make_boards(entries), None, language)
 
 
+def history(language: Language) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        return history_render.html(climbing(Path(folder)), language)
+
+
+def rubric(language: Language) -> str:
+    """Of a group that handed in late: marked, but for one question."""
+    questions = tuple(
+        Question(id=f"q{number}", points=10 * number, text=text)
+        for number, text in enumerate(("What limits it, and <why>?", "计算量是多少？"), 1)
+    )
+    members = Person("team", "Ben, 张伟", None, None, {}, members=("ben", "wei"))
+    with tempfile.TemporaryDirectory() as folder:
+        keep(Path(folder), "team", 70)
+        (board,) = make_boards(read_entries(Path(folder))[0])
+    (row,) = (row for row in board.rows if row.kind == "student")
+    row = msgspec.structs.replace(row, adjusted=63.0, lateness="2 days late")
+    sheet = Rubric(questions=questions, weights=Weights(measured=60, report=40))
+    marks = Marks(
+        points={"q1": 7.5}, comments={"q1": "well\nreasoned"}, comment="See <b>me</b> about q2."
+    )
+    grade = Grade(student="team", measured=0.63, report=0.25, total=47.8, missing="")
+    return student_page(row, board, members, sheet, marks, grade, sheet.weights, language)
+
+
+def point(defines: tuple[str, ...], edge: int, speed: float | None) -> Point:
+    """speed: None where the variant was dropped."""
+    kernel = Kernel(
+        name="sgemm",
+        tile="128×64",
+        block="256",
+        registers=168,
+        shared_bytes=33_792,
+        spill_bytes=0,
+        resident=verbatim("16 (registers)"),
+    )
+    expected = Estimate(gpu=H200.name, speed=speed or 0.0, most=66.9, resource="shared")
+    return Point(
+        schema="",
+        version=1,
+        defines=defines,
+        size={"m": edge, "n": edge, "k": edge},
+        verdict=Verdict.AC,
+        dropped=NOTHING if speed else phrase("not timed"),
+        gpu=None,
+        kernel=kernel,
+        measured=None,
+        estimates=(expected,) if speed else (),
+    )
+
+
+def sweep(points: Sequence[Point], language: Language) -> str:
+    shown = sweep_render.Shown(student="张伟", problem=GEMM.info(), arch="sm_90", card=H200.name)
+    return sweep_render.html(points, shown, language)
+
+
+def sizes(language: Language) -> str:
+    return sweep([point((), 512 * i, 40 - 30 / i) for i in range(1, 17)], language)
+
+
+def macros(language: Language) -> str:
+    variants = [(f"BM={m}", f"TN={n}") for m in (32, 64, 128, 256) for n in (2, 4, 8)]
+    points = [point(each, 8192, 2.5 * i or None) for i, each in enumerate(variants)]
+    return sweep(points, language)
+
+
 PAGES: dict[str, Callable[[Language], str]] = {
     "measured": measured,
     "wrong": wrong,
     "curve": curve,
     "board": board,
+    "history": history,
+    "rubric": rubric,
+    "sweep of sizes": sizes,
+    "sweep of macros": macros,
     "ladder": ladder,
     "simulated ladder": simulated_ladder,
 }

@@ -1,0 +1,203 @@
+"""One graded version of a kernel: what changed against the one before it, and what came of it.
+
+Everything comes from the result document and the sources kept beside it, so versions can be
+compared even after the file has changed.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from grader.errors import StoreError
+from grader.model import (
+    Advice,
+    Bound,
+    Dims,
+    Message,
+    Record,
+    Result,
+    Verdict,
+    phrase,
+)
+from grader.model.names import kernel_name
+from grader.results import store
+from grader.results.index import Stored
+from grader.results.sources import kept_sources
+from grader.study.main_kernel import Kernel, main_kernel
+
+_LINES = 20_000  # of both versions; a diff of more takes too long
+
+
+class Speed(Record):
+    """Measured, or the bound on a GPU where nothing was timed."""
+
+    size: Dims
+    value: float  # in the problem's unit
+    ratio: float | None  # to the baseline; null: a bound
+
+
+class Diff(Record):
+    """Between the sources of two versions."""
+
+    added: int  # lines
+    removed: int
+    files: tuple[str, ...]  # that changed
+    exact: bool  # false: too long for a diff; lines were counted regardless of their order
+
+
+class Followed(Record):
+    """A piece of advice for the version before, which does not apply any more."""
+
+    idea: str
+    expected: float | None  # how many times faster the model said
+
+
+class Version(Record):
+    """One graded version."""
+
+    number: int  # from 1
+    sha256: str
+    created: str
+    verdict: Verdict
+    points: float | None
+    speed: Speed | None  # null: not timed, no explanation, or not accepted
+    kernel: Kernel | None
+    kernels: tuple[str, ...]  # all of the build
+    diff: Diff | None  # null: the first, or the sources of one were not kept
+    changed: tuple[Message, ...]  # "registers 40 → 96"
+    advice: tuple[Advice, ...]  # given for this version
+    followed: tuple[Followed, ...]  # of the accepted version before
+    became: float | None  # how many times as fast as that one; null where they do not compare
+
+
+class Graded(Record):
+    """A stored result and its sources."""
+
+    result: Result
+    sources: Mapping[str, str] | None  # null: not kept
+
+
+def read_versions(documents: Iterable[Stored]) -> tuple[list[Graded], list[Message]]:
+    """These results with their sources, and one line for each that cannot be read any more."""
+    found: list[Graded] = []
+    complaints: list[Message] = []
+    for path, _ in documents:
+        try:
+            result = store.load(path)
+        except StoreError as error:
+            complaints.append(error.message)
+            continue
+        sources = kept_sources(path, result.submission.files)
+        found.append(Graded(result=result, sources=sources))
+    return found, complaints
+
+
+def make_version(
+    each: Graded, before: Graded | None, earlier: Sequence[Version], card: str | None
+) -> Version:
+    result = each.result
+    kernels = tuple(kernel_name(k.name) for k in result.build.kernels) if result.build else ()
+    last = earlier[-1] if earlier else None
+    given = _accepted(earlier)
+    kernel, speed = main_kernel(result), _speed(result, card)
+    return Version(
+        number=len(earlier) + 1,
+        sha256=result.submission.sha256,
+        created=result.created,
+        verdict=result.verdict,
+        points=result.score.total if result.score else None,
+        speed=speed,
+        kernel=kernel,
+        kernels=kernels,
+        diff=_diff(before.sources, each.sources)
+        if before and before.sources is not None and each.sources is not None
+        else None,
+        changed=tuple(_changes(_last_kernel(earlier), kernel, last, kernels)),
+        advice=result.explanation.advice if result.explanation else (),
+        followed=_followed(result, given),
+        became=_became(speed, given),
+    )
+
+
+def _speed(result: Result, card: str | None) -> Speed | None:
+    if result.verdict is not Verdict.AC:
+        return None
+    timed = [(case, case.timing) for case in result.cases if case.timing and case.timing.runs]
+    if timed:
+        case, timing = max(timed, key=lambda pair: pair[0].amount)
+        return Speed(size=case.size, value=timing.scored_speed, ratio=timing.scored_ratio)
+    bound = bound_on(result, card)
+    return Speed(size=bound.size, value=bound.ceiling, ratio=None) if bound else None
+
+
+def bound_on(result: Result, card: str | None) -> Bound | None:
+    bounds = result.explanation.bounds if result.explanation else ()
+    return next((bound for bound in bounds if bound.gpu == card), None)
+
+
+def _last_kernel(earlier: Sequence[Version]) -> Kernel | None:
+    """Of the newest version before that compiled."""
+    return next((each.kernel for each in reversed(earlier) if each.kernel), None)
+
+
+def _changes(
+    was: Kernel | None, now: Kernel | None, last: Version | None, kernels: Sequence[str]
+) -> Iterable[Message]:
+    if was is None or now is None or last is None:
+        return
+    if last.kernels:
+        names = [f"−{name}" for name in last.kernels if name not in kernels]
+        names += [f"+{name}" for name in kernels if name not in last.kernels]
+        if names:
+            yield phrase("kernels {names}", names=", ".join(names))
+    for what, before, after in (
+        (phrase("tile {before} → {after}"), was.tile or "?", now.tile or "?"),
+        (phrase("block {before} → {after}"), was.block or "?", now.block or "?"),
+        (phrase("registers {before} → {after}"), was.registers, now.registers),
+        (phrase("shared bytes {before} → {after}"), was.shared_bytes, now.shared_bytes),
+        (phrase("spilled bytes {before} → {after}"), was.spill_bytes, now.spill_bytes),
+    ):
+        if before != after:
+            yield what.given(before=before, after=after)
+
+
+def _diff(before: Mapping[str, str], after: Mapping[str, str]) -> Diff:
+    added = removed = 0
+    exact = True
+    files = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    for name in files:
+        old, new = before.get(name, "").splitlines(), after.get(name, "").splitlines()
+        if len(old) + len(new) > _LINES:
+            exact = False
+            added += sum((Counter(new) - Counter(old)).values())
+            removed += sum((Counter(old) - Counter(new)).values())
+            continue
+        for kind, i, j, k, m in difflib.SequenceMatcher(None, old, new).get_opcodes():
+            if kind != "equal":
+                removed += j - i
+                added += m - k
+    return Diff(added=added, removed=removed, files=tuple(files), exact=exact)
+
+
+def _accepted(earlier: Sequence[Version]) -> Version | None:
+    return next((each for each in reversed(earlier) if each.verdict is Verdict.AC), None)
+
+
+def _followed(result: Result, given: Version | None) -> tuple[Followed, ...]:
+    """What the advice for ``given`` said and this accepted version does not need any more."""
+    why = result.explanation
+    if given is None or why is None or why.missing or result.verdict is not Verdict.AC:
+        return ()
+    left = {advice.idea for advice in why.advice}
+    return tuple(
+        Followed(idea=advice.idea, expected=advice.gain)
+        for advice in given.advice
+        if advice.idea not in left
+    )
+
+
+def _became(speed: Speed | None, given: Version | None) -> float | None:
+    before = given.speed if given else None
+    return speed.value / before.value if speed and before and speed.size == before.size else None

@@ -1,0 +1,75 @@
+"""Stored versions of one student's kernel, and the history that they make."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+from grader.ladder.document import shipped_ladders
+from grader.model import Advice, BuildInfo, KernelInfo, Result, SourceFile, Verdict, phrase
+from grader.results import store
+from grader.results.index import read_index
+from grader.results.sources import keep_sources
+from grader.study.history import History, make_history
+from grader.study.versions import read_versions
+from tests.support.explained import explained
+from tests.support.pages import gpu_result
+from tests.support.places import ALICE
+
+FIRST, SECOND = "a\nb\nc\n", "a\nB\nc\nd\n"
+CONFLICTS = Advice(
+    idea="tile32",
+    rung=None,
+    message=phrase("bank conflicts"),
+    file=None,
+    line=None,
+    gain=2.0,
+)
+
+
+def version(result: Result, out: Path, source: str, minute: int, registers: int = 40) -> Result:
+    """Store it as if ``source`` had been graded then."""
+    content = source.encode()
+    sha = hashlib.sha256(content).hexdigest()
+    who = msgspec.structs.replace(
+        result.submission,
+        sha256=sha,
+        files=(SourceFile(name="sgemm.cu", sha256=sha, size=len(content)),),
+    )
+    kernel = KernelInfo(name="_Z1kv", registers=registers, shared_bytes=0, spill_bytes=0)
+    build = BuildInfo(ok=True, command="", log="", seconds=1, kernels=(kernel,), arch="sm_90")
+    stored = msgspec.structs.replace(
+        result, submission=who, build=build, created=f"2026-01-02T03:{minute:02}:00+00:00"
+    )
+    path = store.save(out, stored)
+    keep_sources(path, [content])
+    return stored
+
+
+def climbing(out: Path) -> History:
+    """Two accepted versions on an H200, and one that does not compile after them."""
+    why = msgspec.structs.replace(explained(ALICE), advice=(CONFLICTS,))
+    slow = msgspec.structs.replace(gpu_result("alice", 0.3), explanation=why)
+    version(slow, out, FIRST, 1)
+    better = msgspec.structs.replace(why, advice=())
+    version(
+        msgspec.structs.replace(gpu_result("alice", 0.6), explanation=better), out, SECOND, 2, 96
+    )
+    broken = gpu_result("alice", 0.6)
+    version(
+        msgspec.structs.replace(
+            broken,
+            verdict=Verdict.CE,
+            cases=(),
+            score=None,
+            environment=msgspec.structs.replace(broken.environment, gpu=None),
+        ),
+        out,
+        "",
+        3,
+    )
+    found, complaints = read_versions(read_index(out).of("alice"))
+    assert complaints == []
+    return make_history(found, shipped_ladders())
