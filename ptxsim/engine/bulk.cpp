@@ -144,7 +144,7 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier) {
     if (b) b->landing.push_back({to, tile.bytes()});
   }
   if (!b) return;
-  publish(w, *b);
+  publish_copy(w, *b);
   b->transactions -= tile.bytes();
   complete_if_due(w, *b);
 }

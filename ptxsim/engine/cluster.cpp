@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "knowledge.hpp"
-#include "shadow.hpp"
+#include "peers.hpp"
 
 namespace sim {
 namespace {
@@ -34,8 +34,6 @@ template <class T> Flow rank_of_address(Warp& w, const Ins& i) {
   return Flow::next;
 }
 
-constexpr u64 BARRIER_FLAG = 0;  // of what the blocks tell each other
-
 u32 living(const Cluster& cluster) {
   u32 threads = 0;
   for (const Block* block : cluster.blocks) threads += block->live;
@@ -47,6 +45,11 @@ void pass_if_complete(Cluster& cluster, Machine& m) {
   cluster.arrived = 0;
   ++cluster.phase;
   ++m.changes;
+  // The barrier waits for no thread that has left: it is ordered after their exit.
+  for (const Block* block : cluster.blocks)
+    cluster.arriving = join(cluster.arriving, told_by_those_who_left(*block));
+  cluster.passed = join(cluster.passed, cluster.arriving);
+  cluster.arriving = nullptr;
   for (Block* block : cluster.blocks) {
     block->past_cluster_barrier.join(block->at_cluster_barrier);
     block->at_cluster_barrier = {};
@@ -67,7 +70,7 @@ Flow arrive(Warp& w, const Ins&) {
   Cluster& cluster = cluster_of(w);
   w.block->at_cluster_barrier.join(w.now_for_others());
   w.cluster_phase = cluster.phase;
-  Signal(w, cluster.flags, true).raise(BARRIER_FLAG);
+  cluster.arriving = join(cluster.arriving, told(w));
   cluster.arrived += __builtin_popcount(w.exec);
   ++w.block->machine->changes;
   w.tick();
@@ -84,7 +87,7 @@ Flow wait(Warp& w, const Ins&) {
     return Flow::yield;
   }
   w.block->fenced = true;
-  Signal(w, cluster.flags, true).read(BARRIER_FLAG);
+  w.learn(heard(cluster.passed, *w.home));
   w.learn(w.block->past_cluster_barrier);
   w.tick();
   return Flow::next;
@@ -102,7 +105,10 @@ Block* block_of(Warp& w, int lane, u64 address) {
   e.address = address;
   if (cluster && owner <= cluster->blocks.size()) {
     Block* const block = cluster->blocks[owner - 1];
-    if (block->live) return block;
+    if (block->live) {
+      visit(w, lane, *block);
+      return block;
+    }
     e.kind = PEER_EXITED;
     e.other_block = block->id;
   }

@@ -157,6 +157,7 @@ enum EventKind : u32 {
   WARPS_NOT_ORDERED,
   BAD_TENSOR_MAP,
   PEER_EXITED,
+  PEER_NOT_STARTED,
 };
 
 struct Dim { u32 x, y, z; };
@@ -194,11 +195,17 @@ enum Use : u8 { READ = 1, WRITTEN = 2, READ_STRONGLY = 4, WRITTEN_STRONGLY = 8 }
 // Shadow of one cell of shared memory.
 struct Cell {
   u32 writer, writer_pc;  // stamp; 0: never written. pc bit 31: an undefined value, its origin
-  u32 reader, reader_pc;  // the two latest reads by different threads
+  u32 reader, reader_pc;  // the two latest reads by different threads; pc bit 31: BY_WGMMA
   u32 reader2, reader2_pc;
   u32 pending, pending_pc;  // thread + 1 of a cp.async in flight
 };
 constexpr u32 UNDEFINED_BIT = 0x80000000u;
+constexpr u32 BY_WGMMA = 0x80000000u;  // the stamp holds its group's number, + 1, for a clock
+constexpr u32 BY_PEER = ~0u;           // a writer that belongs to another block of the cluster
+
+// What other blocks of the cluster did last to a cell of shared memory. writer: where Cell::writer
+// is BY_PEER.
+struct PeerCell { Region::Stamp writer, reader, reader2; };
 
 struct SharedArray { u32 start, size; };
 
@@ -316,6 +323,9 @@ struct Group {
   std::vector<u32> stack;  // return addresses
 };
 
+constexpr u32 WARPGROUPS = 8;  // of a block; each has a barrier of its own, for wgmma.fence
+constexpr u32 WARPS_OF_A_GROUP = 4;
+
 // What is known of the warps of other blocks (knowledge.cpp).
 struct Knowledge;
 using Known = std::shared_ptr<const Knowledge>;
@@ -324,7 +334,8 @@ using Known = std::shared_ptr<const Knowledge>;
 // known of other blocks.
 struct Clocks {
   u32 warps[32] = {};
-  u32 fenced[32] = {};  // what a fence.proxy.async has shown of them to the async proxy
+  u32 fenced[32] = {};            // what a fence.proxy.async has shown of them to the async proxy
+  u32 products[WARPGROUPS] = {};  // groups of wgmma that have ended
   Known others;
 
   void join(const Clocks& more);
@@ -346,6 +357,7 @@ struct AsyncReads {
   u32 first, last;          // addresses in 16 bytes
   std::vector<u64> pieces;  // of 16 bytes, as bits from `first` on
 
+  u32 stamp() const { return (thread & 1023) | (group + 1) << 10; }  // of a wgmma
   bool touches(u32 address, u32 bytes) const {
     for (u32 piece = address / 16; piece <= (address + bytes - 1) / 16; ++piece)
       if (piece >= first && piece <= last &&
@@ -429,6 +441,10 @@ struct Warp {
     u32 thread = who & 1023;
     return thread == index * LANES + u32(lane) || (who >> 10) <= known.warps[thread >> 5];
   }
+  // The same of a read by wgmma, which ends in wgmma.wait_group.
+  bool ended(u32 who) const {
+    return (who >> 10) <= known.products[(who & 1023) / LANES / WARPS_OF_A_GROUP];
+  }
 };
 
 struct Barrier {
@@ -437,9 +453,7 @@ struct Barrier {
   Clocks arrivals;
 };
 
-constexpr u32 BARRIERS = 16;   // of a block
-constexpr u32 WARPGROUPS = 8;  // of a block; each has a barrier of its own, for wgmma.fence
-constexpr u32 WARPS_OF_A_GROUP = 4;
+constexpr u32 BARRIERS = 16;  // of a block
 
 // An mbarrier object in shared memory.
 struct MBarrier {
@@ -459,7 +473,7 @@ struct Cluster {
   u32 finished = 0;  // blocks
   u32 arrived = 0;   // threads at its barrier
   u64 phase = 0;
-  Flags flags;  // what they told each other at the barrier
+  Known arriving, passed;  // what they tell each other in this phase, and told in all others
 };
 
 struct Block {
@@ -471,6 +485,8 @@ struct Block {
   std::vector<Warp> warps;
   std::vector<u8> shared;
   std::vector<Cell> cells;
+  std::vector<PeerCell> peers;          // as many; empty until another block comes
+  std::vector<Region::Stamp> visitors;  // the latest access of each warp of other blocks
   Barrier barriers[BARRIERS + WARPGROUPS];
   Clocks exited;                                    // of the warps that have left
   std::map<u32, MBarrier> mbarriers;                // by shared address

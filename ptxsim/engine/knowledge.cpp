@@ -4,7 +4,8 @@
 
 namespace sim {
 
-// One entry per block, ascending: its number, then the clocks of its warps.
+// One entry per block, ascending: its number, the clocks of its warps, then for each of its
+// warpgroups how many groups of wgmma have ended.
 struct Knowledge {
   std::vector<u32> entries;
   u32 stride = 0;           // numbers of one entry
@@ -39,17 +40,14 @@ bool covers(const Knowledge& all, const Knowledge& some) {
   return true;
 }
 
-Known join(const Known& a, const Known& b) {
-  if (!b || a == b) return a;
-  if (!a || covers(*b, *a)) return b;
-  if (covers(*a, *b)) return a;
+Known both(const Knowledge& a, const Knowledge& b) {
   auto both = std::make_shared<Knowledge>();
-  const u32 stride = both->stride = a->stride;
-  both->entries.reserve(a->entries.size() + b->entries.size());
-  auto one = a->entries.begin(), other = b->entries.begin();
-  while (one != a->entries.end() || other != b->entries.end()) {
-    const bool mine = other == b->entries.end() || (one != a->entries.end() && *one < *other);
-    const bool same = !mine && one != a->entries.end() && *one == *other;
+  const u32 stride = both->stride = a.stride;
+  both->entries.reserve(a.entries.size() + b.entries.size());
+  auto one = a.entries.begin(), other = b.entries.begin();
+  while (one != a.entries.end() || other != b.entries.end()) {
+    const bool mine = other == b.entries.end() || (one != a.entries.end() && *one < *other);
+    const bool same = !mine && one != a.entries.end() && *one == *other;
     auto& from = mine ? one : other;
     both->entries.insert(both->entries.end(), from, from + stride);
     from += stride;
@@ -65,21 +63,71 @@ Known join(const Known& a, const Known& b) {
   return both;
 }
 
-// What a reader of a flag that this warp sets learns.
-Known told(const Warp& w) {
-  auto own = std::make_shared<Knowledge>();
-  own->stride = 1 + u32(w.home->warps.size());
-  own->entries.push_back(w.home->linear);
-  const Clocks clocks = w.now_for_others();
-  own->entries.insert(own->entries.end(), clocks.warps, clocks.warps + own->stride - 1);
-  return join(clocks.others, own);
+u32 warpgroups(const Block& b) {
+  return (u32(b.warps.size()) + WARPS_OF_A_GROUP - 1) / WARPS_OF_A_GROUP;
 }
 
+// What `clocks` holds of the block's own warps, as others keep it.
+std::shared_ptr<Knowledge> of_block(const Block& b, const Clocks& clocks) {
+  auto own = std::make_shared<Knowledge>();
+  const u32 warps = u32(b.warps.size()), groups = warpgroups(b);
+  own->stride = 1 + warps + groups;
+  own->entries.reserve(own->stride);
+  own->entries.push_back(b.linear);
+  own->entries.insert(own->entries.end(), clocks.warps, clocks.warps + warps);
+  own->entries.insert(own->entries.end(), clocks.products, clocks.products + groups);
+  return own;
+}
+
+bool knows(const Known& known, const Region::Stamp& access) {
+  if (!known) return false;
+  if (known->everything) return true;
+  const u32* entry = known->find(access.block - 1);
+  return entry && (access.who >> 10) <= entry[1 + (access.who & 1023) / LANES];
+}
+
+bool too_many_flags(const Machine& m) { return m.flags.size() >= MOST_FLAGS; }
+
 }  // namespace
+
+Known join(const Known& a, const Known& b) {
+  if (!b || a == b) return a;
+  if (!a || covers(*b, *a)) return b;
+  if (covers(*a, *b)) return a;
+  return both(*a, *b);
+}
+
+Known told(const Warp& w) {
+  const Clocks clocks = w.now_for_others();
+  return join(clocks.others, of_block(*w.home, clocks));
+}
+
+Known told_by_those_who_left(const Block& b) {
+  return join(b.exited.others, of_block(b, b.exited));
+}
+
+Known moment(const Warp& w) {
+  Clocks clocks;
+  clocks.warps[w.index] = w.clock();
+  return of_block(*w.home, clocks);
+}
+
+Clocks heard(const Known& said, const Block& listener) {
+  Clocks clocks;
+  clocks.others = said;
+  if (!said) return clocks;
+  const u32* own = said->everything ? nullptr : said->find(listener.linear);
+  for (u32 k = 0; k < listener.warps.size(); ++k)
+    clocks.warps[k] = own ? own[1 + k] : said->everything ? listener.warps[k].known.warps[k] : 0;
+  for (u32 k = 0; k < warpgroups(listener); ++k)
+    clocks.products[k] = own ? own[1 + listener.warps.size() + k] : said->everything ? ~0u : 0;
+  return clocks;
+}
 
 void Clocks::join(const Clocks& more) {
   for (u32 k = 0; k < 32; ++k) warps[k] = std::max(warps[k], more.warps[k]);
   for (u32 k = 0; k < 32; ++k) fenced[k] = std::max(fenced[k], more.fenced[k]);
+  for (u32 k = 0; k < WARPGROUPS; ++k) products[k] = std::max(products[k], more.products[k]);
   others = sim::join(others, more.others);
 }
 
@@ -89,13 +137,7 @@ void Signal::read(u64 address) {
   const Machine& m = *warp.block->machine;
   const auto found = flags.find(address == m.counter() ? m.workspace : address);
   if (found == flags.end() || found->second == warp.known.others) return;
-  const Knowledge& said = *found->second;
-  Clocks clocks;
-  clocks.others = found->second;
-  const u32* own = said.everything ? nullptr : said.find(warp.home->linear);
-  for (u32 k = 0; k < warp.home->warps.size(); ++k)
-    clocks.warps[k] = own ? own[1 + k] : said.everything ? warp.home->warps[k].known.warps[k] : 0;
-  warp.learn(clocks);
+  warp.learn(heard(found->second, *warp.home));
 }
 
 void Signal::raise(u64 address) {
@@ -113,11 +155,25 @@ void Signal::open() {
 }
 
 bool ordered_elsewhere(const Warp& w, u32 block, u32 who) {
-  if (w.block->machine->flags.size() >= MOST_FLAGS) return true;
-  if (!w.known.others) return false;
-  if (w.known.others->everything) return true;
-  const u32* entry = w.known.others->find(block);
-  return entry && (who >> 10) <= entry[1 + (who & 1023) / LANES];
+  return too_many_flags(*w.block->machine) || knows(w.known.others, {block + 1, who, 0});
+}
+
+bool wgmma_ended_elsewhere(const Warp& w, const Block& block, u32 who) {
+  const Known& known = w.known.others;
+  if (too_many_flags(*w.block->machine) || (known && known->everything)) return true;
+  const u32* entry = known ? known->find(block.linear) : nullptr;
+  const size_t group = (who & 1023) / LANES / WARPS_OF_A_GROUP;
+  return entry && (who >> 10) <= entry[1 + block.warps.size() + group];
+}
+
+bool heard_of(const Warp& w, u32 block) {
+  if (too_many_flags(*w.block->machine)) return true;
+  const Known& known = w.known.others;
+  return known && (known->everything || known->find(block));
+}
+
+bool ordered_before_exit(const Block& b, const Region::Stamp& access) {
+  return too_many_flags(*b.machine) || knows(b.exited.others, access);
 }
 
 }  // namespace sim

@@ -64,6 +64,7 @@ const char* name(EventKind kind) {
     NAME(WARPS_NOT_ORDERED);
     NAME(BAD_TENSOR_MAP);
     NAME(PEER_EXITED);
+    NAME(PEER_NOT_STARTED);
   }
   return nullptr;
 }

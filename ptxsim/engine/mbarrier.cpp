@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "knowledge.hpp"
+#include "peers.hpp"
+
 namespace sim {
 namespace {
 
@@ -124,7 +127,12 @@ template <bool counted> Flow arrive_after_copies(Warp& w, const Ins& i) {
 }  // namespace
 
 void publish(const Warp& w, MBarrier& b) {
-  if (!w.visits()) b.arriving.join(w.now_for_others());
+  b.arriving.join(w.visits() ? heard(told(w), *w.block) : w.now_for_others());
+}
+
+void publish_copy(const Warp& w, MBarrier& b) {
+  if (w.visits()) b.arriving.join(heard(moment(w), *w.block));
+  else publish(w, b);
 }
 
 void complete_if_due(Warp& w, MBarrier& b) {
@@ -141,11 +149,11 @@ void complete_if_due(Warp& w, MBarrier& b) {
 MBarrier* barrier_at(Warp& w, int lane, u32 address) {
   auto found = w.block->mbarriers.find(address);
   if (found == w.block->mbarriers.end()) {
-    w.block->machine->report(event_at(w, BARRIER_UNINITIALISED, lane));
+    if (knows_block(w)) w.block->machine->report(event_at(w, BARRIER_UNINITIALISED, lane));
     return nullptr;
   }
   MBarrier& b = found->second;
-  if (!w.visits() && !w.ordered(b.creator, lane))
+  if (knows_block(w) && !in_order(w, lane, {w.block->linear + 1, b.creator, b.creator_pc}))
     race(w, lane, RACE, SHARED, address, 8, true, true, b.creator_pc, b.creator, w.block->id,
          false);
   return &b;

@@ -2,7 +2,7 @@
 // behind a fence.proxy.async; what it reads it may read until its group is waited for.
 #include <algorithm>
 
-#include "shadow.hpp"
+#include "peers.hpp"
 
 namespace sim {
 namespace {
@@ -31,6 +31,14 @@ void AsyncReader::read(u32 address) {
   const u32 shift = w_.program->shared_shift, cell = 1u << shift;
   for (u32 at = address; at - address < 16; at += cell) {
     const Cell& c = w_.block->cells[at >> shift];
+    if (c.writer == BY_PEER) {
+      const Region::Stamp& writer = w_.block->peers[at >> shift].writer;
+      const bool known = writer.block == seen_.block && writer.who == seen_.who;
+      if (known && !c.pending && !(c.writer_pc & UNDEFINED_BIT)) continue;
+      undefined_ |= report_shared_read(w_, lane_, at, cell, c, true, origin_);
+      if (in_order(w_, lane_, writer)) seen_ = writer;
+      continue;
+    }
     const auto [warp, clock] = stamp_of(c.writer);
     const bool of_group = in_warpgroup(w_, warp);
     const bool ordered = w_.ordered(c.writer, lane_);
@@ -61,17 +69,20 @@ void AsyncReader::keep(u32 group, bool wgmma) {
 
 void finish_async_reads(Warp& w, const AsyncReads& reads) {
   const u32 shift = w.program->shared_shift, cell = 1u << shift;
-  const u32 me = w.stamp(int(reads.thread & 31));
+  const u32 me = reads.wgmma ? reads.stamp() : w.stamp(int(reads.thread & 31));
+  const u32 pc = reads.pc | (reads.wgmma ? BY_WGMMA : 0);
+  // One warp stands for its warpgroup, whose wgmma end together.
+  const u32 apart = reads.wgmma ? 1023 & ~(WARPS_OF_A_GROUP * LANES - 1) : 1023;
   for (u32 piece = reads.first; piece <= reads.last; ++piece) {
     if (!(reads.pieces[(piece - reads.first) / 64] >> (piece - reads.first) % 64 & 1)) continue;
     for (u32 at = piece * 16; at < piece * 16 + 16; at += cell) {
       Cell& c = w.block->cells[at >> shift];
-      if ((c.reader ^ me) & 1023) {
+      if ((c.reader ^ me) & apart || (c.reader_pc ^ pc) & BY_WGMMA) {
         c.reader2 = c.reader;
         c.reader2_pc = c.reader_pc;
       }
       c.reader = me;
-      c.reader_pc = reads.pc;
+      c.reader_pc = pc;
     }
   }
 }

@@ -265,6 +265,8 @@ void begin(Block& b, u32 linear) {
   std::memset(static_cast<void*>(b.cells.data()), 0, b.cells.size() * sizeof(Cell));
   for (Barrier& barrier : b.barriers) barrier = {};
   b.reading.clear();
+  b.peers.clear();
+  b.visitors.clear();
   b.cluster = nullptr;
   b.rank = 0;
   b.at_cluster_barrier = b.past_cluster_barrier = {};
@@ -550,8 +552,9 @@ u64 Machine::block_bytes() const {
   const Program& p = *program;
   const u64 warps = (u64(ntid.x) * ntid.y * ntid.z + LANES - 1) / LANES;
   const u64 shared = u64(p.shared_bytes) + dynamic_bytes;
+  const u64 cell = sizeof(Cell) + (cluster_size() > 1 ? sizeof(PeerCell) : 0);
   return warps * (p.slots * u64{128} + p.local_bytes * u64{LANES}) + shared +
-         (shared >> p.shared_shift) * sizeof(Cell);
+         (shared >> p.shared_shift) * cell;
 }
 
 Flow wait_in_turn(Warp& w) {

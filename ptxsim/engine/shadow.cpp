@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "knowledge.hpp"
+#include "peers.hpp"
 
 namespace sim {
 
@@ -255,9 +256,10 @@ void race(Warp& w, int lane, EventKind kind, u8 space, u64 address, u32 bytes, b
 // With a cp.async: either nobody waits for the copy, or no group holds it, so that nobody can.
 static void copy_race(Warp& w, int lane, u64 address, u32 bytes, bool write, const Cell& c) {
   const u32 thread = c.pending - 1;
+  const Region::Stamp writer = last_writer(*w.block, address >> w.program->shared_shift);
   if (is_bulk_copy(w.program->code[c.pending_pc]))
     return race(w, lane, BULK_COPY_RACE, SHARED, address, bytes, write, true, c.pending_pc, thread,
-                w.block->id, false);
+                block_at(*w.block->machine, writer.block - 1), false);
   const Warp& copier = w.block->warps[thread / LANES];
   const bool committed =
       std::any_of(copier.async.begin(), copier.async.end(), [&](const AsyncCopy& copy) {
@@ -277,8 +279,10 @@ bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, boo
     origin = w.pc;
     return true;
   }
-  if (plain && !w.ordered(c.writer, lane))
-    race(w, lane, RACE, SHARED, at, bytes, false, true, c.writer_pc, c.writer, w.block->id, false);
+  const Region::Stamp writer = last_writer(*w.block, at >> w.program->shared_shift);
+  if (plain && !in_order(w, lane, writer))
+    race(w, lane, RACE, SHARED, at, bytes, false, true, c.writer_pc, writer.who,
+         block_at(*w.block->machine, writer.block - 1), false);
   if (!(c.writer_pc & UNDEFINED_BIT)) return false;
   origin = c.writer_pc & PC_MASK;
   return true;
@@ -287,47 +291,42 @@ bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, boo
 // A write while an asynchronous operation may still read there.
 static void check_async_reads(Warp& w, int lane, u32 address, u32 bytes) {
   for (const AsyncReads& reads : w.block->reading)
-    if (reads.touches(address, bytes))
+    if (reads.touches(address, bytes) &&
+        !(reads.wgmma && read_in_order(w, lane, reads.stamp(), BY_WGMMA)))
       race(w, lane, OPERAND_OVERWRITTEN, SHARED, address, bytes, true, false, reads.pc,
            reads.thread, w.block->id, false);
-}
-
-// Races between blocks of a cluster are not looked for: what one writes in the shared memory of
-// another is taken to be ordered.
-static void written_by_peer(Warp& w, u32 address, u32 bytes, u32 undefined_origin) {
-  const u32 cell = 1u << w.program->shared_shift;
-  for (u32 at = address; at - address < bytes; at += cell) {
-    Cell& c = w.block->cells[at >> w.program->shared_shift];
-    c.writer = ORDERED_FOR_ALL;
-    c.writer_pc = undefined_origin == DEFINED ? w.pc : undefined_origin | UNDEFINED_BIT;
-  }
 }
 
 void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic,
                   u32 undefined_origin) {
   const u32 cell = 1u << w.program->shared_shift;
   if (__builtin_expect(!w.block->reading.empty(), 0)) check_async_reads(w, lane, address, bytes);
-  if (__builtin_expect(w.visits(), 0)) return written_by_peer(w, address, bytes, undefined_origin);
+  const u32 pc = (undefined_origin == DEFINED ? w.pc : undefined_origin | UNDEFINED_BIT) |
+                 (atomic ? ATOMIC_BIT : 0);
+  const bool visits = w.visits();
+  if (__builtin_expect(visits || !w.block->peers.empty(), 0))
+    check_write_among_peers(w, lane, address, bytes, same, atomic);
   for (u32 at = address; at - address < bytes; at += cell) {
     Cell& c = w.block->cells[at >> w.program->shared_shift];
     if (__builtin_expect(c.pending != 0, 0)) copy_race(w, lane, at, cell, true, c);
+    if (__builtin_expect(visits, 0)) continue;
     // The same value written twice is how every thread initialises one flag: harmless.
-    if (c.writer && !same && !(atomic && c.writer_pc & ATOMIC_BIT) && !w.ordered(c.writer, lane))
+    if (c.writer && c.writer != BY_PEER && !same && !(atomic && c.writer_pc & ATOMIC_BIT) &&
+        !w.ordered(c.writer, lane))
       race(w, lane, RACE, SHARED, at, bytes, true, true, c.writer_pc, c.writer, w.block->id, false);
-    if (c.reader && !w.ordered(c.reader, lane) && !same)
+    const auto before = [&](u32 who, u32 pc) {
+      return pc & BY_WGMMA ? w.ended(who) : w.ordered(who, lane);
+    };
+    if (c.reader && !same && !before(c.reader, c.reader_pc))
       race(w, lane, RACE, SHARED, at, bytes, true, false, c.reader_pc, c.reader, w.block->id,
            false);
-    else if (c.reader2 && !w.ordered(c.reader2, lane) && !same)
+    else if (c.reader2 && !same && !before(c.reader2, c.reader2_pc))
       race(w, lane, RACE, SHARED, at, bytes, true, false, c.reader2_pc, c.reader2, w.block->id,
            false);
     c.writer = w.stamp(lane);
-    c.writer_pc = undefined_origin == DEFINED ? w.pc : undefined_origin | UNDEFINED_BIT;
-    if (atomic) c.writer_pc |= ATOMIC_BIT;
+    c.writer_pc = pc;
   }
-}
-
-static Dim block_at(const Machine& m, u32 linear) {
-  return {linear % m.grid.x, linear / m.grid.x % m.grid.y, linear / m.grid.x / m.grid.y};
+  if (__builtin_expect(visits, 0)) keep_write(w, lane, address, bytes, pc);
 }
 
 static void global_race(Warp& w, int lane, const Region& r, i64 index, u64 at, u32 bytes,

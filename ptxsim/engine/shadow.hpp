@@ -10,7 +10,6 @@ namespace sim {
 
 constexpr u32 ATOMIC_BIT = 0x40000000u;
 constexpr u32 PC_MASK = 0x3fffffffu;
-constexpr u32 ORDERED_FOR_ALL = 1;  // a stamp from before the first moment of any warp
 
 // The lanes of one access: addresses (inactive lanes repeat the first active one) and the mask of
 // lanes that may still go ahead.
@@ -47,6 +46,9 @@ void count_shared(Warp& w, const Access& a);
 bool report_shared_read(Warp& w, int lane, u32 address, u32 bytes, const Cell& c, bool plain,
                         u32& origin);
 
+// What a warp reads in the shared memory of another block; the same as SharedReader::read.
+bool read_of_peer(Warp& w, int lane, u32 address, u32 bytes, bool plain, u32& origin);
+
 // Race and definedness bookkeeping of what one instruction reads of shared memory. `read` does it
 // for one lane's cells [address, address + bytes). It returns true when it meets an undefined value
 // and sets `origin` to where that came from.
@@ -57,7 +59,8 @@ class SharedReader {
 
   bool read(int lane, u32 address, u32 bytes, bool plain, u32& origin) {
     const u32 cell = 1u << shift_, me = now_ | u32(lane);
-    plain &= !w_.visits();
+    if (__builtin_expect(w_.visits(), 0))
+      return read_of_peer(w_, lane, address, bytes, plain, origin);
     bool undefined = false;
     for (u32 at = address; at - address < bytes; at += cell) {
       Cell& c = cells_[at >> shift_];
@@ -81,7 +84,7 @@ class SharedReader {
   // Whether the cell was written, and in order. Neighbours are mostly from one warp and time.
   bool after(u32 writer, int lane) {
     if ((writer & ~31u) == seen_) return true;
-    if (!writer || !w_.ordered(writer, lane)) return false;
+    if (!writer || writer == BY_PEER || !w_.ordered(writer, lane)) return false;
     if ((writer & 1023) >> 5 != w_.index) seen_ = writer & ~31u;
     return true;
   }
@@ -170,6 +173,7 @@ class AsyncReader {
   std::vector<u32> pieces_;
   bool undefined_ = false;
   u32 origin_ = 0;
+  Region::Stamp seen_{};  // the last writer of another block that was in order
 };
 // Nobody overwrote what these read; from now on they are reads of their thread.
 void finish_async_reads(Warp& w, const AsyncReads& reads);

@@ -1,5 +1,6 @@
 // wgmma: each warp computes its 16 of the 64 rows when it comes to the instruction. What it read
-// of shared memory, and its result, count as under way until their group is waited for.
+// of shared memory, and its result, count as under way until their group is waited for. As on GPUs,
+// the four warps multiply together: none is past its wait before all have come to the wgmma.
 #include <algorithm>
 
 #include "products.hpp"
@@ -204,13 +205,39 @@ Flow commit(Warp& w, const Ins&) {
   return Flow::next;
 }
 
+// Calls `f` for the warps of the warpgroup that have not left.
+template <class F> void each_of_warpgroup(const Warp& w, F f) {
+  auto& warps = w.block->warps;
+  const u32 first = w.index / WARPS_OF_A_GROUP * WARPS_OF_A_GROUP;
+  for (u32 k = first; k < std::min(first + WARPS_OF_A_GROUP, u32(warps.size())); ++k)
+    if (!warps[k].done()) f(warps[k]);
+}
+
+// The four warps multiply together: what one of them waits for, all must have begun, and their
+// reads of shared memory end for it.
 Flow wait_group(Warp& w, const Ins& i) {
   Flow flow = Flow::next;
   if (!come_together(w, flow)) return flow;
-  const auto over = [&](u32 group) { return i64(group) < i64(w.wgmma_group) - i.groups(); };
+  const i64 ending = i64(w.wgmma_group) - i.groups();  // groups
+  const auto over = [&](u32 group) { return i64(group) < ending; };
+  bool all_began = true;
+  each_of_warpgroup(w, [&](const Warp& other) { all_began &= !over(other.wgmma_group); });
+  if (!all_began) {
+    w.look = Look{.pc = w.pc, .seen = 0, .changes = w.block->machine->changes, .waits = true};
+    w.resting = true;
+    return Flow::yield;
+  }
+  const u32 group = w.index / WARPS_OF_A_GROUP;
+  u32& ended = w.known.products[group];
+  ended = u32(std::max<i64>(ended, ending));
+  u32 ended_for_all = ended;
+  each_of_warpgroup(w, [&](const Warp& other) {
+    ended_for_all = std::min(ended_for_all, other.known.products[group]);
+  });
   auto& reading = w.block->reading;
   const auto finished = [&](const AsyncReads& reads) {
-    if (!reads.wgmma || (reads.thread & 1023) / LANES != w.index || !over(reads.group))
+    const u32 warp = (reads.thread & 1023) / LANES;
+    if (!reads.wgmma || warp / WARPS_OF_A_GROUP != group || reads.group >= ended_for_all)
       return false;
     finish_async_reads(w, reads);
     return true;

@@ -59,6 +59,7 @@ _KINDS = {
     Event.WARPS_NOT_ORDERED: Kind.RACE,
     Event.BAD_TENSOR_MAP: Kind.OUT_OF_BOUNDS,
     Event.PEER_EXITED: Kind.OUT_OF_BOUNDS,
+    Event.PEER_NOT_STARTED: Kind.OUT_OF_BOUNDS,
 }
 # Legal as far as every GPU of today goes.
 _WARNINGS = {

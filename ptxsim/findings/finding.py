@@ -66,6 +66,7 @@ class Event(IntEnum):
     WARPS_NOT_ORDERED = 32  # of a warpgroup: wgmma reads what another of its warps wrote
     BAD_TENSOR_MAP = 33  # no tensor map at all, or one that does not fit its use
     PEER_EXITED = 34  # the block of the cluster whose shared memory is accessed
+    PEER_NOT_STARTED = 35  # the same
 
 
 class Accessed(Record):

@@ -97,6 +97,12 @@ def _misaligned(s: EventScene) -> Message:
 
 
 def _race(s: EventScene) -> Message:
+    if s.access.space == "shared" and not s.same_block:
+        return phrase(
+            "in shared memory of a cluster {who} {does} {element} at {here}, which {that_one} "
+            "{did} at {there}, and nothing orders the two; a barrier of the cluster does, or an "
+            "mbarrier at which one arrives and the other waits"
+        )
     if s.access.space == "shared":
         return phrase(
             "in shared memory {this_thread} {does} {element} at {here}, which {that_thread} {did} "
@@ -287,7 +293,11 @@ _SENTENCES: dict[Event, Message | Callable[[EventScene], Message]] = {
     ),
     Event.BAD_TENSOR_MAP: _tensor_map,
     Event.PEER_EXITED: phrase(
-        "{who} accesses at {here} the shared memory of {that_block}, which has ended; a "
-        "barrier of the cluster must keep it alive"
+        "{who} accesses at {here} the shared memory of {that_block}, which may have ended by "
+        "then; a barrier of the cluster must keep it alive"
+    ),
+    Event.PEER_NOT_STARTED: phrase(
+        "{who} accesses at {here} the shared memory of {that_block}, which may not have started "
+        "yet; a barrier of the cluster must come first"
     ),
 }

@@ -51,6 +51,31 @@ using Map = CUtensorMap;
 #define CLUSTER_SYNC                                           \
   asm volatile("barrier.cluster.arrive.release.aligned;\n"     \
                "barrier.cluster.wait.acquire.aligned;" ::: "memory")
+// The same place in the shared memory of another block.
+__device__ u32 of_block(const void* p, u32 rank) {
+  u32 there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(AT(p)), "r"(rank));
+  return there;
+}
+__device__ u32 rank_in_cluster() {
+  u32 rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+#define LOAD_FROM(to, p, rank) \
+  asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(to) : "r"(of_block(p, rank)) : "memory")
+#define STORE_TO(p, rank, value) \
+  asm volatile("st.shared::cluster.s32 [%0], %1;" ::"r"(of_block(p, rank)), "r"(value) : "memory")
+#define ARRIVE_AT(b, rank)                                                                     \
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(           \
+                   of_block(b, rank))                                                          \
+               : "memory")
+#define MULTICAST(to, map, x, y, b)                                                       \
+  asm volatile(                                                                           \
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"  \
+      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(AT(to)),                \
+      "l"(map), "r"(x), "r"(y), "r"(AT(b)), "h"(uint16_t(3))                              \
+      : "memory")
 #define WGMMA8(d, a, b, adds)                                                                 \
   asm volatile(                                                                               \
       "{ .reg .pred p; setp.ne.b32 p, %6, 0;\n"                                               \
@@ -286,13 +311,44 @@ KERNEL tile_overwritten(const half* A, const half* B, float* C) {
   WAIT(0);
   PUT_RESULT;
 }
+// The four warps multiply together: whoever has waited may overwrite what all of them read.
+KERNEL tile_overwritten_after_the_wait(const half* A, const half* B, float* C) {
+  TILES;
+  FILL_TILES;
+  FENCE_PROXY;
+  __syncthreads();
+  float d[4] = {};
+  FENCE;
+  WGMMA8(d, da, db, 1);
+  COMMIT;
+  WAIT(0);
+  b[core(t / 16, t % 16)] = B[0];
+  PUT_RESULT;
+}
+KERNEL tile_overwritten_before_its_group_ends(const half* A, const half* B, float* C) {
+  TILES;
+  FILL_TILES;
+  FENCE_PROXY;
+  __syncthreads();
+  float d[4] = {};
+  FENCE;
+  for (int i = 0; i < 2; ++i) {
+    WGMMA8(d, da, db, i);
+    COMMIT;
+  }
+  WAIT(1);
+  b[core(t / 16, t % 16)] = B[0];  // BAD
+  WAIT(0);
+  PUT_RESULT;
+}
 KERNEL registers_set_after_fence(const half* A, const half* B, float* C) {
   TILES;
   FILL_TILES;
   FENCE_PROXY;
   __syncthreads();
   FENCE;
-  float d[4] = {C[t], C[t] + 1, C[t] + 2, C[t] + 3};
+  const float first = __half2float(A[t]);
+  float d[4] = {first, first + 1, first + 2, first + 3};
   WGMMA8(d, da, db, 1);  // BAD
   COMMIT;
   WAIT(0);
@@ -626,24 +682,37 @@ KERNEL stored_tile_overwritten(const __grid_constant__ Map C, const half* A) {
 
 // --- clusters
 
+#define PUT_IN_BLOCK(value) reinterpret_cast<int*>(C)[blockIdx.x * 32 + t] = value
+
 KERNEL __cluster_dims__(2, 1, 1) exchanges(const half* A, half* C) {
   __shared__ int own[32];
-  const int t = threadIdx.x;
-  u32 rank, there;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  const int t = threadIdx.x, rank = rank_in_cluster();
   own[t] = rank * 100 + t;
   CLUSTER_SYNC;
   int got;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(AT(&own[t])), "r"(rank ^ 1));
-  asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(got) : "r"(there) : "memory");
+  LOAD_FROM(got, &own[t], rank ^ 1);
   CLUSTER_SYNC;
-  reinterpret_cast<int*>(C)[blockIdx.x * 32 + t] = got;
+  PUT_IN_BLOCK(got);
+}
+KERNEL __cluster_dims__(2, 1, 1) peer_has_not_started(const half* A, half* C) {
+  __shared__ int own[32];
+  const int t = threadIdx.x, rank = rank_in_cluster();
+  STORE_TO(&own[t], rank ^ 1, rank * 100 + t);  // BAD
+  CLUSTER_SYNC;
+  PUT_IN_BLOCK(own[t]);
+}
+KERNEL __cluster_dims__(2, 1, 1) peer_may_have_ended(const half* A, half* C) {
+  __shared__ int own[32];
+  const int t = threadIdx.x, rank = rank_in_cluster();
+  own[t] = rank * 100 + t;
+  CLUSTER_SYNC;
+  int got;
+  LOAD_FROM(got, &own[t], rank ^ 1);  // BAD
+  PUT_IN_BLOCK(got);
 }
 KERNEL __cluster_dims__(2, 1, 1) peer_has_ended(const half* A, half* C) {
   __shared__ int own[32];
-  const int t = threadIdx.x;
-  u32 rank, there;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  const int t = threadIdx.x, rank = rank_in_cluster();
   own[t] = t;
   CLUSTER_SYNC;
   volatile int* flag = reinterpret_cast<volatile int*>(C) + 500;
@@ -654,24 +723,115 @@ KERNEL __cluster_dims__(2, 1, 1) peer_has_ended(const half* A, half* C) {
   while (!*flag) {
   }
   int got;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(AT(&own[t])), "r"(0));
-  asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(got) : "r"(there) : "memory");  // BAD
-  reinterpret_cast<int*>(C)[t] = got;
+  LOAD_FROM(got, &own[t], 0);  // BAD
+  PUT_IN_BLOCK(got);
 }
+KERNEL __cluster_dims__(2, 1, 1) overwrites_what_a_peer_reads(const half* A, half* C) {
+  __shared__ int own[32];
+  const int t = threadIdx.x, rank = rank_in_cluster();
+  own[t] = rank * 100 + t;
+  CLUSTER_SYNC;
+  int got;
+  LOAD_FROM(got, &own[t], rank ^ 1);  // BAD
+  own[t] = got + 1;                   // BAD
+  CLUSTER_SYNC;
+  PUT_IN_BLOCK(own[t]);
+}
+// Each block writes what the other one has been told to wait for.
+KERNEL __cluster_dims__(2, 1, 1) sends(const half* A, half* C) {
+  __shared__ int inbox[32];
+  __shared__ alignas(8) u64 arrived;
+  const int t = threadIdx.x, rank = rank_in_cluster();
+  if (t == 0) INIT(&arrived, 32);
+  CLUSTER_SYNC;
+  STORE_TO(&inbox[t], rank ^ 1, rank * 100 + t);
+  ARRIVE_AT(&arrived, rank ^ 1);
+  WAIT_FOR(&arrived, 0);
+  PUT_IN_BLOCK(inbox[t]);
+}
+KERNEL __cluster_dims__(2, 1, 1) sent_and_not_waited_for(const half* A, half* C) {
+  __shared__ int inbox[32];
+  const int t = threadIdx.x, rank = rank_in_cluster();
+  inbox[t] = 0;
+  CLUSTER_SYNC;
+  STORE_TO(&inbox[t], rank ^ 1, rank * 100 + t);  // BAD
+  PUT_IN_BLOCK(inbox[t]);                         // BAD
+  CLUSTER_SYNC;
+}
+KERNEL __cluster_dims__(2, 1, 1) arrives_before_the_barrier_is_there(const half* A, half* C) {
+  __shared__ alignas(8) u64 arrived;
+  const int t = threadIdx.x, rank = rank_in_cluster();
+  CLUSTER_SYNC;
+  if (t == 0) INIT(&arrived, 32);
+  __syncthreads();
+  ARRIVE_AT(&arrived, rank ^ 1);  // BAD
+  CLUSTER_SYNC;
+}
+
 // One block loads for both; each waits at a barrier of its own.
 KERNEL __cluster_dims__(2, 1, 1) multicasts(const __grid_constant__ Map A, half* C) {
   TILE_AND_BARRIER;
-  u32 rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   if (t == 0) EXPECT(&full, TILE);
   CLUSTER_SYNC;
-  if (t == 0 && rank == 0)
-    asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-        ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(AT(s)),
-        "l"(&A), "r"(32), "r"(32), "r"(AT(&full)), "h"(uint16_t(3))
-        : "memory");
+  if (t == 0 && rank_in_cluster() == 0) MULTICAST(s, &A, 32, 32, &full);
   WAIT_FOR(&full, 0);
   for (int e = t; e < 1024; e += 128) C[blockIdx.x * 1024 + e] = s[e];
+  CLUSTER_SYNC;
+}
+KERNEL __cluster_dims__(2, 1, 1) multicasts_at_once(const __grid_constant__ Map A, half* C) {
+  TILE_AND_BARRIER;
+  if (t == 0) EXPECT(&full, TILE);
+  if (t == 0 && rank_in_cluster() == 1) MULTICAST(s, &A, 32, 32, &full);  // BAD
+  WAIT_FOR(&full, 0);
+  for (int e = t; e < 1024; e += 128) C[blockIdx.x * 1024 + e] = s[e];
+  CLUSTER_SYNC;
+}
+// A tile after the other: the first block fills the stage of both when both have given it back.
+#define STAGE_OF_BOTH(consumers)           \
+  __shared__ alignas(128) half s[32 * 32]; \
+  __shared__ alignas(8) u64 full, empty;   \
+  const int t = threadIdx.x;               \
+  const u32 rank = rank_in_cluster();      \
+  if (t == 0) {                            \
+    INIT(&full, 1);                        \
+    INIT(&empty, consumers);               \
+  }                                        \
+  CLUSTER_SYNC
+#define SUM_UP \
+  for (int e = t; e < 1024; e += 128) sums[e / 128] += __half2float(s[e])
+#define PUT_SUMS \
+  for (int e = t; e < 1024; e += 128) C[blockIdx.x * 1024 + e] = __float2half(sums[e / 128])
+
+KERNEL __cluster_dims__(2, 1, 1) refills(const __grid_constant__ Map A, half* C) {
+  STAGE_OF_BOTH(2 * 128);
+  float sums[8] = {};
+  for (int step = 0; step < 3; ++step) {
+    if (t == 0) {
+      EXPECT(&full, TILE);
+      if (rank == 0 && step > 0) WAIT_FOR(&empty, (step - 1) % 2);
+      if (rank == 0) MULTICAST(s, &A, 32, 0, &full);
+    }
+    WAIT_FOR(&full, step % 2);
+    SUM_UP;
+    ARRIVE_AT(&empty, 0);
+  }
+  PUT_SUMS;
+  CLUSTER_SYNC;
+}
+KERNEL __cluster_dims__(2, 1, 1) refills_without_asking_the_peer(const __grid_constant__ Map A,
+                                                                 half* C) {
+  STAGE_OF_BOTH(128);
+  float sums[8] = {};
+  for (int step = 0; step < 3; ++step) {
+    if (t == 0) {
+      EXPECT(&full, TILE);
+      if (rank == 0 && step > 0) WAIT_FOR(&empty, (step - 1) % 2);
+      if (rank == 0) MULTICAST(s, &A, 32, 0, &full);  // BAD
+    }
+    WAIT_FOR(&full, step % 2);
+    SUM_UP;  // BAD
+    ARRIVE_AT(&empty, rank);
+  }
+  PUT_SUMS;
   CLUSTER_SYNC;
 }
