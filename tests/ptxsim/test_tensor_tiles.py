@@ -1,0 +1,190 @@
+"""Tiles of tensors of one to five dimensions, as TMA brings them and takes them away: what of them
+lies where in shared memory under each swizzle, and what becomes of the parts outside."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ptxsim.launching import launch
+from ptxsim.tensor_maps import DataType, Output, Swizzle, TensorMap
+from tests.support.kernels import engine
+
+# Both kernels: the tensor map, then the tile as it lies in shared memory, in words.
+PTX = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry brings(.param .align 64 .b8 map[128], .param .u64 words) {{
+  .shared .align 1024 .b8 tile[{bytes}];
+  .shared .align 8 .b64 full;
+  .reg .pred %p<4>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<8>;
+  mov.u32 %r1, tile;
+  mov.u32 %r2, full;
+  mov.b64 %rd1, map;
+  cvta.param.u64 %rd2, %rd1;
+  mov.u32 %r3, %tid.x;
+  setp.ne.u32 %p1, %r3, 0;
+  @%p1 bra STARTED;
+  mbarrier.init.shared.b64 [%r2], 1;
+  fence.mbarrier_init.release.cluster;
+  mbarrier.arrive.expect_tx.shared.b64 %rd3, [%r2], {bytes};
+  cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes
+      [%r1], [%rd2, {{{at}}}], [%r2];
+STARTED:
+  bar.sync 0;
+WAIT:
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;
+  @!%p2 bra WAIT;
+  ld.param.u64 %rd4, [words];
+  shl.b32 %r4, %r3, 2;
+COPY:
+  add.u32 %r5, %r1, %r4;
+  ld.shared.u32 %r6, [%r5];
+  cvt.u64.u32 %rd5, %r4;
+  add.u64 %rd6, %rd4, %rd5;
+  st.global.u32 [%rd6], %r6;
+  add.u32 %r4, %r4, 128;
+  setp.lt.u32 %p3, %r4, {bytes};
+  @%p3 bra COPY;
+  ret;
+}}
+.visible .entry takes(.param .align 64 .b8 map[128], .param .u64 words) {{
+  .shared .align 1024 .b8 tile[{bytes}];
+  .reg .pred %p<4>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<8>;
+  mov.u32 %r1, tile;
+  mov.b64 %rd1, map;
+  cvta.param.u64 %rd2, %rd1;
+  mov.u32 %r3, %tid.x;
+  ld.param.u64 %rd4, [words];
+  shl.b32 %r4, %r3, 2;
+COPY:
+  cvt.u64.u32 %rd5, %r4;
+  add.u64 %rd6, %rd4, %rd5;
+  ld.global.u32 %r6, [%rd6];
+  add.u32 %r5, %r1, %r4;
+  st.shared.u32 [%r5], %r6;
+  add.u32 %r4, %r4, 128;
+  setp.lt.u32 %p3, %r4, {bytes};
+  @%p3 bra COPY;
+  fence.proxy.async.shared::cta;
+  bar.sync 0;
+  setp.ne.u32 %p1, %r3, 0;
+  @%p1 bra DONE;
+  cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group [%rd2, {{{at}}}], [%r1];
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+DONE:
+  ret;
+}}
+"""
+# Extents, box and the tile's first coordinates, the innermost dimension first. Tiles reach beyond
+# the tensor on both sides, and one lies beyond it altogether.
+TILES = [
+    ((100,), (32,), (80,)),
+    ((100,), (32,), (-7,)),
+    ((20, 30), (16, 8), (8, 25)),
+    ((20, 30), (16, 8), (-4, -3)),
+    ((24, 7, 5), (8, 4, 2), (20, 5, 4)),
+    ((8, 5, 4, 3), (8, 2, 3, 2), (0, 4, -1, 2)),
+    ((8, 3, 2, 4, 3), (4, 2, 2, 3, 2), (6, -1, 1, 2, -1)),
+    ((8, 3, 2, 4, 3), (4, 2, 2, 3, 2), (0, 0, 2, 0, 0)),
+]
+# Bits of the shared address that are flipped by others, three places further up.
+SWIZZLED = {Swizzle.BYTES_32: 0x10, Swizzle.BYTES_64: 0x30, Swizzle.BYTES_128: 0x70}
+
+
+def map_of(
+    array: NDArray[Any], extents: tuple[int, ...], box: tuple[int, ...], swizzle: Swizzle
+) -> TensorMap:
+    """array: one row of the innermost dimension after the other, 4 bytes an element."""
+    strides = tuple(4 * int(np.prod(extents[:d])) for d in range(1, len(extents)))
+    return TensorMap(array, DataType.FLOAT32, extents, strides, box, swizzle=swizzle)
+
+
+def in_tile(
+    extents: tuple[int, ...], box: tuple[int, ...], at: tuple[int, ...]
+) -> list[tuple[int, int]]:
+    """Each element of the tile that the tensor has: its place in the tile, that in the tensor."""
+    found = []
+    for place, steps in enumerate(itertools.product(*map(range, reversed(box)))):
+        here = [a + s for a, s in zip(reversed(at), steps, strict=True)]
+        outermost = tuple(reversed(extents))
+        if all(0 <= h < e for h, e in zip(here, outermost, strict=True)):
+            found.append((place, int(np.ravel_multi_index(here, outermost))))
+    return found
+
+
+def laid_out(tile: NDArray[Any], swizzle: Swizzle) -> NDArray[Any]:
+    """The words of shared memory that hold a tile, at a multiple of 1024 bytes."""
+    addresses = 4 * np.arange(tile.size)
+    places = addresses ^ (addresses >> 3 & SWIZZLED.get(swizzle, 0))
+    words = np.empty_like(tile)
+    words[places // 4] = tile
+    return words
+
+
+def ptx_for(box: tuple[int, ...], at: tuple[int, ...], folder: Path) -> Path:
+    path = folder / "tiles.ptx"
+    size = 4 * int(np.prod(box))
+    text = PTX.format(bytes=size, rank=len(box), at=", ".join(map(str, at)))
+    path.write_text(text)
+    return path
+
+
+def brought_and_taken(
+    extents: tuple[int, ...],
+    box: tuple[int, ...],
+    at: tuple[int, ...],
+    swizzle: Swizzle,
+    folder: Path,
+) -> None:
+    ptx = ptx_for(box, at, folder)
+    size, pairs = int(np.prod(box)), in_tile(extents, box, at)
+    tensor = np.arange(1, np.prod(extents) + 1, dtype=np.float32)
+    tile = np.zeros(size, np.float32)
+    for place, source in pairs:
+        tile[place] = tensor[source]
+
+    words = np.full(size, -1, np.float32)
+    given = map_of(tensor, extents, box, swizzle)
+    outcome = launch(ptx, "brings", 1, 32, [given, Output(words)], engine=engine())
+    assert outcome.findings == ()
+    np.testing.assert_array_equal(words, laid_out(tile, swizzle))
+
+    tile = -np.arange(1, size + 1, dtype=np.float32)
+    expected = tensor.copy()
+    for place, target in pairs:
+        expected[target] = tile[place]
+    given = map_of(tensor, extents, box, swizzle)
+    outcome = launch(ptx, "takes", 1, 32, [given, laid_out(tile, swizzle)], engine=engine())
+    assert outcome.findings == ()
+    np.testing.assert_array_equal(tensor, expected)
+
+
+@pytest.mark.parametrize(("extents", "box", "at"), TILES)
+def test_a_tile_beyond_the_edge_is_filled_with_zeros_and_stored_in_part(
+    extents: tuple[int, ...], box: tuple[int, ...], at: tuple[int, ...], tmp_path: Path
+) -> None:
+    padded = (-(-extents[0] // 4) * 4, *extents[1:])  # strides are multiples of 16 bytes
+    brought_and_taken(padded, box, at, Swizzle.NONE, tmp_path)
+
+
+@pytest.mark.parametrize("swizzle", SWIZZLED)
+@pytest.mark.parametrize("rank", [2, 3])
+def test_a_swizzle_moves_pieces_of_16_bytes(swizzle: Swizzle, rank: int, tmp_path: Path) -> None:
+    """Rows of the tile as long as the swizzle's span, and of half of it."""
+    span = {Swizzle.BYTES_32: 8, Swizzle.BYTES_64: 16, Swizzle.BYTES_128: 32}[swizzle]
+    extents, box, at = ((36, 40), (span, 16), (12, 30))
+    if rank == 3:
+        extents, box, at = (36, 9, 5), (span // 2, 8, 4), (4, 3, 2)  # type: ignore[assignment]
+    brought_and_taken(extents, box, at, swizzle, tmp_path)
