@@ -40,6 +40,7 @@ def test_all_of_it_is_compiled():
     assert found == set(COMPILED)
 
 
+@pytest.mark.short
 @each_source
 def test_no_warnings(source: Path):
     strict = ("-Wall", "-Wextra", "-Werror")
