@@ -30,6 +30,7 @@ from grader.performance.structure import ffma_while_loading, waits_to_store
 from grader.report import html, terminal
 from tests.support.bench import bench
 from tests.support.explained import LARGE, at, explained, functions, roomy, rung
+from tests.support.in_turn import a_third
 from tests.support.places import ALICE, FIXTURES, ROOT
 
 RUNGS = sorted(file.parent for file in ROOT.glob("reference/sgemm/[0-9]*/sgemm.cu"))
@@ -47,10 +48,7 @@ def number(folder: Path) -> int:
 
 @pytest.mark.parametrize(
     "folder",
-    [
-        pytest.param(rung, id=rung.name, marks=[] if place % 3 == 0 else [pytest.mark.slow])
-        for place, rung in enumerate(RUNGS)
-    ],
+    a_third(RUNGS, lambda rung: rung.name),
 )
 def test_a_rung_is_advised_toward_a_later_one(folder: Path) -> None:
     """And every piece of advice names a line of the submission and a rung that exists."""

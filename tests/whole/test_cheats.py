@@ -72,7 +72,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# These take five to fifteen seconds each, and a quicker cheat of the same kind is in every run.
+# These take five to fifteen seconds each.
 LONG = (
     "macro_bomb",
     "assembler_bomb",
@@ -99,17 +99,24 @@ NEEDS_LANDLOCK = pytest.mark.skipif(
 )
 
 
-def in_both_sandboxes(name: str, *given: object) -> Iterator[ParameterSet]:
-    """In the best one, and in Landlock's; in every run if it is quick or tries the sandbox."""
-    long = [pytest.mark.slow] if name in LONG else []
-    again = long if name in TRY_THE_SANDBOX else [pytest.mark.slow]
-    yield pytest.param(*given, "auto", id=name, marks=long)
-    yield pytest.param(*given, "landlock", id=f"{name}-landlock", marks=[*again, NEEDS_LANDLOCK])
+def in_both_sandboxes(place: int, name: str, *given: object) -> Iterator[ParameterSet]:
+    """In the best one, and in Landlock's; in every run if it tries the sandbox, and of the others
+    that are quick every third in the best one."""
+    always = name in TRY_THE_SANDBOX and name not in LONG
+    in_turn = place % 3 == 0 and name not in LONG
+    slow = [pytest.mark.slow]
+    best, other = [] if always or in_turn else slow, [] if always else slow
+    yield pytest.param(*given, "auto", id=name, marks=best)
+    yield pytest.param(*given, "landlock", id=f"{name}-landlock", marks=[*other, NEEDS_LANDLOCK])
 
 
 @pytest.mark.parametrize(
     ("cheat", "bench"),
-    [each for cheat in cheats() for each in in_both_sandboxes(cheat.folder.name, cheat)],
+    [
+        each
+        for place, cheat in enumerate(cheats())
+        for each in in_both_sandboxes(place, cheat.folder.name, cheat)
+    ],
     indirect=["bench"],
 )
 def test_it_comes_to_what_it_declares(cheat: Cheat, bench: Bench, place: Path) -> None:
@@ -294,7 +301,11 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], Verdict]] = {
 
 @pytest.mark.parametrize(
     ("make", "verdict", "bench"),
-    [each for name, given in FOLDERS.items() for each in in_both_sandboxes(name, *given)],
+    [
+        each
+        for place, (name, given) in enumerate(FOLDERS.items())
+        for each in in_both_sandboxes(place, name, *given)
+    ],
     indirect=["bench"],
 )
 def test_folders(

@@ -185,6 +185,7 @@ def test_an_array_and_a_node_that_dies(tasks: int, site: Site, cluster: Cluster)
     assert found == expected
 
 
+@pytest.mark.slow
 def test_the_time_limit_is_told(site: Site) -> None:
     (slow,) = site.submissions(slow=ENDLESS)
     site.sbatch(
@@ -255,6 +256,7 @@ def test_a_machine_that_fails_is_tried_again_and_then_left(site: Site) -> None:
     assert site.results() == {}
 
 
+@pytest.mark.slow
 def test_two_classes_at_once_and_again(site: Site) -> None:
     site.submissions(**dict.fromkeys(("ann", "bob", "cid", "dan", "eve"), STARTER))
     shutil.copytree(site.place / "work", site.place / "other")
