@@ -50,49 +50,39 @@ def peak_sentence(result: Result, why: Explanation, _counts: KernelCounts) -> Me
             measured=measured,
             allowed=allowed,
         )
-    if problem.counts == "bytes":
-        peak = card.dram_gb_s * 1e9 / problem.scale
+    kind, _, sums = problem.arithmetic.partition(".")
+    products = card.tensor_rate(kind, sums) if sums else 0
+    bandwidth = problem.counts == "bytes"
+    peak = (
+        card.dram_gb_s * 1e9 / problem.scale if bandwidth else card.peak_tflops(problem.arithmetic)
+    )
+    figures: dict[str, float | str | Message] = {
+        "peak": peak,
+        "unit": problem.unit if bandwidth else PEAK_UNIT,
+        "gpu": card.name,
+        "speed": speed,
+        "share": 100 * speed / peak,
+        "launches": launches_of(why),
+        "shares": shares(why.bounds, problem.unit),
+    }
+    if bandwidth:
         return phrase(
             "DRAM moves {peak:.4g} {unit} on this {gpu}. Measured: {speed:.4g}, {share:.1f} %. "
             "The counts of {launches} allow {shares}.",
-            peak=peak,
-            unit=problem.unit,
-            gpu=card.name,
-            speed=speed,
-            share=100 * speed / peak,
-            launches=launches_of(why),
-            shares=shares(why.bounds, problem.unit),
+            **figures,
         )
-    kind, _, sums = problem.arithmetic.partition(".")
-    products = card.tensor_rate(kind, sums) if sums else 0
-    peak = card.peak_tflops(problem.arithmetic)
+    figures |= {"sms": card.multiprocessors, "clock": card.clock_mhz / 1000}
     if products:
         return phrase(
             "{sms} SMs × {products:.0f} products of the tensor cores in a cycle × 2 × {clock:.3g} "
             "GHz = {peak:.4g} {unit} on this {gpu}. Measured: {speed:.4g}, {share:.1f} %. The "
             "counts of {launches} allow {shares}.",
-            sms=card.multiprocessors,
             products=products,
-            clock=card.clock_mhz / 1000,
-            peak=peak,
-            unit=PEAK_UNIT,
-            gpu=card.name,
-            speed=speed,
-            share=100 * speed / peak,
-            launches=launches_of(why),
-            shares=shares(why.bounds, problem.unit),
+            **figures,
         )
     return phrase(
         "{sms} SMs × {lanes} lanes × 2 × {clock:.3g} GHz = {peak:.3g} {unit} on this {gpu}. "
         "Measured: {speed:.4g}, {share:.1f} %. The counts of {launches} allow {shares}.",
-        sms=card.multiprocessors,
         lanes=card.multiprocessor.fp32_lanes,
-        clock=card.clock_mhz / 1000,
-        peak=peak,
-        unit=PEAK_UNIT,
-        gpu=card.name,
-        speed=speed,
-        share=100 * speed / peak,
-        launches=launches_of(why),
-        shares=shares(why.bounds, problem.unit),
+        **figures,
     )
