@@ -5,12 +5,15 @@ from __future__ import annotations
 from io import StringIO
 
 import msgspec
+import pytest
 from rich.console import Console
 
 from grader.hardware import gpus
+from grader.labs.lab import find_lab, load_lab
 from grader.model import Result, Verdict, verbatim
 from grader.report import html, terminal
 from grader.report.bounds import limit
+from grader.report.peak import peak_sentence
 from grader.report.why import answers
 from tests.support.explained import explained, rung
 from tests.support.pages import gpu_result
@@ -77,6 +80,22 @@ def test_a_timed_result_is_set_against_the_peak_of_its_gpu() -> None:
     assert case.timing is not None
     best = max(run.speed for run in case.timing.runs)
     assert f"Measured: {best:.4g}, {100 * best / card.fp32_tflops:.1f} %" in peak
+
+
+@pytest.mark.parametrize(
+    ("lab", "words"),
+    [
+        ("sgemm", "132 SMs × 128 lanes × 2 × 1.98 GHz = 66.9 TFLOPS on this H200. Measured: 43.2"),
+        ("hgemm", "132 SMs × 2048 products of the tensor cores in a cycle × 2 × 1.98 GHz = 1071 "),
+        ("reduction", "DRAM moves 4800 GB/s on this H200. Measured: 43.2"),
+    ],
+)
+def test_the_peak_is_that_of_the_problem(lab: str, words: str) -> None:
+    why = explained(rung("naive"))
+    problem = load_lab(find_lab(lab)).problem.info()
+    result = msgspec.structs.replace(gpu_result(explanation=why), problem=problem)
+
+    assert str(peak_sentence(result, why, why.counts[0])).startswith(words)
 
 
 def test_terminal_and_page_show_bound_advice_and_the_line() -> None:
