@@ -2,13 +2,15 @@
 
     python -m benchmarks.hgemm_h200 --build   # compiles everything into build/hgemm; needs no GPU
     python -m benchmarks.hgemm_h200           # checks and times what was built, within 4 minutes
+    python -m benchmarks.hgemm_h200 --beside fast12=fast12.so   # with somebody else's BF16 kernel
 
 Every program is a rung's hgemm.cu, compiled by nvcc for sm_90a as a library with the real CUDA
 runtime; run_custom is called as a program calls it. cuBLAS is the fastest of cublasGemmEx and
 cublasLt's candidates, chosen at each size. Inputs are normal random numbers, because power depends
 on them. cuBLAS and all programs take turns on the same inputs, warm and back to back; a figure is
 the median of its turns. A program whose result differs from cuBLAS's by more than rounding explains
-is shown as wrong, and not timed.
+is shown as wrong, and not timed. A library given with --beside takes squares in BF16 and offers
+sgemm_grader_entry, as grader/compile/entry.py declares it.
 """
 
 from __future__ import annotations
@@ -56,10 +58,11 @@ class Program:
     defines: tuple[str, ...] = ()
     format: Format = "f16"
     squares_only: bool = False  # a variant that is there for the large sizes
+    beside: Path | None = None  # a library that is not ours
 
     @property
     def library(self) -> Path:
-        return _BUILD / f"{self.name}-{self.format}.so"
+        return self.beside or _BUILD / f"{self.name}-{self.format}.so"
 
 
 def programs() -> list[Program]:
@@ -248,6 +251,7 @@ def main() -> int:
     parser.add_argument("--build", action="store_true", help="only compile")
     parser.add_argument("--jobs", type=int, default=2, help="compilers at a time")
     parser.add_argument("--only", default="", help="names of programs, with commas between them")
+    parser.add_argument("--beside", action="append", default=[], metavar="NAME=LIBRARY")
     parser.add_argument("--sizes", default="", help="M×N×K as 4096 or 8192x1024x8192, with commas")
     chosen = parser.parse_args()
     wanted = set(filter(None, chosen.only.split(",")))
@@ -256,6 +260,9 @@ def main() -> int:
         return build_all(some, chosen.jobs)
     sizes = [_extents(text) for text in filter(None, chosen.sizes.split(","))]
     built = [each for each in some if each.library.exists()]
+    for name, _, library in (text.partition("=") for text in chosen.beside):
+        path = Path(library).resolve(strict=True)
+        built.append(Program(name, "", format="bf16", squares_only=True, beside=path))
     # The sizes that matter most come first.
     measure(built, sizes or [*((n, n, n) for n in (8192, 4096, 6144, *_SQUARES[:2])), *_OTHERS,
                              (16384, 16384, 16384)])  # fmt: skip
