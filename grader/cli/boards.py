@@ -97,7 +97,7 @@ def only(boards: Sequence[Board]) -> Board:
         return boards[0]
     if not boards:
         raise UsageError("no results to export; grade something first, or name the folder: --out")
-    found = "; ".join(board.title for board in boards)
+    found = "; ".join(str(board.title) for board in boards)
     raise UsageError(f"several boards ({found}); choose one with --lab, --gpu and --device")
 
 
