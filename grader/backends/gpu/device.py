@@ -71,7 +71,12 @@ class GpuDevice:
     def __enter__(self) -> GpuDevice:
         shared = [name for name in os.environ if name.startswith("CUDA_MPS_")]
         if shared:
-            raise MachineError(f"{shared[0]} is set: MPS would time other processes too; unset it")
+            raise MachineError(
+                phrase(
+                    "{variable} is set: MPS would time other processes too; unset it",
+                    variable=shared[0],
+                )
+            )
         self.stand_by()
         try:
             self._held = self._holding.enter_context(locked(_lock_of_the_gpu(), wait=False))
@@ -146,7 +151,9 @@ class GpuDevice:
                         return tuple(outcomes)
         except Silence as silence:
             if self.gpu is None:
-                raise MachineError("the GPU worker did not start; try: grade doctor") from None
+                raise MachineError(
+                    phrase("the GPU worker did not start; try: grade doctor")
+                ) from None
             words = phrase("a launch did not end within {seconds:g} s", seconds=lab.limits.launch_s)
             if silence.at_all:
                 words = phrase(
@@ -154,7 +161,7 @@ class GpuDevice:
                     seconds=lab.limits.total_s,
                 )
             return (*outcomes, _ended(running, "time", words))
-        raise self._worker.ended("the GPU worker")
+        raise self._worker.ended(phrase("the GPU worker"))
 
     def _ask(self, job: GpuJob, lab: Lab) -> Iterator[Reply]:
         lines = self._worker.ask(
@@ -162,7 +169,7 @@ class GpuDevice:
             seconds=lab.limits.total_s + _STARTING_S,
             patience=lambda: lab.limits.launch_s + (_CHECKING_S if self.gpu else _STARTING_S),
         )
-        return decoded("the GPU worker", lines, _DECODER)
+        return decoded(phrase("the GPU worker"), lines, _DECODER)
 
 
 def _lock_of_the_gpu() -> Path:
