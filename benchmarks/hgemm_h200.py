@@ -72,7 +72,7 @@ def programs() -> list[Program]:
     rungs = sorted(folder.name for folder in _RUNGS.iterdir() if (folder / "hgemm.cu").exists())
     found = [Program(name, name, squares_only=name != _TOP) for name in rungs]
     found += [
-        Program(f"variant-{i}", _TOP, (f"HGEMM_VARIANT={i}",), squares_only=i > 3)
+        Program(f"variant-{i}", _TOP, (f"HGEMM_VARIANT={i}",), squares_only=i in (4, 5, 9))
         for i in range(16)
     ]
     found += [
@@ -82,7 +82,7 @@ def programs() -> list[Program]:
             (f"HGEMM_VARIANT={i}", f"HGEMM_BAND={band}"),
             squares_only=True,
         )
-        for i in (0, 6)
+        for i in (0, 8)
         for band in (4, 16)
     ]
     found.append(Program(_TOP, _TOP, ("HGEMM_BF16",), "bf16"))

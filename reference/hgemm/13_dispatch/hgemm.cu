@@ -36,7 +36,8 @@ int multiprocessors() {
 template <class S>
 void launch(const Element* A, const Element* B, Element* C, int m, int n, int k) {
   const Work w{m, n, k, tiles(m, S::BM), tiles(n, S::BN * S::CLUSTER), HGEMM_BAND, m % 8 == 0};
-  const int clusters = std::min(multiprocessors() / S::CLUSTER, w.tiles_m * w.tiles_n);
+  const int room = S::CLUSTER > 2 ? 128 / S::CLUSTER : multiprocessors() / S::CLUSTER;
+  const int clusters = std::min(room, w.tiles_m * w.tiles_n);
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(clusters * S::CLUSTER);
   config.blockDim = dim3(S::THREADS);
