@@ -180,10 +180,10 @@ __global__ void __launch_bounds__(S::THREADS, 1)
   else __syncthreads();
 
   if (group == 0) {
-    keep_registers<S::CONSUMERS == 3 ? 32 : 40>();
+    keep_registers<40>();
     if (t == 0) produce(s, &A, &B, w);
   } else {
-    take_registers<S::CONSUMERS == 3 ? 160 : 232>();
+    take_registers<232>();
     const int consumer = group - 1, warp = t / 32 - 4;
     Place<S> at;
     int stored = 0;  // pieces of C
