@@ -79,7 +79,7 @@ def main() -> None:
         for options in (*FORMATS, SUMS_IN_FP16):
             said[" ".join(options.values())] = in_format(bench, options)
 
-        said["comparison forged"] = forged(bench, case)
+        said["forged"] = forged(bench, case)
 
         case.fresh()
         case.reference()
@@ -206,29 +206,36 @@ def outcome_of(problem: Problem) -> CaseOutcome:
     )
 
 
-def forged(bench: SharedBench, case: MeasuredCase) -> dict[str, list[object]]:
-    """Verdict and kinds of findings where the comparison on the GPU lets everything pass: of a
-    right product, of one that nobody wrote, and of one that the grader's kernels write later."""
-    submission, compare, refer = case.launch, bench.on_gpu.compare, bench.on_gpu.refer
+def forged(bench: SharedBench, case: MeasuredCase) -> dict[str, list[str]]:
+    """Verdict and kinds of findings where the grader's kernels on the GPU let everything pass: a
+    right product, one that nobody wrote, one that the grader's kernels write later, and one of
+    inputs that are not those of the keys."""
+    submission, kernels, on_gpu = case.launch, bench.kernels, bench.on_gpu
+    compare, refer, fill, changed = on_gpu.compare, on_gpu.refer, kernels.fill, kernels.changed
     c = case.outputs[0]
+
+    def verdict() -> list[str]:
+        outcome = verify_case(bench, case)
+        kinds = [finding.kind.value for finding in outcome.findings]
+        return [judge.judge_case(outcome, Rules())[0].value, *kinds]
 
     def late(size: Size, inputs: Any, outputs: Any) -> None:
         refer(size, inputs, outputs)
         refer(size, inputs, case.outputs)
 
-    found: dict[str, list[object]] = {}
-    for name, launch, reference in (
-        ("right", submission, refer),
-        ("unwritten", lambda: None, refer),
-        ("half of it", lambda: (submission(), c[: c.size // 2].fill(0)), refer),
-        ("written later", lambda: None, late),
-    ):
-        case.launch, bench.on_gpu.refer = launch, reference
-        bench.on_gpu.compare = lambda *_: outcome_of(bench.problem).error
-        outcome = verify_case(bench, case)
-        kinds = [finding.kind.value for finding in outcome.findings]
-        found[name] = [judge.judge_case(outcome, Rules())[0].value, *kinds]
-    case.launch, bench.on_gpu.compare, bench.on_gpu.refer = submission, compare, refer
+    on_gpu.compare = lambda *_: outcome_of(bench.problem).error
+    found = {"right": verdict()}
+    case.launch = lambda: (submission(), c[: c.size // 2].fill(0))
+    found["half of it"] = verdict()
+    case.launch = lambda: None
+    found["unwritten"] = verdict()
+    on_gpu.refer = late
+    found["written later"] = verdict()
+    case.launch, on_gpu.compare, on_gpu.refer = submission, compare, refer
+    kernels.fill = lambda out, _key, values: fill(out, KEYS[2], values)
+    kernels.changed = lambda _operands, arrays, _keys: [(0, 0) for _ in arrays]
+    found["other inputs"] = verdict()
+    kernels.fill, kernels.changed = fill, changed
     return found
 
 
