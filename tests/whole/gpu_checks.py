@@ -173,7 +173,7 @@ def in_format(bench: SharedBench, options: dict[str, str]) -> dict[str, object]:
 def host_finds(problem: Problem, c: Any) -> int:
     """How many elements of a product of the inputs of KEYS the host finds wrong."""
     host = HostCheck(problem)
-    found = host.confirm(outcome_of(problem), [host.take(SIZE, KEYS[:2], [c])])
+    found = host.confirm(outcome_of(problem), [host.take(SIZE, KEYS, [c])])
     assert found.error
     return found.error.wrong
 
@@ -232,7 +232,7 @@ def forged(bench: SharedBench, case: MeasuredCase) -> dict[str, list[str]]:
     on_gpu.refer = late
     found["written later"] = verdict()
     case.launch, on_gpu.compare, on_gpu.refer = submission, compare, refer
-    kernels.fill = lambda out, _key, values: fill(out, KEYS[2], values)
+    kernels.fill = lambda out, _key, values: fill(out, KEYS[0], values)
     kernels.changed = lambda _operands, arrays, _keys: [(0, 0) for _ in arrays]
     found["other inputs"] = verdict()
     kernels.fill, kernels.changed = fill, changed
