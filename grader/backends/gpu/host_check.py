@@ -19,9 +19,9 @@ from grader.model import Record, Size
 from grader.problems.problem import Problem
 from grader.problems.samples import Sample, differing, take
 
-# Of the runs of one case so many are checked at least, and others for so long: all of them where a
-# check takes a millisecond. A sum of 2²⁸ numbers takes seconds.
-_AT_LEAST, _SECONDS = 2, 0.5
+# Of the runs of one case so many are checked at least, and others for so long: a check takes from
+# less than a millisecond to some ten, and a sum of 2²⁸ numbers a second or more.
+_AT_LEAST, _SECONDS = 2, 0.1
 
 
 class Taken(Record):
