@@ -3,7 +3,9 @@
 // Changed:  warp specialisation. One thread of a fifth warp asks TMA for tiles, five steps ahead;
 //           the warpgroup only waits, multiplies and says what it has read. Every stage of the ring
 //           has two mbarriers: `full` ends a phase when the tiles have arrived, `empty` when the
-//           four warps that multiply have done with them. Nobody calls __syncthreads().
+//           four warps that multiply have done with them. Nobody calls __syncthreads(). While a
+//           step is multiplied, the next one is already queued; only then is the stage before given
+//           back.
 // Why:      a tile takes about a microsecond to arrive, a multiplication of it 0.3 of that. With
 //           five stages on their way the tensor cores find the next one there. The two kinds of
 //           warps run apart as far as the ring is long, with no barrier that stops both.
