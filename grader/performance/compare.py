@@ -99,7 +99,7 @@ def compare(counts: KernelCounts, measured: Mapping[str, float]) -> tuple[Compar
 
 
 def _of_tensor_cores(
-    counts: KernelCounts, of: Callable[[str], int]
+    counts: KernelCounts, of: Callable[..., int]
 ) -> Iterator[tuple[Message, float, str]]:
     """What only kernels on tensor cores, or with bulk copies, have."""
     loads = counts.matrix_loads
