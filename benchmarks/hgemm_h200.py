@@ -47,7 +47,7 @@ _OTHERS = (
     *((8192, 8192, 1024), (8192, 1024, 8192), (1024, 8192, 8192)),
     *((4096, 4096, 16384), (16384, 2048, 2048), (2048, 16384, 4096)),
 )
-_TURNS = 3
+_TURNS = 3  # by default
 _WARM_S = 0.03  # at the start of a turn, not timed
 _TURN_S = 0.05  # of one turn after that; at least three calls
 _BUDGET_S = 225.0  # of the whole run
@@ -192,7 +192,9 @@ def caller(program: Program, matrices: Sequence[Any], size: Size) -> Callable[[]
     return lambda: entry(at, counts, dims)
 
 
-def measure(chosen: Sequence[Program], sizes: Sequence[tuple[int, int, int]]) -> None:
+def measure(
+    chosen: Sequence[Program], sizes: Sequence[tuple[int, int, int]], rounds: int = _TURNS
+) -> None:
     began = time.monotonic()
     cards = {each: Card(each) for each in {program.format for program in chosen}}
     for extents in sizes:
@@ -217,7 +219,7 @@ def measure(chosen: Sequence[Program], sizes: Sequence[tuple[int, int, int]]) ->
                 else:
                     print(f"{extents} {format} {program.name}: WRONG, off by {worst:.3g}")
             turns: dict[str, list[float]] = {name: [] for name in calls}
-            for _ in range(_TURNS):
+            for _ in range(rounds):
                 if time.monotonic() - began > _BUDGET_S:
                     break
                 for name in random.sample(list(calls), len(calls)):
@@ -255,6 +257,7 @@ def main() -> int:
     parser.add_argument("--build", action="store_true", help="only compile")
     parser.add_argument("--jobs", type=int, default=2, help="compilers at a time")
     parser.add_argument("--only", default="", help="names of programs, with commas between them")
+    parser.add_argument("--turns", type=int, default=_TURNS, help="of each program at a size")
     parser.add_argument("--beside", action="append", default=[], metavar="NAME=LIBRARY")
     parser.add_argument("--sizes", default="", help="M×N×K as 4096 or 8192x1024x8192, with commas")
     chosen = parser.parse_args()
@@ -269,7 +272,7 @@ def main() -> int:
         built.append(Program(name, "", format="bf16", squares_only=True, beside=path))
     # The sizes that matter most come first.
     measure(built, sizes or [*((n, n, n) for n in (8192, 4096, 6144, *_SQUARES[:2])), *_OTHERS,
-                             (16384, 16384, 16384)])  # fmt: skip
+                             (16384, 16384, 16384)], chosen.turns)  # fmt: skip
     return 0
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.backends.gpu.calling import CALLING
+from grader.backends.gpu.host_inputs import KEY_STREAM
 from grader.backends.simulator.engine_library import engine_library
 from grader.performance.issue_model import model_library
 from grader.record.recorder_process import recorder_program
@@ -17,7 +18,10 @@ from grader.toolchain.discovery import find_toolchain
 from grader.toolchain.native import Native
 
 ROOT = Path(__file__).parents[2]
-NATIVE = (recorder_program(find_toolchain()), engine_library(), model_library(), CALLING, LAUNCHER)
+NATIVE = (
+    *(recorder_program(find_toolchain()), engine_library(), model_library()),
+    *(CALLING, KEY_STREAM, LAUNCHER),
+)
 COMPILED = {source: native.every_flag for native in NATIVE for source in native.sources}
 TIDY = Path(sys.executable).with_name("clang-tidy")
 

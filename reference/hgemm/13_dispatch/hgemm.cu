@@ -35,9 +35,15 @@ int multiprocessors() {
 }
 
 template <class S>
+int waves(int cluster_tiles) {
+  return tiles(cluster_tiles, multiprocessors() / S::CLUSTER);
+}
+
+template <class S>
 void launch(const Element* A, const Element* B, Element* C, int m, int n, int k) {
   const Work w{m, n, k, tiles(m, S::BM), tiles(n, S::BN * S::CLUSTER), HGEMM_BAND, m % 8 == 0};
-  const int clusters = std::min(multiprocessors() / S::CLUSTER, w.tiles_m * w.tiles_n);
+  // As few clusters as end in as many waves: what the others would need is power.
+  const int clusters = tiles(w.tiles_m * w.tiles_n, waves<S>(w.tiles_m * w.tiles_n));
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(clusters * S::CLUSTER);
   config.blockDim = dim3(S::THREADS);
@@ -63,10 +69,8 @@ constexpr int TILE_CLOCKS = 3000;
 
 template <class S>
 double clocks(int m, int n, int k) {
-  const double all = double(tiles(m, S::BM)) * tiles(n, S::BN * S::CLUSTER);
-  const int waves =
-      int((all + multiprocessors() / S::CLUSTER - 1) / (multiprocessors() / S::CLUSTER));
-  return waves * (double(tiles(k, BK)) * STEP_CLOCKS<S> + TILE_CLOCKS);
+  const int cluster_tiles = tiles(m, S::BM) * tiles(n, S::BN * S::CLUSTER);
+  return waves<S>(cluster_tiles) * (double(tiles(k, BK)) * STEP_CLOCKS<S> + TILE_CLOCKS);
 }
 
 void multiply_matrices(const Element* A, const Element* B, Element* C, int m, int n, int k) {
