@@ -17,7 +17,7 @@ def add_options(parser: Parser) -> None:
         ("rubric", course_rubric, "a sheet for marks and a page per student; grades of both"),
         ("regrade", course_regrade, "whose points a change of the lab changed, and why"),
     ):
-        each = commands.add_parser(name, help=words)
+        each = commands.add_parser(name, help=words, language=parser.language)
         module.add_options(each)
         each.set_defaults(act=module.run)
 

@@ -36,38 +36,46 @@ from grader.submission.folder import load_listed, load_submission
 
 
 def add_options(parser: Parser) -> None:
-    parser.description = (
-        "Grade the reference rungs; write a table, a page and a document for this GPU model. "
-        "Rungs that already have a result are not graded again."
+    parser.describe(
+        phrase(
+            "Grade the reference rungs; write a table, a page and a document for this GPU model. "
+            "Rungs that already have a result are not graded again."
+        )
     )
-    parser.epilog = (
-        "exit status: 0 all graded, or the file to check is plausible; 1 it is not; 2 wrong "
-        "usage; 3 the grader or the machine failed for a rung: the same command tries it again"
+    parser.epilog = parser.language(
+        phrase(
+            "exit status: 0 all graded, or the file to check is plausible; 1 it is not; 2 wrong "
+            "usage; 3 the grader or the machine failed for a rung: the same command tries it again"
+        )
     )
     parser.add_argument(
         "folder",
         metavar="DIR",
         nargs="?",
         type=Path,
-        help="folder of rungs (default: reference/LAB here, else in the checkout)",
+        help=phrase("folder of rungs (default: reference/LAB here, else in the checkout)"),
     )
     parser.add_argument(
         "--bounds",
         action="store_true",
-        help="say too what each rung can reach at most on an A100 and an RTX 2080 Ti; takes some "
-        "seconds for each rung, once for each source",
+        help=phrase(
+            "say too what each rung can reach at most on an A100 and an RTX 2080 Ti; takes some "
+            "seconds for each rung, once for each source"
+        ),
     )
     parser.add_argument(
         "--send",
         metavar="FILE",
         type=Path,
-        help="write one file with document, results and the time of every repetition, to hand in",
+        help=phrase(
+            "write one file with document, results and the time of every repetition, to hand in"
+        ),
     )
     parser.add_argument(
         "--check",
         metavar="FILE",
         type=Path,
-        help="grade nothing; say whether a file that somebody sent is whole and plausible",
+        help=phrase("grade nothing; say whether a file that somebody sent is whole and plausible"),
     )
     options.batch(parser, default_lab=phrase("the ladder's own"))
 

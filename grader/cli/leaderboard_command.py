@@ -18,15 +18,15 @@ from grader.model import phrase
 
 
 def add_options(parser: Parser) -> None:
-    parser.description = "Rank the stored results, on one board for each lab and GPU model."
+    parser.describe(phrase("Rank the stored results, on one board for each lab and GPU model."))
     options.selection(parser)
     add = parser.add_argument
-    add("--html", metavar="FILE", type=Path, help="write a page; - is stdout")
-    add("--csv", metavar="FILE", type=Path, help="write a table; - is stdout")
+    add("--html", metavar="FILE", type=Path, help=phrase("write a page; - is stdout"))
+    add("--csv", metavar="FILE", type=Path, help=phrase("write a table; - is stdout"))
     add(
         "--pseudonyms",
         action="store_true",
-        help="for students: stable made-up names, from a key stored with the results",
+        help=phrase("for students: stable made-up names, from a key stored with the results"),
     )
 
 
