@@ -6,6 +6,7 @@
 // parses PTX.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -62,6 +63,7 @@ constexpr u64 MAX_RESIDENT_BYTES = 1u << 30;  // all blocks in flight together
 constexpr size_t MAX_EVENTS = 4096;           // different findings of one launch
 
 struct Warp;
+struct Named;
 class Ins;
 
 // What the warp does after an instruction.
@@ -158,6 +160,7 @@ enum EventKind : u32 {
   BAD_TENSOR_MAP,
   PEER_EXITED,
   PEER_NOT_STARTED,
+  UNUSED_RACE,
 };
 
 struct Dim { u32 x, y, z; };
@@ -264,6 +267,7 @@ struct Program {
   std::vector<MemoryCount> source;  // per instruction: the global side of cp.async
   std::vector<Pattern> patterns;    // per instruction, when sampling; empty without shared accesses
   std::vector<Hint> hints, source_hints;
+  std::vector<const Named*> named;  // per instruction
 
   bool reaches(u32 from, u32 to) const { return reach[from * reach_row + to / 32] >> to % 32 & 1; }
 };
@@ -521,6 +525,23 @@ struct Machine {
   bool tracing = false;                       // keeps what a launch uses
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
   bool out_of_time = false, deadlocked = false, trapped = false;
+
+  // Reads of shared memory that raced in a look at this call, and how (doubts.hpp). who: the
+  // reader's clock.
+  struct Read {
+    u32 launch, block, who, pc;
+    auto operator<=>(const Read&) const = default;
+  };
+  std::map<Read, Event> doubts;
+  bool looks_again = false;  // what they read is undefined
+  bool used = false;         // and something comes of it
+  u32 launches = 0;          // of this look
+  // Regions as the call found them, and as the first look left them.
+  struct Kept {
+    u64 size;
+    std::vector<u8> data, defined;
+  };
+  std::vector<Kept> before, after;
 
   void launch();
   u64 block_bytes() const;                                                // of memory here, about

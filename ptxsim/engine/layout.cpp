@@ -65,6 +65,7 @@ const char* name(EventKind kind) {
     NAME(BAD_TENSOR_MAP);
     NAME(PEER_EXITED);
     NAME(PEER_NOT_STARTED);
+    NAME(UNUSED_RACE);
   }
   return nullptr;
 }

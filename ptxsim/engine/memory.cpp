@@ -4,6 +4,7 @@
 #include <bit>
 #include <string_view>
 
+#include "doubts.hpp"
 #include "knowledge.hpp"
 #include "shadow.hpp"
 
@@ -83,6 +84,11 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   Places p;
   u32 undefined[8] = {}, origin[8] = {};
   const bool plain = !(i.flags & SYNCHRONISES);
+  if (__builtin_expect(plain && is_doubted(w), 0)) {
+    std::fill(undefined, undefined + i.vec, a.mask);
+    std::fill(origin, origin + i.vec, w.pc);
+  }
+  const bool doubted = undefined[0];
   Signal signal(w, w.block->flags, true);
   u8* base = w.block->shared.data();
   SharedReader reader(w);
@@ -90,7 +96,7 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   for (int l = 0; l < LANES; ++l)
     if (a.mask == ALL || a.mask >> l & 1) p.at[l] = base + a.at[l];
   for (int l = 0; l < LANES; ++l) {
-    if (!(a.mask >> l & 1) || w.block->machine->sampling) continue;
+    if (!(a.mask >> l & 1) || w.block->machine->sampling || doubted) continue;
     if (!plain) signal.read(a.at[l]);
     // Two lanes that read an address have said all there is to say about a third.
     const bool third =
@@ -515,6 +521,8 @@ template <bool wide> Flow fence(Warp& w, const Ins&) {
 }
 
 }  // namespace
+
+bool is_load(const Ins& i) { return i.run == load; }
 
 bool looks_again(Warp& w, Look look) {
   if (!look.same(w.look)) {

@@ -146,10 +146,12 @@ u64 load(const PackedProgram& packed, Program& program) {
       return k;
   program.pool.assign(packed.pool, packed.pool + packed.pool_length);
   program.code.resize(packed.length);
+  program.named.resize(packed.length);
   for (u64 k = 0; k < packed.length; ++k) {
     const PackedIns& in = packed.code[k];
     Ins& out = program.code[k];
-    out.run = operations()[in.operation].handler;
+    program.named[k] = &operations()[in.operation];
+    out.run = program.named[k]->handler;
     std::copy(in.o, in.o + 8, out.o);
     out.set_number(in.imm);
     out.x =

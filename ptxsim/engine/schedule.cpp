@@ -8,7 +8,7 @@
 #include <ctime>
 #include <deque>
 
-#include "lanes.hpp"
+#include "doubts.hpp"
 
 namespace sim {
 namespace {
@@ -147,6 +147,12 @@ void give_way(Warp& w) {
     if (w.others[k].wait == Group::ready) return take(w, k);
 }
 
+// What a second look is to find out is known.
+void stop(Warp& w) {
+  w.block->stopped = true;
+  w.block->machine->trapped = true;
+}
+
 void run_warp(Warp& w) {
   w.fuel = WARP_FUEL;
   w.waited = false;
@@ -155,6 +161,7 @@ void run_warp(Warp& w) {
   for (;;) {
     const Ins& i = code[w.pc];
     w.exec = w.now.mask;
+    if (__builtin_expect(w.tainted, 0)) check_use(w, i);
     if (i.guard >= 0) {
       if (i.flags & DECIDES) check_defined(w, i.guard, UNDEFINED_BRANCH, true);
       w.exec &= i.negate ? ~w.preds[i.guard] : w.preds[i.guard];
@@ -167,7 +174,10 @@ void run_warp(Warp& w) {
       c.lanes += __builtin_popcount(w.exec);
     }
     const Flow flow = i.run(w, i);
-    if (__builtin_expect(w.tainted, 0)) propagate(w, i);
+    if (__builtin_expect(w.tainted, 0)) {
+      propagate(w, i);
+      if (w.block->machine->used) return stop(w);
+    }
     if (flow == Flow::next) {
       ++w.pc;
     } else if (flow == Flow::yield) {
@@ -571,6 +581,7 @@ void Machine::launch() {
   }
   flags.clear();
   Residents(*this).run_all();
+  ++launches;
 }
 
 void add_schedule(Table& t) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "doubts.hpp"
 #include "knowledge.hpp"
 #include "peers.hpp"
 
@@ -27,6 +28,8 @@ static Dim thread_of(const Warp& w, u32 who) {
 }
 
 void Machine::report(Event e) {
+  used |= looks_again && (e.kind == UNDEFINED_STORE || e.kind == UNDEFINED_ADDRESS ||
+                          e.kind == UNDEFINED_BRANCH);
   auto [at, fresh] = event_index.try_emplace({e.kind, e.pc, e.other_pc}, events.size());
   if (!fresh) events[at->second].count++;
   else if (events.size() < MAX_EVENTS) events.push_back(e);
@@ -250,7 +253,14 @@ void race(Warp& w, int lane, EventKind kind, u8 space, u64 address, u32 bytes, b
   e.other_block = other_block;
   e.other_thread = thread_of(w, other_who);
   e.same_value = same;
-  w.block->machine->report(e);
+  Machine& m = *w.block->machine;
+  m.report(e);
+  if (space != SHARED) return;
+  const Dim& n = m.grid;
+  if (!write) doubt(m, e, w.home->linear + 1, w.stamp(lane), w.pc);
+  else if (!other_write)
+    doubt(m, e, other_block.x + n.x * (other_block.y + n.y * other_block.z) + 1, other_who,
+          e.other_pc);
 }
 
 // With a cp.async: either nobody waits for the copy, or no group holds it, so that nobody can.

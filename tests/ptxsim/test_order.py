@@ -89,6 +89,56 @@ KERNEL flag_in_shared_memory(float* a, float* b) {
   }
 }
 
+// A loop that fetches for the next step, the last time for none; the sums then go where it reads.
+#define SUM_OF_STEPS                              \
+  __shared__ float s[2][64];                      \
+  __shared__ float extra;                         \
+  int t = threadIdx.x;                            \
+  s[0][t] = a[t];                                 \
+  s[1][t] = a[64 + t];                            \
+  extra = 0;                                      \
+  __syncthreads();                                \
+  float sum = 0, next = s[0][63 - t];             \
+  _Pragma("unroll 1") for (int k = 0; k < n; ++k) { \
+    float now = next;                             \
+    __syncthreads();                              \
+    next = *(volatile float*)&s[(k + 1) & 1][63 - t]; \
+    sum += now;                                   \
+  }                                               \
+  s[0][t] = sum
+KERNEL last_fetch_unused(float* a, float* b, int n) {
+  SUM_OF_STEPS;  // BAD
+  __syncthreads();
+  b[t] = s[0][63 - t];
+}
+KERNEL last_fetch_stored(float* a, float* b, int n) {
+  SUM_OF_STEPS;  // BAD
+  b[t] = next;
+}
+KERNEL last_fetch_votes(float* a, float* b, int n) {
+  SUM_OF_STEPS;  // BAD
+  b[t] = __syncthreads_count(next > 3);
+}
+KERNEL last_fetch_added(float* a, float* b, int n) {
+  SUM_OF_STEPS;  // BAD
+  atomicAdd(&extra, next);
+  __syncthreads();
+  b[t] = extra;
+}
+KERNEL last_fetch_kept(float* a, float* b, int n) {
+  float kept[4] = {};
+  SUM_OF_STEPS;  // BAD
+  kept[t % n] = next;
+  b[t] = kept[(t + 1) % n];
+}
+KERNEL last_fetch_returns(float* a, float* b, int n) {
+  SUM_OF_STEPS;  // BAD
+  __syncthreads();
+  s[1][t] = next;
+  __syncthreads();
+  b[t] = s[1][63 - t];
+}
+
 // --- between blocks
 
 KERNEL writes_what_others_read(float* a, float* b) {
@@ -391,6 +441,12 @@ WRONG = {
     "shuffle_in_a_branch": (1, 32, Event.DIVERGENT_WARP_OP, "lanes 16-31 do not"),
     "copy_not_committed": (1, 64, Event.COPY_NOT_COMMITTED, "__pipeline_commit()"),
     "copy_not_waited_for": (1, 64, Event.ASYNC_RACE, "not waited for"),
+    "last_fetch_unused": (1, 64, Event.UNUSED_RACE, "nothing uses what was read", (4,)),
+    "last_fetch_stored": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "last_fetch_votes": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "last_fetch_added": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "last_fetch_kept": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "last_fetch_returns": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
     "sum_never_set": (1, 32, Event.NEVER_SET, "no value yet", (9,)),
     "recursion": (1, 32, Event.STACK_OVERFLOW, "stack of 1024 bytes", (40,)),
 }
@@ -404,7 +460,7 @@ def test_wrong_kernels_are_told_what_is_wrong(kernel: str) -> None:
     assert found, outcome.findings
     assert says in sentence(found[0])
     assert found[0].place is not None and found[0].place.line in bad_lines(kernel)
-    legal = event in (Event.BARRIERS_MIXED, Event.MASK_BEYOND_BLOCK)
+    legal = event in (Event.BARRIERS_MIXED, Event.MASK_BEYOND_BLOCK, Event.UNUSED_RACE)
     assert (found[0].severity is Severity.WARNING) == legal
     if legal:
         assert len(outcome.findings) == 1

@@ -296,6 +296,11 @@ _SENTENCES: dict[Event, Message | Callable[[EventScene], Message]] = {
         "{who} accesses at {here} the shared memory of {that_block}, which may have ended by "
         "then; a barrier of the cluster must keep it alive"
     ),
+    Event.UNUSED_RACE: phrase(
+        "in shared memory {this_thread} {does} {element} at {here}, which {that_one} {did} at "
+        "{there}, and nothing orders the two; nothing uses what was read, so it does no harm here, "
+        "but a __syncthreads() between them would make that certain"
+    ),
     Event.PEER_NOT_STARTED: phrase(
         "{who} accesses at {here} the shared memory of {that_block}, which may not have started "
         "yet; a barrier of the cluster must come first"
