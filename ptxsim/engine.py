@@ -101,6 +101,7 @@ class PackedProgram(ctypes.Structure):
         ("shared_bytes", c_uint32),
         ("shared_cell", c_uint32),
         ("global_cell", c_uint32),
+        ("reserved_bytes", c_uint32),
     )
 
 

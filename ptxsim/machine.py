@@ -106,8 +106,8 @@ class Machine:
         ensure(status, EngineError("the simulator cannot keep its memory"))
 
     def second_look(self) -> bool:
-        """Make memory what the call found. What reads in doubt get is undefined from now on. Returns
-        False where there are none, or memory was too large to keep."""
+        """Make memory what the call found; what reads in doubt get is undefined from now on. False
+        where there are none, or memory was too large to keep."""
         status = self._library.sim_second_look(self.handle)
         if status == NO_MEMORY:
             raise MemoryError

@@ -239,6 +239,7 @@ std::string described() {
   FIELD(PackedProgram, shared_bytes);
   FIELD(PackedProgram, shared_cell);
   FIELD(PackedProgram, global_cell);
+  FIELD(PackedProgram, reserved_bytes);
 
   CONSTANT(Flag, SIGNED);
   CONSTANT(Flag, SYNCHRONISES);

@@ -287,10 +287,6 @@ u64 lane_value(Warp& w, const Ins& i, i32 slot, int lane) {
   return i.dwidth == 8 ? lanes<u64>(w, slot)[lane] : lanes<u32>(w, slot)[lane];
 }
 
-u32 undefined_origin(const Warp& w, i32 slot, int lane) {
-  return w.tainted && w.undefined[slot] >> lane & 1 ? w.origin[slot] : DEFINED;
-}
-
 template <class T> bool put(u8* at, u64 value) {
   const T after = T(value);
   T before;
@@ -517,6 +513,11 @@ template <u64 window> Flow is_space(Warp& w, const Ins& i) {
 template <bool wide> Flow fence(Warp& w, const Ins&) {
   w.block->fenced |= wide;
   w.block->fenced_within = true;
+  if (!w.program->relaxes) return Flow::next;
+  w.learn(w.acquired);
+  w.released = w.now_for_others();
+  if (wide) w.released_to_all = w.released;
+  w.tick();
   return Flow::next;
 }
 

@@ -273,6 +273,8 @@ void begin(Block& b, u32 linear) {
   u32* words = reinterpret_cast<u32*>(b.shared.data());
   std::fill(words, words + b.shared.size() / 4, POISON);
   std::memset(static_cast<void*>(b.cells.data()), 0, b.cells.size() * sizeof(Cell));
+  for (u32 at = 0; at < b.program->reserved; at += 1u << b.program->shared_shift)
+    b.cells[(b.program->arrays[0].start + at) >> b.program->shared_shift].writer = BEFORE_ALL;
   for (Barrier& barrier : b.barriers) barrier = {};
   b.reading.clear();
   b.peers.clear();
@@ -302,7 +304,7 @@ void begin(Block& b, u32 linear) {
     w.settled.clear();
     w.wgmmas.clear();
     w.cluster_phase = 0;
-    w.known = {};
+    w.known = w.released = w.released_to_all = w.acquired = {};
     special(w, CTAID_X, b.id.x);
     special(w, CTAID_Y, b.id.y);
     special(w, CTAID_Z, b.id.z);

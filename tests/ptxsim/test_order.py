@@ -17,6 +17,7 @@ from tests.support.kernels import compiled, engine, run
 
 KERNELS = r"""
 #include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
 #define KERNEL extern "C" __global__ void
 #define FULL 0xffffffffu
 __device__ int flags[256];
@@ -87,6 +88,13 @@ KERNEL flag_in_shared_memory(float* a, float* b) {
     __threadfence_block();
     b[t - 32] = s[63 - t];
   }
+}
+KERNEL tiles_of_four_warps(float* a, float* b) {
+  namespace cg = cooperative_groups;
+  auto tile = cg::tiled_partition<128>(cg::this_thread_block());
+  int t = threadIdx.x;
+  float sum = cg::reduce(tile, a[t], cg::plus<float>());
+  b[t] = sum + cg::reduce(tile, -a[t], cg::greater<float>());
 }
 
 // A loop that fetches for the next step, the last time for none; the sums then go where it reads.
@@ -401,6 +409,7 @@ RIGHT = {
     "later_blocks_first": (200, 64),
     "grid_barriers": (132, 64),
     "tiles_of_a_warp": (1, 32),
+    "tiles_of_four_warps": (1, 256),
     "set_where_it_is_used": (1, 32, (9,)),
     "recursion": (1, 32, (11,)),
 }
@@ -419,6 +428,9 @@ def test_right_kernels_are_not_accused(kernel: str) -> None:
         case "grid_barriers":
             t = np.arange(blocks * 64)
             assert a[: blocks * 64].tolist() == ((t + 4 * 64) % (blocks * 64) + 4).tolist()
+        case "tiles_of_four_warps":
+            tiles = a[:256].reshape(2, 128)
+            assert b[:256].tolist() == np.repeat(tiles.sum(axis=1) - tiles[:, 0], 128).tolist()
         case "tiles_of_a_warp":
             tile = np.arange(32) // 8
             sums = a[:32].reshape(4, 8).sum(axis=1)[tile] + (tile == 0)
