@@ -189,6 +189,8 @@ WRONG = {
     "ldmatrix_misaligned": (Event.MISALIGNED, "not a multiple of 16"),
     "ldmatrix_out_of_bounds": (Event.OUT_OF_BOUNDS, "past the end"),
     "ldmatrix_without_sync": (Event.RACE, "no __syncthreads()"),
+    "last_fragment_unused": (Event.UNUSED_RACE, "nothing uses what was read"),
+    "last_fragment_multiplied": (Event.RACE, "no __syncthreads()"),
     "wmma_pitch_of_ten": (Event.MISALIGNED, "not a multiple of 16"),
     "wmma_past_the_end": (Event.OUT_OF_BOUNDS, "past the end"),
     "wmma_never_filled": (Event.UNDEFINED_STORE, "was never written"),
@@ -222,7 +224,7 @@ WRONG = {
     "refills_without_asking_the_peer": (Event.BULK_COPY_RACE, "wait for the phase"),
 }
 ALSO_HANGS = {"refills_without_asking_the_peer"}  # with two tiles in one phase
-LEGAL = {Event.WARPS_NOT_ORDERED, Event.WGMMA_REGISTERS_SET}
+LEGAL = {Event.UNUSED_RACE, Event.WARPS_NOT_ORDERED, Event.WGMMA_REGISTERS_SET}
 
 
 @pytest.mark.parametrize("kernel", WRONG)

@@ -21,35 +21,36 @@ using Map = CUtensorMap;
 #define COMMIT asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory")
 #define WAIT(n) asm volatile("wgmma.wait_group.sync.aligned " #n ";" ::: "memory")
 #define INIT(b, n) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(AT(b)), "r"(n))
-#define EXPECT(b, n)                                                                         \
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(AT(b)), "r"(n) \
+#define EXPECT(b, n)                                                           \
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"( \
+                   AT(b)),                                                     \
+               "r"(n)                                                          \
                : "memory")
-#define ARRIVE(b) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(AT(b)) : "memory")
+#define ARRIVE(b) \
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(AT(b)) : "memory")
 #define WAIT_FOR(b, parity)                                                                  \
   asm volatile(                                                                              \
       "{ .reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @!p bra W; " \
       "}" ::"r"(AT(b)),                                                                      \
       "r"(parity)                                                                            \
       : "memory")
-#define LOAD_TILE(to, map, x, y, b)                                                       \
-  asm volatile(                                                                           \
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes " \
-      "[%0], [%1, {%2, %3}], [%4];" ::"r"(AT(to)),                                        \
-      "l"(map), "r"(x), "r"(y), "r"(AT(b))                                                \
+#define LOAD_TILE(to, map, x, y, b)                                                           \
+  asm volatile(                                                                               \
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "     \
+      "[%0], [%1, {%2, %3}], [%4];" ::"r"(AT(to)),                                            \
+      "l"(map), "r"(x), "r"(y), "r"(AT(b))                                                    \
       : "memory")
-#define STORE_TILE(map, x, y, from)                                                             \
-  asm volatile(                                                                                 \
-      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"( \
-          map),                                                                                 \
-      "r"(x), "r"(y), "r"(AT(from))                                                             \
+#define STORE_TILE(map, x, y, from)                                                         \
+  asm volatile(                                                                             \
+      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" :: \
+          "l"(map),                                                                         \
+      "r"(x), "r"(y), "r"(AT(from))                                                         \
       : "memory")
 #define BULK_COMMIT asm volatile("cp.async.bulk.commit_group;" ::: "memory")
 #define BULK_WAIT asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory")
-#define CLUSTER_SYNC                              \
-  asm volatile(                                   \
-      "barrier.cluster.arrive.release.aligned;\n" \
-      "barrier.cluster.wait.acquire.aligned;" ::  \
-          : "memory")
+#define CLUSTER_SYNC                                           \
+  asm volatile("barrier.cluster.arrive.release.aligned;\n"     \
+               "barrier.cluster.wait.acquire.aligned;" ::: "memory")
 // The same place in the shared memory of another block.
 __device__ u32 of_block(const void* p, u32 rank) {
   u32 there;
@@ -65,10 +66,10 @@ __device__ u32 rank_in_cluster() {
   asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(to) : "r"(of_block(p, rank)) : "memory")
 #define STORE_TO(p, rank, value) \
   asm volatile("st.shared::cluster.s32 [%0], %1;" ::"r"(of_block(p, rank)), "r"(value) : "memory")
-#define ARRIVE_AT(b, rank)                                                                    \
-  asm volatile(                                                                               \
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(of_block(b, rank)) \
-      : "memory")
+#define ARRIVE_AT(b, rank)                                                                     \
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(           \
+                   of_block(b, rank))                                                          \
+               : "memory")
 #define ARRIVE_RELAXED(b) \
   asm volatile("mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%0];" ::"r"(AT(b)) : "memory")
 #define ARRIVE_RELAXED_AT(b, rank)                                                            \
@@ -95,11 +96,11 @@ __device__ u32 rank_in_cluster() {
           "r"(of_block(p, rank)),                                                                  \
       "r"(x), "r"(y), "r"(barrier)                                                                 \
       : "memory")
-#define MULTICAST(to, map, x, y, b)                                                      \
-  asm volatile(                                                                          \
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes" \
-      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(AT(to)),               \
-      "l"(map), "r"(x), "r"(y), "r"(AT(b)), "h"(uint16_t(3))                             \
+#define MULTICAST(to, map, x, y, b)                                                       \
+  asm volatile(                                                                           \
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"  \
+      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(AT(to)),                \
+      "l"(map), "r"(x), "r"(y), "r"(AT(b)), "h"(uint16_t(3))                              \
       : "memory")
 #define WGMMA8(d, a, b, adds)                                                                 \
   asm volatile(                                                                               \
@@ -108,19 +109,19 @@ __device__ u32 rank_in_cluster() {
       "0, 0; }"                                                                               \
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                        \
       : "l"(a), "l"(b), "r"(adds))
-#define MMA(d, a, b)                                                                           \
-  asm volatile(                                                                                \
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, " \
-      "{%8, %9}, {%0, %1, %2, %3};"                                                            \
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                         \
+#define MMA(d, a, b)                                                                            \
+  asm volatile(                                                                                 \
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "  \
+      "{%8, %9}, {%0, %1, %2, %3};"                                                             \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                          \
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
-#define LDMATRIX4(r, p)                                                           \
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" \
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])                   \
+#define LDMATRIX4(r, p)                                                                   \
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"         \
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])                           \
                : "r"(AT(p)))
-#define LDMATRIX2_TRANS(r, p)                                                   \
+#define LDMATRIX2_TRANS(r, p)                                                \
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" \
-               : "=r"(r[0]), "=r"(r[1])                                         \
+               : "=r"(r[0]), "=r"(r[1])                                      \
                : "r"(AT(p)))
 
 // A matrix in rows of 16 halves without a swizzle: cores of 8 rows by 16 bytes.
@@ -156,8 +157,7 @@ KERNEL gemm_wmma(const half* A, const half* B, float* C, int n, int k) {
   }
   wmma::store_matrix_sync(c, sum, 16, wmma::mem_col_major);
   __syncwarp();
-  for (int e = l; e < 256; e += 32)
-    C[(row0 + e / 16) * n + col0 + e % 16] = c[e % 16 * 16 + e / 16];
+  for (int e = l; e < 256; e += 32) C[(row0 + e / 16) * n + col0 + e % 16] = c[e % 16 * 16 + e / 16];
 }
 
 // The same by mma.sync and ldmatrix, 16×8 for each warp
@@ -214,20 +214,20 @@ KERNEL gemm_wgmma(const __grid_constant__ Map A, const __grid_constant__ Map B, 
 
 // --- one 64×8×16 product from shared memory, with one step left out or wrong in each kernel
 
-#define TILES                                         \
-  __shared__ alignas(128) half a[64 * 16], b[8 * 16]; \
-  const int t = threadIdx.x;                          \
+#define TILES                                                                               \
+  __shared__ alignas(128) half a[64 * 16], b[8 * 16];                                       \
+  const int t = threadIdx.x;                                                                \
   const u64 da = plain(a, 128, 256), db = plain(b, 128, 256)
-#define FILL(array, from, rows)            \
-  for (int e = t; e < rows * 16; e += 128) \
+#define FILL(array, from, rows)                                    \
+  for (int e = t; e < rows * 16; e += 128)                         \
   array[e / 128 * 128 + (e % 128) / 16 * 8 + (e % 8) + (e / 8 % 2) * 64] = (from)[e]
 // Row r, column k of the cores of `array`.
 __device__ int core(int r, int k) { return r / 8 * 128 + k / 8 * 64 + r % 8 * 8 + k % 8; }
-#define FILL_TILES                                                       \
+#define FILL_TILES                                                     \
   for (int e = t; e < 64 * 16; e += 128) a[core(e / 16, e % 16)] = A[e]; \
   if (t < 128) b[core(t / 16, t % 16)] = B[t]
-#define PUT_RESULT            \
-  for (int i = 0; i < 4; ++i) \
+#define PUT_RESULT                                                                          \
+  for (int i = 0; i < 4; ++i)                                                               \
   C[(t / 32 * 16 + t % 32 / 4 + i / 2 * 8) * 8 + t % 4 * 2 + i % 2] = d[i]
 
 KERNEL wgmma_right(const half* A, const half* B, float* C) {
@@ -495,6 +495,36 @@ KERNEL ldmatrix_without_sync(const half* A, const half* B, float* C) {
   LDMATRIX4(r, a + l % 16 * 16 + l / 16 * 8);  // BAD
   C[l] = __uint_as_float(r[0] ^ r[1] ^ r[2] ^ r[3]);
 }
+// The last step of a pipeline fetches a fragment for none; where it lies, the results are staged.
+#define SUMS_OF_TWO_STAGES                                       \
+  __shared__ alignas(16) half a[2][16 * 16];                     \
+  const int t = threadIdx.x;                                     \
+  const int at = t % 16 * 16 + t % 32 / 16 * 8;                  \
+  for (int e = t; e < 512; e += 128) a[e / 256][e % 256] = A[e]; \
+  __syncthreads();                                               \
+  u32 r[4], ones[2] = {0x3c003c00, 0x3c003c00};                  \
+  float d[4] = {};                                               \
+  LDMATRIX4(r, a[0] + at);                                       \
+  _Pragma("unroll 1") for (int step = 0; step < 2; ++step) {     \
+    MMA(d, r, ones);                                             \
+    __syncthreads();                                             \
+    LDMATRIX4(r, a[(step + 1) % 2] + at);                        \
+  }                                                              \
+  float* const staged = reinterpret_cast<float*>(a[0])
+
+KERNEL last_fragment_unused(const half* A, const half* B, float* C) {
+  SUMS_OF_TWO_STAGES;
+  staged[t] = d[0];  // BAD
+  __syncthreads();
+  C[t] = staged[127 - t];
+}
+KERNEL last_fragment_multiplied(const half* A, const half* B, float* C) {
+  SUMS_OF_TWO_STAGES;
+  staged[t] = d[0];  // BAD
+  __syncthreads();
+  MMA(d, r, ones);
+  C[t] = staged[127 - t] + d[0];
+}
 KERNEL wmma_pitch_of_ten(const half* A, const half* B, float* C) {
   wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;
   wmma::load_matrix_sync(a, A, 10);  // BAD
@@ -536,10 +566,10 @@ KERNEL stmatrix_transposes(const half* A, const half* B, float* C) {
   u32 r[4];
   LDMATRIX4(r, s + l * 8);
   __syncwarp();
-  asm volatile(
-      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(AT(s + l * 8)),
-      "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
-      : "memory");
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                   AT(s + l * 8)),
+               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
   __syncwarp();
   for (int e = l; e < 256; e += 32) reinterpret_cast<half*>(C)[e] = s[e];
 }
@@ -551,8 +581,7 @@ KERNEL mma_m8n8k4(const half* A, const half* B, float* C) {
   asm volatile(
       "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, "
       "%9}, {%10, %11}, {%12, %12, %12, %12, %12, %12, %12, %12};"
-      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]), "=f"(d[4]), "=f"(d[5]), "=f"(d[6]),
-        "=f"(d[7])
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]), "=f"(d[4]), "=f"(d[5]), "=f"(d[6]), "=f"(d[7])
       : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
   for (int i = 0; i < 8; ++i)
     C[quad * 64 + ((l & 1) + (i & 2) + l / 16 * 4) * 8 + (i & 4) + (l & 2) + (i & 1)] = d[i];
@@ -560,11 +589,11 @@ KERNEL mma_m8n8k4(const half* A, const half* B, float* C) {
 
 // --- mbarriers and bulk copies
 
-#define TILE_AND_BARRIER                   \
-  __shared__ alignas(128) half s[32 * 32]; \
-  __shared__ alignas(8) u64 full;          \
-  const int t = threadIdx.x;               \
-  if (t == 0) INIT(&full, 1); /* HERE */   \
+#define TILE_AND_BARRIER                      \
+  __shared__ alignas(128) half s[32 * 32];    \
+  __shared__ alignas(8) u64 full;             \
+  const int t = threadIdx.x;                  \
+  if (t == 0) INIT(&full, 1);  /* HERE */     \
   __syncthreads()
 constexpr int TILE = 32 * 32 * 2;
 
@@ -747,7 +776,8 @@ KERNEL __cluster_dims__(2, 1, 1) peer_has_ended(const half* A, half* C) {
     *flag = 1;
     return;
   }
-  while (!*flag) {}
+  while (!*flag) {
+  }
   int got;
   LOAD_FROM(got, &own[t], 0);  // BAD
   PUT_IN_BLOCK(got);
@@ -844,8 +874,8 @@ KERNEL __cluster_dims__(2, 1, 1) refills(const __grid_constant__ Map A, half* C)
   PUT_SUMS;
   CLUSTER_SYNC;
 }
-KERNEL __cluster_dims__(2, 1, 1)
-    refills_without_asking_the_peer(const __grid_constant__ Map A, half* C) {
+KERNEL __cluster_dims__(2, 1, 1) refills_without_asking_the_peer(const __grid_constant__ Map A,
+                                                                 half* C) {
   STAGE_OF_BOTH(128);
   float sums[8] = {};
   for (int step = 0; step < 3; ++step) {
