@@ -233,6 +233,7 @@ def test_parameter_layout_follows_c(recorded: Recorder) -> None:
     assert struct.unpack_from("<i", params, 8)[0] == 1
     assert struct.unpack_from("<h", params, 24)[0] == 3
     assert struct.unpack_from("<d3f", params, 32) == (2.5, 1, 2, 3)
+    assert launch.arguments == (0, 8, 32, 40, 56)
     past_the_end = one.allocations[0].size
     assert [(p.offset, p.allocation, p.delta) for p in launch.pointers] == [
         (16, 2, 8),

@@ -3,7 +3,9 @@
 // Changed:  warp specialisation. One thread of a fifth warp asks TMA for tiles, five steps ahead;
 //           the warpgroup only waits, multiplies and says what it has read. Every stage of the ring
 //           has two mbarriers: `full` ends a phase when the tiles have arrived, `empty` when the
-//           four warps that multiply have done with them. Nobody calls __syncthreads().
+//           four warps that multiply have done with them. Nobody calls __syncthreads(). While a
+//           step is multiplied, the next one is already queued; only then is the stage before given
+//           back.
 // Why:      a tile takes about a microsecond to arrive, a multiplication of it 0.3 of that. With
 //           five stages on their way the tensor cores find the next one there. The two kinds of
 //           warps run apart as far as the ring is long, with no barrier that stops both.
@@ -42,6 +44,7 @@ __device__ void produce(Shared& s, const CUtensorMap* A, const CUtensorMap* B, i
 
 // A warpgroup: sums = the product of all tiles along K, 64 rows twice.
 __device__ void multiply(Shared& s, float (&sums)[2][BM / 2], int k) {
+  int before = 0;
   for (int p = 0, step = 0; p < k; p += BK, ++step) {
     const int stage = step % STAGES, round = step / STAGES;
     barrier_wait(&s.full[stage], round % 2);
@@ -53,9 +56,11 @@ __device__ void multiply(Shared& s, float (&sums)[2][BM / 2], int k) {
         wgmma<BM>(sums[half], tile_descriptor(s.b[stage] + half * 64 * BK) + q * step_along_k,
                   tile_descriptor(s.a[stage]) + q * step_along_k, p + q > 0);
     wgmma_commit();
-    wgmma_wait<0>();
-    if (threadIdx.x % 32 == 0) barrier_arrive(&s.empty[stage]);
+    wgmma_wait<1>();
+    if (p > 0 && threadIdx.x % 32 == 0) barrier_arrive(&s.empty[before]);
+    before = stage;
   }
+  wgmma_wait<0>();
 }
 
 __global__ void __launch_bounds__(THREADS)
