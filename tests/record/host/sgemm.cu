@@ -191,21 +191,10 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
       cudaMalloc(&kept, 40);
       tell<<<1, 1>>>(kept + 1, 0);
       break;
-    case 13:
-      for (int i = 0; i < seen; ++i) tell<<<1, 1>>>(C, 0);
-      break;
-    case 14:
-      cudaMalloc(&work, size_t(30) << 30);
-      tell<<<1, 1>>>(work, 0);
-      cudaFree(work);
-      break;
-    case 15:
-      if (seen < 3) tell<<<1, 1>>>(C, 0);
-      break;
-    case 16:
-      if (seen == 2) cudaFree(A);
-      tell<<<1, 1>>>(C, 0);
-      break;
+    case 13: for (int i = 0; i < seen; ++i) tell<<<1, 1>>>(C, 0); break;
+    case 14: cudaMalloc(&work, size_t(30) << 30); tell<<<1, 1>>>(work, 0); cudaFree(work); break;
+    case 15: if (seen < 3) tell<<<1, 1>>>(C, 0); break;
+    case 16: if (seen == 2) cudaFree(A); tell<<<1, 1>>>(C, 0); break;
     case 17: {
       size_t pitch, stack;
       cudaMallocPitch((void**)&work, &pitch, 100, 3);
@@ -308,19 +297,14 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 27: hidden<<<1, 1025>>>(C); break;
     case 36: cudaLaunchCooperativeKernel(none, dim3(865), dim3(256), nullptr); break;
     case 37:
-      cudaLaunchCooperativeKernel(none, dim3(~0u >> 1, 65535, 65535), dim3(1),
-                                  nullptr);  // case 37:
+      cudaLaunchCooperativeKernel(none, dim3(~0u >> 1, 65535, 65535), dim3(1), nullptr);  // case 37:
       break;
     case 28: break;
     // --- more than a plan can hold
-    case 29:
-      for (;;) tell<<<1, 1>>>(C, 0);
-    case 30:
-      for (;;) cudaMemset(C, 0, 4);
-    case 31:
-      for (;;) cudaMalloc(&work, 1);
-    case 32:
-      for (;;) cudaMemcpyToSymbol(large_table, table, sizeof(table));
+    case 29: for (;;) tell<<<1, 1>>>(C, 0);
+    case 30: for (;;) cudaMemset(C, 0, 4);
+    case 31: for (;;) cudaMalloc(&work, 1);
+    case 32: for (;;) cudaMemcpyToSymbol(large_table, table, sizeof(table));
     // --- host code that ends badly
     case 40: *(volatile int*)nothing = 1; break;
     case 41: C[0] = 1; break;
@@ -330,17 +314,10 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 45: _exit(0);
     case 46: overflow(0); break;
     case 47: cudaMalloc(&work, size_t(1) << 60); exit(1);
-    case 48:
-      kill(getppid(), 9);
-      tell<<<1, 1>>>(C, fork() < 0 ? 1 : 2);
-      break;
-    case 49:
-      for (int fd = 3; fd < 64; ++fd) dprintf(fd, "0 0 2\n{}");
-      break;
-    case 50:
-      for (;;) {}
-    case 51:
-      for (;;) cudaFree(nullptr);
+    case 48: kill(getppid(), 9); tell<<<1, 1>>>(C, fork() < 0 ? 1 : 2); break;
+    case 49: for (int fd = 3; fd < 64; ++fd) dprintf(fd, "0 0 2\n{}"); break;
+    case 50: for (;;) {}
+    case 51: for (;;) cudaFree(nullptr);
     // --- what is not supported
     case 60: cudaMallocArray(nullptr, nullptr, 4); break;
     case 61: cublasSgemm_v2(1); break;
@@ -356,16 +333,8 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 81: cudaFree(A); break;
     case 82: cudaMemcpy(C, &k, 4, cudaMemcpyDeviceToDevice); break;
     case 84: cudaMemcpy(C, C + 1, 8, cudaMemcpyDeviceToDevice); break;
-    case 85:
-      cudaMalloc(&work, 8);
-      cudaFree(work);
-      cudaFree(work);
-      break;
-    case 86:
-      cudaMalloc(&work, 8);
-      cudaFree(work);
-      cudaMemset(work, 0, 8);
-      break;
+    case 85: cudaMalloc(&work, 8); cudaFree(work); cudaFree(work); break;
+    case 86: cudaMalloc(&work, 8); cudaFree(work); cudaMemset(work, 0, 8); break;
     case 83: cudaMemcpyToSymbol(constant_table, &k, 4, 16); break;
   }
 }
