@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.backends.gpu.calling import CALLING
+from grader.backends.gpu.host_inputs import KEY_STREAM
 from grader.backends.simulator.engine_library import engine_library
 from grader.performance.issue_model import model_library
 from grader.record.recorder_process import recorder_program
@@ -21,7 +22,7 @@ COMPILED = {
     source: native.every_flag
     for native in (
         *(recorder_program(find_toolchain()), engine_library(), model_library()),
-        *(CALLING, LAUNCHER),
+        *(CALLING, KEY_STREAM, LAUNCHER),
     )
     for source in native.sources
 }

@@ -18,14 +18,12 @@ from grader.errors import MachineError
 from grader.model import ErrorStats, Size
 from grader.problems.comparison import compare, tile_edge
 from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas, types_for
-from grader.problems.gemm.gemm import CHECKS, Gemm, freivalds_bounds
+from grader.problems.gemm.gemm import CHECKS, REFERENCE_MARGIN, Gemm, freivalds_bounds
 from grader.problems.inputs import fresh_key
 from grader.problems.on_gpu import Tools
 from grader.problems.operands import Launch, Operand, Steps
 from grader.problems.problem import Expected
 
-# The reference is cuBLAS in FP32, with rounding errors of its own: two errors, twice the tolerance.
-REFERENCE_MARGIN = 2.0
 _SGEMM, _GEMM_EX = "cublasSgemm", "cublasGemmEx"
 # As checks.cu numbers the formats of a matrix, by NumPy's type.
 _FORMATS = {"float32": np.int32(0), "float16": np.int32(1), "uint16": np.int32(2)}
