@@ -99,7 +99,7 @@ def compare(counts: KernelCounts, measured: Mapping[str, float]) -> tuple[Compar
 
 
 def _of_tensor_cores(
-    counts: KernelCounts, of: Callable[[str], int]
+    counts: KernelCounts, of: Callable[..., int]
 ) -> Iterator[tuple[Message, float, str]]:
     """What only kernels on tensor cores, or with bulk copies, have."""
     loads = counts.matrix_loads
@@ -115,7 +115,9 @@ def _of_tensor_cores(
     yield verbatim("stmatrix"), of("STSM"), f"{_EXECUTED}_stsm"
     yield phrase("stmatrix wavefronts"), counts.matrix_stores.cost, f"{_WAVEFRONTS}_stsm"
     yield phrase("TMA loads"), of("UTMALDG"), f"{_EXECUTED}_tma_ld"
-    yield phrase("TMA bytes loaded"), counts.bulk_shared.bytes, f"{_TMA_READ}_bytes{_TMA_LOADS}"
+    # What passes through shared memory goes both ways.
+    arrived = counts.bulk_shared.bytes - counts.bulk_stores.bytes
+    yield phrase("TMA bytes loaded"), arrived, f"{_TMA_READ}_bytes{_TMA_LOADS}"
     yield phrase("TMA stores"), of("UTMASTG"), f"{_EXECUTED}_tma_st"
     yield phrase("TMA bytes stored"), counts.bulk_stores.bytes, _TMA_WRITTEN
 

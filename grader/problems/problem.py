@@ -179,7 +179,7 @@ class Problem(ABC):
 
     @property
     @abstractmethod
-    def title(self) -> str:
+    def title(self) -> Message | str:
         """The task in a few words: "C = A·B in FP32, …"."""
 
     @property
@@ -318,7 +318,7 @@ class Problem(ABC):
         """What a result document says of it."""
         return ProblemInfo(
             name=self.name,
-            title=self.title,
+            title=str(self.title),
             unit=self.unit.name,
             scale=self.unit.scale,
             counts=self.unit.of,

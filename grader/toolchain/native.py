@@ -112,10 +112,20 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
-        raise MachineError(f"{path}: cannot be a lock: {error.strerror}; remove it") from None
+        raise MachineError(
+            phrase(
+                "{path}: cannot be a lock: {why}; remove it",
+                path=str(path),
+                why=str(error.strerror),
+            )
+        ) from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise MachineError(f"{path}: not a plain file, so it cannot be a lock; remove it")
+            raise MachineError(
+                phrase(
+                    "{path}: not a plain file, so it cannot be a lock; remove it", path=str(path)
+                )
+            )
         held = True
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -12,7 +12,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from grader.errors import MachineError
-from grader.model import PointerSlot, Record
+from grader.model import PointerSlot, Record, phrase
 from grader.toolchain.native import Native
 from ptxsim.tensor_maps import ENGINE_HEADERS, MAGIC
 
@@ -108,7 +108,9 @@ class Caller:
         sizes = self._library.calling_step_bytes(), self._library.calling_patch_bytes()
         assert sizes == (ctypes.sizeof(_Step), ctypes.sizeof(_Patch))
         if not self._library.calling_open(driver.encode()):
-            raise MachineError(f"{driver} is missing, or too old: update the GPU's driver")
+            raise MachineError(
+                phrase("{driver} is missing, or too old: update the GPU's driver", driver=driver)
+            )
         self._run = self._library.calling_run
 
     def call(self, steps: Sequence[Step], addresses: Sequence[int], stream: int) -> Call:

@@ -72,7 +72,12 @@ class GpuDevice:
     def __enter__(self) -> GpuDevice:
         shared = [name for name in os.environ if name.startswith("CUDA_MPS_")]
         if shared:
-            raise MachineError(f"{shared[0]} is set: MPS would time other processes too; unset it")
+            raise MachineError(
+                phrase(
+                    "{variable} is set: MPS would time other processes too; unset it",
+                    variable=shared[0],
+                )
+            )
         self.stand_by()
         try:
             self._held = self._holding.enter_context(locked(_lock_of_the_gpu(), wait=False))
@@ -157,7 +162,9 @@ class GpuDevice:
                         return True
         except Silence as silence:
             if self.gpu is None:
-                raise MachineError("the GPU worker did not start; try: grade doctor") from None
+                raise MachineError(
+                    phrase("the GPU worker did not start; try: grade doctor")
+                ) from None
             words = phrase("a launch did not end within {seconds:g} s", seconds=lab.limits.launch_s)
             if silence.at_all:
                 words = phrase(
@@ -166,7 +173,7 @@ class GpuDevice:
                 )
             outcomes.append(_ended(running, "time", words))
             return False
-        raise self._worker.ended("the GPU worker")
+        raise self._worker.ended(phrase("the GPU worker"))
 
     def _ask(self, job: GpuJob, deadline: float, lab: Lab) -> Iterator[Reply]:
         lines = self._worker.ask(
@@ -174,7 +181,7 @@ class GpuDevice:
             seconds=deadline - time.monotonic(),
             patience=lambda: lab.limits.launch_s + (_CHECKING_S if self.gpu else _STARTING_S),
         )
-        return decoded("the GPU worker", lines, _DECODER)
+        return decoded(phrase("the GPU worker"), lines, _DECODER)
 
 
 def _tell(progress: Progress, case: PlannedCase) -> None:

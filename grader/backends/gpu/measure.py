@@ -169,8 +169,12 @@ class MeasuredCase:
         excess = self._bench.on_gpu.prove(self.size, self.inputs, self._reference)
         if not (excess <= 1):
             raise MachineError(
-                f"the reference itself is wrong at {self.size} ({excess:.3g} times what rounding "
-                "explains): the GPU or its libraries are faulty"
+                phrase(
+                    "the reference itself is wrong at {size} ({excess:.3g} times what rounding "
+                    "explains): the GPU or its libraries are faulty",
+                    size=str(self.size),
+                    excess=excess,
+                )
             )
 
     def sample(self, keys: Keys) -> Taken:

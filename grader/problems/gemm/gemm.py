@@ -125,9 +125,16 @@ class Gemm(Problem):
             self.questions = (*ASKED, "on-tensor-cores", "cp-async", "cute")
 
     @property
-    def title(self) -> str:
-        sums = "" if self.numbers.roundoff is None else f", sums in {FORMATS[self.sums].words}"
-        return f"C = A·B in {self.numbers.words}{sums}, {self.layout}"
+    def title(self) -> Message:
+        type_, layout = self.numbers.words, self.layout.words
+        if self.numbers.roundoff is None:
+            return phrase("C = A·B in {type}, {layout}", type=type_, layout=layout)
+        return phrase(
+            "C = A·B in {type}, sums in {sums}, {layout}",
+            type=type_,
+            sums=FORMATS[self.sums].words,
+            layout=layout,
+        )
 
     @property
     def interface(self) -> Interface:

@@ -15,7 +15,7 @@ import numpy as np
 from cupy_backends.cuda.libs import cublas as _loads_the_libraries  # noqa: F401
 
 from grader.errors import MachineError
-from grader.model import ErrorStats, Size
+from grader.model import ErrorStats, Size, phrase
 from grader.problems.comparison import compare, tile_edge
 from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas, types_for
 from grader.problems.gemm.gemm import CHECKS, REFERENCE_MARGIN, Gemm, freivalds_bounds
@@ -67,7 +67,7 @@ class GemmOnGpu:
         if admitted != "cublas":
             found |= self._cublas.candidates(layout, size, *pointers)
         if not found:
-            raise MachineError(f"cublasLt offers nothing for {size}")
+            raise MachineError(phrase("cublasLt offers nothing for {size}", size=str(size)))
         return found
 
     def refer(self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:

@@ -84,8 +84,8 @@ class Reduction(Problem):
         super().__init__(options or Options())
 
     @property
-    def title(self) -> str:
-        return "the sum of n numbers in FP32"
+    def title(self) -> Message:
+        return phrase("the sum of n numbers in FP32")
 
     @property
     def interface(self) -> Interface:
