@@ -62,7 +62,7 @@ id: sealed
 correctness: [[1, 1, 1]]
 performance: [{mnk: [64, 64, 64]}]
 cpu: [[1, 1, 1], [33, 17, 20]]
-limits: {simulate_s: 3, record_s: 2}
+limits: {simulate_s: 3, record_s: 1}
 groups:
   public: {weight: 60}
   hidden:

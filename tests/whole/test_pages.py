@@ -212,3 +212,16 @@ def test_lines_break_as_chinese_does(browser: Browser, tmp_path: Path) -> None:
 
 def test_a_page_in_english_holds_no_chinese() -> None:
     assert not CHINESE_SIGN.search(re.sub(r"<style>.*?</style>", "", wrong(ENGLISH), flags=re.S))
+
+
+def test_a_board_is_sorted_by_a_click(browser: Browser, tmp_path: Path) -> None:
+    """What has no number, such as the baseline's rank, stays last in either order."""
+    file = tmp_path / "board.html"
+    file.write_text(board(ENGLISH), encoding="utf-8")
+    browser.open(file, width=PHONE)
+    orders = []
+    for _ in range(2):
+        browser.evaluate("document.querySelector('thead button').click()")
+        cells = "document.querySelectorAll('table')[0].querySelectorAll('tbody td:first-child')"
+        orders.append(browser.evaluate(f"[...{cells}].map(cell => cell.textContent)"))
+    assert orders == [["1", "2", "3", ""], ["3", "2", "1", ""]]
