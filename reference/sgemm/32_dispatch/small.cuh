@@ -85,13 +85,14 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
                       there ? 16 : 0);
     } else {
       const int rows = there ? m - row0 - line : 0, cols = there ? n - col0 + BM - line : 0;
-      const float* a = A + size_t(row0 + line) * k + first + p0 + q;
-      const float* b = B + (size_t(col0) + line) * k - size_t(BM) * k + first + p0 + q;
+      const unsigned a = unsigned(row0 + line) * k + first + q + p0;  // wraps beyond the edge
+      const unsigned b = unsigned(col0 + line - BM) * k + first + q + p0;
 #pragma unroll
       for (int x = 0; x < COPIES; ++x) {
         const bool some = x * LINES < (of_a(x) ? rows : cols);
         copy_async_4(to + x * LINES * S::PITCH,
-                     some ? (of_a(x) ? a : b) + size_t(x) * LINES * k : A, some ? 4 : 0);
+                     (of_a(x) ? A : B) + (some ? (of_a(x) ? a : b) + unsigned(x * LINES) * k : 0),
+                     some ? 4 : 0);
       }
     }
   };
