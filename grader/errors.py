@@ -17,7 +17,7 @@ same way.
 
 from __future__ import annotations
 
-from grader.model import BuildInfo, Finding, Message, Verdict, verbatim
+from grader.model import BuildInfo, Finding, Message, Verdict, phrase, verbatim
 
 
 def one_line(name: object) -> str:
@@ -60,7 +60,13 @@ class MachineError(GraderError):
     def of(error: OSError) -> MachineError:
         """The system's error in one line."""
         where = f"{one_line(error.filename)}: " if error.filename else ""
-        return MachineError(f"{where}{error.strerror or error}; fix that and try again")
+        return MachineError(
+            phrase(
+                "{where}{why}; fix that and try again",
+                where=where,
+                why=error.strerror or str(error),
+            )
+        )
 
 
 class ToolchainError(MachineError):

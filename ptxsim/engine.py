@@ -101,6 +101,7 @@ class PackedProgram(ctypes.Structure):
         ("shared_bytes", c_uint32),
         ("shared_cell", c_uint32),
         ("global_cell", c_uint32),
+        ("reserved_bytes", c_uint32),
     )
 
 
@@ -133,6 +134,9 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
             POINTER(c_uint32),
         ],
     ),
+    "sim_first_look": (c_int, [c_void_p, c_uint64]),
+    "sim_second_look": (c_int, [c_void_p]),
+    "sim_undo_looks": (None, [c_void_p]),
     "sim_trace": (None, [c_void_p, c_int]),
     "sim_uses": (c_uint64, [c_void_p, c_uint64, POINTER(c_void_p)]),
     "sim_launch": (

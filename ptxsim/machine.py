@@ -24,6 +24,7 @@ Bytes = NDArray[np.uint8]
 _VARIABLES_FROM = 0x6000_0000_0000  # device addresses of __device__ and __constant__ variables
 _VARIABLE_GAP = 4096
 WORKSPACE_AT = 0x5F00_0000_0000  # device address of what grid.sync() counts in
+_MOST_KEPT = 1 << 25  # bytes of memory, for further looks at a call
 _WORKSPACE_BYTES = 8  # its size, which nobody reads, and the counter
 _POISON = np.array([0x7FFB7FFD], "<u4").view(np.uint8)  # what nobody wrote: a NaN in every format
 
@@ -98,6 +99,23 @@ class Machine:
         memory = [place for index, place in enumerate(self._allocations) if index not in own]
         places = dict.fromkeys([*self._symbols.values(), *memory])
         return {place: zlib.crc32(self._regions[place].data.data) for place in places}
+
+    def first_look(self) -> None:
+        """Keep what the next call finds, so that there may be further looks at it."""
+        status = self._library.sim_first_look(self.handle, _MOST_KEPT)
+        ensure(status, EngineError("the simulator cannot keep its memory"))
+
+    def second_look(self) -> bool:
+        """Make memory what the call found; what reads in doubt get is undefined from now on. False
+        where there are none, or memory was too large to keep."""
+        status = self._library.sim_second_look(self.handle)
+        if status == NO_MEMORY:
+            raise MemoryError
+        return bool(status == RAN)
+
+    def undo_looks(self) -> None:
+        """Make memory what the first look made of it."""
+        self._library.sim_undo_looks(self.handle)
 
     def forget(self, allocations: Sequence[int]) -> None:
         """Make these allocations uninitialised again."""

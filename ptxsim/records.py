@@ -100,6 +100,8 @@ class Launch(Issued, tag="launch"):
     shared_bytes: int  # dynamic
     params: bytes  # raw parameter block, laid out as the PTX .entry says
     pointers: tuple[PointerSlot, ...]
+    # Bytes into params at which each parameter begins. Machine code may place them elsewhere.
+    arguments: tuple[int, ...] = ()
     carveout: int = -1  # preferred shared-memory carve-out in percent; -1 is the driver's choice
     stack_bytes: int = 1024  # of a thread, as cudaLimitStackSize says
     cooperative: bool = False  # all blocks run at the same time, and grid.sync() works

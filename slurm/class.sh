@@ -39,12 +39,11 @@ if ((left)); then
   array=$(sbatch --parsable $(gpu_request "$type") "${after[@]}" \
     --array="0-$((tasks - 1))%${GRADE_PARALLEL:-50}" \
     "$home/slurm/run.sh" "${handed[@]}" --class "$class" "$manifest" "$tasks")
-  say "job $array: $left submissions in $tasks tasks" "作业 ${array}：$left 份提交，$tasks 个任务"
+  say "job {job}: {left} submissions in {tasks} tasks" job "$array" left "$left" tasks "$tasks"
   after=(--dependency="afterany:$array") # a failed task must not block the board
 else
-  say "nothing is left to grade" "没有需要评测的提交"
+  say "nothing is left to grade"
 fi
 board=$(sbatch --parsable "${after[@]}" ${GRADE_CPU_PARTITION:+--partition="$GRADE_CPU_PARTITION"} \
   "$home/slurm/leaderboard.sh" "${handed[@]}" "$class")
-say "job $board: leaderboard, $GRADE_OUT/leaderboard.html" \
-  "作业 ${board}：排行榜，$GRADE_OUT/leaderboard.html"
+say "job {job}: leaderboard, {page}" job "$board" page "$GRADE_OUT/leaderboard.html"

@@ -13,7 +13,7 @@ hand_over
 # shellcheck disable=SC2046 # one word or none
 job=$(sbatch --parsable $(gpu_request "") "$@" "$home/slurm/run.sh" "${handed[@]}" "$submission") || exit 3
 log=$GRADE_OUT/logs/$job.log
-say "Started slurm job $job, waiting..." "已提交 Slurm 作业 ${job}，正在等待……"
+say "Started slurm job {job}, waiting..." job "$job"
 
 # shellcheck disable=SC2317 # called by the trap
 leave() {
@@ -21,13 +21,13 @@ leave() {
   local answer=l
   if [[ -t 0 ]]; then
     echo
-    say "[l]eave job $job running, or [c]ancel it?" "让作业 $job 继续运行 [l]，还是取消 [c]？"
+    say "[l]eave job {job} running, or [c]ancel it?" job "$job"
     read -r answer || answer=l
   fi
   if [[ $answer == c* ]]; then
-    scancel "$job" && say "cancelled" "已取消"
+    scancel "$job" && say "cancelled"
   else
-    say "job $job goes on; its log: $log" "作业 $job 继续运行；日志：$log"
+    say "job {job} goes on; its log: {log}" job "$job" log "$log"
   fi
   exit 130
 }
@@ -39,7 +39,7 @@ while :; do
   if [[ $state == PENDING ]]; then
     reason=$(squeue -h -j "$job" -o %r | head -n 1)
     before=$(squeue -h -t PENDING -S -p -o %i | sed "/^$job\$/q" | wc -l)
-    now=$(say "waiting: $reason, place $before in the queue" "排队中：${reason}，队列中第 $before 位")
+    now=$(say "waiting: {reason}, place {place} in the queue" reason "$reason" place "$before")
     [[ $now == "$said" ]] || echo "$now"
     said=$now
   elif [[ -r $log ]]; then
@@ -56,6 +56,5 @@ done
 # Slurm's status is not the grader's: only the result document counts, and only this job's.
 "$GRADE_BIN" result "${options[@]}" --job "${job%%;*}" -- "$submission" >/dev/null 2>&1
 status=$?
-((status != 3)) || say "no result was recorded: see $log; grade again with the same command" \
-  "没有记录到结果：请查看 ${log}，然后用同样的命令重新评测"
+((status != 3)) || say "no result was recorded: see {log}; grade again with the same command" log "$log"
 exit $status

@@ -15,6 +15,6 @@ for type in "$@"; do
   # shellcheck disable=SC2046 # one word or none
   job=$(sbatch --parsable $(gpu_request "$type") --job-name="ladder-$type" --time=01:00:00 \
     "$home/slurm/run.sh" "${handed[@]}" --ladder)
-  say "job $job: the ladder on $type, page in $GRADE_OUT/ladder/, log $GRADE_OUT/logs/$job.log" \
-    "作业 ${job}：$type 上的参考阶梯，页面在 $GRADE_OUT/ladder/，日志 $GRADE_OUT/logs/$job.log"
+  say "job {job}: the ladder on {type}, page in {folder}, log {log}" \
+    job "$job" type "$type" folder "$GRADE_OUT/ladder/" log "$GRADE_OUT/logs/$job.log"
 done

@@ -25,8 +25,8 @@ status=0
 if [[ -n ${1:-} ]]; then
   manifest=$GRADE_OUT/missing.json
   left=$("$GRADE_BIN" class --plan "$manifest" "${options[@]}" -- "$1") || status=$?
-  say "missing: $left of the submissions in $1, named in $manifest" \
-    "$1 中还缺 $left 份提交的结果，名单见 $manifest"
+  say "missing: {left} of the submissions in {folder}, named in {manifest}" \
+    left "$left" folder "$1" manifest "$manifest"
 fi
 # A lab file has rules of time.
 "$GRADE_BIN" leaderboard --out "$GRADE_OUT" ${GRADE_ROSTER:+--roster "$GRADE_ROSTER"} \

@@ -33,8 +33,8 @@ if [[ ! $restarts =~ ^[0-9]{1,9}$ ]]; then # the shell would evaluate it
   echo "SLURM_RESTART_COUNT=$restarts: not a number"
   exit 3
 fi
-say "job $job on $(hostname), $(date -Is), restart $restarts" \
-  "作业 ${job}，节点 $(hostname)，$(date -Is)，重启次数 $restarts"
+say "job {job} on {node}, {time}, restart {restarts}" \
+  job "$job" node "$(hostname)" time "$(date -Is)" restarts "$restarts"
 load_module
 
 if [[ ${1:-} == --class ]]; then # builds were made ahead, in the shared cache
@@ -49,7 +49,7 @@ else
   for ((i = 1; i <= $#; i++)); do
     ((i % ${SLURM_ARRAY_TASK_COUNT:-1} == ${SLURM_ARRAY_TASK_ID:-0} % ${SLURM_ARRAY_TASK_COUNT:-1})) && mine+=("${!i}")
   done
-  ((${#mine[@]})) || { say "nothing for this task" "这个任务没有要评测的提交"; exit 0; }
+  ((${#mine[@]})) || { say "nothing for this task"; exit 0; }
   work=("${options[@]}" -- "${mine[@]}") # a name may begin with a dash, or equal a command's
 fi
 
@@ -66,8 +66,7 @@ status=$?
 
 # 3: the GPU was shared, or the machine failed. Nothing was recorded; another try, another node.
 if ((status == 3 && restarts < GRADE_RETRIES)); then
-  say "back to the queue, try $((restarts + 1)) of $GRADE_RETRIES" \
-    "重新排队，第 $((restarts + 1)) 次重试，最多 $GRADE_RETRIES 次"
+  say "back to the queue, try {try} of {most}" try "$((restarts + 1))" most "$GRADE_RETRIES"
   scontrol requeue "$SLURM_JOB_ID" && sleep 30
 fi
 exit $status

@@ -40,12 +40,8 @@ options=(--device "$GRADE_DEVICE" --out "$GRADE_OUT")
 # shellcheck disable=SC2206 # split at blanks on purpose
 [[ -n $GRADE_OPTIONS ]] && options+=($GRADE_OPTIONS)
 
-# Prints $1, or $2 where the environment asks for Chinese, as it does of `grade`.
-say() {
-  local locale=${LC_ALL:-${LC_MESSAGES:-${LANG:-C}}}
-  [[ $locale == C* || $locale == POSIX ]] || locale=${LANGUAGE:-$locale}
-  if [[ $locale == zh* ]]; then echo "$2"; else echo "$1"; fi
-}
+# shellcheck source=slurm/say.sh
+source "$GRADE_HOME/slurm/say.sh"
 
 # Options of sbatch for a job with a GPU: $1 is its type, "" for any.
 gpu_request() {
@@ -64,6 +60,6 @@ hand_over() {
 load_module() {
   if [[ -n $GRADE_MODULE ]] && command -v module >/dev/null; then
     module load "$GRADE_MODULE" 2>/dev/null ||
-      say "module $GRADE_MODULE: not loaded" "没有加载模块 $GRADE_MODULE" >&2
+      say "module {module}: not loaded" module "$GRADE_MODULE" >&2
   fi
 }

@@ -23,7 +23,7 @@ import grader
 import ptxsim
 from grader.backends.probe import CODE
 from grader.errors import MachineError
-from grader.model import Record
+from grader.model import NOTHING, Message, Record, phrase
 from grader.sandbox.children import started
 from grader.sandbox.meter import Meter
 from grader.sandbox.running import Limits, Sandbox
@@ -169,17 +169,20 @@ class WorkerProcess:
             self._heard = time.monotonic()
             self._received += len(chunk)
             if self._received > _MOST_BYTES:
-                raise MachineError(f"a worker answered with more than {_MOST_BYTES >> 20} MB")
+                raise MachineError(
+                    phrase("a worker answered with more than {most} MB", most=_MOST_BYTES >> 20)
+                )
             first, *rest = chunk.split(b"\n")
             self._pending.append(first)
             for piece in rest:
                 self._lines.append(b"".join(self._pending))
                 self._pending = [piece]
 
-    def ended(self, who: str, when: str = "") -> MachineError:
+    def ended(self, who: Message, when: Message = NOTHING) -> MachineError:
         """The error to raise when it closed its pipe too early."""
         how, last = self.last_words()
-        return MachineError(f"{who} ended unexpectedly ({how}){when}{last}")
+        said = phrase("{who} ended unexpectedly ({how}){last}", who=who, how=how, last=last)
+        return MachineError(phrase("{when}: {what}", when=when, what=said) if when else said)
 
     def last_words(self) -> tuple[str, str]:
         """How it ended, and the last line it logged: ("SIGKILL", ""), ("exit status 1", ": …").
@@ -200,15 +203,21 @@ class WorkerProcess:
         return how, f": {printable[:_MOST_WORDS]}"
 
 
-def decoded(who: str, lines: Iterator[bytes], decoder: msgspec.json.Decoder[_T]) -> Iterator[_T]:
+def decoded(
+    who: Message, lines: Iterator[bytes], decoder: msgspec.json.Decoder[_T]
+) -> Iterator[_T]:
     """A worker's answers. Raises MachineError for one that cannot be read or is out of bounds."""
     for line in lines:
         try:
             reply = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise MachineError(f"{who}'s answer cannot be read: {error}") from None
+            raise MachineError(
+                phrase("{who}'s answer cannot be read: {why}", who=who, why=str(error))
+            ) from None
         if not _is_bounded(msgspec.to_builtins(reply)):
-            raise MachineError(f"{who}'s answer cannot be read: a value in it is too large")
+            raise MachineError(
+                phrase("{who}'s answer cannot be read: a value in it is too large", who=who)
+            )
         yield reply
 
 

@@ -44,10 +44,11 @@ def requests(decoder: msgspec.json.Decoder[_T]) -> Iterator[_T]:
 
 
 def _listen(lines: Queue[bytes]) -> None:
-    pending = bytearray()
+    pending: list[bytes] = []  # of a line that has not ended
     while chunk := os.read(0, 1 << 16):  # not sys.stdin, whose lock would outlive the interpreter
-        pending += chunk
-        if pending.endswith(b"\n"):  # the next request comes after the answer to this one
-            lines.put(bytes(pending))
-            pending.clear()
+        first, *rest = chunk.split(b"\n")
+        pending.append(first)
+        for piece in rest:
+            lines.put(b"".join(pending))
+            pending = [piece]
     os._exit(1)

@@ -19,6 +19,7 @@ from grader.errors import StoreError, UsageError
 from grader.labs.lab import load_lab
 from grader.labs.time_rules import TimeRules
 from grader.ladder.document import Ladder, shipped_ladders, stored_ladders
+from grader.model import phrase
 from grader.submission.provided import REFERENCE, provided
 
 
@@ -96,9 +97,13 @@ def only(boards: Sequence[Board]) -> Board:
     if len(boards) == 1:
         return boards[0]
     if not boards:
-        raise UsageError("no results to export; grade something first, or name the folder: --out")
-    found = "; ".join(board.title for board in boards)
-    raise UsageError(f"several boards ({found}); choose one with --lab, --gpu and --device")
+        raise UsageError(
+            phrase("no results to export; grade something first, or name the folder: --out")
+        )
+    found = "; ".join(str(board.title) for board in boards)
+    raise UsageError(
+        phrase("several boards ({found}); choose one with --lab, --gpu and --device", found=found)
+    )
 
 
 def write(text: str, target: Path, console: Console) -> None:
@@ -110,5 +115,9 @@ def write(text: str, target: Path, console: Console) -> None:
         with target.open("w", encoding="utf-8", newline="") as file:
             file.write(text)
     except OSError as error:
-        raise StoreError(f"{target}: cannot be written: {error.strerror}") from None
+        raise StoreError(
+            phrase(
+                "{target}: cannot be written: {why}", target=str(target), why=str(error.strerror)
+            )
+        ) from None
     say(console, f"written: {target}")

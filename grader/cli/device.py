@@ -82,12 +82,16 @@ def choose_gpus(words: str, console: Console) -> tuple[VisibleGpu, ...]:
         raise MachineError(phrase("--gpus {gpus}: {why}", gpus=words, why=_NO_CUPY))
     chosen = there if words == "all" else tuple(_named(word, there) for word in words.split(","))
     if len({gpu.uuid for gpu in chosen}) < len(chosen):
-        raise UsageError(f"--gpus {words}: names a GPU twice")
+        raise UsageError(phrase("--gpus {words}: names a GPU twice", words=words))
     models = sorted({gpu.name for gpu in chosen})
     if len(models) > 1:
         raise UsageError(
-            f"--gpus {words}: {' and '.join(models)}: speeds of different models do not compare; "
-            "name GPUs of one model"
+            phrase(
+                "--gpus {words}: {models}: speeds of different models do not compare; name GPUs "
+                "of one model",
+                words=words,
+                models=" and ".join(models),
+            )
         )
     count = f"{len(chosen)} × " if len(chosen) > 1 else ""
     say(console, phrase("grading on {gpu}", gpu=f"{count}{chosen[0].name}"))
@@ -102,4 +106,6 @@ def _named(word: str, there: tuple[VisibleGpu, ...]) -> VisibleGpu:
     if len(fits) == 1:
         return fits[0]
     known = ", ".join(f"{gpu.index}: {gpu.name}, {gpu.uuid}" for gpu in there)
-    raise UsageError(f"--gpus: {word!r} is not one of the GPUs here ({known})")
+    raise UsageError(
+        phrase("--gpus: {word} is not one of the GPUs here ({known})", word=repr(word), known=known)
+    )

@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         console = Terminal(option)
     except UsageError as error:
-        complain(error, Console(stderr=True, highlight=False))
+        complain(error, Terminal(None))
         return error.exit_status
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGUSR1, _out_of_time)

@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 
 from grader.errors import MachineError, one_line
 from grader.language import Language
-from grader.model import Result
+from grader.model import Result, phrase
 from grader.report.formats import github
 from grader.report.formats.csoj import csoj
 from grader.report.formats.gradescope import gradescope
@@ -75,4 +75,11 @@ def _append(variable: str, words: str) -> None:
         with Path(named).open("a", encoding="utf-8") as file:
             file.write(words)
     except OSError as error:
-        raise MachineError(f"{variable}={one_line(named)}: {error.strerror}; unset it") from None
+        raise MachineError(
+            phrase(
+                "{variable}={value}: {why}; unset it",
+                variable=variable,
+                value=one_line(named),
+                why=str(error.strerror),
+            )
+        ) from None

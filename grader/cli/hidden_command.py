@@ -17,6 +17,7 @@ from grader.cli.parser import Parser
 from grader.errors import StoreError, UsageError
 from grader.labs.groups import KINDS
 from grader.labs.lab import Hidden, Lab, find_lab, load_lab
+from grader.model import phrase
 
 _SEED_BYTES = 32
 
@@ -40,7 +41,11 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
     hidden = known_hidden(lab)
     if hidden is None:
-        raise UsageError(f"the lab {lab.id} has no hidden sizes; its field groups would name some")
+        raise UsageError(
+            phrase(
+                "the lab {lab} has no hidden sizes; its field groups would name some", lab=lab.id
+            )
+        )
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in ("size", "for", "weight"):
         table.add_column(column, no_wrap=True)
@@ -57,8 +62,12 @@ def known_hidden(lab: Lab) -> Hidden | None:
     hidden = lab.hidden
     if hidden is not None and not hidden.known:
         raise UsageError(
-            f"{hidden.seed_file}: no seed file that can be read here, so nobody knows the hidden "
-            f"sizes of the lab {lab.id}; put it there, or leave groups out of the lab file"
+            phrase(
+                "{file}: no seed file that can be read here, so nobody knows the hidden sizes of "
+                "the lab {lab}; put it there, or leave groups out of the lab file",
+                file=str(hidden.seed_file),
+                lab=lab.id,
+            )
         )
     return hidden
 
@@ -68,6 +77,8 @@ def _write_seed(path: Path) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be made: {error.strerror}") from None
+        raise StoreError(
+            phrase("{path}: cannot be made: {why}", path=str(path), why=str(error.strerror))
+        ) from None
     with os.fdopen(descriptor, "w") as file:
         file.write(f"{secrets.token_hex(_SEED_BYTES)}\n")

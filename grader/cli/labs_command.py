@@ -10,8 +10,9 @@ from rich.table import Table
 
 from grader.cli import exit_status
 from grader.cli.parser import Parser
+from grader.cli.speaking import spoken
 from grader.labs.lab import DEFAULT_LAB, load_lab, shipped_labs
-from grader.model import phrase
+from grader.model import Message, phrase, verbatim
 
 
 def add_options(parser: Parser) -> None:
@@ -21,16 +22,21 @@ def add_options(parser: Parser) -> None:
 
 
 def run(_chosen: argparse.Namespace, console: Console) -> int:
+    language = spoken(console)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("lab", no_wrap=True)
-    table.add_column("task")
-    table.add_column("hand in", no_wrap=True)
-    table.add_column("speed in", no_wrap=True)
+    table.add_column(language(phrase("lab")), no_wrap=True)
+    table.add_column(language(phrase("task")))
+    table.add_column(language(phrase("hand in")), no_wrap=True)
+    table.add_column(language(phrase("speed in")), no_wrap=True)
     labs = shipped_labs()
     for name in sorted(labs, key=lambda name: labs[name] != DEFAULT_LAB):  # the default one first
         problem = load_lab(labs[name]).problem
-        default = " (default)" if labs[name] == DEFAULT_LAB else ""
-        beside = f"{problem.unit.name}, beside {problem.baseline}"
-        table.add_row(name + default, problem.title, problem.interface.main, beside)
+        default = phrase("{lab} (default)", lab=name)
+        shown = default if labs[name] == DEFAULT_LAB else verbatim(name)
+        title = problem.title if isinstance(problem.title, Message) else verbatim(problem.title)
+        beside = phrase(
+            "{unit}, beside {baseline}", unit=problem.unit.name, baseline=problem.baseline
+        )
+        table.add_row(*(language(shown), language(title), problem.interface.main, language(beside)))
     console.print(table)
     return exit_status.DONE

@@ -14,6 +14,7 @@ from grader.cli.speaking import spoken
 from grader.course.leaderboard import board_render as render
 from grader.course.leaderboard.pseudonyms import load_pseudonym_key, pseudonym
 from grader.errors import one_line
+from grader.model import phrase
 
 
 def add_options(parser: Parser) -> None:
@@ -41,6 +42,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.csv:
         boards.write(render.table_csv(found, roster), chosen.csv, console)
     if not chosen.html and not chosen.csv:
-        nothing = Text(f"no results in {one_line(chosen.out)}")
-        console.print(render.terminal(found, roster) if found else nothing)
+        language = spoken(console)
+        nothing = Text(language(phrase("no results in {folder}", folder=one_line(chosen.out))))
+        console.print(render.terminal(found, roster, language) if found else nothing)
     return exit_status.DONE

@@ -16,6 +16,7 @@ from grader.course.class_run.pool import grade_all
 from grader.course.class_run.roll import Entrant
 from grader.errors import Rejected, StoreError, SubmissionError, UsageError, one_line
 from grader.labs.lab import Lab
+from grader.model import phrase
 from grader.report.terminal import verdict_text
 from grader.report.text import clean
 from grader.results import store
@@ -27,7 +28,9 @@ def chosen(entrants: Sequence[Entrant], patterns: Sequence[str] | None) -> list[
     """The entrants that match. Raises UsageError if one of the patterns matches nobody."""
     for pattern in patterns or ():
         if not any(fnmatchcase(entrant.student, pattern) for entrant in entrants):
-            raise UsageError(f"--only {pattern}: no submission of this name")
+            raise UsageError(
+                phrase("--only {pattern}: no submission of this name", pattern=pattern)
+            )
     return [
         entrant
         for entrant in entrants

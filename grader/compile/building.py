@@ -91,7 +91,12 @@ def compile_submission(
     cache.tidy(folder.parent, limit)
     found = _load(folder, arch)
     if found is None:
-        raise ToolchainError(f"the cache folder {folder.parent} loses files: is the disk full?")
+        raise ToolchainError(
+            phrase(
+                "the cache folder {folder} loses files: is the disk full?",
+                folder=str(folder.parent),
+            )
+        )
     return msgspec.structs.replace(found, cached=False)
 
 
@@ -161,7 +166,9 @@ def _kernels(cubin: bytes, card: _Card) -> tuple[KernelInfo, ...]:
     try:
         found = kernels(cubin)
     except Damaged as error:
-        raise ToolchainError(f"ptxas makes cubins that the grader cannot read: {error}") from None
+        raise ToolchainError(
+            phrase("ptxas makes cubins that the grader cannot read: {why}", why=str(error))
+        ) from None
     if len(found) > _MAX_KERNELS or sum(len(kernel.name) for kernel in found) > _MAX_NAMES:
         message = phrase(
             "{count} kernels; a submission has at most {most}, with short names",
@@ -177,7 +184,9 @@ def _refuse_the_drivers_library(cubin: bytes, card: _Card) -> None:
     try:
         asked = {symbol.name for _, symbol in Elf(cubin).symbols(undefined=True)}
     except Damaged as error:
-        raise ToolchainError(f"ptxas makes cubins that the grader cannot read: {error}") from None
+        raise ToolchainError(
+            phrase("ptxas makes cubins that the grader cannot read: {why}", why=str(error))
+        ) from None
     for name in LIBRARY_CALLS:
         if name in asked:
             message = phrase(

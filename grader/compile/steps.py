@@ -227,7 +227,9 @@ def _taken(name: str, folder: int, output: str) -> bytes:
     except NotAFileError:
         raise TooLarge(kind, output) from None
     except FileNotFoundError:
-        raise ToolchainError(f"the compiler succeeded and left no {name}; is it nvcc?") from None
+        raise ToolchainError(
+            phrase("the compiler succeeded and left no {name}; is it nvcc?", name=name)
+        ) from None
 
 
 def _readable(toolchain: Toolchain) -> list[Path]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from grader.course.leaderboard.ranking import Board
+from grader.course.leaderboard.ranking import Board, Row
 from grader.course.parties import Parties
 from grader.course.roster import CANVAS_COLUMNS
 from grader.course.rubric.grades import Grade
@@ -74,5 +74,13 @@ def grades_csv(grades: Sequence[Grade], parties: Parties, points: float) -> str:
 
 
 def board_json(boards: Sequence[Board]) -> str:
-    """Boards and rows with the names of their fields."""
-    return msgspec.json.format(msgspec.json.encode(boards), indent=1).decode() + "\n"
+    """Boards and rows with the names of their fields; sentences in English."""
+    documents = [
+        {**msgspec.structs.asdict(board), "rows": [_row(row) for row in board.rows]}
+        for board in boards
+    ]
+    return msgspec.json.format(msgspec.json.encode(documents), indent=1).decode() + "\n"
+
+
+def _row(row: Row) -> dict[str, object]:
+    return {**msgspec.structs.asdict(row), "lateness": str(row.lateness)}

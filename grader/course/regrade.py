@@ -84,7 +84,7 @@ def _rows(side: Side, roster: Roster | None) -> dict[tuple[str, str], Row]:
         rules=side.rules,
     )
     return {
-        (board.title, row.student): row
+        (str(board.title), row.student): row
         for board in boards
         for row in board.rows
         if row.kind == "student"

@@ -21,6 +21,7 @@ from grader.model import (
     Plan,
     Size,
     SlurmInfo,
+    phrase,
 )
 from grader.problems.problem import Problem
 
@@ -69,7 +70,9 @@ def slurm_job() -> SlurmInfo | None:
         return None
     restarts = _variable("SLURM_RESTART_COUNT") or "0"
     if not (restarts.isascii() and restarts.isdecimal()):
-        raise MachineError(f"SLURM_RESTART_COUNT={restarts}: not a number; unset it")
+        raise MachineError(
+            phrase("SLURM_RESTART_COUNT={restarts}: not a number; unset it", restarts=restarts)
+        )
     return SlurmInfo(
         job=job,
         node=_variable("SLURMD_NODENAME") or one_line(platform.node()),

@@ -103,11 +103,11 @@ def run_on_gpu(
                 outcomes += gpu.run(
                     built,
                     str(submission.folder),
-                    # After the others, which then do not depend on them.
-                    [*planned, *(secret.planned if secret else ())],
+                    planned,
                     lab,
                     told,
                     explain,
+                    later=secret.planned if secret else (),
                 )
         outcomes, of_hidden = hidden_sizes.told_apart_again(outcomes)
         progress(phrase("simulating"), phrase("beside the GPU"))

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from grader.labs.scoring_rules import NotNegative, Positive
-from grader.model import Record
+from grader.model import Message, Record, counted
 from grader.model.moments import moment
 
 Attempts = Literal["best", "latest", "last-before-deadline"]
@@ -91,9 +91,11 @@ class Lateness(Record):
     lost: float  # points
 
     @property
-    def words(self) -> str:
+    def words(self) -> Message:
         """``2 days late``."""
-        return f"{self.counted} {self.unit}{'s' if self.counted != 1 else ''} late"
+        if self.unit == "hour":
+            return counted("{count} hour late", "{count} hours late", self.counted)
+        return counted("{count} day late", "{count} days late", self.counted)
 
 
 def lateness(came: datetime, due: datetime, rules: TimeRules | None, raw: float) -> Lateness | None:
@@ -105,16 +107,14 @@ def lateness(came: datetime, due: datetime, rules: TimeRules | None, raw: float)
     seconds = (came - due).total_seconds()
     late = rules.late if rules else None
     unit: Unit = (late.started or late.per) if late else "day"
-    counted = math.ceil(seconds / _SECONDS[unit])
-    return Lateness(
-        seconds=seconds, counted=counted, unit=unit, lost=_lost(counted, unit, late, raw)
-    )
+    begun = math.ceil(seconds / _SECONDS[unit])
+    return Lateness(seconds=seconds, counted=begun, unit=unit, lost=_lost(begun, unit, late, raw))
 
 
-def _lost(counted: int, unit: Unit, late: Late | None, raw: float) -> float:
+def _lost(begun: int, unit: Unit, late: Late | None, raw: float) -> float:
     if late is None:
         return 0.0
-    times = counted * _SECONDS[unit] / _SECONDS[late.per]
+    times = begun * _SECONDS[unit] / _SECONDS[late.per]
     rate = late.percent if late.percent is not None else late.points or 0.0
     lost = min(rate * times, late.most) if late.most is not None else rate * times
     if late.percent is not None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from grader.errors import MachineError
 from grader.ladder.document import HostLoop, HostRun
+from grader.model import phrase
 from grader.toolchain.native import compile_native
 
 EDGE = 1024  # of the product; larger ones reveal no more about a CPU and take minutes
@@ -41,14 +42,16 @@ def run_host(reference: Path) -> HostRun | None:
             check=True,
         ).stdout
     except (subprocess.SubprocessError, OSError) as error:
-        raise MachineError(f"{source}: {error}") from None
+        raise MachineError(phrase("{source}: {why}", source=str(source), why=str(error))) from None
     loops = tuple(
         HostLoop(name=match["name"], gflops=float(match["rate"]))
         for line in answer.splitlines()
         if (match := _LINE.fullmatch(line))
     )
     if not loops:
-        raise MachineError(f"{source}: printed no line such as 'plain 1.23 GFLOPS'")
+        raise MachineError(
+            phrase("{source}: printed no line such as 'plain 1.23 GFLOPS'", source=str(source))
+        )
     return HostRun(cpu=_cpu(), n=EDGE, loops=loops)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from grader.errors import UsageError
 from grader.labs.lab import Lab, load_lab, shipped_labs
-from grader.model import Record
+from grader.model import Record, phrase
 from grader.submission.provided import REFERENCE, provided
 
 _FOLDER = re.compile(r"(\d+)_\w+")
@@ -46,7 +46,10 @@ def find_reference(named: Path | None, lab: str, *alike: str) -> Path:
     if named:
         if not find_rungs(named):
             raise UsageError(
-                f"{named}: no rungs here; expected folders such as 01_naive, with a .cu file"
+                phrase(
+                    "{named}: no rungs here; expected folders such as 01_naive, with a .cu file",
+                    named=str(named),
+                )
             )
         return named
     places = provided(REFERENCE)
@@ -56,11 +59,18 @@ def find_reference(named: Path | None, lab: str, *alike: str) -> Path:
                 return place / each
     if places:
         raise UsageError(
-            f"{places[0]}/{lab}: no rungs of the lab {lab}; name their folder: grade ladder DIR"
+            phrase(
+                "{place}/{lab}: no rungs of the lab {lab}; name their folder: grade ladder DIR",
+                place=str(places[0]),
+                lab=lab,
+            )
         )
     raise UsageError(
-        f"no {REFERENCE}/ here or in the grader's package: install the grader again, or name the "
-        "folder: grade ladder DIR"
+        phrase(
+            "no {folder}/ here or in the grader's package: install the grader again, or name the "
+            "folder: grade ladder DIR",
+            folder=REFERENCE,
+        )
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from grader.errors import UsageError
 from grader.language.catalogue import ENGLISH, Language, known_languages, language
+from grader.model import phrase
 
 
 def choose_language(
@@ -21,7 +22,13 @@ def choose_language(
         code = named(option)
         if code is None:
             known = ", ".join(known_languages())
-            raise UsageError(f"--language {option}: no such language; known are {known}")
+            raise UsageError(
+                phrase(
+                    "--language {option}: no such language; known are {known}",
+                    option=option,
+                    known=known,
+                )
+            )
         return language(code)
     for words in _of_environment(environment):
         if code := named(words):

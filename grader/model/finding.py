@@ -33,6 +33,7 @@ class Kind(str, Enum):
     RELOCATED = "relocated"  # the driver did not give the recorded addresses
     LIBRARY = "library"  # a library's kernel does the work
     CALLS_DIFFER = "calls-differ"  # the third call of run_custom does what the second did not
+    CHECKS_DIFFER = "checks-differ"  # the host finds wrong what the GPU's comparison let pass
     STATE_LEFT = "state-left"  # a call is wrong because of what the one before it left behind
 
 

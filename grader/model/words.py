@@ -51,6 +51,7 @@ _KINDS = {
     Kind.RELOCATED: phrase("relocated"),
     Kind.LIBRARY: phrase("library"),
     Kind.CALLS_DIFFER: phrase("calls-differ"),
+    Kind.CHECKS_DIFFER: phrase("checks-differ"),
     Kind.STATE_LEFT: phrase("state-left"),
 }
 _SEVERITIES = {

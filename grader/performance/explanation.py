@@ -75,10 +75,14 @@ def explain_speed(
         )
         try:
             if gpus.capability_of(build.arch) < _OLDEST:
-                raise ToolchainError(f"the model of machine code begins with sm_{_OLDEST}")
+                raise ToolchainError(
+                    phrase("the model of machine code begins with sm_{oldest}", oldest=_OLDEST)
+                )
             functions = code()
             if not functions:
-                raise ToolchainError("there is no nvdisasm; grade doctor says how to get it")
+                raise ToolchainError(
+                    phrase("there is no nvdisasm; grade doctor says how to get it")
+                )
             launches = [(_named(functions, each.kernel), each) for each in sampled.result()]
             counts = tuple(count(*launch, work) for launch in launches)
             loops = tuple(main_loop_steps(*launch, work) for launch in launches)
@@ -119,7 +123,7 @@ def unexplained(build: Build, work: Work, missing: Message) -> Explanation:
 def _named(functions: Sequence[Function], kernel: str) -> Function:
     found = next((function for function in functions if function.name == kernel), None)
     if found is None:
-        raise MachineError(f"the machine code lacks {kernel}")
+        raise MachineError(phrase("the machine code lacks {kernel}", kernel=kernel))
     return found
 
 

@@ -29,7 +29,7 @@ from pathlib import Path
 
 from grader.errors import MachineError
 from grader.hardware.gpus import Multiprocessor
-from grader.model import Record
+from grader.model import Record, phrase
 from grader.performance.loop_steps import Step
 from grader.performance.serial import OTHER_LATENCY
 from grader.toolchain.native import Native
@@ -105,7 +105,9 @@ def _library() -> ctypes.CDLL:
     ]
     library.run_loop.restype = None
     if library.step_bytes() != ctypes.sizeof(_Step):
-        raise MachineError("the issue model's library and its Python side disagree: reinstall")
+        raise MachineError(
+            phrase("the issue model's library and its Python side disagree: reinstall")
+        )
     return library
 
 

@@ -107,13 +107,16 @@ def first_mismatch(operand: Operand, wrong: Any, got: Any, want: Any) -> Mismatc
     """The first wrong element, rows first."""
     place = int(wrong.reshape(-1).argmax())
     index = tuple(int(each) for each in np.unravel_index(place, operand.shape))
-    value = float(got[index])
+    return mismatch(operand, index, float(got[index]), float(want[index]))
+
+
+def mismatch(operand: Operand, index: tuple[int, ...], got: float, want: float) -> Mismatch:
     return Mismatch(
         index=index,
         element=operand.named(index),
-        got=finite(value),
-        want=float(want[index]),
-        got_text=f"{value:.7g}",
+        got=finite(got),
+        want=want,
+        got_text=f"{got:.7g}",
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from grader.problems.operands import EXPOSING, Exposing, Operand, Steps, Values
 
 Floats = NDArray[np.float32]
 Words = NDArray[np.uint32]
+Places = NDArray[np.int64]  # of elements in an operand's memory
 
 KEY_BYTES = 32
 _BLOCK_WORDS = 16
@@ -30,6 +31,13 @@ _ROUNDS = 12
 _CHUNK = 2048  # blocks at a time: the state stays in the L2
 _CONSTANTS = np.frombuffer(b"expand 32-byte k", np.uint32)
 _ZERO_NONCE = bytes(12)
+
+
+class Source(Protocol):
+    """One input, element by element."""
+
+    def at(self, places: Places) -> Floats:
+        """The elements at ``places``, in an array of the same shape."""
 
 
 def fresh_key() -> bytes:
@@ -52,7 +60,11 @@ def make_inputs(
 
 def values(key: bytes, count: int, kind: Values = EXPOSING) -> Floats:
     """The first ``count`` elements for ``key``. ``checks.cu`` has the same formulas."""
-    word = key_stream(key, count)
+    return values_of(key_stream(key, count), kind)
+
+
+def values_of(word: Words, kind: Values) -> Floats:
+    """The elements that these words of a key stream give."""
     return _exposing(word) if isinstance(kind, Exposing) else _steps(word, kind)
 
 

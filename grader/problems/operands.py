@@ -97,10 +97,10 @@ class Operand(Record):
         """The opposite: an array of ``shape`` in the order of the memory; a copy if need be."""
         return (logical if self.order == "row" else logical.T).reshape(-1)
 
-    def index(self, place: int) -> tuple[int, ...]:
-        """The indices of the element at ``place`` in memory."""
+    def index(self, place: Any) -> tuple[Any, ...]:
+        """The indices of the element at ``place`` in memory; of many, an array for each index."""
         shape = self.shape if self.order == "row" else self.shape[::-1]
-        found: list[int] = []
+        found: list[Any] = []
         for extent in reversed(shape):
             place, at = divmod(place, extent)
             found.insert(0, at)

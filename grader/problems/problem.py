@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import msgspec
+import numpy as np
 
 from grader.model import Message, ProblemInfo, Record, Size
+from grader.problems.inputs import Places, Source
 from grader.problems.on_gpu import OnGpu, Tools
 from grader.problems.operands import FLOAT, Element, Launch, Operand
 from grader.problems.questions import Question
 
+_MOST_RECOMPUTED = 1 << 20  # elements of all inputs
 FUNCTION = "run_custom"  # what every lab calls the host function, a template of the element's type
 
 
@@ -116,6 +119,13 @@ class Expected(Record):
     scale: Any  # an array, or one number
 
 
+class Recomputed(Record):
+    """What some elements of each output must be, and how far off the GPU's comparison lets them."""
+
+    outputs: tuple[Expected, ...]  # arrays as flat as the places asked for
+    tolerance: float
+
+
 class Work(Record):
     """What one size of a problem asks for, as far as a bound on the speed needs it."""
 
@@ -169,7 +179,7 @@ class Problem(ABC):
 
     @property
     @abstractmethod
-    def title(self) -> str:
+    def title(self) -> Message | str:
         """The task in a few words: "C = A·B in FP32, …"."""
 
     @property
@@ -189,6 +199,29 @@ class Problem(ABC):
     @abstractmethod
     def tolerance(self, size: Size) -> float:
         """The largest error that correct arithmetic may leave. Derive it where it is computed."""
+
+    def recomputed(
+        self, size: Size, inputs: Sequence[Source], places: Sequence[Places]
+    ) -> Recomputed | None:
+        """The elements at ``places`` of each output's memory, computed on the host; None where that
+        would take too long. Where inputs are many, compute from those alone that matter.
+
+        Twice the tolerance: a GPU's reference may be off by one.
+        """
+        operands = self.operands(size)
+        given = [each for each in operands if each.role == "in"]
+        if sum(each.count for each in given) > _MOST_RECOMPUTED:
+            return None
+        arrays = [
+            each.element.packed(source.at(np.arange(each.count)))
+            for each, source in zip(given, inputs, strict=True)
+        ]
+        outputs = []
+        expected = self.reference(np, size, arrays)
+        for target, whole, at in zip(operands[len(given) :], expected, places, strict=True):
+            scale = np.broadcast_to(whole.scale, target.shape)
+            outputs.append(Expected(want=target.flat(whole.want)[at], scale=target.flat(scale)[at]))
+        return Recomputed(outputs=tuple(outputs), tolerance=2 * self.tolerance(size))
 
     def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
         """Likely mistakes, the simplest first. A message names the first that explains every
@@ -285,7 +318,7 @@ class Problem(ABC):
         """What a result document says of it."""
         return ProblemInfo(
             name=self.name,
-            title=self.title,
+            title=str(self.title),
             unit=self.unit.name,
             scale=self.unit.scale,
             counts=self.unit.of,

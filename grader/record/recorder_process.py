@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from grader.errors import MachineError
-from grader.model import Record
+from grader.model import Record, phrase
 from grader.record.plan_bounds import MAX_REPLY_BYTES, macros
 from grader.sandbox.running import Completed, Limits, Sandbox
 from grader.toolchain.discovery import Toolchain
@@ -91,12 +91,17 @@ def run_recorder(
                 return ended
     if starved:
         raise MachineError(
-            f"the machine was too busy to give host code its {record_s:g} s of CPU time"
+            phrase(
+                "the machine was too busy to give host code its {seconds:g} s of CPU time",
+                seconds=record_s,
+            )
         )
     if killed:
-        raise MachineError("host code was killed twice from outside; is there enough memory?")
+        raise MachineError(
+            phrase("host code was killed twice from outside; is there enough memory?")
+        )
     words = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
-    raise MachineError(f"the recorder does not run to its end: {words[0]}")
+    raise MachineError(phrase("the recorder does not run to its end: {words}", words=words[0]))
 
 
 def _split(data: bytes, count: int) -> list[Ended]:

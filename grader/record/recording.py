@@ -22,6 +22,7 @@ from grader.model import (
     Finding,
     KernelInfo,
     Kind,
+    Launch,
     Operation,
     Plan,
     Record,
@@ -205,7 +206,25 @@ def _outcome(ended: Ended, given: Given, known: Known, record_s: float) -> Plan 
     if plan is None or wrong is not None:
         message = f"host code corrupted the record of its launches: {wrong}"
         return _Refusal(verdict=Verdict.RE, message=message)
-    return plan
+    return _with_arguments(plan, known.declared)
+
+
+def _with_arguments(plan: Plan, declared: Interface) -> Plan:
+    """The plan with the places of its launches' parameters, which the recorder is not asked for."""
+
+    def complete(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+        return tuple(
+            msgspec.structs.replace(
+                each, arguments=tuple(one.offset for one in declared.entries[each.kernel].params)
+            )
+            if isinstance(each, Launch)
+            else each
+            for each in operations
+        )
+
+    return msgspec.structs.replace(
+        plan, setup=complete(plan.setup), operations=complete(plan.operations)
+    )
 
 
 def _silent(ended: Ended) -> _Refusal:

@@ -237,9 +237,8 @@ def sparkline(values: Sequence[float], top: float, language: Language) -> Markup
         return Markup("")
     step = 88 / (len(values) - 1)
     points = [(4 + i * step, 20 - 16 * min(1.0, v / top)) for i, v in enumerate(values)]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    path = " ".join(f"{x:.0f},{y:.1f}" for x, y in points)
     title = phrase("scores: {scores}", scores=", ".join(f"{value:.4g}" for value in values))
     return Markup(
-        '<svg viewBox="0 0 96 24" class="spark" role="img"><title>{}</title>'
-        '<polyline points="{}"/><circle cx="{:.1f}" cy="{:.1f}" r="2.5"/></svg>'
-    ).format(language(title), path, *points[-1])
+        '<svg class="spark" role="img"><title>{}</title><polyline points="{}"/></svg>'
+    ).format(language(title), path)

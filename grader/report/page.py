@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -15,6 +16,7 @@ from markupsafe import Markup
 from grader.errors import one_line
 from grader.language import ENGLISH, Language
 from grader.model import Message, clauses
+from grader.report.compiled_templates import compiled_templates
 from grader.report.text import clean
 
 # Only our own templates can write a tag: everything else is escaped.
@@ -31,6 +33,7 @@ def _environment(language: Language) -> jinja2.Environment:
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
         finalize=lambda value: language(value) if isinstance(value, Message) else value,
+        bytecode_cache=compiled_templates(Path(__file__).read_bytes()),
     )
     _translate(environment, language)
     environment.filters["one_line"] = one_line

@@ -9,6 +9,7 @@ from importlib import resources
 from markupsafe import Markup
 
 from grader.errors import MachineError
+from grader.model import phrase
 from grader.report.page import page
 
 _SIZE = re.compile(r'<svg viewBox="0 0 ([\d.]+) ([\d.]+)"')
@@ -32,7 +33,7 @@ def png_file(picture: Markup) -> bytes:
         import resvg_py
     except ImportError:
         raise MachineError(
-            "PNG needs resvg-py: pip install 'sgemm-grader[png]'; --svg needs nothing"
+            phrase("PNG needs resvg-py: pip install 'sgemm-grader[png]'; --svg needs nothing")
         ) from None
     return resvg_py.svg_to_bytes(svg_string=svg_file(picture), background="white", zoom=_ZOOM)
 

@@ -16,6 +16,7 @@ from grader.model import (
     SizeGroup,
     Timing,
     Verdict,
+    phrase,
     share_right,
 )
 from grader.model.moments import moment
@@ -97,5 +98,7 @@ def read_entry(path: Path) -> Entry:
             if time is not None:
                 moment(time)
     except ValueError as error:
-        raise StoreError(f"{one_line(path)}: damaged result document: {error}") from None
+        raise StoreError(
+            phrase("{file}: damaged result document: {why}", file=one_line(path), why=str(error))
+        ) from None
     return entry

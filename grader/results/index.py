@@ -33,6 +33,7 @@ import msgspec
 
 import grader
 from grader.errors import GraderError, StoreError
+from grader.model import phrase
 from grader.results import store
 from grader.results.entries import Entry, read_entry
 from grader.results.keys import load_key
@@ -177,7 +178,9 @@ class _Seal:
     def find(out: Path) -> _Seal | None:
         """None where this user cannot have a key."""
         try:
-            key = load_key(cache_folder() / "index-key", "indexes of results are made again")
+            key = load_key(
+                cache_folder() / "index-key", phrase("indexes of results are made again")
+            )
         except GraderError:
             return None
         return _Seal(out / f".index-{os.getuid()}", key)

@@ -9,12 +9,13 @@ import tempfile
 from pathlib import Path
 
 from grader.errors import StoreError
+from grader.model import Message, phrase
 from grader.submission.reading import read
 
 _BYTES = 32
 
 
-def load_key(path: Path, when_lost: str) -> bytes:
+def load_key(path: Path, when_lost: Message) -> bytes:
     """The key in this file. when_lost: what deleting a damaged one leads to, for the message.
 
     Raises StoreError.
@@ -25,9 +26,19 @@ def load_key(path: Path, when_lost: str) -> bytes:
             _make(path)
         key = read(path)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be used as the key: {error.strerror}") from None
+        raise StoreError(
+            phrase(
+                "{path}: cannot be used as the key: {why}", path=str(path), why=str(error.strerror)
+            )
+        ) from None
     if len(key) != _BYTES:
-        raise StoreError(f"{path}: damaged key; delete it, and {when_lost}")
+        raise StoreError(
+            phrase(
+                "{path}: damaged key; delete it, and {when_lost}",
+                path=str(path),
+                when_lost=when_lost,
+            )
+        )
     return key
 
 

@@ -19,7 +19,7 @@ import msgspec
 from grader.errors import StoreError, one_line
 from grader.model import SCHEMA, SCHEMA_VERSION, LabRef, Record, Result, phrase
 from grader.results.migration import upgraded_result
-from grader.submission.reading import read
+from grader.submission.reading import NotAFileError, read
 
 
 class Versioned(Protocol):
@@ -233,9 +233,8 @@ def load_document(
     try:
         content = read(path)
     except OSError as error:
-        raise StoreError(
-            phrase("{place}: cannot be read: {why}", place=name, why=str(error.strerror))
-        ) from None
+        why = error.why if isinstance(error, NotAFileError) else str(error.strerror)
+        raise StoreError(phrase("{place}: cannot be read: {why}", place=name, why=why)) from None
     try:
         document = msgspec.json.decode(content, type=kind)
         if (document.schema, document.version) == (schema, newest):

@@ -163,7 +163,7 @@ def terminal(points: Sequence[Point], shown: Shown, language: Language = ENGLISH
         if not point.dropped:
             style = "bold green" if point is top and len(points) > 1 else ""
             table.add_row(*map(language, cells(point, points, shown)), style=style)
-    parts: list[RenderableType] = ["", table, ""]
+    parts: list[RenderableType] = ["", table, ""] if table.row_count else []
     parts += [Text(_line(each, language), style="yellow") for each in dropped(points)]
     parts += [Text(_line(each, language), style="dim") for each in remarks(points, shown)]
     return Group(*parts)

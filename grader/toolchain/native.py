@@ -25,7 +25,7 @@ CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
 LIMIT_VARIABLE = "SGEMM_GRADER_CACHE_GB"
 _LIMIT_GB = 4.0
 _HEADERS = (".h", ".hpp", ".inc")
-_ALWAYS = ("-std=c++17", "-fPIC")
+_ALWAYS = ("-std=c++17", "-fPIC", "-Wall", "-Wextra")
 
 
 def cache_folder() -> Path:
@@ -112,10 +112,20 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
-        raise MachineError(f"{path}: cannot be a lock: {error.strerror}; remove it") from None
+        raise MachineError(
+            phrase(
+                "{path}: cannot be a lock: {why}; remove it",
+                path=str(path),
+                why=str(error.strerror),
+            )
+        ) from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise MachineError(f"{path}: not a plain file, so it cannot be a lock; remove it")
+            raise MachineError(
+                phrase(
+                    "{path}: not a plain file, so it cannot be a lock; remove it", path=str(path)
+                )
+            )
         held = True
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -162,11 +172,18 @@ class Native(Record):
         ):
             if not target.exists():
                 output = Path(scratch) / target.name
-                _compile_and_link(
+                said = _compile_and_link(
                     find_host_compiler(), self.sources, self.every_flag, output, shared=self.shared
                 )
+                self.warnings_file.write_text(said)
                 output.replace(target)
         return target
+
+    @property
+    def warnings_file(self) -> Path:
+        """What the compiler said; beside what was compiled."""
+        path = self.path()
+        return path.with_name(f"{path.name}.warnings")
 
     @property
     def every_flag(self) -> tuple[str, ...]:
@@ -182,20 +199,22 @@ def compile_native(
 
 def _compile_and_link(
     compiler: Path, sources: Sequence[Path], flags: Sequence[str], output: Path, *, shared: bool
-) -> None:
+) -> str:
+    """The compiler's warnings."""
     objects = [output.parent / f"{index}.o" for index in range(len(sources))]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         jobs = [
             pool.submit(_run, [str(compiler), *flags, "-c", str(source), "-o", str(object_file)])
             for source, object_file in zip(sources, objects, strict=True)
         ]
-        for job in jobs:
-            job.result()
+        said = [job.result() for job in jobs]
     mode = ["-shared"] if shared else []
-    _run([str(compiler), *mode, *map(str, objects), *flags, "-o", str(output)])
+    said.append(_run([str(compiler), *mode, *map(str, objects), *flags, "-o", str(output)]))
+    return "".join(said)
 
 
-def _run(command: list[str]) -> None:
+def _run(command: list[str]) -> str:
+    """What it says. Raises ToolchainError."""
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -213,6 +232,7 @@ def _run(command: list[str]) -> None:
                 error=error.strip(),
             )
         )
+    return done.stderr
 
 
 def _key(compiler: Path, sources: Sequence[Path], flags: Sequence[str]) -> str:

@@ -23,6 +23,22 @@ template <class F> int guarded(F f) {
   }
 }
 
+std::vector<Machine::Kept> kept(const Machine& m) {
+  std::vector<Machine::Kept> kept;
+  for (const auto& r : m.regions)
+    kept.push_back({r->size, {r->data, r->data + r->size}, r->defined});
+  return kept;
+}
+
+void put_back(Machine& m, const std::vector<Machine::Kept>& kept) {
+  for (size_t k = 0; k < kept.size(); ++k) {
+    Region& r = *m.regions[k];
+    r.size = kept[k].size;
+    std::copy(kept[k].data.begin(), kept[k].data.end(), r.data);
+    std::copy(kept[k].defined.begin(), kept[k].defined.end(), r.defined.begin());
+  }
+}
+
 }  // namespace
 
 #pragma GCC visibility push(default)
@@ -112,6 +128,42 @@ u64 sim_uses(Machine* m, u64 index, const u8** uses) {
   if (index >= m->regions.size()) return 0;
   *uses = m->regions[index]->uses.data();
   return m->regions[index]->uses.size();
+}
+
+// Keeps the regions, unless they have more than `most` bytes, for second looks at what is to come.
+int sim_first_look(Machine* m, u64 most) {
+  return guarded([&]() -> int {
+    m->before.clear();
+    m->after.clear();
+    m->doubts.clear();
+    m->looks_again = m->used = false;
+    m->launches = 0;
+    u64 bytes = 0;
+    for (const auto& r : m->regions) {
+      if (r->size > most - bytes) return RAN;
+      bytes += r->size;
+    }
+    m->before = kept(*m);
+    return RAN;
+  });
+}
+// Puts the regions back to what they were, and takes what the reads in doubt get for undefined.
+// Does nothing, and refuses, where there are none or the regions were not kept.
+int sim_second_look(Machine* m) {
+  return guarded([&]() -> int {
+    if (m->before.empty() || m->doubts.empty()) return REFUSED;
+    if (m->after.empty()) m->after = kept(*m);
+    put_back(*m, m->before);
+    m->looks_again = true;
+    m->used = m->trapped = false;
+    m->launches = 0;
+    return RAN;
+  });
+}
+// After second looks that do not count: the regions are what the first one made of them.
+void sim_undo_looks(Machine* m) {
+  put_back(*m, m->after);
+  m->looks_again = m->used = m->trapped = m->out_of_time = m->deadlocked = false;
 }
 
 // Returns a Status.

@@ -47,9 +47,14 @@ void pass_if_complete(Cluster& cluster, Machine& m) {
   ++m.changes;
   // The barrier waits for no thread that has left: it is ordered after their exit.
   for (const Block* block : cluster.blocks)
-    cluster.arriving = join(cluster.arriving, told_by_those_who_left(*block));
+    cluster.arriving = join(cluster.arriving, told(*block, block->exited));
   cluster.passed = join(cluster.passed, cluster.arriving);
   cluster.arriving = nullptr;
+  for (const auto& [block, visit] : cluster.parting)
+    std::erase_if(block->visitors, [&](const Region::Stamp& other) {
+      return other.block == visit.block && other.who == visit.who && other.pc == visit.pc;
+    });
+  cluster.parting.clear();
   for (Block* block : cluster.blocks) {
     block->past_cluster_barrier.join(block->at_cluster_barrier);
     block->at_cluster_barrier = {};
@@ -66,11 +71,21 @@ Cluster& cluster_of(Warp& w) {
   return *b.cluster;
 }
 
-Flow arrive(Warp& w, const Ins&) {
+// All that the warp did has ended when the others pass, whether or not they learn of it.
+void part(const Warp& w, Cluster& cluster) {
+  for (Block* block : cluster.blocks)
+    for (const Region::Stamp& visitor : block->visitors)
+      if (visitor.block == w.home->linear + 1 && (visitor.who & 1023) / LANES == w.index)
+        cluster.parting.push_back({block, visitor});
+}
+
+template <bool relaxed> Flow arrive(Warp& w, const Ins&) {
   Cluster& cluster = cluster_of(w);
-  w.block->at_cluster_barrier.join(w.now_for_others());
+  w.block->at_cluster_barrier.join(relaxed ? w.released : w.now_for_others());
   w.cluster_phase = cluster.phase;
-  cluster.arriving = join(cluster.arriving, told(w));
+  const Known said = relaxed ? told(*w.home, w.released_to_all) : told(w);
+  cluster.arriving = join(cluster.arriving, said);
+  if (relaxed) part(w, cluster);
   cluster.arrived += __builtin_popcount(w.exec);
   ++w.block->machine->changes;
   w.tick();
@@ -121,7 +136,8 @@ void add_cluster(Table& t) {
   t.push_back({"mapa.u64", map_address<u64>, "w>wn"});
   t.push_back({"getctarank.u32", rank_of_address<u32>, "n>n"});
   t.push_back({"getctarank.u64", rank_of_address<u64>, "n>w"});
-  t.push_back({"barrier.cluster.arrive", arrive, ">"});
+  t.push_back({"barrier.cluster.arrive", arrive<false>, ">"});
+  t.push_back({"barrier.cluster.arrive.relaxed", arrive<true>, ">"});
   t.push_back({"barrier.cluster.wait", wait, ">"});
 }
 

@@ -6,6 +6,7 @@
 // parses PTX.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -15,6 +16,7 @@
 #include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace sim {
@@ -62,6 +64,7 @@ constexpr u64 MAX_RESIDENT_BYTES = 1u << 30;  // all blocks in flight together
 constexpr size_t MAX_EVENTS = 4096;           // different findings of one launch
 
 struct Warp;
+struct Named;
 class Ins;
 
 // What the warp does after an instruction.
@@ -158,6 +161,7 @@ enum EventKind : u32 {
   BAD_TENSOR_MAP,
   PEER_EXITED,
   PEER_NOT_STARTED,
+  UNUSED_RACE,
 };
 
 struct Dim { u32 x, y, z; };
@@ -201,6 +205,7 @@ struct Cell {
 };
 constexpr u32 UNDEFINED_BIT = 0x80000000u;
 constexpr u32 BY_WGMMA = 0x80000000u;  // the stamp holds its group's number, + 1, for a clock
+constexpr u32 BEFORE_ALL = 1;          // a writer whose time is 0: it comes before every access
 constexpr u32 BY_PEER = ~0u;           // a writer that belongs to another block of the cluster
 
 // What other blocks of the cluster did last to a cell of shared memory. writer: where Cell::writer
@@ -257,6 +262,7 @@ struct Program {
   std::vector<u32> reach;                   // per rank a row of bits: the ranks that may run later
   u32 ranks = 0, reach_row = 0;
   u32 shared_bytes = 0;  // address space, red zones included, without the dynamic array
+  u32 reserved = 0;      // bytes of the first array that hold something when a block begins
   u32 shared_shift = 0, global_shift = 0;  // log2 of the bytes per shadow cell
   std::vector<FlowCount> blocks;           // per instruction index of a block head
   std::vector<FlowCount> guarded;   // per guarded instruction or jump: executions with a lane
@@ -264,6 +270,8 @@ struct Program {
   std::vector<MemoryCount> source;  // per instruction: the global side of cp.async
   std::vector<Pattern> patterns;    // per instruction, when sampling; empty without shared accesses
   std::vector<Hint> hints, source_hints;
+  std::vector<const Named*> named;  // per instruction
+  bool relaxes = false;             // some arrival or wait is relaxed: fences count there
 
   bool reaches(u32 from, u32 to) const { return reach[from * reach_row + to / 32] >> to % 32 & 1; }
 };
@@ -402,6 +410,9 @@ struct Warp {
   Look look;
   bool passed;   // lanes went past a barrier at which others of the warp stand
   Clocks known;  // what this warp has seen of every warp's clock; own entry: clock - 1
+  // What others learned of it by its last fence, for its block and for all, and what it will learn
+  // by its next one: in place of a release or an acquire that a relaxed arrival or wait lacks.
+  Clocks released, released_to_all, acquired;
   u32 cc;        // carry flag per lane
   bool tainted;  // some register may hold an undefined value
   std::vector<u32> undefined, origin, pred_undefined, pred_origin;
@@ -474,6 +485,8 @@ struct Cluster {
   u32 arrived = 0;   // threads at its barrier
   u64 phase = 0;
   Known arriving, passed;  // what they tell each other in this phase, and told in all others
+  // Visits that have ended when the phase does, though a relaxed arrival does not tell of them.
+  std::vector<std::pair<Block*, Region::Stamp>> parting;
 };
 
 struct Block {
@@ -521,6 +534,23 @@ struct Machine {
   bool tracing = false;                       // keeps what a launch uses
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
   bool out_of_time = false, deadlocked = false, trapped = false;
+
+  // Reads of shared memory that raced in a look at this call, and how (doubts.hpp). who: the
+  // reader's clock.
+  struct Read {
+    u32 launch, block, who, pc;
+    auto operator<=>(const Read&) const = default;
+  };
+  std::map<Read, Event> doubts;
+  bool looks_again = false;  // what they read is undefined
+  bool used = false;         // and something comes of it
+  u32 launches = 0;          // of this look
+  // Regions as the call found them, and as the first look left them.
+  struct Kept {
+    u64 size;
+    std::vector<u8> data, defined;
+  };
+  std::vector<Kept> before, after;
 
   void launch();
   u64 block_bytes() const;                                                // of memory here, about
@@ -596,6 +626,7 @@ void add_warp(Table&);
 void add_matrix(Table&);
 void add_proxy(Table&);
 void add_bulk(Table&);
+void add_store_async(Table&);
 void add_wgmma(Table&);
 void add_cluster(Table&);
 void add_print(Table&);

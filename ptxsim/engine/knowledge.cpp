@@ -5,7 +5,8 @@
 namespace sim {
 
 // One entry per block, ascending: its number, the clocks of its warps, then for each of its
-// warpgroups how many groups of wgmma have ended.
+// warpgroups how many groups of wgmma have ended, and in a cluster what a fence.proxy.async has
+// shown of its warps.
 struct Knowledge {
   std::vector<u32> entries;
   u32 stride = 0;           // numbers of one entry
@@ -67,15 +68,21 @@ u32 warpgroups(const Block& b) {
   return (u32(b.warps.size()) + WARPS_OF_A_GROUP - 1) / WARPS_OF_A_GROUP;
 }
 
+bool in_cluster(const Block& b) { return b.machine->cluster_size() > 1; }
+
+// Where in an entry stands what of its warps the async proxy sees.
+size_t of_proxy(const Block& b) { return 1 + b.warps.size() + warpgroups(b); }
+
 // What `clocks` holds of the block's own warps, as others keep it.
 std::shared_ptr<Knowledge> of_block(const Block& b, const Clocks& clocks) {
   auto own = std::make_shared<Knowledge>();
-  const u32 warps = u32(b.warps.size()), groups = warpgroups(b);
-  own->stride = 1 + warps + groups;
+  const u32 warps = u32(b.warps.size()), groups = warpgroups(b), shown = in_cluster(b) ? warps : 0;
+  own->stride = 1 + warps + groups + shown;
   own->entries.reserve(own->stride);
   own->entries.push_back(b.linear);
   own->entries.insert(own->entries.end(), clocks.warps, clocks.warps + warps);
   own->entries.insert(own->entries.end(), clocks.products, clocks.products + groups);
+  own->entries.insert(own->entries.end(), clocks.fenced, clocks.fenced + shown);
   return own;
 }
 
@@ -97,14 +104,11 @@ Known join(const Known& a, const Known& b) {
   return both(*a, *b);
 }
 
-Known told(const Warp& w) {
-  const Clocks clocks = w.now_for_others();
-  return join(clocks.others, of_block(*w.home, clocks));
+Known told(const Block& b, const Clocks& clocks) {
+  return join(clocks.others, of_block(b, clocks));
 }
 
-Known told_by_those_who_left(const Block& b) {
-  return join(b.exited.others, of_block(b, b.exited));
-}
+Known told(const Warp& w) { return told(*w.home, w.now_for_others()); }
 
 Known moment(const Warp& w) {
   Clocks clocks;
@@ -121,6 +125,8 @@ Clocks heard(const Known& said, const Block& listener) {
     clocks.warps[k] = own ? own[1 + k] : said->everything ? listener.warps[k].known.warps[k] : 0;
   for (u32 k = 0; k < warpgroups(listener); ++k)
     clocks.products[k] = own ? own[1 + listener.warps.size() + k] : said->everything ? ~0u : 0;
+  for (u32 k = 0; k < listener.warps.size() && in_cluster(listener); ++k)
+    clocks.fenced[k] = own ? own[of_proxy(listener) + k] : clocks.warps[k];
   return clocks;
 }
 
@@ -164,6 +170,22 @@ bool wgmma_ended_elsewhere(const Warp& w, const Block& block, u32 who) {
   const u32* entry = known ? known->find(block.linear) : nullptr;
   const size_t group = (who & 1023) / LANES / WARPS_OF_A_GROUP;
   return entry && (who >> 10) <= entry[1 + block.warps.size() + group];
+}
+
+Known shown_to_proxy(const Known& known, const Block& b) {
+  if (!known || known->everything || !in_cluster(b)) return known;
+  auto shown = std::make_shared<Knowledge>(*known);
+  for (size_t at = 0; at < shown->entries.size(); at += shown->stride)
+    for (size_t k = 0; k < b.warps.size(); ++k)
+      shown->entries[at + of_proxy(b) + k] = shown->entries[at + 1 + k];
+  return shown;
+}
+
+bool proxy_sees(const Warp& w, const Region::Stamp& write) {
+  const Known& known = w.known.others;
+  if (too_many_flags(*w.block->machine) || !known || known->everything) return true;
+  const u32* entry = known->find(write.block - 1);
+  return !entry || (write.who >> 10) <= entry[of_proxy(*w.home) + (write.who & 1023) / LANES];
 }
 
 bool heard_of(const Warp& w, u32 block) {

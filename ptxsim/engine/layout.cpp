@@ -65,6 +65,7 @@ const char* name(EventKind kind) {
     NAME(BAD_TENSOR_MAP);
     NAME(PEER_EXITED);
     NAME(PEER_NOT_STARTED);
+    NAME(UNUSED_RACE);
   }
   return nullptr;
 }
@@ -238,6 +239,7 @@ std::string described() {
   FIELD(PackedProgram, shared_bytes);
   FIELD(PackedProgram, shared_cell);
   FIELD(PackedProgram, global_cell);
+  FIELD(PackedProgram, reserved_bytes);
 
   CONSTANT(Flag, SIGNED);
   CONSTANT(Flag, SYNCHRONISES);

@@ -2,6 +2,7 @@
 // are rounded.
 #include <algorithm>
 
+#include "doubts.hpp"
 #include "products.hpp"
 #include "shadow.hpp"
 
@@ -183,12 +184,13 @@ Flow ldmatrix(Warp& w, const Ins& i) {
   Flow flow = Flow::next;
   if (!come_together(w, flow)) return flow;
   const Access a = row_addresses(w, i, false);
-  u32 undefined = 0, origin = w.pc;
+  const bool doubted = is_doubted(w);
+  u32 undefined = doubted ? ALL : 0, origin = w.pc;
   u16 matrix[4][8][8] = {};
   SharedReader reader(w);
   for (int l = 0; l < 8 * i.vec; ++l) {
     if (!(a.mask >> l & 1)) continue;
-    if (reader.read(l, u32(a.at[l]), 16, true, origin)) undefined = ALL;
+    if (!doubted && reader.read(l, u32(a.at[l]), 16, true, origin)) undefined = ALL;
     std::memcpy(matrix[l / 8][l % 8], w.block->shared.data() + a.at[l], 16);
   }
   for (int q = 0; q < i.vec; ++q) {
@@ -259,6 +261,8 @@ Flow begin_tile(Warp& w, const Ins& i) {
 }
 
 }  // namespace
+
+bool is_load_matrix(const Ins& i) { return i.run == ldmatrix; }
 
 // What all lanes of a warp must execute together does go ahead without those that cannot come.
 bool come_together(Warp& w, Flow& flow) {

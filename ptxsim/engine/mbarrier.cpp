@@ -50,12 +50,17 @@ Flow invalidate(Warp& w, const Ins& i) {
 // state: -1: not wanted; count: -1: one; bytes: to expect, -1: none
 struct ArriveOperands { i32 state, count, bytes; };
 
+// A relaxed arrival tells of nothing but what a fence before it released.
+void publish_fenced(const Warp& w, MBarrier& b) {
+  b.arriving.join(w.visits() ? heard(told(*w.home, w.released_to_all), *w.block) : w.released);
+}
+
 // drops: the arrivals are missing from the phases to come, too
-template <bool drops> Flow arrive(Warp& w, const Ins& i) {
+template <bool drops, bool relaxed> Flow arrive(Warp& w, const Ins& i) {
   const auto o = operands<ArriveOperands>(i);
   each_barrier(w, barrier_address(w, i), [&](int l, MBarrier& b) {
     if (o.state >= 0) lanes<u64>(w, o.state)[l] = b.phase;
-    publish(w, b);
+    relaxed ? publish_fenced(w, b) : publish(w, b);
     const u32 count = o.count < 0 ? 1 : lanes<u32>(w, o.count)[l];
     if (o.bytes >= 0) b.transactions += lanes<u32>(w, o.bytes)[l];
     b.pending -= count;
@@ -89,7 +94,7 @@ struct WaitOperands {
   i32 phase;  // a state (64-bit) or a parity (32-bit)
 };
 
-template <bool parity> Flow test_wait(Warp& w, const Ins& i) {
+template <bool parity, bool relaxed> Flow test_wait(Warp& w, const Ins& i) {
   const auto o = operands<WaitOperands>(i);
   u32 done = 0;
   Look look{.pc = w.pc, .seen = w.exec, .changes = w.block->machine->changes};
@@ -102,7 +107,8 @@ template <bool parity> Flow test_wait(Warp& w, const Ins& i) {
       return;
     }
     done |= 1u << l;
-    if (!w.visits()) w.learn(b.released);
+    if (relaxed) w.acquired.join(b.released);
+    else if (!w.visits()) w.learn(b.released);
     land(*w.block, w.program->shared_shift, b);
   });
   if (done) w.tick();  // lanes of this warp that waited are ordered too
@@ -162,12 +168,16 @@ MBarrier* barrier_at(Warp& w, int lane, u32 address) {
 void add_mbarrier(Table& t) {
   t.push_back({"mbarrier.init", init, ">n---a"});
   t.push_back({"mbarrier.inval", invalidate, ">----a"});
-  t.push_back({"mbarrier.arrive", arrive<false>, "W>NN-a"});
-  t.push_back({"mbarrier.arrive_drop", arrive<true>, "W>NN-a"});
+  t.push_back({"mbarrier.arrive", arrive<false, false>, "W>NN-a"});
+  t.push_back({"mbarrier.arrive_drop", arrive<true, false>, "W>NN-a"});
+  t.push_back({"mbarrier.arrive.relaxed", arrive<false, true>, "W>NN-a"});
+  t.push_back({"mbarrier.arrive_drop.relaxed", arrive<true, true>, "W>NN-a"});
   t.push_back({"mbarrier.expect_tx", transactions<1>, ">n---a"});
   t.push_back({"mbarrier.complete_tx", transactions<-1>, ">n---a"});
-  t.push_back({"mbarrier.test_wait", test_wait<false>, "p>w--a"});
-  t.push_back({"mbarrier.test_wait.parity", test_wait<true>, "p>n--a"});
+  t.push_back({"mbarrier.test_wait", test_wait<false, false>, "p>w--a"});
+  t.push_back({"mbarrier.test_wait.parity", test_wait<true, false>, "p>n--a"});
+  t.push_back({"mbarrier.test_wait.relaxed", test_wait<false, true>, "p>w--a"});
+  t.push_back({"mbarrier.test_wait.parity.relaxed", test_wait<true, true>, "p>n--a"});
   t.push_back({"cp.async.mbarrier.arrive", arrive_after_copies<false>, ">----a"});
   t.push_back({"cp.async.mbarrier.arrive.noinc", arrive_after_copies<true>, ">----a"});
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <string_view>
 
+#include "doubts.hpp"
 #include "knowledge.hpp"
 #include "shadow.hpp"
 
@@ -83,6 +84,11 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   Places p;
   u32 undefined[8] = {}, origin[8] = {};
   const bool plain = !(i.flags & SYNCHRONISES);
+  if (__builtin_expect(plain && is_doubted(w), 0)) {
+    std::fill(undefined, undefined + i.vec, a.mask);
+    std::fill(origin, origin + i.vec, w.pc);
+  }
+  const bool doubted = undefined[0];
   Signal signal(w, w.block->flags, true);
   u8* base = w.block->shared.data();
   SharedReader reader(w);
@@ -90,7 +96,7 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   for (int l = 0; l < LANES; ++l)
     if (a.mask == ALL || a.mask >> l & 1) p.at[l] = base + a.at[l];
   for (int l = 0; l < LANES; ++l) {
-    if (!(a.mask >> l & 1) || w.block->machine->sampling) continue;
+    if (!(a.mask >> l & 1) || w.block->machine->sampling || doubted) continue;
     if (!plain) signal.read(a.at[l]);
     // Two lanes that read an address have said all there is to say about a third.
     const bool third =
@@ -279,10 +285,6 @@ Flow load(Warp& w, const Ins& i) {
 
 u64 lane_value(Warp& w, const Ins& i, i32 slot, int lane) {
   return i.dwidth == 8 ? lanes<u64>(w, slot)[lane] : lanes<u32>(w, slot)[lane];
-}
-
-u32 undefined_origin(const Warp& w, i32 slot, int lane) {
-  return w.tainted && w.undefined[slot] >> lane & 1 ? w.origin[slot] : DEFINED;
 }
 
 template <class T> bool put(u8* at, u64 value) {
@@ -511,10 +513,17 @@ template <u64 window> Flow is_space(Warp& w, const Ins& i) {
 template <bool wide> Flow fence(Warp& w, const Ins&) {
   w.block->fenced |= wide;
   w.block->fenced_within = true;
+  if (!w.program->relaxes) return Flow::next;
+  w.learn(w.acquired);
+  w.released = w.now_for_others();
+  if (wide) w.released_to_all = w.released;
+  w.tick();
   return Flow::next;
 }
 
 }  // namespace
+
+bool is_load(const Ins& i) { return i.run == load; }
 
 bool looks_again(Warp& w, Look look) {
   if (!look.same(w.look)) {

@@ -20,6 +20,7 @@ const Table& operations() {
     add_matrix(t);
     add_proxy(t);
     add_bulk(t);
+    add_store_async(t);
     add_wgmma(t);
     add_cluster(t);
     add_clocks(t);
@@ -124,6 +125,7 @@ bool is_laid_out(const Program& p, const PackedProgram& packed) {
   if (p.entry >= p.code.size() || p.code[p.entry].run != block_head) return false;
   if (p.local_bytes > MAX_LOCAL_BYTES || p.shared_bytes > MAX_SHARED_BYTES) return false;
   if (p.arrays.empty() || p.arrays.back().start > p.shared_bytes) return false;
+  if (p.reserved && (p.arrays.size() < 2 || p.reserved > p.arrays[0].size)) return false;
   for (size_t k = 0; k + 1 < p.arrays.size(); ++k)
     if (!within(p.arrays[k].start, p.arrays[k].size, p.shared_bytes)) return false;
   for (const SharedArray& range : p.private_ranges)
@@ -146,10 +148,13 @@ u64 load(const PackedProgram& packed, Program& program) {
       return k;
   program.pool.assign(packed.pool, packed.pool + packed.pool_length);
   program.code.resize(packed.length);
+  program.named.resize(packed.length);
   for (u64 k = 0; k < packed.length; ++k) {
     const PackedIns& in = packed.code[k];
     Ins& out = program.code[k];
-    out.run = operations()[in.operation].handler;
+    program.named[k] = &operations()[in.operation];
+    out.run = program.named[k]->handler;
+    program.relaxes |= std::string_view(program.named[k]->name).ends_with(".relaxed");
     std::copy(in.o, in.o + 8, out.o);
     out.set_number(in.imm);
     out.x =
@@ -175,6 +180,7 @@ u64 load(const PackedProgram& packed, Program& program) {
   program.entry = packed.entry;
   program.local_bytes = packed.local_bytes;
   program.shared_bytes = packed.shared_bytes;
+  program.reserved = packed.reserved_bytes;
   program.shared_shift = u32(__builtin_ctz(packed.shared_cell));
   program.global_shift = u32(__builtin_ctz(packed.global_cell));
   if (!is_laid_out(program, packed)) return packed.length;

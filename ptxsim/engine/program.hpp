@@ -29,7 +29,7 @@ struct PackedProgram {
   u64 private_length;
   const u32* reach;  // one row of bits per rank
   u64 ranks;
-  u32 slots, predicates, entry, local_bytes, shared_bytes, shared_cell, global_cell;
+  u32 slots, predicates, entry, local_bytes, shared_bytes, shared_cell, global_cell, reserved_bytes;
 };
 
 // What a call came to.

@@ -2,6 +2,7 @@
 // behind a fence.proxy.async; what it reads it may read until its group is waited for.
 #include <algorithm>
 
+#include "knowledge.hpp"
 #include "peers.hpp"
 
 namespace sim {
@@ -12,6 +13,7 @@ Flow fence_proxy(Warp& w, const Ins&) {
   Clocks& known = w.known;
   for (u32 k = 0; k < 32; ++k) known.fenced[k] = std::max(known.fenced[k], known.warps[k]);
   known.fenced[w.index] = w.clock();
+  known.others = shown_to_proxy(known.others, *w.home);
   w.tick();
   return Flow::next;
 }
@@ -36,7 +38,12 @@ void AsyncReader::read(u32 address) {
       const bool known = writer.block == seen_.block && writer.who == seen_.who;
       if (known && !c.pending && !(c.writer_pc & UNDEFINED_BIT)) continue;
       undefined_ |= report_shared_read(w_, lane_, at, cell, c, true, origin_);
-      if (in_order(w_, lane_, writer)) seen_ = writer;
+      if (c.pending || !in_order(w_, lane_, writer)) continue;
+      const bool there = is_bulk_copy(w_.program->code[writer.pc]) || proxy_sees(w_, writer);
+      if (there) seen_ = writer;
+      else
+        race(w_, lane_, PROXY_FENCE_MISSING, SHARED, at, cell, false, true, writer.pc, writer.who,
+             block_at(*w_.block->machine, writer.block - 1), false);
       continue;
     }
     const auto [warp, clock] = stamp_of(c.writer);

@@ -8,7 +8,7 @@
 #include <ctime>
 #include <deque>
 
-#include "lanes.hpp"
+#include "doubts.hpp"
 
 namespace sim {
 namespace {
@@ -147,6 +147,12 @@ void give_way(Warp& w) {
     if (w.others[k].wait == Group::ready) return take(w, k);
 }
 
+// What a second look is to find out is known.
+void stop(Warp& w) {
+  w.block->stopped = true;
+  w.block->machine->trapped = true;
+}
+
 void run_warp(Warp& w) {
   w.fuel = WARP_FUEL;
   w.waited = false;
@@ -155,6 +161,7 @@ void run_warp(Warp& w) {
   for (;;) {
     const Ins& i = code[w.pc];
     w.exec = w.now.mask;
+    if (__builtin_expect(w.tainted, 0)) check_use(w, i);
     if (i.guard >= 0) {
       if (i.flags & DECIDES) check_defined(w, i.guard, UNDEFINED_BRANCH, true);
       w.exec &= i.negate ? ~w.preds[i.guard] : w.preds[i.guard];
@@ -167,7 +174,10 @@ void run_warp(Warp& w) {
       c.lanes += __builtin_popcount(w.exec);
     }
     const Flow flow = i.run(w, i);
-    if (__builtin_expect(w.tainted, 0)) propagate(w, i);
+    if (__builtin_expect(w.tainted, 0)) {
+      propagate(w, i);
+      if (w.block->machine->used) return stop(w);
+    }
     if (flow == Flow::next) {
       ++w.pc;
     } else if (flow == Flow::yield) {
@@ -263,6 +273,8 @@ void begin(Block& b, u32 linear) {
   u32* words = reinterpret_cast<u32*>(b.shared.data());
   std::fill(words, words + b.shared.size() / 4, POISON);
   std::memset(static_cast<void*>(b.cells.data()), 0, b.cells.size() * sizeof(Cell));
+  for (u32 at = 0; at < b.program->reserved; at += 1u << b.program->shared_shift)
+    b.cells[(b.program->arrays[0].start + at) >> b.program->shared_shift].writer = BEFORE_ALL;
   for (Barrier& barrier : b.barriers) barrier = {};
   b.reading.clear();
   b.peers.clear();
@@ -292,7 +304,7 @@ void begin(Block& b, u32 linear) {
     w.settled.clear();
     w.wgmmas.clear();
     w.cluster_phase = 0;
-    w.known = {};
+    w.known = w.released = w.released_to_all = w.acquired = {};
     special(w, CTAID_X, b.id.x);
     special(w, CTAID_Y, b.id.y);
     special(w, CTAID_Z, b.id.z);
@@ -571,6 +583,7 @@ void Machine::launch() {
   }
   flags.clear();
   Residents(*this).run_all();
+  ++launches;
 }
 
 void add_schedule(Table& t) {

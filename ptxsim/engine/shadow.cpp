@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "doubts.hpp"
 #include "knowledge.hpp"
 #include "peers.hpp"
 
@@ -27,6 +28,8 @@ static Dim thread_of(const Warp& w, u32 who) {
 }
 
 void Machine::report(Event e) {
+  used |= looks_again &&
+          (e.kind == UNDEFINED_STORE || e.kind == UNDEFINED_ADDRESS || e.kind == UNDEFINED_BRANCH);
   auto [at, fresh] = event_index.try_emplace({e.kind, e.pc, e.other_pc}, events.size());
   if (!fresh) events[at->second].count++;
   else if (events.size() < MAX_EVENTS) events.push_back(e);
@@ -250,14 +253,21 @@ void race(Warp& w, int lane, EventKind kind, u8 space, u64 address, u32 bytes, b
   e.other_block = other_block;
   e.other_thread = thread_of(w, other_who);
   e.same_value = same;
-  w.block->machine->report(e);
+  Machine& m = *w.block->machine;
+  m.report(e);
+  if (space != SHARED) return;
+  const Dim& n = m.grid;
+  if (!write) doubt(m, e, w.home->linear + 1, w.stamp(lane), w.pc);
+  else if (!other_write)
+    doubt(m, e, other_block.x + n.x * (other_block.y + n.y * other_block.z) + 1, other_who,
+          e.other_pc);
 }
 
 // With a cp.async: either nobody waits for the copy, or no group holds it, so that nobody can.
 static void copy_race(Warp& w, int lane, u64 address, u32 bytes, bool write, const Cell& c) {
   const u32 thread = c.pending - 1;
   const Region::Stamp writer = last_writer(*w.block, address >> w.program->shared_shift);
-  if (is_bulk_copy(w.program->code[c.pending_pc]))
+  if (completes_at_mbarrier(w.program->code[c.pending_pc]))
     return race(w, lane, BULK_COPY_RACE, SHARED, address, bytes, write, true, c.pending_pc, thread,
                 block_at(*w.block->machine, writer.block - 1), false);
   const Warp& copier = w.block->warps[thread / LANES];
@@ -297,6 +307,13 @@ static void check_async_reads(Warp& w, int lane, u32 address, u32 bytes) {
            reads.thread, w.block->id, false);
 }
 
+// In the memory reserved for cooperative_groups a warp's lanes reuse what all of them have read,
+// with nothing but shuffles in between.
+static bool in_step(const Warp& w, u32 address, u32 who) {
+  const Program& p = *w.program;
+  return (who & 1023) / LANES == w.index && within(address, 1, p.arrays[0].start, p.reserved);
+}
+
 void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic,
                   u32 undefined_origin) {
   const u32 cell = 1u << w.program->shared_shift;
@@ -315,7 +332,7 @@ void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool ato
         !w.ordered(c.writer, lane))
       race(w, lane, RACE, SHARED, at, bytes, true, true, c.writer_pc, c.writer, w.block->id, false);
     const auto before = [&](u32 who, u32 pc) {
-      return pc & BY_WGMMA ? w.ended(who) : w.ordered(who, lane);
+      return pc & BY_WGMMA ? w.ended(who) : w.ordered(who, lane) || in_step(w, at, who);
     };
     if (c.reader && !same && !before(c.reader, c.reader_pc))
       race(w, lane, RACE, SHARED, at, bytes, true, false, c.reader_pc, c.reader, w.block->id,

@@ -181,6 +181,11 @@ void finish_async_reads(Warp& w, const AsyncReads& reads);
 bool is_bulk_copy(const Ins& i);   // of any kind, to shared memory
 bool is_async_copy(const Ins& i);  // cp.async
 
+bool completes_at_mbarrier(const Ins& i);  // a bulk copy to shared memory, st.async
+
 constexpr u32 DEFINED = ~0u;  // undefined_origin of a defined value
+inline u32 undefined_origin(const Warp& w, i32 slot, int lane) {
+  return w.tainted && w.undefined[slot] >> lane & 1 ? w.origin[slot] : DEFINED;
+}
 
 }  // namespace sim

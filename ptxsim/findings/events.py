@@ -60,6 +60,7 @@ _KINDS = {
     Event.BAD_TENSOR_MAP: Kind.OUT_OF_BOUNDS,
     Event.PEER_EXITED: Kind.OUT_OF_BOUNDS,
     Event.PEER_NOT_STARTED: Kind.OUT_OF_BOUNDS,
+    Event.UNUSED_RACE: Kind.RACE,
 }
 # Legal as far as every GPU of today goes.
 _WARNINGS = {
@@ -68,6 +69,7 @@ _WARNINGS = {
     Event.PROXY_FENCE_AFTER_COPY,
     Event.WGMMA_REGISTERS_SET,
     Event.WARPS_NOT_ORDERED,
+    Event.UNUSED_RACE,
 }
 
 

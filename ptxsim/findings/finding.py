@@ -67,6 +67,7 @@ class Event(IntEnum):
     BAD_TENSOR_MAP = 33  # no tensor map at all, or one that does not fit its use
     PEER_EXITED = 34  # the block of the cluster whose shared memory is accessed
     PEER_NOT_STARTED = 35  # the same
+    UNUSED_RACE = 36  # in shared memory, with a read whose value nothing uses
 
 
 class Accessed(Record):

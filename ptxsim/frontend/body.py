@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ptxsim.frontend import expected
 from ptxsim.frontend.constants import constant, expression
 from ptxsim.frontend.declarations import variables
 from ptxsim.frontend.places import Places
 from ptxsim.frontend.records import SIZES, Function, Instruction, Label, Variable
 from ptxsim.frontend.scopes import BadName, Scopes
 from ptxsim.frontend.tokens import DOT, NUMBER, STRING, WORD, Tokens
+from ptxsim.message import phrase
 
 MAX_INSTRUCTIONS = 1 << 20  # in one function
 _MAX_OPERANDS = 1024  # registers and constants of one instruction
@@ -57,7 +59,7 @@ class Body:
                 scopes.close()
                 tokens.advance()
             else:
-                raise tokens.unexpected("an instruction")
+                raise tokens.unexpected(expected.INSTRUCTION)
 
     def _word(self) -> None:
         """An instruction or a label."""
@@ -79,7 +81,7 @@ class Body:
         tokens.advance()
         negate = tokens.accept("!")
         guard = self._predicate()
-        self._instruction(tokens.word("an instruction"), row, guard, negate=negate)
+        self._instruction(tokens.word(expected.INSTRUCTION), row, guard, negate=negate)
 
     # --- directives
 
@@ -97,20 +99,20 @@ class Body:
         elif directive == ".pragma":
             pragma(tokens)
         else:
-            raise tokens.unexpected("a directive of a function")
+            raise tokens.unexpected(phrase("a directive of a function"))
 
     def _registers(self) -> None:
         """``.reg .b32 %r<9>, x;``"""
         tokens, scopes, function = self.tokens, self.scopes, self.function
-        kind = tokens.take(DOT, "a type")[1:]
+        kind = tokens.take(DOT, expected.TYPE)[1:]
         if kind not in SIZES:
-            raise tokens.error(f"registers of type .{kind} are not read")
+            raise tokens.error(phrase("registers of type .{type} are not read", type=kind))
         while True:
             name = tokens.word()
             if name == "_" or name in _CONSTANTS:
-                raise tokens.error(f"{name} is no name for a register")
+                raise tokens.error(phrase("{name} is no name for a register", name=name))
             if tokens.accept("<"):
-                count = tokens.count("a number of registers")
+                count = tokens.count(expected.REGISTERS)
                 tokens.expect(">")
                 function.families[scopes.declare_family(name, count)] = kind
             else:
@@ -124,10 +126,10 @@ class Body:
         for variable in variables(self.tokens, space):
             if space == "param" and self.scopes.name(variable.name) is not None:
                 # ptxas continues with the outer one
-                raise self.tokens.error(f"{variable.name} is declared twice")
+                raise self.tokens.error(phrase("{name} is declared twice", name=variable.name))
             name = self.scopes.declare(variable.name, mark)
             if not variable.size:
-                raise self.tokens.error(f"{variable.name} has no size")
+                raise self.tokens.error(phrase("{name} has no size", name=variable.name))
             self.function.variables.append(Variable(name, space, variable.size, variable.align))
 
     def _table(self, label: str) -> None:
@@ -138,9 +140,9 @@ class Body:
         if directive == ".callprototype":
             self._prototype()
             return
-        names = [tokens.word("a label")]
+        names = [tokens.word(expected.LABEL)]
         while tokens.accept(","):
-            names.append(tokens.word("a label"))
+            names.append(tokens.word(expected.LABEL))
         row = tokens.row
         tokens.expect(";")
         if directive == ".branchtargets":
@@ -155,7 +157,7 @@ class Body:
         while depth or tokens.value != ";":
             depth += {"(": 1, ")": -1}.get(tokens.value, 0)
             if tokens.kind == STRING or tokens.value in ("{", "}", ";", "@", ":") or depth < 0:
-                raise tokens.unexpected("a prototype")
+                raise tokens.unexpected(phrase("a prototype"))
             tokens.advance()
         tokens.advance()
 
@@ -166,10 +168,16 @@ class Body:
         modifiers: list[str] = []
         while tokens.kind == DOT:
             if tokens.value[1].isdigit() and not tokens.adjacent:
-                raise tokens.unexpected("an operand")
+                raise tokens.unexpected(expected.OPERAND)
             modifiers.append(tokens.advance())
             if len(modifiers) > _MAX_MODIFIERS:
-                raise tokens.error(f"{opcode} has more than {_MAX_MODIFIERS} modifiers")
+                raise tokens.error(
+                    phrase(
+                        "{opcode} has more than {most} modifiers",
+                        opcode=opcode,
+                        most=_MAX_MODIFIERS,
+                    )
+                )
         operands: list[str] = []
         self.parts = 0
         base = opcode
@@ -178,7 +186,7 @@ class Body:
             if operands:
                 tokens.expect(",")
             if base == "bra" or (base == "brx" and len(operands) == 1):
-                operands.append(tokens.word("a label"))
+                operands.append(tokens.word(expected.LABEL))
                 self.scopes.use_label(operands, len(operands) - 1, row)
             elif base == "call" and tokens.value == "(":
                 operands.append(self._list("(", ")", 0))
@@ -189,7 +197,9 @@ class Body:
         tokens.advance()
         body = self.function.body
         if len(body) >= MAX_INSTRUCTIONS:
-            raise tokens.error(f"a function has more than {MAX_INSTRUCTIONS} instructions")
+            raise tokens.error(
+                phrase("a function has more than {most} instructions", most=MAX_INSTRUCTIONS)
+            )
         body.append(Instruction(opcode, operands, guard, negate, self.places.here, row))
 
     def _operand(self, depth: int) -> str:
@@ -197,7 +207,9 @@ class Body:
         tokens = self.tokens
         self.parts += 1
         if depth > _MAX_DEPTH or self.parts > _MAX_OPERANDS:
-            raise tokens.error("the operands of an instruction are too many, or nested too deep")
+            raise tokens.error(
+                phrase("the operands of an instruction are too many, or nested too deep")
+            )
         if tokens.kind == WORD:
             return self._named()
         value = tokens.value
@@ -210,7 +222,7 @@ class Body:
             return "!" + self._predicate()
         if tokens.kind == NUMBER or value in ("-", "~", "("):
             return constant(tokens)
-        raise tokens.unexpected("an operand")
+        raise tokens.unexpected(expected.OPERAND)
 
     def _named(self) -> str:
         """``%r1``, ``%tid.x``, ``%p1|%p2``, ``table + 4``."""
@@ -220,7 +232,7 @@ class Body:
         if tokens.kind == DOT:
             special = name[0] == "%" and self.scopes.name(name) is None
             if tokens.value not in (_AXES if special else _PIECES) or not tokens.adjacent:
-                raise tokens.unexpected("an operand")
+                raise tokens.unexpected(expected.OPERAND)
             return text + tokens.advance()
         if tokens.accept("|"):
             return f"{text}|{self._predicate()}"
@@ -240,10 +252,10 @@ class Body:
         return opening + ", ".join(parts) + closing
 
     def _predicate(self) -> str:
-        name = self.tokens.word("a predicate")
+        name = self.tokens.word(expected.PREDICATE)
         text = self._name(name)
         if text != "_" and self.function.register_type(text) != "pred":
-            raise self.tokens.error(f"{name} is no predicate")
+            raise self.tokens.error(phrase("{name} is no predicate", name=name))
         return text
 
     def _name(self, name: str) -> str:
@@ -257,14 +269,14 @@ class Body:
             return _CONSTANTS[name]
         special = name[0] == "%" and not self.scopes.out_of_family(name)
         if not special and not self.knows(name):
-            raise BadName(f"{name} is not declared")
+            raise BadName(phrase("{name} is not declared", name=name))
         return name
 
 
 def pragma(tokens: Tokens) -> None:
     """``.pragma "nounroll", "used_bytes_mask 255";``: hints for ptxas."""
     tokens.advance()
-    tokens.take(STRING, "a string")
+    tokens.take(STRING, expected.STRING)
     while tokens.accept(","):
-        tokens.take(STRING, "a string")
+        tokens.take(STRING, expected.STRING)
     tokens.expect(";")

@@ -6,8 +6,10 @@ import operator
 import struct
 from collections.abc import Callable
 
+from ptxsim.frontend import expected
 from ptxsim.frontend.records import SIZES
 from ptxsim.frontend.tokens import NUMBER, Tokens, integer
+from ptxsim.message import phrase
 
 _MAX_DEPTH = 16  # of parentheses and signs
 _BITS_64 = (1 << 64) - 1
@@ -34,7 +36,7 @@ def constant(tokens: Tokens) -> str:
             return sign + _literal(tokens, text, bool(sign))
         first = integer(text)
         if first is None:
-            raise tokens.error(f"{text[:40]} cannot be part of an expression")
+            raise tokens.error(phrase("{text} cannot be part of an expression", text=text[:40]))
     else:
         first = _factor(tokens, 0)
     return str(_expression(tokens, -first if sign else first, 1, 0))
@@ -46,13 +48,15 @@ def _literal(tokens: Tokens, text: str, negative: bool) -> str:
         return text
     if text[:2] in (*_FLOATS, *_DOUBLES):
         if negative:
-            raise tokens.error(f"-{text}: the sign of such a number must be one of its bits")
+            raise tokens.error(
+                phrase("-{text}: the sign of such a number must be one of its bits", text=text)
+            )
         return text
     value = integer(text)
     if value is not None:
         return text.rstrip("U") if text[:2] in ("0x", "0X") else str(value)
     if "." not in text and "e" not in text.lower():
-        raise tokens.error(f"{text[:40]} does not fit into 64 bits")
+        raise tokens.error(phrase("{text} does not fit into 64 bits", text=text[:40]))
     return text
 
 
@@ -67,14 +71,16 @@ def _expression(tokens: Tokens, left: int, least: int, depth: int) -> int:
         symbol = tokens.advance()
         right = _expression(tokens, _factor(tokens, depth), level + 1, depth)
         if symbol == "<<" and not 0 <= right < 64:
-            raise tokens.error(f"a shift by {right}")
+            raise tokens.error(phrase("a shift by {amount}", amount=right))
         left = _wrapped(_COMPUTE[symbol](left, right))
     return left
 
 
 def _factor(tokens: Tokens, depth: int) -> int:
     if depth > _MAX_DEPTH:
-        raise tokens.error(f"a constant expression nests deeper than {_MAX_DEPTH}")
+        raise tokens.error(
+            phrase("a constant expression nests deeper than {most}", most=_MAX_DEPTH)
+        )
     if tokens.accept("-"):
         return -_factor(tokens, depth + 1)
     if tokens.accept("~"):
@@ -83,7 +89,7 @@ def _factor(tokens: Tokens, depth: int) -> int:
         inner = _expression(tokens, _factor(tokens, depth + 1), 1, depth + 1)
         tokens.expect(")")
         return inner
-    return tokens.count("an integer of 64 bits at most")
+    return tokens.count(expected.INTEGER)
 
 
 def _wrapped(value: int) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ptxsim.frontend import expected
 from ptxsim.frontend.constants import constant, expression, number
 from ptxsim.frontend.records import SIZES, Address, Variable
 from ptxsim.frontend.tokens import DOT, NUMBER, WORD, Tokens, integer
+from ptxsim.message import phrase
 
 _VECTORS = {".v2": 2, ".v4": 4}
 _SPACES = (".global", ".shared", ".const", ".local")
@@ -43,15 +45,21 @@ def kind(tokens: Tokens) -> Kind:
         tokens.advance()
     name = tokens.value[1:]
     if tokens.kind != DOT or name not in SIZES:
-        raise tokens.unexpected("a type")
+        raise tokens.unexpected(expected.TYPE)
     tokens.advance()
     return Kind(name, vector, max(align, SIZES[name] * vector))
 
 
 def _alignment(tokens: Tokens) -> int:
-    align = tokens.count("an alignment")
+    align = tokens.count(expected.ALIGNMENT)
     if align > _MAX_ALIGN or align & (align - 1) or not align:
-        raise tokens.error(f"{align} is no alignment: a power of two up to {_MAX_ALIGN} is one")
+        raise tokens.error(
+            phrase(
+                "{alignment} is no alignment: a power of two up to {most} is one",
+                alignment=align,
+                most=_MAX_ALIGN,
+            )
+        )
     return align
 
 
@@ -87,15 +95,17 @@ def parameters(tokens: Tokens) -> list[Variable]:
 def _variable(tokens: Tokens, form: Kind, space: str, extern: bool) -> Variable:
     name = variable_name(tokens)
     if form.type == "pred":
-        raise tokens.error(f"{name}: a predicate can only be a register")
+        raise tokens.error(phrase("{name}: a predicate can only be a register", name=name))
     dims: list[int | None] = []  # None: [], as many as there are initial values
     while tokens.accept("["):
-        dims.append(tokens.count("a number of elements") if tokens.kind == NUMBER else None)
+        dims.append(tokens.count(expected.ELEMENTS) if tokens.kind == NUMBER else None)
         tokens.expect("]")
         if len(dims) > _MAX_DIMENSIONS:
-            raise tokens.error(f"{name} has more than {_MAX_DIMENSIONS} dimensions")
+            raise tokens.error(
+                phrase("{name} has more than {most} dimensions", name=name, most=_MAX_DIMENSIONS)
+            )
     if None in dims[1:]:
-        raise tokens.error(f"{name}: only the first dimension may be left open")
+        raise tokens.error(phrase("{name}: only the first dimension may be left open", name=name))
     values: _Values = []
     if space in ("global", "const") and tokens.accept("="):
         shape = dims if form.vector == 1 else [*dims, form.vector]
@@ -112,14 +122,16 @@ def _variable(tokens: Tokens, form: Kind, space: str, extern: bool) -> Variable:
     for count in dims:
         size *= count or 0
     if size > _MAX_BYTES:
-        raise tokens.error(f"{name} is larger than {_MAX_BYTES >> 30} GB")
+        raise tokens.error(
+            phrase("{name} is larger than {most} GB", name=name, most=_MAX_BYTES >> 30)
+        )
     return Variable(name, space, size, form.align, tuple(values), extern)
 
 
 def variable_name(tokens: Tokens) -> str:
     name = tokens.word()
     if name[0] == "%" or name == "_":
-        raise tokens.error(f"{name} is no name for a variable or function")
+        raise tokens.error(phrase("{name} is no name for a variable or function", name=name))
     return name
 
 
@@ -140,7 +152,9 @@ def _initials(
         count += 1
     tokens.advance()
     if shape[0] is not None and (count > shape[0] or (row and count < shape[0])):
-        raise tokens.error(f"{count} initial values where {shape[0]} belong")
+        raise tokens.error(
+            phrase("{values} initial values where {room} belong", values=count, room=shape[0])
+        )
 
 
 def _initial(tokens: Tokens, type_: str) -> tuple[int | Address, int]:
@@ -176,4 +190,6 @@ def _bits(tokens: Tokens, literal: str, type_: str) -> int:
             return number(literal, type_)
         return number(literal, "b64") & mask
     except ValueError:
-        raise tokens.error(f"{literal} cannot be the value of a .{type_}") from None
+        raise tokens.error(
+            phrase("{literal} cannot be the value of a .{type}", literal=literal, type=type_)
+        ) from None

@@ -40,4 +40,6 @@ def read_module(ptx: str, source_root: Path) -> Module:
 def _refusal(error: PtxError, assembly: bool) -> RefusedProgram:
     at = error.location
     place = Place(file=at.file, line=at.line) if at is not None and at.inside else None
-    return RefusedProgram(Reason.ASSEMBLY if assembly else Reason.UNREADABLE, str(error), (), place)
+    return RefusedProgram(
+        Reason.ASSEMBLY if assembly else Reason.UNREADABLE, error.message, (), place
+    )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ptxsim.frontend import expected
 from ptxsim.frontend.records import Location
 from ptxsim.frontend.tokens import NUMBER, STRING, WORD, Tokens
+from ptxsim.message import phrase
 
 _MAX_INLINED = 32  # nested inlined calls that are followed
 _MAX_NUMBER = 2**31 - 1
@@ -30,12 +32,12 @@ class Places:
         tokens.advance()
         index = _number(tokens)
         if index in self._files:
-            raise tokens.error(f"there are two files {index}")
-        self._files[index] = tokens.take(STRING, "the name of a file")[1:-1]
+            raise tokens.error(phrase("there are two files {index}", index=index))
+        self._files[index] = tokens.take(STRING, expected.FILE)[1:-1]
         if tokens.accept(","):
-            tokens.take(NUMBER, "a time")
+            tokens.take(NUMBER, expected.TIME)
             tokens.expect(",")
-            tokens.take(NUMBER, "a size")
+            tokens.take(NUMBER, expected.SIZE)
 
     def loc(self, tokens: Tokens) -> None:
         """``.loc 1 12 3, function_name $L__info_string0, inlined_at 1 20 7``: a fixed
@@ -45,9 +47,9 @@ class Places:
         caller = None
         if tokens.accept(","):
             tokens.expect("function_name")
-            tokens.take(WORD, "a label")
+            tokens.take(WORD, expected.LABEL)
             if tokens.accept("+"):
-                tokens.take(NUMBER, "an offset")
+                tokens.take(NUMBER, expected.OFFSET)
             tokens.expect(",")
             tokens.expect("inlined_at")
             caller = _position(tokens)
@@ -95,7 +97,7 @@ def _position(tokens: Tokens) -> _Position:
 
 
 def _number(tokens: Tokens) -> int:
-    value = tokens.count("a number")
+    value = tokens.count(expected.NUMBER)
     if value > _MAX_NUMBER:
-        raise tokens.error(f"{value} is too large")
+        raise tokens.error(phrase("{value} is too large", value=value))
     return value

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from ptxsim.frontend import expected
 from ptxsim.frontend.body import Body, pragma
 from ptxsim.frontend.declarations import parameters, variable_name, variables
 from ptxsim.frontend.places import Places
 from ptxsim.frontend.records import Function, Module, PtxError, Variable
 from ptxsim.frontend.scopes import BadName, Scopes
 from ptxsim.frontend.tokens import DOT, END, NUMBER, WORD, Tokens
+from ptxsim.message import phrase
 
 _LINKAGE = (".visible", ".weak", ".extern", ".common")
 _SPACES = (".global", ".const", ".shared")
@@ -66,23 +68,23 @@ class _Reader:
     def _header(self, directive: str) -> None:
         tokens = self.tokens
         if directive in self.header:
-            raise tokens.error(f"{directive} stands here a second time")
+            raise tokens.error(phrase("{directive} stands here a second time", directive=directive))
         self.header.add(directive)
         tokens.advance()
         if directive == ".target":
-            tokens.word("an architecture")
+            tokens.word(expected.ARCHITECTURE)
             while tokens.accept(","):
-                tokens.word("an option of .target")
+                tokens.word(expected.TARGET)
         elif directive == ".version":
-            tokens.take(NUMBER, "a version")
-        elif tokens.count("64") != 64:
-            raise tokens.error("only addresses of 64 bits are read")
+            tokens.take(NUMBER, expected.VERSION)
+        elif tokens.count(expected.WIDTH) != 64:
+            raise tokens.error(phrase("only addresses of 64 bits are read"))
 
     def _section(self) -> None:
         """``.section .debug_str { label: .b8 1, 2 .b32 label + 4 }``: tables for debuggers."""
         tokens = self.tokens
         tokens.advance()
-        tokens.take(DOT, "the name of a section")
+        tokens.take(DOT, expected.SECTION)
         tokens.expect("{")
         while tokens.value != "}":
             if tokens.kind == WORD:
@@ -90,13 +92,13 @@ class _Reader:
                 tokens.expect(":")
                 continue
             if tokens.value not in _DATA:
-                raise tokens.unexpected("data of a section")
+                raise tokens.unexpected(expected.DATA)
             tokens.advance()
             while True:
                 if tokens.kind == WORD:
                     tokens.advance()
                 else:
-                    tokens.count("data of a section")
+                    tokens.count(expected.DATA)
                 if tokens.value in ("+", "-"):
                     tokens.advance()
                     continue
@@ -115,20 +117,20 @@ class _Reader:
             for variable in variables(tokens, space, extern=extern):
                 self._variable(variable)
         else:
-            raise tokens.unexpected("a declaration or a function")
+            raise tokens.unexpected(phrase("a declaration or a function"))
 
     def _variable(self, variable: Variable) -> None:
         name = variable.name
         before = self.variables.get(name)
         if name in self.functions or name in self.externs:
-            raise self.tokens.error(f"{name} is declared twice")
+            raise self.tokens.error(phrase("{name} is declared twice", name=name))
         if before is not None:
             if before.space != variable.space or not (before.extern or variable.extern):
-                raise self.tokens.error(f"{name} is declared twice")
+                raise self.tokens.error(phrase("{name} is declared twice", name=name))
             if variable.extern:
                 return
         if not variable.size and not variable.extern:
-            raise self.tokens.error(f"{name} has no size")
+            raise self.tokens.error(phrase("{name} has no size", name=name))
         self.variables[name] = variable
 
     # --- functions
@@ -139,7 +141,7 @@ class _Reader:
         returns = parameters(tokens) if tokens.value == "(" and not entry else []
         name = variable_name(tokens)
         if name in self.variables or name in self.functions:
-            raise tokens.error(f"{name} is declared twice")
+            raise tokens.error(phrase("{name} is declared twice", name=name))
         params = parameters(tokens) if tokens.value == "(" else []
         function = Function(name=name, entry=entry, params=params, returns=returns)
         self._attributes(function)
@@ -147,14 +149,14 @@ class _Reader:
             self.externs.add(name)
             return
         if extern:
-            raise tokens.error(f"{name} is .extern and has a body")
+            raise tokens.error(phrase("{name} is .extern and has a body", name=name))
         self.functions[name] = function
         self.externs.discard(name)
         body = Body(tokens, self.places, self.scopes, function, self._knows)
         try:
             body.read()
         except BadName as error:
-            raise tokens.error(str(error)) from None
+            raise tokens.error(error.message) from None
 
     def _attributes(self, function: Function) -> None:
         tokens = self.tokens
@@ -162,19 +164,21 @@ class _Reader:
         while tokens.kind == DOT:
             directive = tokens.value
             if directive in seen and directive != ".pragma":
-                raise tokens.error(f"{directive} stands here a second time")
+                raise tokens.error(
+                    phrase("{directive} stands here a second time", directive=directive)
+                )
             seen.add(directive)
             if directive == ".pragma":
                 pragma(tokens)
                 continue
             if directive not in _COUNTS and directive not in _FLAGS:
-                raise tokens.unexpected("an attribute of a function")
+                raise tokens.unexpected(phrase("an attribute of a function"))
             tokens.advance()
             if directive in _FLAGS:
                 continue
-            values = [tokens.count("a number")]
+            values = [tokens.count(expected.NUMBER)]
             while len(values) < _COUNTS[directive] and tokens.accept(","):
-                values.append(tokens.count("a number"))
+                values.append(tokens.count(expected.NUMBER))
             if directive in (".maxntid", ".reqntid"):
                 function.max_threads = math.prod(values)
             if directive == ".reqnctapercluster":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ptxsim.message import Message
 from ptxsim.records import Dim3
 
 SIZES = {"pred": 1, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b128": 16, "f16x2": 4, "bf16x2": 4}
@@ -15,8 +16,9 @@ SIZES |= {f"{kind}{bits}": bits // 8 for kind in "suf" for bits in (8, 16, 32, 6
 class PtxError(Exception):
     """PTX that is not read; names its line, and the source line if known."""
 
-    def __init__(self, message: str, location: Location | None = None) -> None:
+    def __init__(self, message: Message, location: Location | None = None) -> None:
         super().__init__(message)
+        self.message = message
         self.location = location
 
 

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ptxsim.message import Message, phrase
+
 _MAX_DEPTH = 64  # nested braces
 
 
 class BadName(Exception):  # noqa: N818 - the reader makes a PtxError with a line of it
     """A name that is declared twice, or never."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 @dataclass(slots=True)
@@ -40,7 +46,7 @@ class Scopes:
 
     def open(self) -> None:
         if len(self._open) > _MAX_DEPTH:
-            raise BadName(f"braces are nested more than {_MAX_DEPTH} deep")
+            raise BadName(phrase("braces are nested more than {most} deep", most=_MAX_DEPTH))
         self._count += 1
         self._open.append(_Scope(f"@{self._count}" if self._open else ""))
         self._found.clear()
@@ -57,7 +63,9 @@ class Scopes:
             elif self._open:
                 self._open[-1].uses.append((operands, at, row))
             else:
-                raise BadName(f"there is no label {operands[at]} for line {row}")
+                raise BadName(
+                    phrase("there is no label {label} for line {row}", label=operands[at], row=row)
+                )
         self._found.clear()
 
     def declare(self, name: str, mark: str = "") -> str:
@@ -78,10 +86,12 @@ class Scopes:
         """The registers stem0, stem1, … of which there are ``count``."""
         scope = self._open[-1]
         if stem in scope.families:
-            raise BadName(f"{stem}<…> is declared twice in one scope")
+            raise BadName(phrase("{stem}<…> is declared twice in one scope", stem=stem))
         for index in scope.numbered.get(stem, ()):
             if index < count:
-                raise BadName(f"{stem}{index} is declared twice in one scope")
+                raise BadName(
+                    phrase("{stem}{index} is declared twice in one scope", stem=stem, index=index)
+                )
         suffix = self._suffix(stem, "")
         unique = f"{stem}{suffix}_" if suffix else stem
         scope.families[stem] = (unique, count)
@@ -140,7 +150,7 @@ class Scopes:
         stem, index = _numbered(name)
         taken = index is not None and stem in scope.families and index < scope.families[stem][1]
         if taken or name in scope.names or name in scope.labels:
-            raise BadName(f"{name} is declared twice in one scope")
+            raise BadName(phrase("{name} is declared twice in one scope", name=name))
         return scope
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 
+from ptxsim.frontend import expected
 from ptxsim.frontend.records import PtxError
+from ptxsim.message import Message, phrase, verbatim
 
 WORD, DOT, NUMBER, STRING, MARK, END, BAD = range(1, 8)
 
@@ -43,11 +45,17 @@ class Tokens:
         self.kind, self.value, self.end = BAD, "", 0
         self.before = 0  # where the token before the current one ended
         if len(text) > _MAX_TEXT:
-            raise PtxError(f"the PTX is larger than {_MAX_TEXT >> 20} MB, the most that is read")
+            raise PtxError(
+                phrase(
+                    "the PTX is larger than {most} MB, the most that is read", most=_MAX_TEXT >> 20
+                )
+            )
         odd = _FORBIDDEN.search(text)
         if odd is not None:
             self.end = odd.end()
-            raise self.error(f"the character {odd[0]!r} has no place in PTX")
+            raise self.error(
+                phrase("the character {character} has no place in PTX", character=repr(odd[0]))
+            )
         self._next = _TOKEN.finditer(text).__next__
         self.advance()
 
@@ -55,13 +63,17 @@ class Tokens:
         """Go to the next token; returns the value of the one that was current."""
         value = self.value
         if self.kind == END:
-            raise self.error("the PTX ends in the middle of a statement")
+            raise self.error(phrase("the PTX ends in the middle of a statement"))
         match = self._next()
         self.before = self.end
         self.kind = match.lastindex or END
         self.value, self.end = match[self.kind], match.end()
         if self.kind == BAD:
-            raise self.error(f"{self._text[self.end - 1 : self.end + 20]!r} is no token of PTX")
+            raise self.error(
+                phrase(
+                    "{text} is no token of PTX", text=repr(self._text[self.end - 1 : self.end + 20])
+                )
+            )
         return value
 
     @property
@@ -77,12 +89,20 @@ class Tokens:
         """Whether nothing stands between the current token and the one before it."""
         return self.before == self.end - len(self.value)
 
-    def error(self, what: str) -> PtxError:
-        return PtxError(f"line {self.row} of the PTX: {what[:_MAX_WORDS]}")
+    def error(self, what: Message) -> PtxError:
+        short = {
+            name: value[:_MAX_WORDS] if isinstance(value, str) else value
+            for name, value in what.args.items()
+        }
+        return PtxError(
+            phrase("line {row} of the PTX: {what}", row=self.row, what=what.given(**short))
+        )
 
-    def unexpected(self, wanted: str) -> PtxError:
-        found = f"{self.value[:40]!r}" if self.kind != END else "the end of the PTX"
-        return self.error(f"expected {wanted}, found {found}")
+    def unexpected(self, wanted: Message) -> PtxError:
+        found = (
+            verbatim(repr(self.value[:40])) if self.kind != END else phrase("the end of the PTX")
+        )
+        return self.error(phrase("expected {wanted}, found {found}", wanted=wanted, found=found))
 
     def accept(self, value: str) -> bool:
         """Pass over the current token if it is ``value``."""
@@ -93,23 +113,23 @@ class Tokens:
 
     def expect(self, value: str) -> None:
         if not self.accept(value):
-            raise self.unexpected(repr(value))
+            raise self.unexpected(verbatim(repr(value)))
 
-    def take(self, kind: int, wanted: str) -> str:
+    def take(self, kind: int, wanted: Message) -> str:
         """The current token, which must be of ``kind``; then the next becomes current."""
         if self.kind != kind:
             raise self.unexpected(wanted)
         return self.advance()
 
-    def word(self, wanted: str = "a name") -> str:
+    def word(self, wanted: Message = expected.NAME) -> str:
         return self.take(WORD, wanted)
 
-    def count(self, wanted: str) -> int:
+    def count(self, wanted: Message) -> int:
         """A plain integer: decimal, hexadecimal, octal or binary."""
         text = self.take(NUMBER, wanted)
         value = integer(text)
         if value is None:
-            raise self.error(f"expected {wanted}, found {text}")
+            raise self.error(phrase("expected {wanted}, found {found}", wanted=wanted, found=text))
         return value
 
 

@@ -6,7 +6,7 @@ from ptxsim.frontend import Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operation import OWN_TAINT, SHARED, Constant, Operand, Register
 
-_BY_MBARRIER = "mbarrier::complete_tx::bytes"
+BY_MBARRIER = "mbarrier::complete_tx::bytes"
 _MOST_DIMENSIONS = 5
 
 
@@ -29,12 +29,12 @@ def bulk(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 def _copy_in(low: Lowering, item: Instruction, mods: list[str]) -> None:
     """cp.async.bulk.shared.global.mbarrier::complete_tx::bytes [to], [from], size, [barrier]"""
-    if _BY_MBARRIER not in mods:
+    if BY_MBARRIER not in mods:
         raise low.unsupported()
     across = "global" not in mods[2:]
     target, target_width, target_offset = low.address(item.operands[0])
     source, source_offset = _wide(low, item.operands[1])
-    barrier, barrier_offset = _narrow(low, item.operands[3])
+    barrier, barrier_offset = narrow(low, item.operands[3])
     ranks = low.source(item.operands[4], "b16") if "multicast::cluster" in mods else None
     size = low.source(item.operands[2], "u32")
     low.emit_guarded(
@@ -69,7 +69,7 @@ def _tensor(low: Lowering, item: Instruction, mods: list[str]) -> None:
     out = mods[3] == "global"
     if any(m.startswith(("im2col", "tile::", "cta_group")) for m in mods):
         raise low.unsupported()
-    if not 1 <= rank <= _MOST_DIMENSIONS or (not out and _BY_MBARRIER not in mods):
+    if not 1 <= rank <= _MOST_DIMENSIONS or (not out and BY_MBARRIER not in mods):
         raise low.unsupported()
     place, tile = item.operands[1 - out], item.operands[int(out)]
     map_text, _, rest = place.strip("[]").partition(",")
@@ -107,7 +107,7 @@ def _wide(low: Lowering, text: str) -> tuple[Operand, int]:
     return base, offset
 
 
-def _narrow(low: Lowering, text: str) -> tuple[Operand, int]:
+def narrow(low: Lowering, text: str) -> tuple[Operand, int]:
     """An address in shared memory as a register of 32 bits, and an offset from it."""
     base, width, offset = low.address(text)
     if base is None:
@@ -119,7 +119,7 @@ def _narrow(low: Lowering, text: str) -> tuple[Operand, int]:
 
 def _whole(low: Lowering, text: str) -> Operand:
     """An address in shared memory as one register of 32 bits."""
-    base, offset = _narrow(low, text)
+    base, offset = narrow(low, text)
     if not offset or not isinstance(base, Register):
         return base
     sum_ = low.register(4)

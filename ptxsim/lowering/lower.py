@@ -25,7 +25,7 @@ from ptxsim.lowering.operation import (
 from ptxsim.message import Message, phrase
 
 _WORD = re.compile(r"[\w$%.@]+")
-_SYMBOL = re.compile(r"([\w$.@]+)(?:\s*\+\s*(-?\w+))?$")
+_SYMBOL = re.compile(r"([\w$.@%]+)(?:\s*\+\s*(-?\w+))?$")
 
 
 class Lowering:

@@ -10,6 +10,7 @@ from ptxsim.lowering.operation import OWN_TAINT, SHARED, Operand
 def mbarrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
     texts = list(item.operands)
     kind = mods[0]
+    relaxed = ".relaxed" if "relaxed" in mods else ""
     if kind == "inval":
         _at(low, "mbarrier.inval", texts[0], [None, None, None])
     elif kind in {"init", "expect_tx", "complete_tx"}:
@@ -19,10 +20,10 @@ def mbarrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
         last = low.source(texts[2], "u32") if len(texts) > 2 else None
         expects = "expect_tx" in mods
         operands = [state, None, last] if expects else [state, last, None]
-        _at(low, f"mbarrier.{kind}", texts[1], operands)
+        _at(low, f"mbarrier.{kind}{relaxed}", texts[1], operands)
     elif kind in {"test_wait", "try_wait"}:
         parity = "parity" in mods
-        name = "mbarrier.test_wait.parity" if parity else "mbarrier.test_wait"
+        name = f"mbarrier.test_wait{'.parity' if parity else ''}{relaxed}"
         over = low.target(texts[0], "pred")
         _at(low, name, texts[1], [over, low.source(texts[2], "u32" if parity else "b64"), None])
     else:

@@ -16,6 +16,9 @@ RED_ZONE = (
 _WINDOW = 1024  # bytes: a multiple of it is where a GPU's window of shared memory begins
 PRIVATE_GAP = 16  # bytes between a function's local arrays and whatever lies next to them
 _RETURN_ADDRESS = 8  # bytes
+# Where CUDA keeps shared memory for cooperative_groups, and how many bytes the groups may use. What
+# it holds when a block begins is not said.
+_RESERVED, _RESERVED_BYTES = "%reserved_smem_offset_1", 288
 _MOST_ALIGN = 1 << 16
 _MOST_LOCAL = 512 << 10  # bytes per thread, as CUDA has it; engine.hpp has the same
 _MOST_SHARED = 1 << 20  # bytes of static arrays, more than any GPU has; engine.hpp has the same
@@ -92,6 +95,7 @@ class Layout:
         self.frames: dict[str, Frame] = {f.name: Frame() for f in functions}
         self.functions = {f.name: f for f in functions}
         self.param_bytes = 0
+        self.reserved_bytes = _RESERVED_BYTES if any(map(_uses_reserved, functions)) else 0
         _check_alignment([*module.variables, *(v for f in functions for v in _declared(f))])
         self.formals: dict[str, list[int]] = {}
         self.results: dict[str, list[int]] = {}
@@ -113,6 +117,8 @@ class Layout:
     def _shared(self, module: Module, functions: list[Function]) -> None:
         variables = [v for v in module.variables if v.space == "shared"]
         variables += [v for f in functions for v in f.variables if v.space == "shared"]
+        if self.reserved_bytes:
+            variables.insert(0, Variable(_RESERVED, "shared", self.reserved_bytes, 16))
         packed = zones = 0
         for variable in (v for v in variables if v.size):
             packed = align_up(packed, variable.align)
@@ -209,6 +215,11 @@ class Layout:
                 given = [a.strip() for t in texts for a in t.strip("()").split(",") if a.strip()]
                 for name, offset in zip(given, storage[callee], strict=False):
                     names[name] = Constant(offset, 8)
+
+
+def _uses_reserved(function: Function) -> bool:
+    items = (item for item in function.body if isinstance(item, Instruction))
+    return any(_RESERVED in item.operands for item in items)
 
 
 def _declared(function: Function) -> list[Variable]:

@@ -90,6 +90,9 @@ def store(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if kind not in SIZES or SIZES[kind] > 8:
         raise low.unsupported()
     space = space_of(low, mods)
+    asynchronous = "async" in mods
+    if asynchronous and bulk_rules.BY_MBARRIER not in mods:
+        raise low.unsupported()
     if space == PARAM:
         space = LOCAL
     base, width, offset = low.address(item.operands[0])
@@ -98,8 +101,10 @@ def store(low: Lowering, item: Instruction, mods: list[str]) -> None:
     if len(widths) != 1 or len(values) not in (1, 2, 4):
         raise low.unsupported_form()
     operands: list[Operand] = [*values, *([None] * (4 - len(values))), base, width]
+    if asynchronous:
+        operands += bulk_rules.narrow(low, item.operands[2])
     low.emit_guarded(
-        "st",
+        "st.async" if asynchronous else "st",
         operands,
         imm=offset,
         width=SIZES[kind],

@@ -192,7 +192,7 @@ class Builder:
             len(arrays), private.ctypes.data, len(private), later.ctypes.data, len(reach),
             slots.count, max(predicates, 1), labels[f"{kernel}/"],
             align_up(layout.local_bytes, 16), layout.arrays[-1].start, self.shared_cell,
-            self.global_cell,
+            self.global_cell, layout.reserved_bytes,
         )  # fmt: skip
         head, at = np.zeros(len(code), np.int64), 0
         for index, operation in enumerate(code):

@@ -111,7 +111,7 @@ RULES: dict[str, Rule] = {
     # memory
     "ld": _LOAD,
     "ldu": _LOAD,
-    "st": Rule(memory_rules.store, (ADDRESS, VALUE | VECTOR, REGISTER), optional=1),
+    "st": Rule(memory_rules.store, (ADDRESS, VALUE | VECTOR, REGISTER | ADDRESS), optional=1),
     "atom": Rule(
         memory_rules.atomic, (TARGET | VECTOR, ADDRESS, VALUE | VECTOR, VALUE, REGISTER), optional=2
     ),

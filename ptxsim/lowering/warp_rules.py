@@ -80,7 +80,8 @@ def barrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
         low.emit_guarded("bar.warp.sync", [low.source(item.operands[0], "b32")])
         return
     if kinds[0] == "cluster":
-        low.emit_guarded(f"barrier.cluster.{kinds[1]}", [])
+        relaxed = ".relaxed" if "relaxed" in mods else ""
+        low.emit_guarded(f"barrier.cluster.{kinds[1]}{relaxed}", [])
         return
     texts = list(item.operands)
     result: Operand = None

@@ -47,11 +47,11 @@ template <typename... T> static int said(const char* format, T... values) {
 }
 extern "C" {
 int cuLaunchKernel(u64 f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                   unsigned bz, unsigned shared, void* stream, void**, void** extra) {
+                   unsigned bz, unsigned shared, void* stream, void** params, void** extra) {
   u64 first;
-  std::memcpy(&first, extra[1], 8);
-  said("launch %llx %u %u %u %u %u %u %u %p %zu %llx", f, gx, gy, gz, bx, by, bz, shared, stream,
-       *(size_t*)extra[3], first);
+  std::memcpy(&first, params[0], 8);
+  said("launch %llx %u %u %u %u %u %u %u %p %d %llx", f, gx, gy, gz, bx, by, bz, shared, stream,
+       (int)((char*)params[1] - (char*)params[0]), first);
   return f == 0xbad ? 700 : 0;
 }
 struct Config {
@@ -62,7 +62,7 @@ struct Config {
 };
 int cuLaunchKernelEx(const Config* c, u64 f, void** params, void** extra) {
   const unsigned* a = c->attributes;
-  said("attributes %u: %u %u %d", c->count, a[0], a[2], params != nullptr);
+  said("attributes %u: %u %u %d", c->count, a[0], a[2], extra != nullptr);
   return cuLaunchKernel(f, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
                         c->block[2], c->shared, c->stream, params, extra);
 }
@@ -130,6 +130,7 @@ def test_every_step_in_order(driver: Path, log: Path) -> None:
         block=(4, 5, 6),
         shared=7,
         data=bytes(12),
+        arguments=(0, 8),
         pointers=(slot,),
     )
     call = made(
@@ -152,7 +153,7 @@ def test_every_step_in_order(driver: Path, log: Path) -> None:
     expected = [
         "event 0x51",
         f"allocate {at:x} 64",
-        f"launch f 1 2 3 4 5 6 7 0x77 12 {at - 8:x}",
+        f"launch f 1 2 3 4 5 6 7 0x77 8 {at - 8:x}",
         "memset a004 255 9",
         "copy b001 d002 5",
         "stream waits",
@@ -160,10 +161,10 @@ def test_every_step_in_order(driver: Path, log: Path) -> None:
         f"free {at:x}",
         "waits",
         f"allocate ordered {later:x} 8",
-        f"launch f 1 2 3 4 5 6 7 0x77 12 {later - 8:x}",
+        f"launch f 1 2 3 4 5 6 7 0x77 8 {later - 8:x}",
         f"free ordered {later:x}",
         "attributes 1: 2 1 0",
-        "launch f 1 2 3 4 5 6 7 0x77 12 0",
+        "launch f 1 2 3 4 5 6 7 0x77 8 0",
         "event 0x52",
     ]
     assert log.read_text().splitlines() == expected
@@ -183,6 +184,7 @@ def test_tensor_maps_are_the_drivers_own_and_clusters_are_asked_for(
         grid=(4, 1, 1),
         block=(32, 1, 1),
         data=encode(engine(), request, 0x1000),
+        arguments=(0, 64),
         pointers=(PointerSlot(offset=8, allocation=1, delta=16),),
         cluster=(2, 1, 1),
     )
@@ -201,7 +203,7 @@ def test_tensor_maps_are_the_drivers_own_and_clusters_are_asked_for(
         "write a020 abc 160 ab",
         "map 6 2 0xb010 64 8 128 32 4 2 0 2 0 1",
         "attributes 1: 4 2 0",
-        "launch f 4 1 1 32 1 1 0 0x77 128 abababababababab",
+        "launch f 4 1 1 32 1 1 0 0x77 64 abababababababab",
     ]
 
 
@@ -227,7 +229,7 @@ def test_failures(driver: Path, log: Path) -> None:
     with pytest.raises(StepError) as failure:
         made(
             driver,
-            Step(kind=StepKind.LAUNCH, function=0xBAD, data=bytes(8)),
+            Step(kind=StepKind.LAUNCH, function=0xBAD, data=bytes(8), arguments=(0, 4)),
             Step(kind=StepKind.SYNCHRONISE),
         ).run()
     assert failure.value.status == 700
@@ -257,6 +259,7 @@ PLAN = Plan(
             block=(2, 1, 1),
             shared_bytes=0,
             params=bytes(16),
+            arguments=(0, 8),
             pointers=(PointerSlot(offset=0, allocation=4, delta=16),),
         ),
         Copy(source=4, source_delta=0, target=2, target_delta=0, size=4),
@@ -287,7 +290,7 @@ def test_the_devices_part_of_a_call_stays_in_our_memory(driver: Path, log: Path)
     assert lines == [
         "write 7ab1e4 xyz 3",
         "memset e008 1 2",
-        "launch f 1 1 1 2 1 1 0 0x77 16 e010",
+        "launch f 1 1 1 2 1 1 0 0x77 8 e010",
         "copy c000 e000 4",
     ]
 
@@ -300,7 +303,7 @@ def test_a_whole_call_allocates_frees_and_waits(driver: Path, log: Path) -> None
     assert (waited, wrote) == ("stream waits", "write 7ab1e4 xyz 3")
     assert rest == [
         f"memset {at + 8:x} 1 2",
-        f"launch f 1 1 1 2 1 1 0 0x77 16 {at + 16:x}",
+        f"launch f 1 1 1 2 1 1 0 0x77 8 {at + 16:x}",
         f"copy c000 {at:x} 4",
         "waits",
     ]

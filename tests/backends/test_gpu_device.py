@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -17,8 +18,8 @@ from grader.backends.gpu.device import GpuDevice
 from grader.backends.gpu.gpu_messages import Ready
 from grader.backends.protocol import Done, Failed
 from grader.errors import MachineError
-from grader.labs.lab import load_lab
-from grader.model import Build, GpuInfo, Record, verbatim
+from grader.labs.lab import Lab, load_lab
+from grader.model import Build, GpuInfo, Message, Record, verbatim
 from tests.support.product import GEMM_REF
 from tests.support.simulating import planned
 
@@ -36,6 +37,45 @@ with open(sys.argv[1], "a") as log:
         if '"type":"job"' in line:
             break
 print(sys.argv[2], flush=True)
+"""
+
+# The real worker, but for its GPU. For a case it says whether its memory holds the second one.
+REAL = """
+import re, sys
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+for name in ("cupy", "cupy.cuda", "cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.api",
+             "cupy_backends.cuda.libs", "cupy_backends.cuda.libs.cublas"):
+    sys.modules[name] = MagicMock()
+import msgspec
+from grader.backends.gpu import gpu_worker
+from grader.backends.gpu.gpu_messages import Broken
+from grader.backends.protocol import Finished, refused
+from grader.errors import Rejected
+from grader.model import GpuInfo, Verdict
+
+def knows_the_second():
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
+        for line in maps:
+            extent, rights, *_, name = (*line.split(), "")
+            if rights.startswith("rw") and not "[v" in name:
+                start, end = (int(each, 16) for each in extent.split("-"))
+                memory.seek(start)
+                if re.search(rb"cpu-[2]", memory.read(end - start)):
+                    return True
+
+def one(bench, cubin, each, job, replies):
+    if each.case.id == sys.argv[2]:
+        return Broken(case=each.case.id, message="broken")
+    words = "it is there" if knows_the_second() else "it is not there"
+    ran = refused(each.case.id, each.case.plan.size, Rejected(Verdict.RE, words))
+    return Finished(outcome=ran)
+
+gpu = msgspec.json.decode(sys.argv[1], type=GpuInfo)
+gpu_worker.SharedBench = lambda problem: SimpleNamespace(gpu=gpu)
+gpu_worker._one = one
+gpu_worker._ERRORS = ()
+gpu_worker.main()
 """
 
 CHECKS = Path(checks.__file__).with_name("checks.cu")
@@ -87,6 +127,49 @@ def test_a_grading_that_ends_early_frees_the_gpu(tmp_path: Path, build: Build) -
     with device(tmp_path / "second", Ready(gpu=INFO), Done()) as gpu:
         run(gpu, build)
     assert told(tmp_path / "second") == ["warm", "job"]
+
+
+def real_worker(breaks_at: str = "") -> GpuDevice:
+    info = msgspec.json.encode(INFO).decode()
+    return GpuDevice(GEMM_REF, command=(sys.executable, "-c", REAL, info, breaks_at))
+
+
+def ran(gpu: GpuDevice, build: Build, heard: list[str], lab: Lab | None = None) -> list[str]:
+    def told(_stage: Message, detail: Message) -> None:
+        heard.append(str(detail))
+
+    found = gpu.run(
+        build, "", [planned(0)], lab or load_lab(), told, lambda _: None, later=[planned(2, m=6)]
+    )
+    return [f"{each.id}: {each.message}" for each in found]
+
+
+def test_while_public_sizes_run_the_plans_of_hidden_ones_are_nowhere_in_the_worker(
+    build: Build,
+) -> None:
+    heard: list[str] = []
+    with real_worker() as gpu:
+        assert ran(gpu, build, heard) == ["cpu-0: it is not there", "cpu-2: it is there"]
+    assert gpu.gpu == INFO and heard == ["5×7×3", "6×7×3", "6×7×3"]
+
+
+def test_nothing_runs_in_a_broken_context(build: Build) -> None:
+    heard: list[str] = []
+    with real_worker(breaks_at="cpu-0") as gpu:
+        assert ran(gpu, build, heard) == ["cpu-0: broken"]
+    assert heard == ["5×7×3"]
+
+
+def test_all_sizes_share_the_time(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No time is left for the second job, which then has not even begun."""
+    lab = load_lab()
+    clock = iter([0.0, 0.0])
+    monkeypatch.setattr(
+        "grader.backends.gpu.device.time", SimpleNamespace(monotonic=lambda: next(clock, 1e6))
+    )
+    with real_worker() as gpu:
+        last = ran(gpu, build, [], lab)[-1]
+    assert last == f"cpu-2: the {lab.limits.total_s:g} s for all sizes together are used up"
 
 
 def test_what_fails_in_warming_up_is_said_when_the_job_comes(tmp_path: Path, build: Build) -> None:

@@ -18,6 +18,7 @@ from grader.course.roster import read_roster
 from grader.errors import LabError
 from grader.labs.lab import load_lab
 from grader.labs.time_rules import Late, TimeRules, due_rule, lateness, moment
+from grader.language import language
 from tests.support.boards import grade, keep
 
 DUE = moment("2026-01-02T12:00:00+00:00")
@@ -57,7 +58,7 @@ def test_zones_count() -> None:
     due = moment("2026-03-31T23:59:00+08:00")
     assert lateness(moment("2026-03-31T15:59:00Z"), due, FIVE_A_DAY, 100) is None
     late = lateness(moment("2026-03-31T17:00:00+01:00"), due, FIVE_A_DAY, 100)
-    assert late is not None and late.words == "1 day late"
+    assert late is not None and str(late.words) == "1 day late"
 
 
 # --- boards -----------------------------------------------------------------------------------
@@ -82,8 +83,8 @@ def test_raw_and_adjusted_points_stand_in_boards_and_exports(tmp_path: Path) -> 
     found = boards(tmp_path)
     (board,) = found
     ann, bob = (row for row in board.rows if row.kind == "student")
-    assert (ann.student, ann.points, ann.adjusted, ann.lateness) == ("ann", 80, 80, "")
-    assert (bob.points, bob.adjusted, bob.lateness, bob.rank) == (82, 73.8, "2 days late", 2)
+    assert (ann.student, ann.points, ann.adjusted, str(ann.lateness)) == ("ann", 80, 80, "")
+    assert (bob.points, bob.adjusted, str(bob.lateness), bob.rank) == (82, 73.8, "2 days late", 2)
 
     table = list(csv.DictReader(io.StringIO(render.table_csv(found, None), newline="")))
     row = next(each for each in table if each["student"] == "bob")
@@ -94,6 +95,7 @@ def test_raw_and_adjusted_points_stand_in_boards_and_exports(tmp_path: Path) -> 
     assert (row["points"], row["adjusted"], row["lateness"]) == (82, 73.8, "2 days late")
     page = render.html(found, None)
     assert "82.00" in page and "73.80" in page and "2 days late" in page
+    assert "迟交 2 天" in render.html(found, None, language("zh_CN"))
 
     book = tmp_path / "gradebook.csv"
     book.write_text("Student,ID,SIS User ID,SIS Login ID,Section\nBob,1,s,bob,A\n")
@@ -103,7 +105,7 @@ def test_raw_and_adjusted_points_stand_in_boards_and_exports(tmp_path: Path) -> 
     hidden = render.for_students(found, str.upper)
     names = [(row.rank, row.student, row.adjusted) for row in hidden[0].rows if row.rank]
     assert names == [(1, "BOB", 82), (2, "ANN", 80)]  # a penalty would tell who was late
-    assert "late" not in "".join(row.lateness for row in hidden[0].rows)
+    assert "late" not in "".join(str(row.lateness) for row in hidden[0].rows)
 
 
 def test_which_attempt_counts(tmp_path: Path) -> None:

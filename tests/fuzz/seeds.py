@@ -18,6 +18,7 @@ _SIZE = Size.of(m=5, n=7, k=3)
 _MOST_BYTES = 14_000  # of one PTX text; mutations of a long one rarely meet anything
 _FOLDERS = (
     _HERE / "features",
+    _HERE / "cluster",
     *(
         CORRECT / name
         for name in (

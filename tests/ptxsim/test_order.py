@@ -17,6 +17,7 @@ from tests.support.kernels import compiled, engine, run
 
 KERNELS = r"""
 #include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
 #define KERNEL extern "C" __global__ void
 #define FULL 0xffffffffu
 __device__ int flags[256];
@@ -87,6 +88,63 @@ KERNEL flag_in_shared_memory(float* a, float* b) {
     __threadfence_block();
     b[t - 32] = s[63 - t];
   }
+}
+KERNEL tiles_of_four_warps(float* a, float* b) {
+  namespace cg = cooperative_groups;
+  auto tile = cg::tiled_partition<128>(cg::this_thread_block());
+  int t = threadIdx.x;
+  float sum = cg::reduce(tile, a[t], cg::plus<float>());
+  b[t] = sum + cg::reduce(tile, -a[t], cg::greater<float>());
+}
+
+// A loop that fetches for the next step, the last time for none; the sums then go where it reads.
+#define SUM_OF_STEPS                              \
+  __shared__ float s[2][64];                      \
+  __shared__ float extra;                         \
+  int t = threadIdx.x;                            \
+  s[0][t] = a[t];                                 \
+  s[1][t] = a[64 + t];                            \
+  extra = 0;                                      \
+  __syncthreads();                                \
+  float sum = 0, next = s[0][63 - t];             \
+  _Pragma("unroll 1") for (int k = 0; k < n; ++k) { \
+    float now = next;                             \
+    __syncthreads();                              \
+    next = *(volatile float*)&s[(k + 1) & 1][63 - t]; \
+    sum += now;                                   \
+  }                                               \
+  s[0][t] = sum
+KERNEL last_fetch_unused(float* a, float* b, int n) {
+  SUM_OF_STEPS;  // BAD
+  __syncthreads();
+  b[t] = s[0][63 - t];
+}
+KERNEL last_fetch_stored(float* a, float* b, int n) {
+  SUM_OF_STEPS;  // BAD
+  b[t] = next;
+}
+KERNEL last_fetch_votes(float* a, float* b, int n) {
+  SUM_OF_STEPS;  // BAD
+  b[t] = __syncthreads_count(next > 3);
+}
+KERNEL last_fetch_added(float* a, float* b, int n) {
+  SUM_OF_STEPS;  // BAD
+  atomicAdd(&extra, next);
+  __syncthreads();
+  b[t] = extra;
+}
+KERNEL last_fetch_kept(float* a, float* b, int n) {
+  float kept[4] = {};
+  SUM_OF_STEPS;  // BAD
+  kept[t % n] = next;
+  b[t] = kept[(t + 1) % n];
+}
+KERNEL last_fetch_returns(float* a, float* b, int n) {
+  SUM_OF_STEPS;  // BAD
+  __syncthreads();
+  s[1][t] = next;
+  __syncthreads();
+  b[t] = s[1][63 - t];
 }
 
 // --- between blocks
@@ -351,6 +409,7 @@ RIGHT = {
     "later_blocks_first": (200, 64),
     "grid_barriers": (132, 64),
     "tiles_of_a_warp": (1, 32),
+    "tiles_of_four_warps": (1, 256),
     "set_where_it_is_used": (1, 32, (9,)),
     "recursion": (1, 32, (11,)),
 }
@@ -369,6 +428,9 @@ def test_right_kernels_are_not_accused(kernel: str) -> None:
         case "grid_barriers":
             t = np.arange(blocks * 64)
             assert a[: blocks * 64].tolist() == ((t + 4 * 64) % (blocks * 64) + 4).tolist()
+        case "tiles_of_four_warps":
+            tiles = a[:256].reshape(2, 128)
+            assert b[:256].tolist() == np.repeat(tiles.sum(axis=1) - tiles[:, 0], 128).tolist()
         case "tiles_of_a_warp":
             tile = np.arange(32) // 8
             sums = a[:32].reshape(4, 8).sum(axis=1)[tile] + (tile == 0)
@@ -391,6 +453,12 @@ WRONG = {
     "shuffle_in_a_branch": (1, 32, Event.DIVERGENT_WARP_OP, "lanes 16-31 do not"),
     "copy_not_committed": (1, 64, Event.COPY_NOT_COMMITTED, "__pipeline_commit()"),
     "copy_not_waited_for": (1, 64, Event.ASYNC_RACE, "not waited for"),
+    "last_fetch_unused": (1, 64, Event.UNUSED_RACE, "nothing uses what was read", (4,)),
+    "last_fetch_stored": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "last_fetch_votes": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "last_fetch_added": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "last_fetch_kept": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "last_fetch_returns": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
     "sum_never_set": (1, 32, Event.NEVER_SET, "no value yet", (9,)),
     "recursion": (1, 32, Event.STACK_OVERFLOW, "stack of 1024 bytes", (40,)),
 }
@@ -404,7 +472,7 @@ def test_wrong_kernels_are_told_what_is_wrong(kernel: str) -> None:
     assert found, outcome.findings
     assert says in sentence(found[0])
     assert found[0].place is not None and found[0].place.line in bad_lines(kernel)
-    legal = event in (Event.BARRIERS_MIXED, Event.MASK_BEYOND_BLOCK)
+    legal = event in (Event.BARRIERS_MIXED, Event.MASK_BEYOND_BLOCK, Event.UNUSED_RACE)
     assert (found[0].severity is Severity.WARNING) == legal
     if legal:
         assert len(outcome.findings) == 1

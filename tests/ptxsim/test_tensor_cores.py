@@ -146,9 +146,13 @@ RIGHT = {
     "exchanges": lambda of: (
         of[1].view(np.int32)[:64].tolist() == [*range(100, 132), *range(32)]
     ),
-    "sends": lambda of: (
-        of[1].view(np.int32)[:64].tolist() == [*range(100, 132), *range(32)]
+    **dict.fromkeys(
+        ("sends", "sends_between_relaxed_barriers", "sends_pairs", "stores_what_a_peer_wrote",
+         "fences_what_a_peer_wrote"),
+        lambda of: of[1].view(np.int32)[:64].tolist() == [*range(100, 132), *range(32)],
     ),
+    "passes_on": lambda of: (of[2][:32] == 7 * np.arange(32)).all(),
+    "passes_on_by_fences": lambda of: (of[2][:32] == 7 * np.arange(32)).all(),
     "multicasts": lambda of: (
         (of[1].reshape(2, 32, 32) == of[0][32:, 32:]).all()
     ),
@@ -185,6 +189,8 @@ WRONG = {
     "ldmatrix_misaligned": (Event.MISALIGNED, "not a multiple of 16"),
     "ldmatrix_out_of_bounds": (Event.OUT_OF_BOUNDS, "past the end"),
     "ldmatrix_without_sync": (Event.RACE, "no __syncthreads()"),
+    "last_fragment_unused": (Event.UNUSED_RACE, "nothing uses what was read"),
+    "last_fragment_multiplied": (Event.RACE, "no __syncthreads()"),
     "wmma_pitch_of_ten": (Event.MISALIGNED, "not a multiple of 16"),
     "wmma_past_the_end": (Event.OUT_OF_BOUNDS, "past the end"),
     "wmma_never_filled": (Event.UNDEFINED_STORE, "was never written"),
@@ -207,10 +213,18 @@ WRONG = {
     "overwrites_what_a_peer_reads": (Event.RACE, "shared memory of a cluster"),
     "sent_and_not_waited_for": (Event.RACE, "shared memory of a cluster"),
     "arrives_before_the_barrier_is_there": (Event.RACE, "shared memory of a cluster"),
+    "arrives_relaxed": (Event.RACE, "in shared memory thread"),
+    "waits_relaxed": (Event.RACE, "in shared memory thread"),
+    "exchanges_by_a_relaxed_barrier": (Event.RACE, "shared memory of a cluster"),
+    "pairs_not_waited_for": (Event.BULK_COPY_RACE, "(or st.async)"),
+    "expects_too_few_pairs": (Event.BULK_COPY_RACE, "(or st.async)"),
+    "pairs_misaligned": (Event.MISALIGNED, "not a multiple of 8"),
+    "pairs_to_another_blocks_barrier": (Event.BARRIER_UNINITIALISED, "never initialised"),
+    "stores_what_a_peer_wrote_unfenced": (Event.PROXY_FENCE_MISSING, "of block (0,0,0) through"),
     "refills_without_asking_the_peer": (Event.BULK_COPY_RACE, "wait for the phase"),
 }
 ALSO_HANGS = {"refills_without_asking_the_peer"}  # with two tiles in one phase
-LEGAL = {Event.WARPS_NOT_ORDERED, Event.WGMMA_REGISTERS_SET}
+LEGAL = {Event.UNUSED_RACE, Event.WARPS_NOT_ORDERED, Event.WGMMA_REGISTERS_SET}
 
 
 @pytest.mark.parametrize("kernel", WRONG)

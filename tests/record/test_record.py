@@ -15,6 +15,7 @@ import pytest
 from grader.backends.simulator.device import read_declarations
 from grader.compile import building
 from grader.errors import Rejected
+from grader.hardware.targets import target_for
 from grader.model import (
     Allocate,
     Allocation,
@@ -68,7 +69,7 @@ def recorded(built: Build, submission: Submission) -> Recorder:
     declared = read_declarations(built, str(submission.folder), Sandbox.open())
 
     def run(
-        *scenarios: int, mode: str = "auto", record_s: float = 5
+        *scenarios: int, mode: str = "auto", record_s: float = 5, arch: str = "sm_80"
     ) -> tuple[Plan | Rejected, ...]:
         sizes = [Size.of(m=scenario, n=N, k=K) for scenario in scenarios]
         sandbox = Sandbox.open(mode)  # type: ignore[arg-type]
@@ -82,6 +83,7 @@ def recorded(built: Build, submission: Submission) -> Recorder:
             declared=declared,
             record_s=record_s,
             memory_mb=2048,
+            target=target_for(arch),
         )
 
     return run
@@ -231,6 +233,7 @@ def test_parameter_layout_follows_c(recorded: Recorder) -> None:
     assert struct.unpack_from("<i", params, 8)[0] == 1
     assert struct.unpack_from("<h", params, 24)[0] == 3
     assert struct.unpack_from("<d3f", params, 32) == (2.5, 1, 2, 3)
+    assert launch.arguments == (0, 8, 32, 40, 56)
     past_the_end = one.allocations[0].size
     assert [(p.offset, p.allocation, p.delta) for p in launch.pointers] == [
         (16, 2, 8),
@@ -298,6 +301,19 @@ def test_questions_about_the_device(recorded: Recorder) -> None:
     assert integer(occupancy) == 8  # 2048 threads of 256
     assert (potential.grid[0], potential.block[0]) == (216, 1024)
     assert integer(bound) == 128
+
+
+def test_questions_about_clusters(recorded: Recorder) -> None:
+    (hopper,) = recorded(39, arch="sm_90a")
+    assert isinstance(hopper, Plan), hopper
+    # 132 multiprocessors, 16 of them in a GPC, hold two blocks each; larger clusters need leave.
+    active, sizes = [66 * 2, 8 * 4 + 1, -1, 8 * 2], [8, 8, 8, 16]
+    assert [integer(each) for each in launches(hopper)] == [
+        value for both in zip(active, sizes, strict=True) for value in both
+    ]
+    (ampere,) = recorded(39)
+    assert isinstance(ampere, Plan), ampere
+    assert [integer(each) for each in launches(ampere)] == 8 * [-1]
 
 
 def test_cooperative_launches(recorded: Recorder) -> None:

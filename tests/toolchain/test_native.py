@@ -64,7 +64,7 @@ def test_two_at_once(cache: Path, sources: list[Path]) -> None:
     assert len(paths) == 1
     assert subprocess.run([paths.pop()], check=False).returncode == 42
     left = {path.suffix for path in (cache / "native").iterdir()}
-    assert left == {"", ".lock"}, "scratch folders must be gone"
+    assert left == {"", ".lock", ".warnings"}, "scratch folders must be gone"
 
 
 def test_compile_error_is_one_line(cache: Path, sources: list[Path]) -> None:
@@ -79,3 +79,10 @@ def test_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(native.CACHE_VARIABLE, str(tmp_path / "file" / "below"))
     with pytest.raises(ToolchainError, match="SGEMM_GRADER_CACHE"):
         native.cache_folder()
+
+
+def test_warnings_are_kept(cache: Path, sources: list[Path]) -> None:
+    sources[0].write_text("int answer() { int unused; return 42; }\n")
+    made = native.Native(name="p", sources=tuple(sources), shared=False)
+    made.compiled()
+    assert "-Wunused-variable" in made.warnings_file.read_text()

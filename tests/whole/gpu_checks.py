@@ -15,22 +15,24 @@ from benchmarks.verification import numbered_keys
 from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
+from grader.backends.gpu.host_check import HostCheck
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.backends.gpu.memory import PlanMemory
 from grader.backends.gpu.plan_replay import load_module
 from grader.backends.probe import first_gpu_arch
-from grader.backends.protocol import PlannedCase
+from grader.backends.protocol import CaseOutcome, PlannedCase
 from grader.cli.scaffold import find_starter
 from grader.errors import MachineError
 from grader.grading.preparing import prepared
 from grader.judging import verdicts as judge
 from grader.judging.times import held_to_the_clock
 from grader.labs.lab import Rules, load_lab
-from grader.model import Plan, Size
+from grader.model import NOTHING, ErrorStats, Plan, Size
 from grader.problems import inputs
 from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.gemm.layout import Layout
 from grader.problems.operands import Order
+from grader.problems.problem import Problem
 from grader.submission.folder import load_submission
 from tests.support.places import ROOT
 from tests.support.product import GEMM, GEMM_REF, MAIN
@@ -72,11 +74,12 @@ def main() -> None:
         c[12345] = cupy.nan
         said["freivalds, nan"] = freivalds()
 
-        for layout in LAYOUTS:
-            said[str(layout)] = in_layout(bench, layout, a, b, c)
+        said["layouts"] = {str(each): in_layout(bench, each, a, b, c) for each in LAYOUTS}
 
         for options in (*FORMATS, SUMS_IN_FP16):
             said[" ".join(options.values())] = in_format(bench, options)
+
+        said["forged"] = forged(bench, case)
 
         case.fresh()
         case.reference()
@@ -108,7 +111,8 @@ def main() -> None:
 
 
 def in_layout(bench: SharedBench, layout: Layout, a: Any, b: Any, c: Any) -> list[bool]:
-    """Whether every baseline is right by Freivalds' check, and the check sees a wrong element."""
+    """Whether every baseline is right by Freivalds' check and the host's, and each check sees a
+    wrong element."""
     problem = Gemm(Options(layout=layout))
     on_gpu = problem.on_gpu(bench.kernels)
     right = []
@@ -117,6 +121,10 @@ def in_layout(bench: SharedBench, layout: Layout, a: Any, b: Any, c: Any) -> lis
         right.append(on_gpu.prove(SIZE, (a, b), (c,)) <= 1)
     want = c.copy()
     right.append(on_gpu.compare(SIZE, (a, b), (c,), (want,)).wrong == 0)
+    right.append(host_finds(problem, c) == 0)
+    c[-1] += 1.0  # a corner: the host always looks there
+    right.append(host_finds(problem, c) == 1)
+    c[-1] = want[-1]
     c[4321] += 1.0
     right.append(on_gpu.compare(SIZE, (a, b), (c,), (want,)).wrong == 1)
     right.append(not on_gpu.prove(SIZE, (a, b), (c,)) <= 1)
@@ -146,6 +154,11 @@ def in_format(bench: SharedBench, options: dict[str, str]) -> dict[str, object]:
         launch()
         wrong[name] = on_gpu.compare(SIZE, (a, b), (c,), (c,)).wrong
     said["wrong"] = wrong
+    said["the host finds"] = host_finds(problem, c)
+    kept = c[0].copy()
+    c[0] = c[1]
+    said["the host finds, one element"] = host_finds(problem, c)
+    c[0] = kept
     kept = c[4321].copy()
     c[4321] = c[4320]
     said["one element"] = on_gpu.compare(SIZE, (a, b), (c,), (c,)).wrong
@@ -155,6 +168,75 @@ def in_format(bench: SharedBench, options: dict[str, str]) -> dict[str, object]:
     said["another product"] = on_gpu.compare(SIZE, (a, b), (c,), (c,)).wrong
     said["freivalds, another product"] = on_gpu.prove(SIZE, (a, b), (c,))
     return said
+
+
+def host_finds(problem: Problem, c: Any) -> int:
+    """How many elements of a product of the inputs of KEYS the host finds wrong."""
+    host = HostCheck(problem)
+    found = host.confirm(outcome_of(problem), [host.take(SIZE, KEYS, [c])])
+    assert found.error
+    return found.error.wrong
+
+
+def outcome_of(problem: Problem) -> CaseOutcome:
+    """What a comparison says that finds nothing wrong."""
+    target = problem.operands(SIZE)[2]
+    error = ErrorStats(
+        max=0.0,
+        rms=0.0,
+        tolerance=1.0,
+        wrong=0,
+        first_mismatch=None,
+        tile_map=(),
+        tile_edge=1,
+        operand=target.name,
+        shape=target.shape,
+    )
+    return CaseOutcome(
+        id="case",
+        size=SIZE,
+        refused=None,
+        message=NOTHING,
+        stopped=None,
+        seconds=None,
+        error=error,
+        findings=(),
+        lines=(),
+        printed="",
+    )
+
+
+def forged(bench: SharedBench, case: MeasuredCase) -> dict[str, list[str]]:
+    """Verdict and kinds of findings where the grader's kernels on the GPU let everything pass: a
+    right product, one that nobody wrote, one that the grader's kernels write later, and one of
+    inputs that are not those of the keys."""
+    submission, kernels, on_gpu = case.launch, bench.kernels, bench.on_gpu
+    compare, refer, fill, changed = on_gpu.compare, on_gpu.refer, kernels.fill, kernels.changed
+    c = case.outputs[0]
+
+    def verdict() -> list[str]:
+        outcome = verify_case(bench, case)
+        kinds = [finding.kind.value for finding in outcome.findings]
+        return [judge.judge_case(outcome, Rules())[0].value, *kinds]
+
+    def late(size: Size, inputs: Any, outputs: Any) -> None:
+        refer(size, inputs, outputs)
+        refer(size, inputs, case.outputs)
+
+    on_gpu.compare = lambda *_: outcome_of(bench.problem).error
+    found = {"right": verdict()}
+    case.launch = lambda: (submission(), c[: c.size // 2].fill(0))
+    found["half of it"] = verdict()
+    case.launch = lambda: None
+    found["unwritten"] = verdict()
+    on_gpu.refer = late
+    found["written later"] = verdict()
+    case.launch, on_gpu.compare, on_gpu.refer = submission, compare, refer
+    kernels.fill = lambda out, _key, values: fill(out, KEYS[0], values)
+    kernels.changed = lambda _operands, arrays, _keys: [(0, 0) for _ in arrays]
+    found["other inputs"] = verdict()
+    kernels.fill, kernels.changed = fill, changed
+    return found
 
 
 def replayed(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) -> dict[str, int]:

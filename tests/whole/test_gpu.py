@@ -254,11 +254,16 @@ def test_the_checks_themselves() -> None:
     assert said["impossible"] == "RF"
     assert said["own addresses"] == {"relocated": False, "wrong": 0}
     assert said["other addresses"] == {"relocated": True, "wrong": 0}
+    assert len(said["layouts"]) == 8 and all(map(all, said["layouts"].values())), said["layouts"]
+    wrong = ["WA", "checks-differ"]
+    lies = ("half of it", "unwritten", "written later", "other inputs")
+    assert said["forged"] == {"right": ["AC"], **dict.fromkeys(lies, wrong)}
     for form in ("f16", "bf16", "f16 f16"):
         seen = said[form]
         assert seen["same inputs"] and [count for count, _ in seen["changed"]] == [0, 0]
         assert seen["freivalds"] <= 1 < seen["freivalds, another product"]
         assert "cublasGemmEx" in seen["wrong"] and set(seen["wrong"].values()) == {0}
+        assert [seen["the host finds"], seen["the host finds, one element"]] == [0, 1]
         assert seen["one element"] == 1 and seen["another product"] > 200_000
 
 

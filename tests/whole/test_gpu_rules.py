@@ -91,7 +91,9 @@ def test_two_secrets_tell_the_same(tmp_path: Path) -> None:
         assert lab.hidden is not None
         sizes = [*lab.hidden.performance, *lab.hidden.correctness, *lab.hidden.cpu]
         assert not any(str(case.size) in printed for case in sizes)
-        stages = [re.sub(r"[\d.]+", "N", line) for line in printed.splitlines() if ": " in line]
+        # What was measured at public sizes differs from run to run.
+        said = [line for line in printed.splitlines() if line.startswith(("eve: ", "Hidden"))]
+        stages = [re.sub(r"[\d.]+", "N", line) for line in said]
         told.append((document["findings"], document["groups"][1], document["launches"], stages))
     assert told[0] == told[1]
 

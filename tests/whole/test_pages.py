@@ -23,7 +23,7 @@ from grader.labs.rubric import Question, Rubric, Weights
 from grader.ladder import ladder_render
 from grader.ladder.document import shipped_ladders
 from grader.language import ENGLISH, Language, known_languages, language
-from grader.model import NOTHING, Size, Verdict, phrase, verbatim
+from grader.model import NOTHING, Size, Verdict, counted, phrase, verbatim
 from grader.report import html
 from grader.results import store
 from grader.study import history_render, sweep_render
@@ -106,7 +106,9 @@ def rubric(language: Language) -> str:
         keep(Path(folder), "team", 70)
         (board,) = make_boards(read_entries(Path(folder))[0])
     (row,) = (row for row in board.rows if row.kind == "student")
-    row = msgspec.structs.replace(row, adjusted=63.0, lateness="2 days late")
+    row = msgspec.structs.replace(
+        row, adjusted=63.0, lateness=counted("{count} day late", "{count} days late", 2)
+    )
     sheet = Rubric(questions=questions, weights=Weights(measured=60, report=40))
     marks = Marks(
         points={"q1": 7.5}, comments={"q1": "well\nreasoned"}, comment="See <b>me</b> about q2."
@@ -210,3 +212,16 @@ def test_lines_break_as_chinese_does(browser: Browser, tmp_path: Path) -> None:
 
 def test_a_page_in_english_holds_no_chinese() -> None:
     assert not CHINESE_SIGN.search(re.sub(r"<style>.*?</style>", "", wrong(ENGLISH), flags=re.S))
+
+
+def test_a_board_is_sorted_by_a_click(browser: Browser, tmp_path: Path) -> None:
+    """What has no number, such as the baseline's rank, stays last in either order."""
+    file = tmp_path / "board.html"
+    file.write_text(board(ENGLISH), encoding="utf-8")
+    browser.open(file, width=PHONE)
+    orders = []
+    for _ in range(2):
+        browser.evaluate("document.querySelector('thead button').click()")
+        cells = "document.querySelectorAll('table')[0].querySelectorAll('tbody td:first-child')"
+        orders.append(browser.evaluate(f"[...{cells}].map(cell => cell.textContent)"))
+    assert orders == [["1", "2", "3", ""], ["3", "2", "1", ""]]

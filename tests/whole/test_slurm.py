@@ -50,7 +50,8 @@ class Site:
 
     def __init__(self, folder: Path, cluster: Cluster) -> None:
         self.home = folder / "check out"
-        shutil.copytree(ROOT / "slurm", self.home / "slurm")
+        for part in ("slurm", "grader/language"):
+            shutil.copytree(ROOT / part, self.home / part)
         wrapper = self.home / "grade"
         wrapper.write_text(
             f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m grader.cli "$@"\n'

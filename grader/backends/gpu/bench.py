@@ -12,6 +12,7 @@ from cupy.cuda import runtime
 from grader.backends.gpu.calling import Caller
 from grader.backends.gpu.card import describe
 from grader.backends.gpu.choice import Choices
+from grader.backends.gpu.host_check import HostCheck
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import Arena
 from grader.backends.gpu.nvml import Nvml
@@ -43,6 +44,7 @@ class SharedBench:
         l2 = int(cupy.cuda.Device().attributes["L2CacheSize"])
         self._flush = cupy.empty(max(_FLUSH_FACTOR * l2, 1 << 20), dtype=cupy.uint8)
         self.problem = problem
+        self.host_check = HostCheck(problem)
         with self.stream:
             self.on_gpu: OnGpu = problem.on_gpu(self.kernels) or ArraysOnGpu(problem)
         self.choices = Choices(cache_folder() / "baselines", self.gpu, self.on_gpu.library)

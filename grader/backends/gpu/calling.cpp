@@ -32,6 +32,8 @@ struct Step {
   u64 shared;
   unsigned char* data;   // LAUNCH: parameters; WRITE: what is written
   u64 bytes;             // of data, or of what is filled, copied or allocated
+  const u64* arguments;  // LAUNCH: where each parameter begins in data
+  u64 argument_count;
   const Patch* patches;  // of data
   u64 patch_count;
   u64 target, source;  // allocations
@@ -117,11 +119,13 @@ int with_maps(const Step& s, std::vector<unsigned char>& data) {
   return 0;
 }
 
+// Each parameter is passed by itself: in a block the driver expects the places of the machine code,
+// where a tensor map lies at a multiple of 128 of the constant bank and not of the parameters.
 int launch(const Step& s, unsigned char* data, Stream stream) {
-  size_t bytes = s.bytes;
-  void* extra[] = {reinterpret_cast<void*>(1), data, reinterpret_cast<void*>(2), &bytes, nullptr};
+  std::vector<void*> parameters;
+  for (u64 i = 0; i < s.argument_count; ++i) parameters.push_back(data + s.arguments[i]);
   const bool clusters = s.cluster[0] * s.cluster[1] * s.cluster[2] > 1;
-  if (s.flag || clusters) {  // cuLaunchCooperativeKernel takes no block of parameters
+  if (s.flag || clusters) {
     Attribute attributes[2];
     unsigned count = 0;
     if (s.flag) attributes[count++] = {COOPERATIVE, 0, {1}};
@@ -133,11 +137,11 @@ int launch(const Step& s, unsigned char* data, Stream stream) {
                            stream,
                            attributes,
                            count};
-    return driver.launch_with(&config, s.function, nullptr, extra);
+    return driver.launch_with(&config, s.function, parameters.data(), nullptr);
   }
   return driver.launch(s.function, unsigned(s.grid[0]), unsigned(s.grid[1]), unsigned(s.grid[2]),
                        unsigned(s.block[0]), unsigned(s.block[1]), unsigned(s.block[2]),
-                       unsigned(s.shared), stream, nullptr, extra);
+                       unsigned(s.shared), stream, parameters.data(), nullptr);
 }
 
 int run(const Step& s, u64* addresses, Stream stream) {

@@ -12,7 +12,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from grader.errors import MachineError
-from grader.model import PointerSlot, Record
+from grader.model import PointerSlot, Record, phrase
 from grader.toolchain.native import Native
 from ptxsim.tensor_maps import ENGINE_HEADERS, MAGIC
 
@@ -45,6 +45,7 @@ class Step(Record):
     block: tuple[int, int, int] = (0, 0, 0)
     shared: int = 0
     data: bytes = b""  # of a launch: its parameters; of a write: what is written
+    arguments: tuple[int, ...] = ()  # of a launch: where each parameter begins in data
     pointers: tuple[PointerSlot, ...] = ()  # in data
     size: int = 0  # bytes that are filled, copied or allocated
     target: int = 0
@@ -82,6 +83,8 @@ class _Step(ctypes.Structure):
         ("shared", ctypes.c_uint64),
         ("data", ctypes.c_void_p),
         ("bytes", ctypes.c_uint64),
+        ("arguments", ctypes.POINTER(ctypes.c_uint64)),
+        ("argument_count", ctypes.c_uint64),
         ("patches", ctypes.POINTER(_Patch)),
         ("patch_count", ctypes.c_uint64),
         ("target", ctypes.c_uint64),
@@ -105,7 +108,9 @@ class Caller:
         sizes = self._library.calling_step_bytes(), self._library.calling_patch_bytes()
         assert sizes == (ctypes.sizeof(_Step), ctypes.sizeof(_Patch))
         if not self._library.calling_open(driver.encode()):
-            raise MachineError(f"{driver} is missing, or too old: update the GPU's driver")
+            raise MachineError(
+                phrase("{driver} is missing, or too old: update the GPU's driver", driver=driver)
+            )
         self._run = self._library.calling_run
 
     def call(self, steps: Sequence[Step], addresses: Sequence[int], stream: int) -> Call:
@@ -135,7 +140,8 @@ class Call:
         patches = (_Patch * max(len(step.pointers), 1))(
             *(_Patch(slot.offset, slot.allocation, slot.delta) for slot in step.pointers)
         )
-        self._keep += [data, patches]
+        arguments = (ctypes.c_uint64 * max(len(step.arguments), 1))(*step.arguments)
+        self._keep += [data, patches, arguments]
         return _Step(
             kind=step.kind,
             function=step.function,
@@ -144,6 +150,8 @@ class Call:
             shared=step.shared,
             data=ctypes.addressof(data),
             bytes=len(step.data) if step.data else step.size,
+            arguments=arguments,
+            argument_count=len(step.arguments),
             patches=patches,
             patch_count=len(step.pointers),
             target=step.target,

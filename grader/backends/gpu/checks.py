@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grader.errors import ToolchainError
+from grader.model import phrase
 from grader.toolchain.discovery import find_toolchain
 from grader.toolchain.native import cache_folder, locked
 
@@ -69,4 +70,6 @@ def _compile(source: Path, arch: str, flags: Sequence[str], output: Path) -> Non
     )
     if done.returncode != 0:
         error = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
-        raise ToolchainError(f"nvcc cannot compile the grader's own checks: {error.strip()}")
+        raise ToolchainError(
+            phrase("nvcc cannot compile the grader's own checks: {why}", why=error.strip())
+        )

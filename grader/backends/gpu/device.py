@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -71,7 +72,12 @@ class GpuDevice:
     def __enter__(self) -> GpuDevice:
         shared = [name for name in os.environ if name.startswith("CUDA_MPS_")]
         if shared:
-            raise MachineError(f"{shared[0]} is set: MPS would time other processes too; unset it")
+            raise MachineError(
+                phrase(
+                    "{variable} is set: MPS would time other processes too; unset it",
+                    variable=shared[0],
+                )
+            )
         self.stand_by()
         try:
             self._held = self._holding.enter_context(locked(_lock_of_the_gpu(), wait=False))
@@ -95,74 +101,91 @@ class GpuDevice:
         lab: Lab,
         progress: Progress,
         ready: Callable[[GpuInfo], None] = lambda _: None,
+        later: Sequence[PlannedCase] = (),
     ) -> tuple[CaseOutcome, ...]:
-        """The outcomes of ``cases``. ``ready`` hears of the GPU before the first case runs."""
+        """The outcomes of ``cases``, then of ``later``, whose plans the worker gets when the others
+        have run: device code may be able to read the worker's memory. ``ready`` hears of the GPU
+        before the first case runs."""
         timed = {case.id for case in lab.timed}
-        job = GpuJob(
-            problem=self._problem,
-            cubin=str(build.cubin),
-            cases=tuple(TimedCase(case=case, timed=case.id in timed) for case in cases),
-            runs=lab.scoring.runs,
-            run_seconds=self._run_seconds,
-            host_calls=lab.rules.host_calls,
-        )
+
+        def job(part: Sequence[PlannedCase]) -> GpuJob:
+            return GpuJob(
+                problem=self._problem,
+                cubin=str(build.cubin),
+                cases=tuple(TimedCase(case=case, timed=case.id in timed) for case in part),
+                runs=lab.scoring.runs,
+                run_seconds=self._run_seconds,
+                host_calls=lab.rules.host_calls,
+            )
+
         if not self._held:
             self._held = self._holding.enter_context(locked(_lock_of_the_gpu()))
+        deadline = time.monotonic() + lab.limits.total_s + _STARTING_S
+        outcomes: list[CaseOutcome] = []
         try:
-            return self._run(job, cases, lab, progress, ready)
+            if self._run(job(cases), deadline, lab, progress, ready, outcomes) and later:
+                _tell(progress, later[0])  # from now on a failure may be due to them
+                self._run(job(later), deadline, lab, progress, ready, outcomes)
         finally:
             self.__exit__()
+        return tuple(outcomes)
 
     def _run(
         self,
         job: GpuJob,
-        cases: Sequence[PlannedCase],
+        deadline: float,
         lab: Lab,
         progress: Progress,
         ready: Callable[[GpuInfo], None],
-    ) -> tuple[CaseOutcome, ...]:
-        outcomes: list[CaseOutcome] = []
-        running = cases[0]
-        by_id = {case.id: case for case in cases}
+        outcomes: list[CaseOutcome],
+    ) -> bool:
+        """Add what came out of a job's cases. Returns whether the worker can do another job."""
+        by_id = {each.case.id: each.case for each in job.cases}
+        running = job.cases[0].case
         try:
-            for reply in self._ask(job, lab):
+            for reply in self._ask(job, deadline, lab):
                 match reply:
                     case Ready(gpu=gpu):
                         self.gpu = gpu
                         ready(gpu)
                     case Beat(case=name):
                         running = by_id[name]
-                        progress(phrase("running on the GPU"), verbatim(str(running.plan.size)))
+                        _tell(progress, running)
                     case Finished(outcome=outcome):
                         outcomes.append(outcome)
                     case Broken(case=name, message=message, findings=findings):
-                        return (
-                            *outcomes,
-                            _ended(by_id[name], "crash", verbatim(message), findings),
-                        )
+                        outcomes.append(_ended(by_id[name], "crash", verbatim(message), findings))
+                        return False
                     case Failed(message=message):
                         raise MachineError(message)
                     case Done():
-                        return tuple(outcomes)
+                        return True
         except Silence as silence:
             if self.gpu is None:
-                raise MachineError("the GPU worker did not start; try: grade doctor") from None
+                raise MachineError(
+                    phrase("the GPU worker did not start; try: grade doctor")
+                ) from None
             words = phrase("a launch did not end within {seconds:g} s", seconds=lab.limits.launch_s)
             if silence.at_all:
                 words = phrase(
                     "the {seconds:g} s for all sizes together are used up",
                     seconds=lab.limits.total_s,
                 )
-            return (*outcomes, _ended(running, "time", words))
-        raise self._worker.ended("the GPU worker")
+            outcomes.append(_ended(running, "time", words))
+            return False
+        raise self._worker.ended(phrase("the GPU worker"))
 
-    def _ask(self, job: GpuJob, lab: Lab) -> Iterator[Reply]:
+    def _ask(self, job: GpuJob, deadline: float, lab: Lab) -> Iterator[Reply]:
         lines = self._worker.ask(
             msgspec.json.encode(job),
-            seconds=lab.limits.total_s + _STARTING_S,
+            seconds=deadline - time.monotonic(),
             patience=lambda: lab.limits.launch_s + (_CHECKING_S if self.gpu else _STARTING_S),
         )
-        return decoded("the GPU worker", lines, _DECODER)
+        return decoded(phrase("the GPU worker"), lines, _DECODER)
+
+
+def _tell(progress: Progress, case: PlannedCase) -> None:
+    progress(phrase("running on the GPU"), verbatim(str(case.plan.size)))
 
 
 def _lock_of_the_gpu() -> Path:

@@ -23,6 +23,8 @@ class Warm(Record, tag="warm"):
 
 
 class GpuJob(Record, tag="job"):
+    """Cases of one submission. Another job may follow when ``Done`` has answered this one."""
+
     problem: ProblemRef
     cubin: str  # path
     cases: tuple[TimedCase, ...]

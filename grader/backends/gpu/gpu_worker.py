@@ -1,8 +1,9 @@
 """The process that owns the GPU: ``python -m grader.backends.gpu.gpu_worker``, disposable.
 
-It never sees the student's host code: only the cubin and the plans. It does one job. A hang or a
-broken context costs this process, not the grader. It may be asked to warm up before the job is
-known; until then, or until the job, it makes no context.
+It never sees the student's host code: only the cubin and the plans. It does jobs until the grader
+ends it; plans that a submission must not find here come with a later job. A hang or a broken
+context costs this process, not the grader. It may be asked to warm up before the first job is
+known; until then, or until that job, it makes no context.
 """
 
 from __future__ import annotations
@@ -55,18 +56,22 @@ def _serve(replies: Replies) -> None:
     replies.send(Ready(gpu=bench.gpu))
     job = next(asked) if isinstance(request, Warm) else request
     assert isinstance(job, GpuJob)
-    _run(bench, job, replies)
+    while _run(bench, job, replies):
+        job = next(asked)
+        assert isinstance(job, GpuJob)
 
 
-def _run(bench: SharedBench, job: GpuJob, replies: Replies) -> None:
+def _run(bench: SharedBench, job: GpuJob, replies: Replies) -> bool:
+    """Returns whether the context is whole."""
     cubin = Path(job.cubin).read_bytes()
     for each in job.cases:
         replies.send(Beat(case=each.case.id))
         reply = _one(bench, cubin, each, job, replies)
         replies.send(reply)
         if isinstance(reply, Broken):
-            return
+            return False
     replies.send(Done())
+    return True
 
 
 def _one(

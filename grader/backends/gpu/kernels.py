@@ -13,6 +13,7 @@ import numpy as np
 from grader.backends.gpu.checks import checks_cubin, host_library
 from grader.backends.probe import first_gpu_arch
 from grader.errors import MachineError
+from grader.model import phrase
 from grader.problems.comparison import POISON
 from grader.problems.operands import EXPOSING, Exposing, Operand, Values
 
@@ -31,7 +32,7 @@ class Kernels:
     def __init__(self, stream: Any) -> None:
         arch = first_gpu_arch()
         if arch is None:
-            raise MachineError("no NVIDIA GPU here")
+            raise MachineError(phrase("no NVIDIA GPU here"))
         self._arch = arch
         self.stream = stream
         module = self.functions(CHECKS)

@@ -18,6 +18,7 @@ import msgspec
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.diary import Diary
 from grader.backends.gpu.gpu_messages import GpuJob
+from grader.backends.gpu.host_check import Taken
 from grader.backends.gpu.memory import Buffer, PlanMemory
 from grader.backends.gpu.parts import MOST_STEPS, part_of, time_parts
 from grader.backends.gpu.plan_replay import Replay
@@ -92,8 +93,10 @@ class MeasuredCase:
         started = time.monotonic()
         keys = self.fresh()
         took = self._bench.time(self._replay.set_up)
+        taken = self.sample(keys)
         self.reference()
         outcome = self.check(keys, time.monotonic() - started)
+        outcome = self._bench.host_check.confirm(outcome, [taken])
         self._replay.remember()
         right = outcome.error is not None and not outcome.error.wrong and not outcome.findings
         self._first_is_right = right
@@ -166,9 +169,18 @@ class MeasuredCase:
         excess = self._bench.on_gpu.prove(self.size, self.inputs, self._reference)
         if not (excess <= 1):
             raise MachineError(
-                f"the reference itself is wrong at {self.size} ({excess:.3g} times what rounding "
-                "explains): the GPU or its libraries are faulty"
+                phrase(
+                    "the reference itself is wrong at {size} ({excess:.3g} times what rounding "
+                    "explains): the GPU or its libraries are faulty",
+                    size=str(self.size),
+                    excess=excess,
+                )
             )
+
+    def sample(self, keys: Keys) -> Taken:
+        """Elements of the outputs for the host to check. Call it right after the launch: no kernel
+        of ours has run since, which the submission could have made to write the outputs."""
+        return self._bench.host_check.take(self.size, keys, self.outputs)
 
     def check(self, keys: Keys, seconds: float) -> CaseOutcome:
         """Compare the outputs with the reference; look at canaries and inputs."""
@@ -238,18 +250,21 @@ def verify_case(
         return msgspec.structs.replace(wrong, untimed_ms=setting_up)
     keys = case.fresh()
     took = bench.time(case.launch)
+    taken = case.sample(keys)
     case.reference()
     bench.stream.synchronize()
     outcome = case.check(keys, time.monotonic() - started)
     if not outcome.findings:  # changed inputs say nothing about the reference
         case.prove_reference()
+    outcome = bench.host_check.confirm(outcome, [taken])
     return msgspec.structs.replace(outcome, untimed_ms=max(setting_up, took))
 
 
 def time_case(
     bench: SharedBench, case: MeasuredCase, job: GpuJob, beat: Callable[[], None]
 ) -> CaseOutcome:
-    """Runs of interleaved repetitions; the output of every one is compared in full.
+    """Runs of interleaved repetitions; the output of every one is compared in full, and afterwards
+    checked by the host.
 
     ``beat`` is called after everything that launched the submission. Raises MachineError when the
     GPU was shared or slowed for too many repetitions.
@@ -268,6 +283,7 @@ def time_case(
     runs: list[list[Pair]] = []
     diary = Diary()
     clocks: list[tuple[Clocked, Clocked]] = []  # submission and baseline
+    taken: list[Taken] = []
     turn = 0
     for _ in range(job.runs):
         run: list[Pair] = []
@@ -281,9 +297,11 @@ def time_case(
                 # workspaces. They must not belong to what the submission must compute now.
                 keys = case.fresh()
                 mine = case.timed(charged)
+                taken.append(case.sample(keys))
                 case.refer_beside(baseline, launched=False)
             else:
                 mine = case.timed(charged)
+                taken.append(case.sample(keys))
                 theirs = bench.clocked(baseline)
                 case.refer_beside(baseline, launched=True)
             clocks.append((mine, theirs))
@@ -309,10 +327,11 @@ def time_case(
         device_ms=case.device_ms() if charged else None,
     )
     timing = msgspec.structs.replace(timing, parts=case.parts(beat))
-    return msgspec.structs.replace(
+    outcome = msgspec.structs.replace(
         outcome,
         timing=timing,
         untimed_ms=warm_up,
         clocks=tuple(clocks),
         seconds=time.monotonic() - started,
     )
+    return bench.host_check.confirm(outcome, taken, beat)

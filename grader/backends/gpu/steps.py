@@ -56,6 +56,7 @@ def _step(
                 block=operation.block,
                 shared=operation.shared_bytes,
                 data=operation.params,
+                arguments=operation.arguments,
                 pointers=operation.pointers,
                 flag=operation.cooperative,
                 cluster=operation.cluster,

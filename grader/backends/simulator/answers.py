@@ -7,7 +7,7 @@ import msgspec
 from grader.backends.protocol import CaseOutcome, Failed, PlannedCase
 from grader.backends.simulator.simulation_messages import Refused, Reply
 from grader.errors import MachineError, Rejected
-from grader.model import Verdict
+from grader.model import Verdict, phrase
 from ptxsim.sampling import LaunchSample
 
 _ABSURD = 1 << 53
@@ -45,4 +45,4 @@ def unexpected(reply: Reply) -> Exception:
         case Failed(message=message):
             return MachineError(message)
         case _:
-            return MachineError("the simulator's answer cannot be read: it does not fit")
+            return MachineError(phrase("the simulator's answer cannot be read: it does not fit"))

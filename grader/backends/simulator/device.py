@@ -45,7 +45,7 @@ from grader.backends.simulator.simulation_messages import (
 from grader.errors import MachineError, Rejected
 from grader.labs.lab import Lab
 from grader.labs.lab import Limits as LabLimits
-from grader.model import Build, Finding, Plan, Verdict, counted, phrase
+from grader.model import Build, Finding, Message, Plan, Verdict, counted, phrase, verbatim
 from grader.problems.catalogue import ProblemRef
 from grader.sandbox.children import started
 from grader.sandbox.meter import FellAsleep, Starved, TookTooLong
@@ -153,7 +153,7 @@ class CpuDevice:
                 "reading its PTX took more than {seconds:g} s of CPU time", seconds=_READ_SECONDS
             )
             raise Rejected(Verdict.TLE, words) from None
-        raise self._ended(" while it read the PTX")
+        raise self._ended(phrase("while it read the PTX"))
 
     def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:
         """A note for every tensor-core instruction of the kernels that ``plans`` launch."""
@@ -168,7 +168,7 @@ class CpuDevice:
                 seconds=_READ_SECONDS,
             )
             raise Rejected(Verdict.TLE, words) from None
-        raise self._ended(" while it looked for tensor cores")
+        raise self._ended(phrase("while it looked for tensor cores"))
 
     def sample(
         self, build: Build, source_root: str, plan: Plan, progress: Progress
@@ -184,11 +184,11 @@ class CpuDevice:
                 if not isinstance(reply, Sampled):
                     raise unexpected(reply)
                 if not all(map(plausible, reply.samples)):
-                    raise MachineError("the simulator's counts are impossible")
+                    raise MachineError(phrase("the simulator's counts are impossible"))
                 return reply.samples
         except TookTooLong:
-            raise MachineError("counting the largest size's blocks took too long") from None
-        raise self._ended(" while it counted")
+            raise MachineError(phrase("counting the largest size's blocks took too long")) from None
+        raise self._ended(phrase("while it counted"))
 
     def probe(
         self, build: Build, source_root: str, plan: Plan, progress: Progress
@@ -204,8 +204,8 @@ class CpuDevice:
                     return reply.findings
                 raise unexpected(reply)
         except TookTooLong:
-            raise MachineError("looking at its memory took too long") from None
-        raise self._ended(" while it looked at its memory")
+            raise MachineError(phrase("looking at its memory took too long")) from None
+        raise self._ended(phrase("while it looked at its memory"))
 
     def run(
         self,
@@ -256,7 +256,7 @@ class CpuDevice:
             outcomes[late.id] = refused(late.id, late.plan.size, Rejected(Verdict.TLE, words))
             return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
         running = next(iter(left.values()), None)
-        raise self._ended(f" at {running.plan.size}" if running else " at the end")
+        raise self._ended(verbatim(str(running.plan.size)) if running else phrase("at the end"))
 
     def _ask(
         self, request: Request, cpu_s: float, progress: Progress = lambda _stage, _detail: None
@@ -265,11 +265,13 @@ class CpuDevice:
         worker = self._started(progress)
         try:
             yield from decoded(
-                "the simulator", worker.work(msgspec.json.encode(request), cpu_s), _DECODER
+                phrase("the simulator"), worker.work(msgspec.json.encode(request), cpu_s), _DECODER
             )
         except FellAsleep:  # no submission can cause this
             self._give_up(worker)
-            raise MachineError(f"the simulator gave no answer within {cpu_s:g} s") from None
+            raise MachineError(
+                phrase("the simulator gave no answer within {seconds:g} s", seconds=cpu_s)
+            ) from None
         except TookTooLong:
             self._give_up(worker)
             raise
@@ -282,10 +284,10 @@ class CpuDevice:
         worker.__exit__()
         self._worker = self._read = None
 
-    def _ended(self, when: str) -> MachineError:
+    def _ended(self, when: Message) -> MachineError:
         """No submission should be able to end the interpreter, so this is the grader's fault."""
         assert self._worker
-        return self._worker.ended("the simulator process", when)
+        return self._worker.ended(phrase("the simulator process"), when)
 
 
 def read_declarations(

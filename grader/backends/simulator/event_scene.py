@@ -31,6 +31,7 @@ class EventScene:
         self.who = _thread(seen.block, seen.thread)
         self.that_one = _thread(seen.other_block, seen.other_thread)
         self.that_block = phrase("block {block}", block=_short(seen.other_block))
+        self.this_block = phrase("block {block}", block=_short(seen.block))
         self.in_block = phrase("(block {block})", block=_short(seen.block))
         self.does = phrase("writes") if self.access.write else phrase("reads")
         self.did = phrase("wrote") if seen.other_write else phrase("read")

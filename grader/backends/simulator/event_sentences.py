@@ -155,6 +155,20 @@ def _mbarrier(s: EventScene) -> Message:
     return phrase("{found}: {why}", found=found, why=enumerated(why)) if why else found
 
 
+def _proxy_fence(s: EventScene) -> Message:
+    if not s.same_block:
+        return phrase(
+            "{here} reads {element} of {this_block} through the async proxy, and {that_one} wrote "
+            "it there at {there} with a plain store: no fence.proxy.async between them makes it "
+            "visible"
+        )
+    return phrase(
+        "{here} reads {element} through the async proxy, and {that_thread} wrote it at "
+        "{there} with a plain store {in_block}: no fence.proxy.async between them makes it "
+        "visible there"
+    )
+
+
 def _tensor_map(s: EventScene) -> Message:
     if not s.seen.arrived:
         return phrase(
@@ -256,19 +270,15 @@ _SENTENCES: dict[Event, Message | Callable[[EventScene], Message]] = {
     Event.MBARRIER_NEVER_COMPLETES: _mbarrier,
     Event.BULK_COPY_RACE: phrase(
         "bulk copy not waited for: {this_thread} {does} {element} at {here} while the "
-        "copy that {that_thread} issued at {there} may still be under way {in_block}; wait "
-        "for the phase of its mbarrier"
+        "copy (or st.async) that {that_thread} issued at {there} may still be under way "
+        "{in_block}; wait for the phase of its mbarrier"
     ),
     Event.OPERAND_OVERWRITTEN: phrase(
         "{this_thread} writes {element} at {here} while the asynchronous operation at "
         "{there} may still read it {in_block}; wait for its group first (wgmma.wait_group or "
         "cp.async.bulk.wait_group.read)"
     ),
-    Event.PROXY_FENCE_MISSING: phrase(
-        "{here} reads {element} through the async proxy, and {that_thread} wrote it at "
-        "{there} with a plain store {in_block}: no fence.proxy.async between them makes it "
-        "visible there"
-    ),
+    Event.PROXY_FENCE_MISSING: _proxy_fence,
     Event.PROXY_FENCE_AFTER_COPY: phrase(
         "{here} reads {element} through the async proxy, and a cp.async of {that_thread} "
         "wrote it at {there} {in_block} with no fence.proxy.async between them; GPUs of today "
@@ -295,6 +305,11 @@ _SENTENCES: dict[Event, Message | Callable[[EventScene], Message]] = {
     Event.PEER_EXITED: phrase(
         "{who} accesses at {here} the shared memory of {that_block}, which may have ended by "
         "then; a barrier of the cluster must keep it alive"
+    ),
+    Event.UNUSED_RACE: phrase(
+        "in shared memory {this_thread} {does} {element} at {here}, which {that_one} {did} at "
+        "{there}, and nothing orders the two; nothing uses what was read, so it does no harm here, "
+        "but a __syncthreads() between them would make that certain"
     ),
     Event.PEER_NOT_STARTED: phrase(
         "{who} accesses at {here} the shared memory of {that_block}, which may not have started "

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from grader.errors import UsageError, one_line
-from grader.model import Record
+from grader.model import Record, phrase
 from grader.model.moments import moment
 from grader.submission.reading import read
 
@@ -49,11 +49,15 @@ def call_roll(folder: Path, main: str) -> tuple[tuple[Entrant, ...], tuple[str, 
                 key=lambda entry: entry.name,
             )
     except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"{folder}: no such folder") from None
+        raise UsageError(phrase("{folder}: no such folder", folder=str(folder))) from None
     except OSError as error:
-        raise UsageError(f"{folder}: cannot be read: {error.strerror}") from None
+        raise UsageError(
+            phrase("{place}: cannot be read: {why}", place=str(folder), why=str(error.strerror))
+        ) from None
     if any(entry.name == main and not entry.is_dir(follow_symlinks=False) for entry in visible):
-        raise UsageError(f"{folder}: is one submission; grade it with: grade {folder}")
+        raise UsageError(
+            phrase("{folder}: is one submission; grade it with: grade {folder}", folder=str(folder))
+        )
     exported = _exported(folder / METADATA)
     entrants = [
         exported.get(entry.name, Entrant(student=_student(entry), source=folder / entry.name))
@@ -61,7 +65,9 @@ def call_roll(folder: Path, main: str) -> tuple[tuple[Entrant, ...], tuple[str, 
         if _handed_in(entry)
     ]
     if not entrants:
-        raise UsageError(f"{folder}: holds neither folders nor .cu files")
+        raise UsageError(
+            phrase("{folder}: holds neither folders nor .cu files", folder=str(folder))
+        )
     known, complaints = _told_apart(entrants)
     if not known:
         raise UsageError(complaints[0])
@@ -111,7 +117,9 @@ def _exported(metadata: Path) -> Mapping[str, Entrant]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise UsageError(f"{metadata}: cannot be read: {error.strerror}") from None
+        raise UsageError(
+            phrase("{place}: cannot be read: {why}", place=str(metadata), why=str(error.strerror))
+        ) from None
     try:
         # BaseLoader: all values stay the text they are, student numbers with leading zeros too.
         document = yaml.load(content, yaml.BaseLoader)
@@ -128,8 +136,12 @@ def _exported(metadata: Path) -> Mapping[str, Entrant]:
         *(AttributeError, KeyError, TypeError, ValueError),
     ):
         raise UsageError(
-            f"{metadata}: expected Gradescope's list of submissions with their :submitters: and "
-            ":created_at:; export it again, or remove it to name students after their folders"
+            phrase(
+                "{file}: expected Gradescope's list of submissions with their :submitters: "
+                "and :created_at:; export it again, or remove it to name students after their "
+                "folders",
+                file=str(metadata),
+            )
         ) from None
 
 

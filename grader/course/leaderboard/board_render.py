@@ -14,7 +14,7 @@ from grader.course.roster import Roster
 from grader.course.spreadsheet import harmless
 from grader.errors import one_line
 from grader.language import ENGLISH, Language
-from grader.model import NOTHING, Message, phrase, verbatim
+from grader.model import NOTHING, Message, listed, phrase, verbatim
 from grader.report.charts import sparkline
 from grader.report.long_table import LongTable
 from grader.report.page import page
@@ -49,7 +49,7 @@ def _anonymous(rows: Sequence[Row], alias: Callable[[str], str]) -> list[Row]:
             late=False,
             other_lab=False,
             adjusted=row.points,
-            lateness="",
+            lateness=NOTHING,
         )
         for row in rows
         if row.kind != "missing"
@@ -59,50 +59,55 @@ def _anonymous(rows: Sequence[Row], alias: Callable[[str], str]) -> list[Row]:
     return ranked(hidden)
 
 
-def marks(row: Row) -> str:
+def marks(row: Row) -> Message:
     """``missing``, ``2 days late``, ``other lab file``: what an instructor must look at."""
     if row.kind == "missing":
-        return "missing"
-    said = [(row.lateness or "late", row.late), ("other lab file", row.other_lab)]
-    return ", ".join(word for word, holds in said if holds)
+        return phrase("missing")
+    said = [row.lateness or phrase("late")] if row.late else []
+    return listed([*said, phrase("other lab file")] if row.other_lab else said)
 
 
 # --- terminal ---------------------------------------------------------------------------------
 
 
-def terminal(boards: Sequence[Board], roster: Roster | None) -> RenderableType:
+def terminal(
+    boards: Sequence[Board], roster: Roster | None, language: Language = ENGLISH
+) -> RenderableType:
     parts: list[RenderableType] = []
     for board in boards:
-        parts += [_table(board, roster), ""]
+        parts += [_table(board, roster, language), ""]
     return Group(*parts)
 
 
-def _table(board: Board, roster: Roster | None) -> LongTable:
+def _table(board: Board, roster: Roster | None, language: Language) -> LongTable:
     timed = board.device == "gpu"
     losing = loses(board)
-    adjusted = [("adjusted", True)] if losing else []
-    figures = [(board.unit, True), (f"of {board.baseline}", True)] if timed else []
+    adjusted = [(phrase("adjusted"), True)] if losing else []
+    beside = phrase("of {baseline}", baseline=board.baseline)
+    figures = [(verbatim(board.unit), True), (beside, True)] if timed else []
     columns = [
-        *(("", True), ("student", False), ("verdict", False)),
-        *(("score" if timed else "sizes right", True), *adjusted, *figures),
-        *(("history", False), ("", False)),
+        *((NOTHING, True), (phrase("student"), False), (phrase("verdict"), False)),
+        *((phrase("score") if timed else phrase("sizes right"), True), *adjusted, *figures),
+        *((phrase("history"), False), (NOTHING, False)),
     ]
     table = LongTable(
-        one_line(board.title), columns, give_way=(1, len(columns) - 2, len(columns) - 1)
+        one_line(language(board.title)),
+        [(language(name), number) for name, number in columns],
+        give_way=(1, len(columns) - 2, len(columns) - 1),
     )
     for row in board.rows:
         cells = [
             str(row.rank or ""),
             _named(row, roster),
             row.verdict.value if row.verdict else "",
-            ENGLISH(_points(row, timed)),
+            language(_points(row, timed)),
         ]
         if losing:
             cells.append(_adjusted(row))
         if timed:
             cells.append(f"{row.speed:.4g}" if row.speed is not None else "")
             cells.append(f"{100 * row.ratio:.1f} %" if row.ratio is not None else "")
-        cells += [_spark(row.history), marks(row)]
+        cells += [_spark(row.history), language(marks(row))]
         table.add(cells, "" if row.kind == "student" else "dim")
     return table
 
@@ -168,14 +173,14 @@ def table_csv(boards: Sequence[Board], roster: Roster | None) -> str:
         for row in board.rows:
             person = roster.get(row.student) if roster else None
             cells = (
-                *(board.title, row.rank, row.student, person.name if person else ""),
+                *(str(board.title), row.rank, row.student, person.name if person else ""),
                 *(row.kind, row.verdict.value if row.verdict else None, row.points),
                 *(row.max_points, row.passed, row.cases, row.speed, row.ratio),
                 *(len(row.history), row.created, *(_yes(row.late), _yes(row.other_lab))),
                 *(
                     row.sha256,
                     row.adjusted,
-                    row.lateness,
+                    str(row.lateness),
                     " ".join(person.members) if person else "",
                 ),
             )

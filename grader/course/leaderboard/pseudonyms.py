@@ -10,6 +10,7 @@ import hashlib
 import hmac
 from pathlib import Path
 
+from grader.model import phrase
 from grader.results.keys import load_key
 
 KEY_NAME = ".pseudonym-key"
@@ -23,7 +24,7 @@ _ANIMALS = (
 
 def load_pseudonym_key(out: Path) -> bytes:
     """The key beside the results. Raises StoreError."""
-    return load_key(out / KEY_NAME, "all pseudonyms change")
+    return load_key(out / KEY_NAME, phrase("all pseudonyms change"))
 
 
 def pseudonym(key: bytes, student: str) -> str:

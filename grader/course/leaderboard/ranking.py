@@ -12,7 +12,7 @@ import msgspec
 from grader.course.roster import Person, Roster, due_for, handed_in
 from grader.labs.time_rules import Attempts, Lateness, TimeRules, lateness
 from grader.ladder.document import Ladder
-from grader.model import Record, Verdict
+from grader.model import NOTHING, Message, Record, Verdict, phrase, verbatim
 from grader.results.entries import Entry
 from grader.results.index import read_entries
 
@@ -40,7 +40,7 @@ class Row(Record):
     late: bool
     other_lab: bool  # graded with another version of the lab file than the newest result
     adjusted: float | None = None  # points after what late work loses; ``points`` never change
-    lateness: str = ""  # "2 days late"; "" in time, or where late work loses nothing
+    lateness: Message = NOTHING  # "2 days late"; not in time, nor where late work loses nothing
 
 
 class Board(Record):
@@ -52,8 +52,10 @@ class Board(Record):
     rows: tuple[Row, ...]
 
     @property
-    def title(self) -> str:
-        return f"{self.lab} · {self.gpu or ('simulator' if self.device == 'cpu' else 'GPU')}"
+    def title(self) -> Message:
+        if self.device == "cpu":
+            return phrase("{lab} · simulator", lab=self.lab)
+        return verbatim(f"{self.lab} · {self.gpu or 'GPU'}")
 
 
 def make_boards(
@@ -188,7 +190,7 @@ def _row(
         late=late is not None,
         other_lab=chosen.lab.sha256 != newest_lab,
         adjusted=counting.adjusted,
-        lateness=late.words if late and rules and rules.late else "",
+        lateness=late.words if late and rules and rules.late else NOTHING,
     )
 
 

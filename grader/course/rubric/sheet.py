@@ -53,7 +53,7 @@ def write_sheet(
         told = [
             *(row.student, *((person.name, " ".join(person.members)) if person else ("", ""))),
             *(row.verdict.value if row.verdict else "", row.points, row.adjusted, row.max_points),
-            remarks(row),
+            str(remarks(row)),
         ]
         for question in rubric.questions:
             told.append(given.points.get(question.id) if given else None)

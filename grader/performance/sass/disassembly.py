@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from grader.errors import MachineError, ToolchainError
+from grader.model import phrase
 from grader.performance.sass import loops as flow
 from grader.performance.sass.code import Control, Function, Instruction, split_operands
 from grader.sandbox.running import Limits, Sandbox
@@ -33,7 +34,7 @@ def disassemble(cubin: Path, toolchain: Toolchain, sandbox: Sandbox) -> tuple[Fu
     """
     tool = toolchain.nvdisasm
     if tool is None:
-        raise ToolchainError("no nvdisasm: pip install 'nvidia-cuda-nvdisasm>=13.2,<14'")
+        raise ToolchainError(phrase("no nvdisasm: pip install 'nvidia-cuda-nvdisasm>=13.2,<14'"))
     # Inline assembly can make line tables that crash nvdisasm; it then runs without them.
     for lines in (_LINES, ()):
         done = sandbox.run(
@@ -46,9 +47,13 @@ def disassemble(cubin: Path, toolchain: Toolchain, sandbox: Sandbox) -> tuple[Fu
             break
     if not done.ok:
         words = "".join(done.stderr.strip().splitlines()[:1]) or f"status {done.returncode}"
-        raise MachineError(f"nvdisasm cannot read {cubin.name}: {words}")
+        raise MachineError(
+            phrase("nvdisasm cannot read {name}: {words}", name=cubin.name, words=words)
+        )
     if len(done.stdout) >= _LIMITS.output_bytes:
-        raise MachineError(f"{cubin.name} holds more machine code than the grader reads")
+        raise MachineError(
+            phrase("{name} holds more machine code than the grader reads", name=cubin.name)
+        )
     return parse(done.stdout)
 
 

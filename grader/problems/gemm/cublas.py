@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ctypes import byref, c_float, c_int, c_int32, c_int64, c_size_t, c_uint16, c_uint64, c_void_p
 
 from grader.errors import MachineError
-from grader.model import Record, Size
+from grader.model import Record, Size, phrase
 from grader.problems.gemm.layout import Layout
 from grader.problems.gemm.numbers import Format, Sum
 from grader.problems.operands import Launch
@@ -118,7 +118,9 @@ def _library(name: str) -> ctypes.CDLL:
         with contextlib.suppress(OSError):
             return ctypes.CDLL(f"lib{name}.so.{version}")
     raise MachineError(
-        f"lib{name} cannot be loaded: install the CuPy extra with its CUDA libraries"
+        phrase(
+            "lib{name} cannot be loaded: install the CuPy extra with its CUDA libraries", name=name
+        )
     )
 
 
@@ -148,7 +150,13 @@ class Cublas:
     def _call(function: Callable[..., int], *arguments: object) -> None:
         status = function(*arguments)
         if status:
-            raise MachineError(f"cuBLAS failed: {getattr(function, '__name__', '?')}: {status}")
+            raise MachineError(
+                phrase(
+                    "cuBLAS failed: {function}: {status}",
+                    function=getattr(function, "__name__", "?"),
+                    status=status,
+                )
+            )
 
     @property
     def version(self) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import textwrap
 
-from grader.model import Message, Record, phrase
+from grader.model import Message, Record, listed, phrase
 from grader.problems.gemm.numbers import FORMATS, Numbers
 from grader.problems.operands import Order
 
-_LONG = {"row": "row-major", "col": "column-major"}
 _ORDERS = {"row": phrase("row-major"), "col": phrase("column-major")}
 # Matrix: rows, columns, and the names of its two indices.
 _MATRICES = {"A": ("m", "k", "i", "p"), "B": ("k", "n", "p", "j"), "C": ("m", "n", "i", "j")}
@@ -22,10 +21,17 @@ class Layout(Record):
     C: Order = "col"
 
     def __str__(self) -> str:
-        orders = {name: _LONG[self.of(name)] for name in _MATRICES}
-        if len(set(orders.values())) == 1:
-            return f"all {orders['A']}"
-        return ", ".join(f"{name} {order}" for name, order in orders.items())
+        return str(self.words)
+
+    @property
+    def words(self) -> Message:
+        """``A row-major, B column-major, C column-major``."""
+        orders = {name: _ORDERS[self.of(name)] for name in _MATRICES}
+        if self.A == self.B == self.C:
+            return phrase("all {order}", order=orders["A"])
+        return listed(
+            phrase("{name} {order}", name=name, order=order) for name, order in orders.items()
+        )
 
     def of(self, name: str) -> Order:
         order: Order = getattr(self, name)
@@ -72,7 +78,7 @@ def header(layout: Layout, numbers: Numbers = FORMATS["f32"]) -> str:
     """``gemm.cuh`` for this layout and format."""
     rows = [
         f"//   {name}  {_MATRICES[name][0]}×{_MATRICES[name][1]}, "
-        f"{_LONG[layout.of(name)] + ':':<14} {layout.element(name)}"
+        f"{str(_ORDERS[layout.of(name)]) + ':':<14} {layout.element(name)}"
         for name in _MATRICES
     ]
     types = " or ".join(each.name for each in (numbers.element, *numbers.others))

@@ -15,17 +15,15 @@ import numpy as np
 from cupy_backends.cuda.libs import cublas as _loads_the_libraries  # noqa: F401
 
 from grader.errors import MachineError
-from grader.model import ErrorStats, Size
+from grader.model import ErrorStats, Size, phrase
 from grader.problems.comparison import compare, tile_edge
 from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas, types_for
-from grader.problems.gemm.gemm import CHECKS, Gemm, freivalds_bounds
+from grader.problems.gemm.gemm import CHECKS, REFERENCE_MARGIN, Gemm, freivalds_bounds
 from grader.problems.inputs import fresh_key
 from grader.problems.on_gpu import Tools
 from grader.problems.operands import Launch, Operand, Steps
 from grader.problems.problem import Expected
 
-# The reference is cuBLAS in FP32, with rounding errors of its own: two errors, twice the tolerance.
-REFERENCE_MARGIN = 2.0
 _SGEMM, _GEMM_EX = "cublasSgemm", "cublasGemmEx"
 # As checks.cu numbers the formats of a matrix, by NumPy's type.
 _FORMATS = {"float32": np.int32(0), "float16": np.int32(1), "uint16": np.int32(2)}
@@ -69,7 +67,7 @@ class GemmOnGpu:
         if admitted != "cublas":
             found |= self._cublas.candidates(layout, size, *pointers)
         if not found:
-            raise MachineError(f"cublasLt offers nothing for {size}")
+            raise MachineError(phrase("cublasLt offers nothing for {size}", size=str(size)))
         return found
 
     def refer(self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctypes import CDLL, byref, c_int, c_size_t, c_void_p
 
 from grader.errors import MachineError
+from grader.model import phrase
 from grader.problems.operands import Launch
 
 
@@ -40,4 +41,4 @@ class Cub:
 
 def _check(error: int) -> None:
     if error:
-        raise MachineError(f"CUB failed: CUDA error {error}")
+        raise MachineError(phrase("CUB failed: CUDA error {why}", why=str(error)))

@@ -47,6 +47,7 @@ int attribute_value(cudaDeviceAttr attribute) {
     case cudaDevAttrMaxRegistersPerMultiprocessor: return t.registers_per_multiprocessor;
     case cudaDevAttrManagedMemory: return 1;
     case cudaDevAttrCooperativeLaunch: return 1;
+    case cudaDevAttrClusterLaunch: return t.major >= 9;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: return int(t.shared_optin);
     case cudaDevAttrMaxBlocksPerMultiprocessor: return t.blocks_per_multiprocessor;
     case cudaDevAttrReservedSharedMemoryPerBlock: return int(t.shared_reserved);
@@ -148,6 +149,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   p->asyncEngineCount = 2;
   p->unifiedAddressing = 1;
   p->cooperativeLaunch = 1;
+  p->clusterLaunch = t.major >= 9;
   p->managedMemory = 1;
   p->memoryBusWidth = t.bus_bits;
   p->l2CacheSize = t.l2_bytes;

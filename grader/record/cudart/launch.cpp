@@ -147,6 +147,42 @@ std::string why_refused(int id) {
   }
 }
 
+// What the attributes of a launch ask for. cluster: all 0 where they say nothing.
+struct Asked {
+  bool cooperative = false;
+  dim3 cluster{0, 0, 0};
+};
+
+Asked asked_by(const cudaLaunchConfig_t& config) {
+  Asked asked;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const cudaLaunchAttribute& attribute = config.attrs[i];
+    if (attribute.id == cudaLaunchAttributeCooperative)
+      asked.cooperative = attribute.val.cooperative;
+    else if (attribute.id == cudaLaunchAttributeClusterDimension)
+      asked.cluster = {attribute.val.clusterDim.x, attribute.val.clusterDim.y,
+                       attribute.val.clusterDim.z};
+    else if (attribute.id != cudaLaunchAttributeIgnore)
+      refuse("FE", "cudaLaunchKernelEx with the attribute " + attribute_name(attribute.id) +
+                       " is not supported: " + why_refused(attribute.id));
+  }
+  return asked;
+}
+
+// A cluster lies within a GPC. How many multiprocessors a GPC has differs between GPUs of one
+// model; the largest clusters need 16.
+constexpr uint64_t OF_A_GPC = 16;
+
+// How many clusters of `size` blocks run at a time.
+int clusters_at_a_time(const Kernel& kernel, const cudaLaunchConfig_t& config, uint64_t size) {
+  const dim3 block = config.blockDim;
+  const uint64_t threads = uint64_t(block.x) * block.y * block.z;
+  if (!threads || threads > 1024) return 0;
+  const uint64_t each = blocks_per_multiprocessor(kernel, int(threads), config.dynamicSmemBytes);
+  const uint64_t all = request.target.multiprocessors;
+  return int(all / OF_A_GPC * (OF_A_GPC * each / size) + all % OF_A_GPC * each / size);
+}
+
 }  // namespace
 
 Frames launch_site;
@@ -211,20 +247,33 @@ cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 bl
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** arguments) {
-  bool cooperative = false;
-  dim3 cluster{0, 0, 0};
-  for (unsigned i = 0; i < config->numAttrs; ++i) {
-    const cudaLaunchAttribute& attribute = config->attrs[i];
-    if (attribute.id == cudaLaunchAttributeCooperative) cooperative = attribute.val.cooperative;
-    else if (attribute.id == cudaLaunchAttributeClusterDimension)
-      cluster = {attribute.val.clusterDim.x, attribute.val.clusterDim.y,
-                 attribute.val.clusterDim.z};
-    else if (attribute.id != cudaLaunchAttributeIgnore)
-      refuse("FE", "cudaLaunchKernelEx with the attribute " + attribute_name(attribute.id) +
-                       " is not supported: " + why_refused(attribute.id));
-  }
+  const Asked asked = asked_by(*config);
   return launch(kernel_of(function, __func__), config->gridDim, config->blockDim, arguments,
-                config->dynamicSmemBytes, config->stream, cooperative, cluster);
+                config->dynamicSmemBytes, config->stream, asked.cooperative, asked.cluster);
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
+                                           const cudaLaunchConfig_t* config) {
+  const Kernel& kernel = kernel_of(function, __func__);
+  const dim3 asked = asked_by(*config).cluster;
+  const Refusal refusal = judge_cluster(kernel, config->gridDim, asked);
+  if (refusal.error != cudaSuccess) return failed(refusal.error, __func__);
+  const dim3 cluster = asked.x ? asked : kernel.cluster;
+  const uint64_t size = cluster.x ? uint64_t(cluster.x) * cluster.y * cluster.z : 1;
+  *clusters = clusters_at_a_time(kernel, *config, size);
+  return cudaSuccess;
+}
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
+                                                 const cudaLaunchConfig_t* config) {
+  const Kernel& kernel = kernel_of(function, __func__);
+  if (request.target.major < 9) return failed(cudaErrorInvalidValue, __func__);
+  const dim3 own = kernel.cluster;  // what it declares is the only size that it has
+  uint64_t most = own.x                   ? uint64_t(own.x) * own.y * own.z
+                  : kernel.large_clusters ? MOST_OF_A_CLUSTER
+                                          : PORTABLE_CLUSTER;
+  while (most && !clusters_at_a_time(kernel, *config, most)) most = own.x ? 0 : most / 2;
+  *size = int(most);
+  return cudaSuccess;
 }
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {

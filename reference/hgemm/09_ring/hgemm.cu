@@ -3,16 +3,17 @@
 // Changed:  warp specialisation. One thread of a fifth warp asks TMA for tiles, five steps ahead;
 //           the warpgroup only waits, multiplies and says what it has read. Every stage of the ring
 //           has two mbarriers: `full` ends a phase when the tiles have arrived, `empty` when the
-//           four warps that multiply have done with them. Nobody calls __syncthreads().
+//           four warps that multiply have done with them. Nobody calls __syncthreads(). While a
+//           step is multiplied, the next one is already queued; only then is the stage before given
+//           back.
 // Why:      a tile takes about a microsecond to arrive, a multiplication of it 0.3 of that. With
 //           five stages on their way the tensor cores find the next one there. The two kinds of
 //           warps run apart as far as the ring is long, with no barrier that stops both.
 // Parity:   a fresh mbarrier is in phase 0, and a wait for the end of the phase before, parity 1,
 //           succeeds at once. So the producer starts with parity 1: the ring is empty.
 // Tile:     128 x 128, BK = 64, 5 stages, 160 KiB, 160 threads.
-// Bound:    shared memory and L2: each multiplication reads its tiles from shared memory, and a
-//           tile of 128 x 128 needs 32 KiB for 2 * 128 * 128 * 64 operations, more than the L2
-//           gives.
+// Bound:    the L2: a tile of 128 x 128 needs 32 KiB for 2 * 128 * 128 * 64 operations, 8 TB/s at 500
+//           TFLOPS. So this rung is no faster than the one before, whose two blocks took turns.
 //           pranjalssh/fast.cu measured 545 TFLOPS for its step like this (8192, BF16, H200).
 // Source:   pranjalssh/fast.cu, kernel 4; CUTLASS, "Efficient GEMM", Warp Specialization.
 // Command:  grade --lab hgemm reference/hgemm/09_ring
@@ -42,6 +43,7 @@ __device__ void produce(Shared& s, const CUtensorMap* A, const CUtensorMap* B, i
 
 // A warpgroup: sums = the product of all tiles along K, 64 rows twice.
 __device__ void multiply(Shared& s, float (&sums)[2][BM / 2], int k) {
+  int before = 0;
   for (int p = 0, step = 0; p < k; p += BK, ++step) {
     const int stage = step % STAGES, round = step / STAGES;
     barrier_wait(&s.full[stage], round % 2);
@@ -53,9 +55,11 @@ __device__ void multiply(Shared& s, float (&sums)[2][BM / 2], int k) {
         wgmma<BM>(sums[half], tile_descriptor(s.b[stage] + half * 64 * BK) + q * step_along_k,
                   tile_descriptor(s.a[stage]) + q * step_along_k, p + q > 0);
     wgmma_commit();
-    wgmma_wait<0>();
-    if (threadIdx.x % 32 == 0) barrier_arrive(&s.empty[stage]);
+    wgmma_wait<1>();
+    if (p > 0 && threadIdx.x % 32 == 0) barrier_arrive(&s.empty[before]);
+    before = stage;
   }
+  wgmma_wait<0>();
 }
 
 __global__ void __launch_bounds__(THREADS)

@@ -3,8 +3,7 @@
 // Changed:  the tile has twice the area: two consumers have 64 columns of B each, and multiply
 //           64 x 256 x 16 at a time, the largest wgmma there is. Each thread has 128 sums.
 //           setmaxnreg moves registers from the warpgroup of the producer, which needs few, to the
-//           consumers: 168 for each thread at launch, then 24 and 240. While a step is multiplied,
-//           the next one is already queued; only then is the stage before given back.
+//           consumers: 168 for each thread at launch, then 24 and 240.
 // Why:      a tile of 256 x 128 needs 48 KiB for twice the work of 32 KiB before: three quarters
 //           of the traffic from the L2. A wgmma of 64 x 256 reads 10 KiB of shared memory in 128
 //           cycles, one of 64 x 128 reads 6 KiB in 64: tensor cores read less, and take less power.

@@ -1,15 +1,16 @@
 // Rung 13: for every shape the tile that should be fastest, and no shape that TMA cannot take.
 //
-// Changed:  three shapes of the same kernel, 256 x 128, 128 x 128 and 64 x 128. A model of two
+// Changed:  three shapes of the same kernel, 256 x 128, 128 x 128 and 128 x 64. A model of two
 //           figures for each, the clocks of a step along K and of all that a tile takes besides,
 //           says which is to end first: waves times the time of a tile. Where K is no multiple of
 //           8, A and B are first copied with longer lines; where M is none, C is stored plainly.
-// Why:      1024 x 1024 is 32 tiles of 256 x 128, for 132 multiprocessors; with 64 x 128 it is 128.
+// Why:      1024 x 1024 is 32 tiles of 256 x 128, for 132 multiprocessors; with 128 x 64 it is 128.
 //           TMA wants lines that begin at multiples of 16 bytes. To copy both matrices takes their
 //           size twice in traffic, a fifth of the product's time at 4097, and wgmma does the rest.
 // Tuning:   -DHGEMM_VARIANT=N takes one shape of the table in variants.cuh for all, -DHGEMM_BAND=N
 //           sets the lines of a band, -DHGEMM_BF16 the type. benchmarks/hgemm_h200.py times them.
-// Tile:     256 x 128, 4 stages; 128 x 128, 6 stages; 64 x 128, 8 stages; BK = 64, clusters of 2.
+// Tile:     256 x 128, 4 stages, clusters of 2; 128 x 128, 6 stages; 128 x 64, one consumer, 8
+//           stages, clusters of 2; BK = 64.
 // Bound:    power where the product is large; below 2048 the time until the first tiles arrive.
 // Source:   CUTLASS, sm90 tile heuristics; the model is rung 32's of reference/sgemm.
 // Command:  grade --lab hgemm reference/hgemm/13_dispatch
@@ -34,9 +35,15 @@ int multiprocessors() {
 }
 
 template <class S>
+int waves(int cluster_tiles) {
+  return tiles(cluster_tiles, multiprocessors() / S::CLUSTER);
+}
+
+template <class S>
 void launch(const Element* A, const Element* B, Element* C, int m, int n, int k) {
   const Work w{m, n, k, tiles(m, S::BM), tiles(n, S::BN * S::CLUSTER), HGEMM_BAND, m % 8 == 0};
-  const int clusters = std::min(multiprocessors() / S::CLUSTER, w.tiles_m * w.tiles_n);
+  // As few clusters as end in as many waves: what the others would need is power.
+  const int clusters = tiles(w.tiles_m * w.tiles_n, waves<S>(w.tiles_m * w.tiles_n));
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(clusters * S::CLUSTER);
   config.blockDim = dim3(S::THREADS);
@@ -52,20 +59,18 @@ void launch(const Element* A, const Element* B, Element* C, int m, int n, int k)
   cudaLaunchKernelEx(&config, hgemm<S>, a, b, c, C, w);
 }
 
-// Clocks of a step of 64 along K: what the tensor cores need, or what the L2 delivers; and of a
-// tile besides. Estimated from the figures of rung 10 and 12, not measured yet.
+// Clocks of a step of 64 along K, a little more than the tensor cores need, and of a tile besides.
+// From the times of these shapes at 1024 and 2048 on an H200.
 template <class S>
-constexpr int STEP_CLOCKS = S::BM == 256   ? 1024
-                            : S::BM == 128 ? 560
-                                           : 400;
+constexpr int STEP_CLOCKS = S::BM * S::BN == 256 * 128   ? 1100
+                            : S::BM * S::BN == 128 * 128 ? 620
+                                                         : 330;
 constexpr int TILE_CLOCKS = 3000;
 
 template <class S>
 double clocks(int m, int n, int k) {
-  const double all = double(tiles(m, S::BM)) * tiles(n, S::BN * S::CLUSTER);
-  const int waves =
-      int((all + multiprocessors() / S::CLUSTER - 1) / (multiprocessors() / S::CLUSTER));
-  return waves * (double(tiles(k, BK)) * STEP_CLOCKS<S> + TILE_CLOCKS);
+  const int cluster_tiles = tiles(m, S::BM) * tiles(n, S::BN * S::CLUSTER);
+  return waves<S>(cluster_tiles) * (double(tiles(k, BK)) * STEP_CLOCKS<S> + TILE_CLOCKS);
 }
 
 void multiply_matrices(const Element* A, const Element* B, Element* C, int m, int n, int k) {

@@ -8,11 +8,11 @@ constexpr int WARPGROUP = 128, BK = 64;
 
 // A tile of C is BM rows of A by BN columns of B, which is BN rows of the product C^T = B^T * A^T:
 // each consumer, a warpgroup, has BLOCKS_ times 64 of them. CLUSTER blocks have tiles side by side
-// along N and share the tile of A.
-template <int BM_, int BLOCKS_, int CONSUMERS_, int STAGES_, int CLUSTER_>
+// along N and share the tile of A. PIECES of C wait in shared memory for each warp.
+template <int BM_, int BLOCKS_, int CONSUMERS_, int STAGES_, int CLUSTER_, int PIECES_ = 2>
 struct Shape {
   static constexpr int BM = BM_, BLOCKS = BLOCKS_, CONSUMERS = CONSUMERS_, STAGES = STAGES_,
-                       CLUSTER = CLUSTER_;
+                       CLUSTER = CLUSTER_, PIECES = PIECES_;
   static constexpr int ROWS = 64 * BLOCKS, BN = ROWS * CONSUMERS;  // ROWS of one consumer
   static constexpr int THREADS = WARPGROUP * (CONSUMERS + 1);
   static constexpr int PIECE = 64;  // columns of the product that one store takes: 128 bytes
@@ -21,7 +21,7 @@ struct Shape {
 template <class S>
 struct alignas(1024) Storage {
   Element a[S::STAGES][S::BM * BK], b[S::STAGES][S::BN * BK];
-  Element out[S::CONSUMERS * 4][2][16 * S::PIECE];  // of every warp two pieces of 16 rows
+  Element out[S::CONSUMERS * 4][S::PIECES][16 * S::PIECE];  // of every warp pieces of 16 rows
   Barrier full[S::STAGES], empty[S::STAGES];
 };
 
@@ -127,8 +127,8 @@ __device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&
   const int lane = threadIdx.x % 32, row = lane % 16;
 #pragma unroll
   for (int piece = 0; piece < S::BM / S::PIECE; ++piece) {
-    Element* const out = s.out[warp][stored++ % 2];
-    if (lane == 0) tma_store_wait<1>();
+    Element* const out = s.out[warp][stored++ % S::PIECES];
+    if (lane == 0) tma_store_wait<S::PIECES - 1>();
     __syncwarp();
 #pragma unroll
     for (int q = 0; q < S::PIECE / 16; ++q) {  // 16 columns, two pieces of 16 bytes of the line
@@ -167,6 +167,9 @@ __global__ void __launch_bounds__(S::THREADS, 1)
   Storage<S>& s = *reinterpret_cast<Storage<S>*>(memory);
   const int t = threadIdx.x, group = t / WARPGROUP;
   if (t == 0) {
+    prefetch_map(&A);
+    prefetch_map(&B);
+    if (w.by_tma) prefetch_map(&C_map);
     for (int stage = 0; stage < S::STAGES; ++stage) {
       barrier_init(&s.full[stage], 1);
       barrier_init(&s.empty[stage], S::CLUSTER * S::CONSUMERS * 4);  // a lane of every warp
@@ -177,10 +180,10 @@ __global__ void __launch_bounds__(S::THREADS, 1)
   else __syncthreads();
 
   if (group == 0) {
-    keep_registers<24>();
+    keep_registers<40>();
     if (t == 0) produce(s, &A, &B, w);
   } else {
-    take_registers<S::CONSUMERS == 1 ? 256 - 24 : 240>();
+    take_registers<232>();
     const int consumer = group - 1, warp = t / 32 - 4;
     Place<S> at;
     int stored = 0;  // pieces of C

@@ -5,21 +5,21 @@
 
 #include "product.cuh"
 
-using Variants = std::tuple<  // BM, blocks of 64 columns of B for each consumer, consumers, stages,
-                              // blocks of a cluster
-    Shape<256, 1, 2, 4, 2>,   // 0: 256 x 128
-    Shape<128, 1, 2, 6, 2>,   // 1: 128 x 128
-    Shape<64, 1, 2, 8, 2>,    // 2: 64 x 128
-    Shape<256, 1, 2, 4, 1>,   // 3: 0 without clusters
-    Shape<256, 1, 2, 4, 4>,   // 4: 0 in clusters of four
-    Shape<256, 1, 2, 3, 2>,   // 5: 0 with a stage less
-    Shape<128, 2, 2, 4, 2>,   // 6: 128 x 256, each wgmma of 64 x 128
-    Shape<128, 2, 2, 4, 1>,   // 7: 6 without clusters
-    Shape<192, 1, 2, 5, 2>,   // 8: 192 x 128
-    Shape<192, 2, 2, 3, 2>,   // 9: 192 x 256
-    Shape<128, 1, 2, 4, 2>,   // 10: 1 with two stages less
-    Shape<256, 1, 1, 5, 2>,   // 11: 256 x 64, one consumer
-    Shape<128, 1, 1, 8, 2>,   // 12: 128 x 64, one consumer
-    Shape<64, 1, 1, 12, 2>,   // 13: 64 x 64, one consumer
-    Shape<128, 1, 2, 6, 1>,   // 14: 1 without clusters
-    Shape<64, 1, 2, 8, 1>>;   // 15: 2 without clusters
+using Variants = std::tuple<    // BM, blocks of 64 columns of B for each consumer, consumers,
+                                // stages, blocks of a cluster, pieces of C
+    Shape<256, 1, 2, 4, 2>,     // 0: 256 x 128
+    Shape<128, 1, 2, 6, 1>,     // 1: 128 x 128
+    Shape<128, 1, 1, 8, 2>,     // 2: 128 x 64, one consumer
+    Shape<256, 1, 2, 3, 2, 4>,  // 3: 0 with a stage less, and more pieces
+    Shape<256, 1, 2, 3, 2>,     // 4: 0 with a stage less
+    Shape<256, 1, 2, 4, 1>,     // 5: 0 without clusters
+    Shape<128, 2, 2, 4, 2>,     // 6: 128 x 256, each wgmma of 64 x 128
+    Shape<128, 2, 2, 4, 1>,     // 7: 6 without clusters
+    Shape<192, 2, 2, 3, 2>,     // 8: 192 x 256
+    Shape<192, 2, 2, 3, 2, 3>,  // 9: 8 with a piece more
+    Shape<192, 1, 2, 4, 2>,     // 10: 192 x 128
+    Shape<128, 1, 2, 6, 2>,     // 11: 1 in clusters
+    Shape<64, 1, 2, 8, 1>,      // 12: 64 x 128
+    Shape<64, 1, 2, 8, 2>,      // 13: 12 in clusters
+    Shape<128, 1, 1, 8, 1>,     // 14: 2 without clusters
+    Shape<64, 1, 1, 12, 1>>;    // 15: 64 x 64, one consumer

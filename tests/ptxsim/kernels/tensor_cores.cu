@@ -70,6 +70,32 @@ __device__ u32 rank_in_cluster() {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(           \
                    of_block(b, rank))                                                          \
                : "memory")
+#define ARRIVE_RELAXED(b) \
+  asm volatile("mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%0];" ::"r"(AT(b)) : "memory")
+#define ARRIVE_RELAXED_AT(b, rank)                                                            \
+  asm volatile(                                                                               \
+      "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(of_block(b, rank)) \
+      : "memory")
+#define WAIT_RELAXED_FOR(b, parity)                                                       \
+  asm volatile(                                                                           \
+      "{ .reg .pred p; W: mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 p, [%0], " \
+      "%1; @!p bra W; }" ::"r"(AT(b)),                                                    \
+      "r"(parity)                                                                         \
+      : "memory")
+#define CLUSTER_SYNC_RELAXED                      \
+  asm volatile(                                   \
+      "barrier.cluster.arrive.relaxed.aligned;\n" \
+      "barrier.cluster.wait.acquire.aligned;" ::  \
+          : "memory")
+#define FENCE_CLUSTER asm volatile("fence.acq_rel.cluster;" ::: "memory")
+// Two values of 32 bits, and the mbarrier beside them.
+#define STORE_ASYNC(p, rank, x, y, b) STORE_ASYNC_AT(p, rank, x, y, of_block(b, rank))
+#define STORE_ASYNC_AT(p, rank, x, y, barrier)                                                     \
+  asm volatile(                                                                                    \
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.s32 [%0], {%1, %2}, [%3];" :: \
+          "r"(of_block(p, rank)),                                                                  \
+      "r"(x), "r"(y), "r"(barrier)                                                                 \
+      : "memory")
 #define MULTICAST(to, map, x, y, b)                                                       \
   asm volatile(                                                                           \
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"  \
@@ -469,6 +495,36 @@ KERNEL ldmatrix_without_sync(const half* A, const half* B, float* C) {
   LDMATRIX4(r, a + l % 16 * 16 + l / 16 * 8);  // BAD
   C[l] = __uint_as_float(r[0] ^ r[1] ^ r[2] ^ r[3]);
 }
+// The last step of a pipeline fetches a fragment for none; where it lies, the results are staged.
+#define SUMS_OF_TWO_STAGES                                       \
+  __shared__ alignas(16) half a[2][16 * 16];                     \
+  const int t = threadIdx.x;                                     \
+  const int at = t % 16 * 16 + t % 32 / 16 * 8;                  \
+  for (int e = t; e < 512; e += 128) a[e / 256][e % 256] = A[e]; \
+  __syncthreads();                                               \
+  u32 r[4], ones[2] = {0x3c003c00, 0x3c003c00};                  \
+  float d[4] = {};                                               \
+  LDMATRIX4(r, a[0] + at);                                       \
+  _Pragma("unroll 1") for (int step = 0; step < 2; ++step) {     \
+    MMA(d, r, ones);                                             \
+    __syncthreads();                                             \
+    LDMATRIX4(r, a[(step + 1) % 2] + at);                        \
+  }                                                              \
+  float* const staged = reinterpret_cast<float*>(a[0])
+
+KERNEL last_fragment_unused(const half* A, const half* B, float* C) {
+  SUMS_OF_TWO_STAGES;
+  staged[t] = d[0];  // BAD
+  __syncthreads();
+  C[t] = staged[127 - t];
+}
+KERNEL last_fragment_multiplied(const half* A, const half* B, float* C) {
+  SUMS_OF_TWO_STAGES;
+  staged[t] = d[0];  // BAD
+  __syncthreads();
+  MMA(d, r, ones);
+  C[t] = staged[127 - t] + d[0];
+}
 KERNEL wmma_pitch_of_ten(const half* A, const half* B, float* C) {
   wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;
   wmma::load_matrix_sync(a, A, 10);  // BAD
@@ -834,4 +890,159 @@ KERNEL __cluster_dims__(2, 1, 1) refills_without_asking_the_peer(const __grid_co
   }
   PUT_SUMS;
   CLUSTER_SYNC;
+}
+
+// --- arrivals that tell of nothing
+
+#define OWN_AND_BARRIER                            \
+  __shared__ int own[32];                          \
+  __shared__ alignas(8) u64 full;                  \
+  const int t = threadIdx.x, reader = t / 32 == 1; \
+  if (t == 0) INIT(&full, 32);                     \
+  __syncthreads()
+
+KERNEL passes_on(const half* A, const half* B, float* C) {
+  OWN_AND_BARRIER;
+  if (t < 32) own[t] = 7 * t;
+  if (t < 32) ARRIVE(&full);
+  if (reader) {
+    WAIT_FOR(&full, 0);
+    C[t - 32] = own[t - 32];
+  }
+}
+KERNEL passes_on_by_fences(const half* A, const half* B, float* C) {
+  OWN_AND_BARRIER;
+  if (t < 32) own[t] = 7 * t;
+  if (t < 32) __threadfence_block();
+  if (t < 32) ARRIVE_RELAXED(&full);
+  if (reader) {
+    WAIT_RELAXED_FOR(&full, 0);
+    __threadfence_block();
+    C[t - 32] = own[t - 32];
+  }
+}
+KERNEL arrives_relaxed(const half* A, const half* B, float* C) {
+  OWN_AND_BARRIER;
+  if (t < 32) own[t] = 7 * t;  // BAD
+  if (t < 32) ARRIVE_RELAXED(&full);
+  if (reader) {
+    WAIT_FOR(&full, 0);
+    C[t - 32] = own[t - 32];  // BAD
+  }
+}
+KERNEL waits_relaxed(const half* A, const half* B, float* C) {
+  OWN_AND_BARRIER;
+  if (t < 32) own[t] = 7 * t;  // BAD
+  if (t < 32) ARRIVE(&full);
+  if (reader) {
+    WAIT_RELAXED_FOR(&full, 0);
+    C[t - 32] = own[t - 32];  // BAD
+  }
+}
+// A barrier whose arrivals are relaxed makes sure of the peer's start and end, not of its writes.
+KERNEL __cluster_dims__(2, 1, 1) sends_between_relaxed_barriers(const half* A, half* C) {
+  __shared__ int inbox[32];
+  __shared__ alignas(8) u64 arrived;
+  const int t = threadIdx.x, rank = rank_in_cluster();
+  if (t == 0) INIT(&arrived, 32);
+  FENCE_CLUSTER;
+  CLUSTER_SYNC_RELAXED;
+  STORE_TO(&inbox[t], rank ^ 1, rank * 100 + t);
+  FENCE_CLUSTER;
+  ARRIVE_RELAXED_AT(&arrived, rank ^ 1);
+  WAIT_FOR(&arrived, 0);
+  PUT_IN_BLOCK(inbox[t]);
+  CLUSTER_SYNC_RELAXED;
+}
+KERNEL __cluster_dims__(2, 1, 1) exchanges_by_a_relaxed_barrier(const half* A, half* C) {
+  __shared__ int own[32];
+  const int t = threadIdx.x, rank = rank_in_cluster();
+  own[t] = rank * 100 + t;  // BAD
+  CLUSTER_SYNC_RELAXED;
+  int got;
+  LOAD_FROM(got, &own[t], rank ^ 1);  // BAD
+  CLUSTER_SYNC;
+  PUT_IN_BLOCK(got);
+}
+
+// --- st.async
+
+#define INBOX_OF_PAIRS(bytes)                          \
+  __shared__ alignas(8) int inbox[64];                 \
+  __shared__ alignas(8) u64 full;                      \
+  const int t = threadIdx.x, rank = rank_in_cluster(); \
+  if (t == 0) INIT(&full, 1);                          \
+  if (t == 0) EXPECT(&full, bytes);                    \
+  CLUSTER_SYNC
+
+KERNEL __cluster_dims__(2, 1, 1) sends_pairs(const half* A, half* C) {
+  INBOX_OF_PAIRS(256);
+  STORE_ASYNC(&inbox[2 * t], rank ^ 1, rank * 100 + t, -t, &full);
+  WAIT_FOR(&full, 0);
+  PUT_IN_BLOCK(inbox[2 * t] - inbox[2 * (31 - t) + 1] - (31 - t));
+}
+KERNEL __cluster_dims__(2, 1, 1) pairs_not_waited_for(const half* A, half* C) {
+  INBOX_OF_PAIRS(256);
+  STORE_ASYNC(&inbox[2 * t], rank ^ 1, rank * 100 + t, -t, &full);  // BAD
+  PUT_IN_BLOCK(inbox[2 * t]);                                       // BAD
+  WAIT_FOR(&full, 0);
+}
+KERNEL __cluster_dims__(2, 1, 1) expects_too_few_pairs(const half* A, half* C) {
+  INBOX_OF_PAIRS(128);
+  STORE_ASYNC(&inbox[2 * t], rank ^ 1, rank * 100 + t, -t, &full);
+  WAIT_FOR(&full, 0);
+  PUT_IN_BLOCK(inbox[2 * t]);  // BAD
+  CLUSTER_SYNC;
+}
+KERNEL __cluster_dims__(2, 1, 1) pairs_misaligned(const half* A, half* C) {
+  INBOX_OF_PAIRS(256);
+  STORE_ASYNC(&inbox[2 * t + 1], rank ^ 1, rank * 100 + t, -t, &full);  // BAD
+  CLUSTER_SYNC;
+}
+KERNEL __cluster_dims__(2, 1, 1) pairs_to_another_blocks_barrier(const half* A, half* C) {
+  INBOX_OF_PAIRS(256);
+  STORE_ASYNC_AT(&inbox[2 * t], rank ^ 1, rank * 100 + t, -t, AT(&full));  // BAD
+  CLUSTER_SYNC;
+}
+
+// --- what a peer wrote, read by the async proxy
+
+#define TILE_FROM_A_PEER(value)                        \
+  __shared__ alignas(128) int tile[32];                \
+  const int t = threadIdx.x, rank = rank_in_cluster(); \
+  CLUSTER_SYNC;                                        \
+  STORE_TO(&tile[t], rank ^ 1, value)
+#define STORE_OUT                                                                    \
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 128;" ::"l"( \
+                   reinterpret_cast<int*>(C) + blockIdx.x * 32),                     \
+               "r"(AT(tile))                                                         \
+               : "memory")
+KERNEL __cluster_dims__(2, 1, 1) stores_what_a_peer_wrote(const half* A, half* C) {
+  TILE_FROM_A_PEER(rank * 100 + t);
+  FENCE_PROXY;
+  CLUSTER_SYNC;
+  if (t == 0) {
+    STORE_OUT;
+    BULK_COMMIT;
+    BULK_WAIT;
+  }
+}
+KERNEL __cluster_dims__(2, 1, 1) fences_what_a_peer_wrote(const half* A, half* C) {
+  TILE_FROM_A_PEER(rank * 100 + t);
+  CLUSTER_SYNC;
+  if (t == 0) {
+    FENCE_PROXY;
+    STORE_OUT;
+    BULK_COMMIT;
+    BULK_WAIT;
+  }
+}
+KERNEL __cluster_dims__(2, 1, 1) stores_what_a_peer_wrote_unfenced(const half* A, half* C) {
+  TILE_FROM_A_PEER(rank * 100 + t);
+  CLUSTER_SYNC;
+  if (t == 0) {
+    STORE_OUT;  // BAD
+    BULK_COMMIT;
+    BULK_WAIT;
+  }
 }

@@ -257,6 +257,27 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
       launch_with(cudaLaunchAttributeIgnore, 1, C);
       break;
     }
+    case 39: {  // how many clusters run at a time, and how large they may be
+      cudaLaunchAttribute attribute{};
+      attribute.id = cudaLaunchAttributeClusterDimension;
+      cudaLaunchConfig_t config{};
+      config.gridDim = dim3(64);
+      config.blockDim = dim3(1024);
+      config.attrs = &attribute;
+      config.numAttrs = 1;
+      int value = -1;
+      cudaFuncSetAttribute(tell, cudaFuncAttributeNonPortableClusterSizeAllowed, 0);
+      for (unsigned of : {2u, 8u, 16u, 16u}) {
+        attribute.val.clusterDim = {of, 1, 1};
+        if (cudaOccupancyMaxActiveClusters(&value, tell, &config)) value = -1;
+        tell<<<1, 1>>>(C, value);
+        if (cudaOccupancyMaxPotentialClusterSize(&value, tell, &config)) value = -1;
+        tell<<<1, 1>>>(C, value);
+        if (of == 16) cudaFuncSetAttribute(tell, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+      }
+      cudaGetLastError();
+      break;
+    }
     case 19: {  // bytes between the members of a struct may be anything
       Argument argument;
       for (size_t at = 0; at < sizeof argument; ++at) ((volatile char*)&argument)[at] = char(seen);
