@@ -1,6 +1,8 @@
 // Times run_custom and cuBLAS by turns: cold L2, plain launches, host calls charged.
 // ARGUMENTS: libcublas.so libcublasLt.so. Reads lines "M N K REPETITIONS" and answers each with a line
 //   "M N K error/tolerance" and, for every candidate, " NAME MICROSECONDS" (a median).
+// With -DDIVISIONS rung 32's kernels are candidates too, in every division that its estimate offers:
+//   KERNEL/SLICES/WHOLE/SHARERS.
 #include "sgemm.cu"
 
 #include <dlfcn.h>
@@ -133,6 +135,21 @@ void answer(Cublas& cublas, int m, int n, int k, int repetitions, void* flush, s
                        vc(view, c, c_count);
                    run_custom<float>(va, vb, vc, m, n, k);
                  }, {}});
+#ifdef DIVISIONS
+  const Device device = {attribute(cudaDevAttrMultiProcessorCount),
+                         attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+                         attribute(cudaDevAttrComputeCapabilityMajor) >= 9};
+  const Estimate estimate = {m, n, k, device};
+  const double limit = 2 * estimate.best().clocks;
+  estimate.each([&](const Choice& choice) {
+    if (choice.clocks > limit) return;
+    std::string name = std::to_string(choice.kernel);
+    for (int each : {choice.slices, choice.whole, choice.sharers})
+      name += "/" + std::to_string(each);
+    all.push_back({name, [=] { launch(choice, a, b, c, m, n, k, device); }, {}});
+  });
+#endif
+  const size_t ours = all.size();
   all.push_back({"cublasSgemm", [&, a, b, c] {
                    cublas.sgemm(cublas.handle, OP_T, OP_N, m, n, k, &one, a, k, b, k, &zero, c, m);
                  }, {}});
@@ -157,9 +174,9 @@ void answer(Cublas& cublas, int m, int n, int k, int repetitions, void* flush, s
   // Twice, because a second call of run_custom may do other things than the first.
   cublas.sgemm(cublas.handle, OP_T, OP_N, m, n, k, &one, a, k, b, k, &zero, expected, m);
   check(cudaMemset(worst, 0, 4), "cudaMemset");
-  for (int call = 0; call < 2; ++call) {
+  for (size_t call = 0; call < 2 * ours; ++call) {
     check(cudaMemset(c, 0xff, 4 * c_count), "cudaMemset");
-    all[0].call();
+    all[call / 2].call();
     compare<<<512, 256>>>(c, expected, c_count, worst);
   }
   float difference;

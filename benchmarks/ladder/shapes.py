@@ -61,6 +61,7 @@ class Row(Record):
     ours: float
     best: float  # of cuBLAS
     name: str  # of that candidate
+    divisions: dict[str, float]  # of rung 32, where they were asked for: see candidates.py
 
     @property
     def wrong(self) -> bool:
@@ -112,15 +113,18 @@ def parse(line: str) -> Row:
     m, n, k, off, *candidates = line.split()
     times = dict(zip(candidates[::2], map(float, candidates[1::2]), strict=True))
     ours = times.pop("run_custom")
+    divisions = {each: times.pop(each) for each in list(times) if "/" in each}
     name = min(times, key=times.__getitem__)
     size = Shape(m=int(m), n=int(n), k=int(k))
-    return Row(size=size, off=float(off), ours=ours, best=times[name], name=name)
+    return Row(
+        size=size, off=float(off), ours=ours, best=times[name], name=name, divisions=divisions
+    )
 
 
-def build(rung: Path, arch: str, program: Path) -> None:
+def build(rung: Path, arch: str, program: Path, *more: str) -> None:
     """The native program with the rung in it."""
     nvcc = find_toolchain().nvcc
-    command = [str(nvcc), f"-arch={arch}", "-std=c++17", "-O3", *_OPTIONS]
+    command = [str(nvcc), f"-arch={arch}", "-std=c++17", "-O3", *_OPTIONS, *more]
     # The rung comes first: the starter, which has the lab's header, has a sgemm.cu too.
     command += [f"-I{each}" for each in (rung, INCLUDE, ROOT / "starter")]
     command += ["-x", "cu", str(HERE / "program.cu"), "-o", str(program), "-ldl"]

@@ -7,6 +7,7 @@ from statistics import fmean
 
 import pytest
 
+from benchmarks.ladder.candidates import kernels
 from grader.model import Record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,13 +48,6 @@ def measured() -> list[Shape]:
     return found
 
 
-def names() -> list[str]:
-    text = ESTIMATE.read_text()
-    inside = re.search(r"enum Name \{(.*?)KERNELS", text, re.DOTALL)
-    assert inside
-    return re.findall(r"\w+", inside[1])
-
-
 def choices(sizes: list[tuple[int, int, int]], device: str, folder: Path) -> list[Division]:
     program = folder / "choice"
     source = PROGRAM.format(device=device)
@@ -62,11 +56,12 @@ def choices(sizes: list[tuple[int, int, int]], device: str, folder: Path) -> lis
     subprocess.run(command, input=source, text=True, check=True)
     shapes = "".join(f"{m} {n} {k}\n" for m, n, k in sizes)
     done = subprocess.run([program], input=shapes, capture_output=True, text=True, check=True)
+    names = kernels()
     found = []
     for line in done.stdout.splitlines():
         kernel, *rest = map(int, line.split())
         slices, whole, sharers = rest
-        found.append((names()[kernel], slices, whole, sharers))
+        found.append((names[kernel], slices, whole, sharers))
     return found
 
 

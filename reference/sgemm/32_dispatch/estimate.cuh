@@ -4,15 +4,16 @@
 
 #include <algorithm>
 
-// Clocks of an H200 at 1.9 GHz. Fitted to the times of every kernel at 70 shapes
+// Clocks of an H200 at 1.9 GHz. Fitted to the times of every kernel at 76 shapes
 // (docs/measurements/2026-11-22-h200-candidates.txt).
-constexpr double LAUNCH = 8555;          // until the first block runs, and back
-constexpr double BYTES_PER_CLOCK = 1597;  // of operands and product, from and to DRAM
-constexpr double ADD_KERNEL = 7339, ADD_BYTES = 2719;     // to sum slices; bytes per clock
-constexpr double PACK_KERNEL = 6324, PACK_BYTES = 2241;   // to pack; bytes per clock
-constexpr double SHARED_TAIL = 17865;     // to sum the parts of rung 30's shared tiles
-constexpr double TURN = 0.667;            // of one sum in C (rung 31), per element of a tile
-constexpr double SMALL_UNALIGNED = 1.21, DIRECT_UNALIGNED = 1.16;  // where k % 4 is not 0
+constexpr double LAUNCH = 8370;           // until the first block runs, and back
+constexpr double BYTES_PER_CLOCK = 1973;  // of operands and product, from and to DRAM
+// To sum slices: the kernel, for each slice, bytes per clock.
+constexpr double ADD_KERNEL = 3890, ADD_SLICE = 53.0, ADD_BYTES = 1324;
+constexpr double PACK_KERNEL = 10028, PACK_BYTES = 2168;  // to pack; bytes per clock
+constexpr double SHARED_TAIL = 14283;  // to sum the parts of rung 30's shared tiles
+constexpr double TURN = 0.714;         // of one sum in C (rung 31), per element of a tile
+constexpr double UNALIGNED = 1.239, DIRECT_UNALIGNED = 1.115;  // where k % 4 is not 0
 
 enum Family { SMALL, DIRECT, PACKED, THIN };
 
@@ -27,33 +28,33 @@ struct Kernel {
 
 enum Name {
   SMALL_32x32, SMALL_48x48, SMALL_64x32, SMALL_64x48, SMALL_64x64, SMALL_96x64, SMALL_96x80,
-  SMALL_128x128, SMALL_64x32_SHALLOW, DIRECT_128x256, DIRECT_128x64, DIRECT_64x128,
-  DIRECT_128x128, PACKED_128x64,
-  PACKED_128x128, THIN_4,
+  SMALL_128x128, SMALL_64x32_SHALLOW, SMALL_56x56, SMALL_64x64_TWICE, DIRECT_128x256,
+  DIRECT_128x64, DIRECT_64x128, DIRECT_128x128, PACKED_128x64, PACKED_128x128, THIN_1, THIN_4, THIN_16,
   KERNELS
 };
 
 constexpr Kernel KERNEL[KERNELS] = {
-    {SMALL, 32, 32, 64, 2, 69632, 10.8, 17.9, 643},
-    {SMALL, 48, 48, 64, 2, 104448, 34.4, 33.9, 2211},
-    {SMALL, 64, 32, 64, 2, 104448, 21.4, 32.6, 1197},
-    {SMALL, 64, 48, 64, 1, 121856, 45.3, 22.0, 2040},
-    {SMALL, 64, 64, 64, 1, 139264, 55.2, 30.2, 3259},
-    {SMALL, 96, 64, 64, 1, 174080, 68.1, 31.4, 5839},
-    {SMALL, 96, 80, 64, 1, 143616, 88.5, 63.9, 5151},
-    {SMALL, 128, 128, 32, 1, 147456, 188.5, 95.7, 3479},
-    {SMALL, 64, 32, 64, 1, 52224, 22.5, 34.2, 1257},  // two stages, for sm_75; 5 % slower by guess
-    {DIRECT, 128, 256, 16, 1, 125520, 291.3, 254.0, 8708},
-    {DIRECT, 128, 64, 32, 1, 102464, 68.1, 88.0, 9032},
-    {DIRECT, 64, 128, 32, 1, 102464, 86.0, 82.3, 9441},
-    {DIRECT, 128, 128, 16, 2, 50736, 179.7, 155.9, 11118},
-    {PACKED, 128, 64, 64, 1, 196672, 69.8, 67.5, 6725},
-    {PACKED, 128, 128, 24, 2, 98368, 158.2, 137.9, 8445},
-    {THIN, 4, 16, 512, 8, 32768, 0.09, 0.09, 3007},
+    {SMALL, 32, 32, 64, 2, 69632, 18.57, 17.53, 499},
+    {SMALL, 48, 48, 64, 2, 104448, 28.5, 28.5, 3779},
+    {SMALL, 64, 32, 64, 2, 104448, 21.4, 29.52, 2096},
+    {SMALL, 64, 48, 64, 1, 121856, 42.6, 22, 2874},
+    {SMALL, 64, 64, 64, 1, 139264, 56.2, 30.2, 2532},
+    {SMALL, 96, 64, 64, 1, 174080, 73.44, 31.4, 6491},
+    {SMALL, 96, 80, 64, 1, 143616, 90.74, 63.9, 8691},
+    {SMALL, 128, 128, 32, 1, 147456, 182.2, 95.7, 3581},
+    {SMALL, 64, 32, 64, 2, 52224, 22.5, 28.88, 2833},
+    {SMALL, 56, 56, 64, 2, 91392, 53.15, 39.63, 1659},
+    {SMALL, 64, 64, 64, 2, 104448, 81.75, 53.65, 3442},
+    {DIRECT, 128, 256, 16, 1, 125520, 290, 254, 15900},
+    {DIRECT, 128, 64, 32, 1, 102464, 68.1, 85.5, 13211},
+    {DIRECT, 64, 128, 32, 1, 102464, 83.89, 82.3, 13168},
+    {DIRECT, 128, 128, 16, 2, 50736, 185.4, 154.8, 13271},
+    {PACKED, 128, 64, 64, 1, 196672, 70.55, 70.55, 5125},
+    {PACKED, 128, 128, 24, 2, 98368, 156.2, 138.7, 7150},
+    {THIN, 1, 16, 512, 8, 2048, 0.09, 0.09, 0},
+    {THIN, 4, 16, 512, 8, 8192, 0.09, 0.09, 1696},
+    {THIN, 16, 32, 256, 8, 16384, 11.41, 11.41, 8155},
 };
-
-constexpr int FEW_LINES = 4;       // that THIN takes
-constexpr int LINES_PER_BLOCK = 16;
 
 struct Device {
   int sms, shared;  // bytes, of a block
@@ -88,11 +89,11 @@ struct Estimate {
 
   double small(const Kernel& x, int slices) const {
     const int count = ceil_div(tiles(x) * slices, device.sms);
-    const double slow = k % 4 == 0 ? 1 : SMALL_UNALIGNED;
+    const double slow = k % 4 == 0 ? 1 : UNALIGNED;
     const double product = ceil_div(count, x.blocks) * x.tile +
                            padded(x, ceil_div(k, slices)) * per_k(x, count) * slow;
     const double sum =
-        slices > 1 ? ADD_KERNEL + 4.0 * m * n * (slices + 1) / ADD_BYTES : 0;
+        slices > 1 ? ADD_KERNEL + slices * ADD_SLICE + 4.0 * m * n * (slices + 1) / ADD_BYTES : 0;
     return LAUNCH + std::max(product, traffic()) + sum;
   }
 
@@ -108,8 +109,8 @@ struct Estimate {
     const double waves = whole / (device.sms * x.blocks), run = double(left) * depth / sharers;
     const int turns = sharers > left ? ceil_div(sharers, left) : 1;
     const double product = waves * (x.tile + depth * per_k(x, x.blocks) * slow) +
-                           run * per_k(x, ceil_div(sharers, device.sms)) * slow + 2 * x.tile +
-                           turns * TURN * x.bm * x.bn;
+                           run * per_k(x, ceil_div(sharers, device.sms)) * slow +
+                           ceil_div(left, sharers) * x.tile + turns * TURN * x.bm * x.bn;
     return LAUNCH + std::max(product, traffic());
   }
 
@@ -126,14 +127,24 @@ struct Estimate {
   }
 
   double thin(const Kernel& x) const {
-    const int rounds = ceil_div(ceil_div(std::max(m, n), LINES_PER_BLOCK), device.sms);
-    return LAUNCH + std::max(traffic(), rounds * k * x.issue);
+    const int rounds = ceil_div(ceil_div(std::max(m, n), x.bn), device.sms);
+    const double slow = k % 4 == 0 ? 1 : UNALIGNED;
+    return LAUNCH + x.tile + std::max(traffic(), rounds * k * x.issue * slow);
   }
 
   Choice best() const {
     Choice found = {SMALL_64x32_SHALLOW, 1, 0, 0, 1e300};
+    each([&](const Choice& choice) {
+      if (choice.clocks < found.clocks) found = choice;
+    });
+    return found;
+  }
+
+  // Calls take(choice) for every kernel that fits and every division worth a thought.
+  template <class Take>
+  void each(Take take) const {
     auto offer = [&](int name, int slices, int whole, int sharers, double clocks) {
-      if (clocks < found.clocks) found = {Name(name), slices, whole, sharers, clocks};
+      take(Choice{Name(name), slices, whole, sharers, clocks});
     };
     for (int name = 0; name < KERNELS; ++name) {
       const Kernel& x = KERNEL[name];
@@ -148,8 +159,8 @@ struct Estimate {
       };
       if (x.family == SMALL) {
         offer(name, 1, 0, 0, small(x, 1));
-        if (all < device.sms)
-          split(device.sms, [&](int parts) { offer(name, parts, 0, 0, small(x, parts)); });
+        if (all < slots)
+          split(slots, [&](int parts) { offer(name, parts, 0, 0, small(x, parts)); });
       } else if (x.family == DIRECT) {
         if (device.shared <= 64 << 10) continue;  // sm_75: the loop would not fit the registers
         offer(name, 1, all, 0, direct(x, all, 0));
@@ -163,10 +174,9 @@ struct Estimate {
         if (all % slots && all > slots) share(all % slots, slots);
       } else if (x.family == PACKED) {
         if (device.bulk && k >= 64) offer(name, 1, 0, 0, packed(x));
-      } else if (std::min(m, n) <= FEW_LINES) {
+      } else if (std::min(m, n) <= x.bm) {
         offer(name, 1, 0, 0, thin(x));
       }
     }
-    return found;
   }
 };

@@ -1,12 +1,12 @@
-// Rung 32: of sixteen kernels the one that should take the fewest clocks.
+// Rung 32: of twenty kernels the one that should take the fewest clocks.
 //
 // Changed:  every kernel has an estimate of its time, from a few measured constants: clocks of a
 //           value of k for a tile, alone on its multiprocessor and beside others, of a tile
 //           besides, of launch, packing and sums (estimate.cuh). The host takes the least. The
-//           kernels: small tiles of eight shapes, which read operands as they lie (cp.async 16
+//           kernels: small tiles of nine shapes, which read operands as they lie (cp.async 16
 //           bytes, LDS.128 along K) and may be sliced along K; rung 31's, four tiles; rung
-//           30's, two tiles; for up to four lines of A or B one warp for two lines of the other.
-//           Rungs 30 and 31 keep their workspace and their turns.
+//           30's, two tiles; for up to 16 lines of A or B one warp for two or four lines of the
+//           other. Rungs 30 and 31 keep their workspace and their turns.
 // Why:      packing pays where it is a small part: from about 1000 on, for squares. 256 x 256 x
 //           16384 is four tiles of 128 x 128; 33 slices of K fill 132 multiprocessors. 768 x 768 is
 //           256 tiles of 48 x 48, two for each of 128.
@@ -31,27 +31,11 @@ void launch_direct(const float* A, const float* B, float* C, int m, int n, int k
   direct::sgemm<S><<<w.whole + w.sharers, S::THREADS, S::SHARED>>>(A, B, C, w);
 }
 
-void launch_thin(const float* A, const float* B, float* C, int m, int n, int k) {
-  const bool few_rows = m <= n;
-  const int few = few_rows ? m : n, many = few_rows ? n : m;
-  auto kernel = k % 4 == 0 ? thin<FEW_LINES, 4> : thin<FEW_LINES, 1>;
-  kernel<<<ceil_div(many, LINES_PER_BLOCK), THIN_THREADS>>>(
-      few_rows ? A : B, few_rows ? B : A, C, few, many, k, few_rows ? 1 : m, few_rows ? m : 1);
-}
-
-template <>
-void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
-                       thrust::device_vector<float>& d_C, const int m, const int n,
-                       const int k) {
-  const float *A = d_A.data().get(), *B = d_B.data().get();
-  float* C = d_C.data().get();
-  const Device device = {attribute(cudaDevAttrMultiProcessorCount),
-                         attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
-                         attribute(cudaDevAttrComputeCapabilityMajor) >= 9};
-  const Choice c = Estimate{m, n, k, device}.best();
+void launch(const Choice& c, const float* A, const float* B, float* C, int m, int n, int k,
+            const Device& device) {
   switch (c.kernel) {
     case SMALL_32x32: return launch_small<32, 32, 64, 4, 4, 4, 4, 2>(A, B, C, m, n, k, c.slices);
-    case SMALL_48x48: return launch_small<48, 48, 64, 6, 6, 4, 4, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_48x48: return launch_small<48, 48, 64, 6, 6, 4, 4, 2>(A, B, C, m, n, k, c.slices);
     case SMALL_64x32: return launch_small<64, 32, 64, 8, 4, 4, 4, 1>(A, B, C, m, n, k, c.slices);
     case SMALL_64x48: return launch_small<64, 48, 64, 8, 6, 4, 4, 1>(A, B, C, m, n, k, c.slices);
     case SMALL_64x64: return launch_small<64, 64, 64, 8, 8, 4, 4, 1>(A, B, C, m, n, k, c.slices);
@@ -61,12 +45,28 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
       return launch_small<128, 128, 32, 8, 8, 1, 4, 1>(A, B, C, m, n, k, c.slices);
     case SMALL_64x32_SHALLOW:
       return launch_small<64, 32, 64, 8, 4, 4, 2, 1>(A, B, C, m, n, k, c.slices);
+    case SMALL_56x56: return launch_small<56, 56, 64, 7, 7, 2, 3, 2>(A, B, C, m, n, k, c.slices);
+    case SMALL_64x64_TWICE:
+      return launch_small<64, 64, 64, 8, 8, 2, 3, 2>(A, B, C, m, n, k, c.slices);
     case DIRECT_128x256: return launch_direct<16, 8, 2, 4, 1, 16, 8, 5>(A, B, C, m, n, k, c);
     case DIRECT_128x64: return launch_direct<16, 8, 2, 1, 4, 32, 8, 4>(A, B, C, m, n, k, c);
     case DIRECT_64x128: return launch_direct<16, 8, 1, 2, 4, 32, 8, 4>(A, B, C, m, n, k, c);
     case DIRECT_128x128: return launch_direct<16, 8, 2, 2, 1, 16, 8, 3>(A, B, C, m, n, k, c);
     case PACKED_128x64: return launch_large<Shape<64, 64, 8, 4, 4>>(A, B, C, m, n, k, device.sms);
     case PACKED_128x128: return launch_large<Shape<128, 24, 12, 4>>(A, B, C, m, n, k, device.sms);
-    default: return launch_thin(A, B, C, m, n, k);
+    case THIN_1: return launch_thin<1>(A, B, C, m, n, k);
+    case THIN_4: return launch_thin<4>(A, B, C, m, n, k);
+    default: return launch_thin<16>(A, B, C, m, n, k);
   }
+}
+
+template <>
+void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
+                       thrust::device_vector<float>& d_C, const int m, const int n,
+                       const int k) {
+  const Device device = {attribute(cudaDevAttrMultiProcessorCount),
+                         attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+                         attribute(cudaDevAttrComputeCapabilityMajor) >= 9};
+  launch(Estimate{m, n, k, device}.best(), d_A.data().get(), d_B.data().get(), d_C.data().get(), m,
+         n, k, device);
 }

@@ -33,6 +33,17 @@ struct Small {
   static constexpr int SHARED = STAGES * STAGE * 4;
   static_assert(GROUP_THREADS % 32 == 0 && BK % (4 * GROUPS) == 0, "");
   static_assert(STAGES * STAGE >= (GROUPS - 1) * BM * BN, "the sums of the groups fit");
+
+  // A warp is 8 x 4 threads; a thread's rows are 8 apart within the warp's, its columns 4 apart.
+  // A lane reads the row of A that lane ^ 1 reads too, and the column of B that lane ^ 2 reads:
+  // loads of 16 bytes take half the wavefronts then.
+  static constexpr int WARPS_M = BM / (8 * SM);
+  __device__ __forceinline__ static int row(int t) {
+    return t / 32 % WARPS_M * (8 * SM) + t / 8 % 4 * 2 + t / 2 % 2;
+  }
+  __device__ __forceinline__ static int col(int t) {
+    return t / 32 / WARPS_M * (4 * SN) + t / 4 % 2 * 2 + t % 2;
+  }
 };
 
 template <int BM, int BN, int BK, int SM, int SN, int GROUPS, int STAGES, int BLOCKS, bool WIDE>
@@ -44,38 +55,44 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
   const int first = blockIdx.z * depth;
   C += size_t(blockIdx.z) * m * n;
   const int group = threadIdx.x / S::GROUP_THREADS, t = threadIdx.x % S::GROUP_THREADS;
-  // A warp is 8 x 4 threads; a thread's rows are 8 apart within the warp's, its columns 4 apart.
-  constexpr int WI = BM / (8 * SM);
-  const int lane = t % 32, warp = t / 32;
-  const int i0 = warp % WI * (8 * SM) + lane % 8, j0 = warp / WI * (4 * SN) + lane / 8;
+  const int i0 = S::row(t), j0 = S::col(t);
 
-  // A thread copies one quad of p of every LINES-th line. Rows beyond the edge repeat the last.
-  constexpr int QUADS = BK / 4, LINES = S::THREADS / QUADS, COPIES = (BM + BN) / LINES;
-  static_assert(S::THREADS % QUADS == 0 && BM % LINES == 0 && BN % LINES == 0, "");
-  const int q = threadIdx.x % QUADS * 4, line = threadIdx.x / QUADS;
-  int from[COPIES];  // in elements: an operand of the lab has at most 2^26
+  // A thread copies a quad of p of every LINES-th line, or where lines are not aligned one value,
+  // so that a warp's are neighbours. Rows beyond the edge repeat the last, or are zero.
+  constexpr int WIDTH = WIDE ? 4 : 1, COLUMNS = BK / WIDTH, LINES = S::THREADS / COLUMNS;
+  constexpr int COPIES = (BM + BN) / LINES;
+  static_assert(S::THREADS % COLUMNS == 0 && (BM + BN) % LINES == 0, "");
+  const int q = threadIdx.x % COLUMNS * WIDTH, line = threadIdx.x / COLUMNS;
+  auto of_a = [&](int x) {
+    return (x + 1) * LINES <= BM || (x * LINES < BM && line + x * LINES < BM);
+  };
+  int from[WIDE ? COPIES : 1];  // in elements: an operand of the lab has at most 2^26
+  if constexpr (WIDE) {
 #pragma unroll
-  for (int x = 0; x < COPIES; ++x) {
-    const int l = line + x * LINES;
-    from[x] = (x * LINES < BM ? min(row0 + l, m - 1) : min(col0 + l - BM, n - 1)) * k + q + first;
+    for (int x = 0; x < COPIES; ++x) {
+      const int l = line + x * LINES;
+      from[x] = (of_a(x) ? min(row0 + l, m - 1) : min(col0 + l - BM, n - 1)) * k + q + first;
+    }
   }
   const int len = min(depth, k - first);
   auto fill = [&](int stage, int p0) {
     float* to = smem + stage * S::STAGE + line * S::PITCH + q;
+    const bool there = p0 + q < len;
+    if constexpr (WIDE) {
 #pragma unroll
-    for (int x = 0; x < COPIES; ++x) {
-      const float* operand = x * LINES < BM ? A : B;
-      if (WIDE) {
-        const bool there = p0 + q < len;
-        copy_async_16(to + x * LINES * S::PITCH, operand + (there ? from[x] + p0 : 0),
+      for (int x = 0; x < COPIES; ++x)
+        copy_async_16(to + x * LINES * S::PITCH, (of_a(x) ? A : B) + (there ? from[x] + p0 : 0),
                       there ? 16 : 0);
-      } else {
+    } else {
+      const int rows = there ? m - row0 - line : 0, cols = there ? n - col0 + BM - line : 0;
+      const unsigned a = unsigned(row0 + line) * k + first + q + p0;  // wraps beyond the edge
+      const unsigned b = unsigned(col0 + line - BM) * k + first + q + p0;
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const bool there = p0 + q + e < len;
-          copy_async_4(to + x * LINES * S::PITCH + e, operand + (there ? from[x] + p0 + e : 0),
-                there ? 4 : 0);
-        }
+      for (int x = 0; x < COPIES; ++x) {
+        const bool some = x * LINES < (of_a(x) ? rows : cols);
+        copy_async_4(to + x * LINES * S::PITCH,
+                     (of_a(x) ? A : B) + (some ? (of_a(x) ? a : b) + unsigned(x * LINES) * k : 0),
+                     some ? 4 : 0);
       }
     }
   };
