@@ -6,6 +6,7 @@ its progress appears; then the start of a GPU worker, step by step. Takes about 
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -122,6 +123,7 @@ def main() -> None:
     if not names:
         raise SystemExit("no NVIDIA GPU here")
     print(f"{names[0]}; {machine()}\n")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # with it every process compiles its modules
     with tempfile.TemporaryDirectory() as place:
         median = whole(Path(place))
     command = [sys.executable, "-m", "benchmarks.grade_h200", _WORKER]
