@@ -12,16 +12,17 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
-import numpy as np
 
 from grader.model import Message, ProblemInfo, Record, Size
-from grader.problems.inputs import Places, Source
 from grader.problems.on_gpu import OnGpu, Tools
 from grader.problems.operands import FLOAT, Element, Launch, Operand
 from grader.problems.questions import Question
+
+if TYPE_CHECKING:  # NumPy takes a while to load, and commands that only read labs need none
+    from grader.problems.inputs import Places, Source
 
 _MOST_RECOMPUTED = 1 << 20  # elements of all inputs
 FUNCTION = "run_custom"  # what every lab calls the host function, a template of the element's type
@@ -208,6 +209,8 @@ class Problem(ABC):
 
         Twice the tolerance: a GPU's reference may be off by one.
         """
+        import numpy as np
+
         operands = self.operands(size)
         given = [each for each in operands if each.role == "in"]
         if sum(each.count for each in given) > _MOST_RECOMPUTED:

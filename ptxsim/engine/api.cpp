@@ -25,6 +25,7 @@ template <class F> int guarded(F f) {
 
 std::vector<Machine::Kept> kept(const Machine& m) {
   std::vector<Machine::Kept> kept;
+  kept.reserve(m.regions.size());
   for (const auto& r : m.regions)
     kept.push_back({r->size, {r->data, r->data + r->size}, r->defined});
   return kept;

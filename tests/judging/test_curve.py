@@ -16,6 +16,7 @@ from grader.labs.scoring_rules import Milliseconds, Scoring, Start, Stretch
 from grader.ladder.document import shipped_ladders
 from grader.model import CaseResult, Piece, Run, Size, Timing, Verdict
 from tests.support.pages import timed
+from tests.support.product import shipped_ladder
 
 SHIPPED = load_lab(find_lab("sgemm-curve")).scoring
 PARITY = SHIPPED.pieces[1].rate
@@ -152,7 +153,7 @@ def test_a_rung_without_a_figure_is_one_clear_line(
     rung: str | None, gpu: str | None, size: Size, words: str
 ) -> None:
     ladders = shipped_ladders()
-    name = rung or ladders[0].steps[0].rung.name
+    name = rung or shipped_ladder().steps[0].rung.name
     rules = Scoring(policy="curve", measure="rung", rung=name, pieces=PIECES, start=Start())
     known = load_lab()
     cases = (Case(id="a", size=size),)

@@ -98,8 +98,9 @@ def test_shipped_ladders_have_the_texts_of_the_headers() -> None:
 
 def test_the_tour_has_the_table_of_the_shipped_ladder() -> None:
     for ladder in shipped_ladders():
-        tour = (REFERENCE.parent / ladder.lab.id / "README.md").read_text()
-        assert with_table(tour, ladder) == tour
+        tour = REFERENCE.parent / ladder.lab.id / "README.md"
+        if tour.exists():
+            assert with_table(tour.read_text(), ladder) == tour.read_text()
 
 
 def test_the_compiler_unrolls_as_the_pragma_would() -> None:

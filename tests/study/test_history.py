@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from grader.cli.entry import main
-from grader.ladder.document import shipped_ladders
 from grader.language import language
 from grader.model import Verdict
 from grader.results import store
@@ -18,6 +17,7 @@ from grader.study.history_render import html, markdown, notes
 from grader.study.pictures import climb
 from grader.study.versions import read_versions
 from tests.support.histories import FIRST, climbing, version
+from tests.support.product import shipped_ladder
 from tests.support.results import make_result
 
 
@@ -40,7 +40,7 @@ def test_every_version_is_told_with_what_changed_and_which_advice_was_followed(
 
 def test_the_ladder_of_the_same_gpu_and_size_stands_beside_it(tmp_path: Path) -> None:
     history = climbing(tmp_path)
-    ladder = shipped_ladders()[0]
+    ladder = shipped_ladder()
 
     assert history.size == {"m": 8192, "n": 8192, "k": 8192}
     assert len(history.rungs) == sum(step.at(history.size) is not None for step in ladder.steps)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from grader.course.similar.comparison import Work, find_pairs
 from grader.course.similar.similar_render import html as similar_page
-from grader.ladder.document import shipped_ladders
 from grader.ladder.ladder_render import html as ladder_page
 from grader.results import store
 from tests.support.browser import chromium
 from tests.support.places import ALICE, BROKEN, CORRECT, ROOT
+from tests.support.product import shipped_ladder
 
 NAMES = {"missing_second_sync": "bob", "edge_not_written": "carol", "compile_error": "dave"}
 IMAGES = ROOT / "docs" / "images"
@@ -50,11 +50,10 @@ def main() -> None:
         works = [Work(student="ann", files={"sgemm.cu": tiled()}), TWIN]
         twins.write_text(similar_page(find_pairs(works, []), works))
         with chromium() as browser:
-            for measured in shipped_ladders()[:1]:
-                ladder = place / "ladder.html"
-                ladder.write_text(ladder_page(measured))
-                browser.open(ladder, width=900, height=2230)
-                browser.screenshot(IMAGES / "ladder.png")
+            ladder = place / "ladder.html"
+            ladder.write_text(ladder_page(shipped_ladder()))
+            browser.open(ladder, width=900, height=2230)
+            browser.screenshot(IMAGES / "ladder.png")
             browser.open(twins, width=1100, height=700)
             browser.screenshot(IMAGES / "similar.png")
             browser.open(bob.with_suffix(".html"), width=900)

@@ -21,7 +21,6 @@ from grader.judging import scoring
 from grader.labs.lab import Case, find_lab, load_lab
 from grader.labs.rubric import Question, Rubric, Weights
 from grader.ladder import ladder_render
-from grader.ladder.document import shipped_ladders
 from grader.language import ENGLISH, Language, known_languages, language
 from grader.model import NOTHING, Size, Verdict, counted, phrase, verbatim
 from grader.report import html
@@ -44,7 +43,7 @@ from tests.support.pages import (
     timed,
 )
 from tests.support.places import ROOT
-from tests.support.product import GEMM
+from tests.support.product import GEMM, shipped_ladder
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
 WRONG_RESULT = make_result(cases=(RIGHT, WRONG), verdict=Verdict.WA, findings=(RACE,), lines=LINES)
@@ -63,7 +62,7 @@ def wrong(language: Language) -> str:
 
 
 def ladder(language: Language) -> str:
-    return ladder_render.html(shipped_ladders()[0], language)
+    return ladder_render.html(shipped_ladder(), language)
 
 
 def simulated_ladder(language: Language) -> str:

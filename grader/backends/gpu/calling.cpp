@@ -123,6 +123,7 @@ int with_maps(const Step& s, std::vector<unsigned char>& data) {
 // where a tensor map lies at a multiple of 128 of the constant bank and not of the parameters.
 int launch(const Step& s, unsigned char* data, Stream stream) {
   std::vector<void*> parameters;
+  parameters.reserve(s.argument_count);
   for (u64 i = 0; i < s.argument_count; ++i) parameters.push_back(data + s.arguments[i]);
   const bool clusters = s.cluster[0] * s.cluster[1] * s.cluster[2] > 1;
   if (s.flag || clusters) {
