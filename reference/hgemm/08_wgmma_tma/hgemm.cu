@@ -10,10 +10,10 @@
 // Roles:    C is column-major, so it is C^T = B^T * A^T that is computed, row-major: columns of B
 //           are the rows of the product. Pairs of sums then lie side by side in C.
 // Tile:     128 x 128, BK = 64 (a line of 128 bytes, one swizzle), 32 KiB, 128 threads.
-// Bound:    waiting: a block's tensor cores stand still while a tile is on its way. Two blocks fit a
-//           multiprocessor, and one multiplies while the other waits; then the L2, for tiles of 128
-//           x 128. pranjalssh/fast.cu, whose second kernel is this step, measured 300 TFLOPS at 8192
-//           in BF16 on an H200, with one block; cuBLAS reached 795.
+// Bound:    the L2, for tiles of 128 x 128. A block waits while a tile is on its way, but three
+//           blocks fit a multiprocessor (154 registers a thread), and others multiply meanwhile.
+//           pranjalssh/fast.cu, whose second kernel is this step, measured 300 TFLOPS at 8192 in
+//           BF16 on an H200; cuBLAS reached 795.
 // Source:   pranjalssh/fast.cu, "Outperforming cuBLAS on H100" (2024); NVIDIA, PTX ISA,
 //           "Asynchronous Warpgroup Level Matrix Instructions".
 // Command:  grade --lab hgemm reference/hgemm/08_wgmma_tma

@@ -12,8 +12,8 @@
 // Parity:   a fresh mbarrier is in phase 0, and a wait for the end of the phase before, parity 1,
 //           succeeds at once. So the producer starts with parity 1: the ring is empty.
 // Tile:     128 x 128, BK = 64, 5 stages, 160 KiB, 160 threads.
-// Bound:    the L2: a tile of 128 x 128 needs 32 KiB for 2 * 128 * 128 * 64 operations, 8 TB/s at 500
-//           TFLOPS. So this rung is no faster than the one before, whose two blocks took turns.
+// Bound:    the L2: a tile of 128 x 128 needs 32 KiB for 2 * 128 * 128 * 64 operations, 8 TB/s at
+//           500 TFLOPS. So this rung gains little on the one before, whose blocks took turns.
 //           pranjalssh/fast.cu measured 545 TFLOPS for its step like this (8192, BF16, H200).
 // Source:   pranjalssh/fast.cu, kernel 4; CUTLASS, "Efficient GEMM", Warp Specialization.
 // Command:  grade --lab hgemm reference/hgemm/09_ring

@@ -11,9 +11,9 @@
 //           clusters in a band of 8 x 8 tiles of 256 x 256 need 2048 lines of A and of B: they meet
 //           in L2.
 // Tile:     256 x 128, BK = 64, 4 stages, 225 KiB, 384 threads, clusters of 2.
-// Bound:    power: in long runs at 8192 an H200 stays at 690 W and lowers its clock to 1300 to 1500
-//           MHz, for this kernel and for cuBLAS. pranjalssh/fast.cu measured 811 TFLOPS for its last
-//           step (8192, BF16, H200), cuBLAS 795.
+// Bound:    power: in long runs at 8192 an H200 stays at 690 W and lowers its clock to between
+//           1300 and 1600 MHz, for this kernel and for cuBLAS. pranjalssh/fast.cu measured 811
+//           TFLOPS for its last step (8192, BF16, H200), cuBLAS 795.
 // Source:   pranjalssh/fast.cu, kernels 9 to 12; CUTLASS, PersistentTileSchedulerSm90.
 // Command:  grade --lab hgemm reference/hgemm/12_persistent
 #include <algorithm>
