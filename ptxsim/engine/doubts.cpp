@@ -54,8 +54,8 @@ void check_use(Warp& w, const Ins& i) {
   const Named& named = *w.program->named[w.pc];
   const std::string_view name = named.name;
   if (is_followed(i, name)) return;
-  if (name.ends_with(
-          ".recursive"))  // saves and restores registers, but not whether they have a value
+  // It saves and restores registers, but not whether they have a value.
+  if (name.ends_with(".recursive"))
     for (u32 slot = 0; slot < w.program->slots; ++slot)
       check_defined(w, i32(slot), UNDEFINED_BRANCH, false);
   const bool pooled = named.shape[0] == '*';
