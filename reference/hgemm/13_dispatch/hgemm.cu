@@ -43,16 +43,18 @@ template <class S>
 void launch(const Element* A, const Element* B, Element* C, int m, int n, int k) {
   const Work w{m, n, k, tiles(m, S::BM), tiles(n, S::BN * S::CLUSTER), HGEMM_BAND, m % 8 == 0};
   // As few clusters as end in as many waves: what the others would need is power.
-  const int clusters = tiles(w.tiles_m * w.tiles_n, waves<S>(w.tiles_m * w.tiles_n));
+  const int all = w.tiles_m * w.tiles_n, clusters = tiles(all, waves<S>(all));
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(clusters * S::CLUSTER);
   config.blockDim = dim3(S::THREADS);
   config.dynamicSmemBytes = sizeof(Storage<S>);
-  cudaLaunchAttribute cluster = {};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {S::CLUSTER, 1, 1};
-  config.attrs = &cluster;
-  config.numAttrs = 1;
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {S::CLUSTER, 1, 1};
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = waves<S>(all) == 1;
+  config.attrs = attributes;
+  config.numAttrs = 2;
   cudaFuncSetAttribute(hgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Storage<S>));
   const CUtensorMap a = tensor_map(A, m, k, S::BM / S::CLUSTER), b = tensor_map(B, n, k, S::BN);
   const CUtensorMap c = w.by_tma ? tensor_map(C, n, m, 16) : a;

@@ -72,6 +72,15 @@ __device__ void barrier_arrive_at(Barrier* b, int rank) {
       : "memory");
 }
 
+// --- launches that overlap, where the later one has the attribute of programmatic serialisation
+
+// Until all launches before have ended, and what they wrote can be read.
+__device__ void wait_for_launches_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// The launch that follows may begin, as soon as all blocks have said so or have ended.
+__device__ void let_next_launch_begin() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 // --- registers: a warpgroup gives some up, another takes them
 
 template <int COUNT>

@@ -181,7 +181,10 @@ __global__ void __launch_bounds__(S::THREADS, 1)
 
   if (group == 0) {
     keep_registers<40>();
-    if (t == 0) produce(s, &A, &B, w);
+    if (t == 0) {
+      wait_for_launches_before();  // and so does everybody: the first tile comes after it
+      produce(s, &A, &B, w);
+    }
   } else {
     take_registers<232>();
     const int consumer = group - 1, warp = t / 32 - 4;
@@ -197,6 +200,7 @@ __global__ void __launch_bounds__(S::THREADS, 1)
         else store_plainly<S>(C, sums[block], w, i0, j);
       }
     });
+    let_next_launch_begin();
     if (t % 32 == 0) tma_store_wait<0>();
   }
   // Nobody may leave while another block still arrives at its barriers.
