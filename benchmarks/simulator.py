@@ -17,7 +17,8 @@ from grader.problems.inputs import make_inputs
 from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.engine import load_engine
-from ptxsim.simulator import SimLimits, Simulator
+from ptxsim.outcome import SimLimits
+from ptxsim.simulator import Simulator
 
 ROOT = Path(__file__).parents[1]
 CORRECT = ROOT / "tests" / "fixtures" / "correct"

@@ -18,8 +18,9 @@ from ptxsim.engine import FLAGS, Engine, build_engine, engine_sources, load_engi
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
+from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.records import Allocation, Dim3, Launch, Plan, Size
-from ptxsim.simulator import SimLimits, SimOutcome, Simulator
+from ptxsim.simulator import Simulator
 from ptxsim.tensor_maps import Output, TensorMap, encode
 
 _FIRST_ADDRESS = 0x7F00_0000_0000

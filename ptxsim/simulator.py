@@ -26,7 +26,7 @@ from ptxsim.engine import (
 from ptxsim.errors import EngineError, Reason, RefusedProgram
 from ptxsim.findings.counts import Counters, line_counts
 from ptxsim.findings.events import Scene, finding, instruction_note, merge, stream_race
-from ptxsim.findings.finding import Finding, Kind, LineCount, Severity
+from ptxsim.findings.finding import Finding, Kind
 from ptxsim.frontend import read_module
 from ptxsim.frontend.interface import Interface, interface
 from ptxsim.lowering.memory_layout import too_large
@@ -37,6 +37,8 @@ from ptxsim.lowering.tensor_cores import tensor_core_notes
 from ptxsim.lowering.variables import cells
 from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure
 from ptxsim.message import phrase
+from ptxsim.outcome import SimLimits, SimOutcome
+from ptxsim.races import judge_races
 from ptxsim.records import Launch, Operation, Plan
 from ptxsim.soundness import check_parameters, check_plan, cluster_of
 from ptxsim.streams import Watch
@@ -45,27 +47,7 @@ from ptxsim.streams import Watch
 # that computes anything should come near: one thread doing everything needs M·N·K at most.
 _STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
 _MOST_STEPS = 1 << 62
-_FURTHER_LOOKS = 4  # at a call with races
 _STOPS = {RAN: None, OUT_OF_TIME: "time", DEADLOCK: "deadlock", TRAPPED: None}
-
-
-@dataclass(frozen=True)
-class SimLimits:
-    seconds: float = 10.0  # CPU time of all launches of one plan
-    steps: int | None = None  # basic blocks that warps may enter; None: ample for the size
-    bytes: int = 1 << 36  # of allocations and variables
-    # For every launch, the set-up's first: blocks that the GPU holds at a time. (): not known.
-    resident: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class SimOutcome:
-    findings: tuple[Finding, ...]
-    lines: tuple[LineCount, ...]
-    stopped: str | None  # "time": endless loop or limit; "deadlock": a barrier nobody completes
-    seconds: float  # wall
-    printed: str  # what device printf wrote
-    changed: tuple[str, ...] = ()  # what lives on and is not as the call found it, by its name
 
 
 @dataclass
@@ -162,24 +144,12 @@ class Simulator:
         limits: SimLimits,
         resident: Sequence[int],
     ) -> SimOutcome:
-        """What one call does, and its findings and counts alone.
-
-        Where all that is wrong with it is races in shared memory in which one side reads, further
-        looks find out whether anything comes of what is read.
-        """
-        working = time.thread_time()
-        run.machine.first_look()
-        first = look = self._look(run, plan, operations, limits, resident)
-        for _ in range(_FURTHER_LOOKS):
-            if look.stopped or not _only_races(look.findings) or not run.machine.second_look():
-                break
-            left = limits.seconds - (time.thread_time() - working)
-            look = self._look(run, plan, operations, replace(limits, seconds=left), resident)
-            if not look.stopped and not _errors(look.findings):
-                return look
-        if look is not first:
-            run.machine.undo_looks()
-        return first
+        """What one call does, and its findings and counts alone."""
+        return judge_races(
+            run.machine,
+            limits,
+            lambda limits: self._look(run, plan, operations, limits, resident),
+        )
 
     def _look(
         self,
@@ -339,22 +309,6 @@ class Simulator:
             view(library.sim_source(handle), MEMORY, n),
             view(patterns, PATTERN, n if patterns else 0),
         )
-
-
-def _errors(findings: Sequence[Finding]) -> list[Finding]:
-    return [each for each in findings if each.severity is Severity.ERROR]
-
-
-def _only_races(findings: Sequence[Finding]) -> bool:
-    """Whether there are errors, and all are races of a read in shared memory with a write."""
-    errors = _errors(findings)
-    return bool(errors) and all(
-        each.kind is Kind.RACE
-        and each.access is not None
-        and each.access.space == "shared"
-        and each.access.write != each.other_write
-        for each in errors
-    )
 
 
 def _trapped(findings: Sequence[Finding]) -> bool:

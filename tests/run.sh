@@ -21,7 +21,9 @@ unset PYTHONDONTWRITEBYTECODE
 
 ruff check .
 ruff format --check .
-clang-format --dry-run --Werror grader/record/cudart/*pp grader/performance/*.cpp grader/sandbox/*.cpp ptxsim/engine/*pp
+shopt -s globstar
+clang-format --dry-run --Werror {grader,ptxsim,tests/{hardware,support,whole}}/**/*.[ch]pp \
+  {grader/{backends,problems},starters,examples,benchmarks/{native,reduction},reference/{hgemm,reduction,sgemm-row}}/**/*.cu*
 which=(-m "not slow")
 if [[ ${1:-} == --all ]]; then
   which=(-m "not short")

@@ -8,9 +8,10 @@ from ptxsim.lowering import (
     cluster_rules,
     mbarrier_rules,
     memory_rules,
-    tensor_rules,
+    mma_rules,
     warp_rules,
     wgmma_rules,
+    wmma_rules,
 )
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.operand_kinds import (
@@ -119,8 +120,8 @@ RULES: dict[str, Rule] = {
     "cvta": Rule(memory_rules.convert_address, (TARGET, VALUE)),
     "isspacep": Rule(memory_rules.is_space, (PREDICATE, VALUE)),
     "cp": Rule(memory_rules.copy, rest=ADDRESS | VALUE | CONDITION),
-    "ldmatrix": Rule(tensor_rules.load_matrix, (VECTOR | REGISTER, ADDRESS)),
-    "stmatrix": Rule(tensor_rules.store_matrix, (ADDRESS, VECTOR | REGISTER)),
+    "ldmatrix": Rule(mma_rules.load_matrix, (VECTOR | REGISTER, ADDRESS)),
+    "stmatrix": Rule(mma_rules.store_matrix, (ADDRESS, VECTOR | REGISTER)),
     "createpolicy": Rule(cache_policy, (TARGET,), rest=VALUE | ADDRESS),
     # threads of a warp or block together
     "shfl": Rule(warp_rules.shuffle, (TARGET | PAIR, VALUE, VALUE, VALUE, VALUE)),
@@ -133,9 +134,9 @@ RULES: dict[str, Rule] = {
     "barrier": _BARRIER,
     "mbarrier": Rule(mbarrier_rules.mbarrier, rest=TARGET | PREDICATE | VALUE | ADDRESS),
     # tensor cores
-    "mma": Rule(tensor_rules.multiply_matrix, (VECTOR, VECTOR, VECTOR, VECTOR)),
+    "mma": Rule(mma_rules.multiply_matrix, (VECTOR, VECTOR, VECTOR, VECTOR)),
     "wmma": Rule(
-        tensor_rules.wmma,
+        wmma_rules.wmma,
         (VECTOR | ADDRESS, VECTOR | ADDRESS, VALUE | VECTOR, VECTOR),
         optional=2,
     ),

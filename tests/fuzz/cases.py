@@ -16,7 +16,8 @@ import numpy as np
 from grader.model import Plan
 from ptxsim.engine import Engine
 from ptxsim.errors import RefusedProgram
-from ptxsim.simulator import SimLimits, Simulator
+from ptxsim.outcome import SimLimits
+from ptxsim.simulator import Simulator
 from tests.fuzz.mutate import mutate_plan, mutate_ptx
 
 SEEDS = Path(__file__).parent / "seeds"

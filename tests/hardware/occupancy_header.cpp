@@ -1,5 +1,6 @@
 // The toolkit's occupancy calculator, line by line: reads
-//   major minor threads_per_sm registers_per_sm shared_per_sm shared_optin shared_reserved threads registers shared
+//   major minor threads_per_sm registers_per_sm shared_per_sm shared_optin shared_reserved threads
+//   registers shared
 // and writes the blocks that one multiprocessor holds, -1 where the calculator refuses.
 #include <algorithm>
 #include <cstdio>
@@ -28,8 +29,8 @@ int main() {
     const size_t dynamic = shared - kernel.sharedSizeBytes;
     kernel.maxDynamicSharedSizeBytes = dynamic;
     cudaOccResult result = {};
-    const auto failed =
-        cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &kernel, &state, threads, dynamic);
+    const auto failed = cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &kernel, &state,
+                                                                threads, dynamic);
     std::printf("%d\n", failed ? -1 : result.activeBlocksPerMultiprocessor);
   }
 }

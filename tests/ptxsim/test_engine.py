@@ -17,7 +17,8 @@ from ptxsim.engine import REFUSED, check_layout
 from ptxsim.errors import EngineError, Reason, RefusedProgram
 from ptxsim.frontend import read_module
 from ptxsim.lowering.program import Builder
-from ptxsim.simulator import SimLimits, SimOutcome, Simulator
+from ptxsim.outcome import SimLimits, SimOutcome
+from ptxsim.simulator import Simulator
 from tests.support.kernels import FIRST_ADDRESS, SPACING, engine, run, run_ptx
 
 MODULE = """

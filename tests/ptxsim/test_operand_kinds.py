@@ -14,7 +14,8 @@ import pytest
 from grader.model import Allocation, Launch, Plan, Size
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.errors import RefusedProgram
-from ptxsim.simulator import SimLimits, Simulator
+from ptxsim.outcome import SimLimits
+from ptxsim.simulator import Simulator
 from tests.ptxsim.float_forms import FLOAT_FORMS
 from tests.ptxsim.integer_forms import INTEGER_FORMS
 from tests.ptxsim.memory_lines import MEMORY, VARIABLES, memory_lines

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ptxsim.findings.finding import Event, Severity
+from ptxsim.outcome import SimOutcome
 from ptxsim.records import Allocation, Launch, Plan, Size
 from ptxsim.sampling import Sampler
-from ptxsim.simulator import SimOutcome
 from tests.support.english import sentence
 from tests.support.kernels import compiled, engine, run
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from grader.model import Allocation, Dim3, Launch, Plan, Size
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.errors import RefusedProgram
-from ptxsim.simulator import SimLimits, SimOutcome, Simulator
+from ptxsim.outcome import SimLimits, SimOutcome
+from ptxsim.simulator import Simulator
 from tests.ptxsim.fragments.generate import COUNT, VARIABLES, program
 from tests.support.kernels import engine
 

@@ -23,8 +23,9 @@ from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend import PtxError, parse
 from ptxsim.frontend.interface import read_interface
 from ptxsim.lowering.variables import initial_bytes
+from ptxsim.outcome import SimLimits
 from ptxsim.records import Place
-from ptxsim.simulator import SimLimits, Simulator
+from ptxsim.simulator import Simulator
 from tests.ptxsim.ptx_oddities import ODDITIES, Odd
 from tests.support.kernels import engine
 

@@ -7,7 +7,7 @@ import pytest
 
 from grader.model import Severity
 from ptxsim.errors import RefusedProgram
-from ptxsim.simulator import SimOutcome
+from ptxsim.outcome import SimOutcome
 from tests.support.english import sentence
 from tests.support.kernels import run
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.findings.finding import Event, Finding, Kind, Severity
 from ptxsim.launching import launch
-from ptxsim.simulator import SimLimits, SimOutcome
+from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.tensor_maps import DataType, Swizzle, TensorMap
 from tests.support.english import sentence
 from tests.support.kernels import engine

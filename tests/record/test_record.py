@@ -386,6 +386,10 @@ REFUSED = {
     46: (Verdict.RE, "crashed with Segmentation fault"),
     47: (Verdict.RE, "exit() after cudaMalloc returned cudaErrorMemoryAllocation"),
     49: (Verdict.RE, "ended its process"),
+    59: (
+        Verdict.FE,
+        "cudaOccupancyMaxActiveClusters with the attribute cudaLaunchAttributePriority is not",
+    ),
     60: (Verdict.FE, "cudaMallocArray cannot be used"),
     61: (Verdict.FE, "cublasSgemm_v2 cannot be used .* not even where the lab allows"),
     62: (Verdict.FE, "cudaMemcpy between host and device"),

@@ -16,7 +16,8 @@ from grader.backends.simulator.engine_library import engine_library
 from grader.model import Allocation, Dim3, Launch, Plan, Size
 from grader.toolchain.discovery import find_toolchain
 from ptxsim.engine import Engine, load_engine
-from ptxsim.simulator import SimLimits, SimOutcome, Simulator
+from ptxsim.outcome import SimLimits, SimOutcome
+from ptxsim.simulator import Simulator
 
 FIRST_ADDRESS = 0x7F00_0000_0000
 SPACING = 1 << 32

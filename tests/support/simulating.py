@@ -22,7 +22,7 @@ from grader.errors import ToolchainError
 from grader.model import Verdict
 from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.frontend.interface import Interface
-from ptxsim.simulator import SimOutcome
+from ptxsim.outcome import SimOutcome
 
 class Fake:
     declared = Interface(entries={{}}, symbols={{}})

@@ -24,7 +24,8 @@ from grader.performance.loop_steps import Step, Unit
 from grader.toolchain.native import Native
 from ptxsim.engine import load_engine
 from ptxsim.errors import RefusedProgram
-from ptxsim.simulator import SimLimits, Simulator
+from ptxsim.outcome import SimLimits
+from ptxsim.simulator import Simulator
 from tests.fuzz.worker import SANITISED
 
 _LIMITS = SimLimits(seconds=0.5, steps=20_000, bytes=1 << 28)

@@ -9,21 +9,24 @@ typedef unsigned short u16;
 
 constexpr int THREADS = 256, WORDS = 16, TILE = THREADS * WORDS;
 
-struct Key {
-  u32 word[8];
-};
+struct Key { u32 word[8]; };
 
 __device__ Key key_of(u64 k0, u64 k1, u64 k2, u64 k3) {
-  return {{(u32)k0, (u32)(k0 >> 32), (u32)k1, (u32)(k1 >> 32), (u32)k2, (u32)(k2 >> 32), (u32)k3, (u32)(k3 >> 32)}};
+  return {{(u32)k0, (u32)(k0 >> 32), (u32)k1, (u32)(k1 >> 32), (u32)k2, (u32)(k2 >> 32), (u32)k3,
+           (u32)(k3 >> 32)}};
 }
 
 __device__ u32 turned(u32 x, int left) { return __funnelshift_l(x, x, left); }
 
 __device__ void quarter_round(u32& a, u32& b, u32& c, u32& d) {
-  a += b; d = turned(d ^ a, 16);
-  c += d; b = turned(b ^ c, 12);
-  a += b; d = turned(d ^ a, 8);
-  c += d; b = turned(b ^ c, 7);
+  a += b;
+  d = turned(d ^ a, 16);
+  c += d;
+  b = turned(b ^ c, 12);
+  a += b;
+  d = turned(d ^ a, 8);
+  c += d;
+  b = turned(b ^ c, 7);
 }
 
 // ChaCha12's block function: RFC 8439 with 12 rounds and nonce 0.
@@ -90,7 +93,8 @@ __device__ void make(Tile& tile, const Key& key, const Kind& kind, u64 first) {
   __syncthreads();
 }
 
-extern "C" __global__ void fill(void* out, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u32 steps, u32 mask, u32 least, float unit, u32 is_signed, u32 format) {
+extern "C" __global__ void fill(void* out, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u32 steps,
+                                u32 mask, u32 least, float unit, u32 is_signed, u32 format) {
   __shared__ Tile tile;
   Key key = key_of(k0, k1, k2, k3);
   Kind kind = {steps, mask, least, unit, is_signed, format};
@@ -104,14 +108,17 @@ extern "C" __global__ void fill(void* out, u64 count, u64 k0, u64 k1, u64 k2, u6
   }
 }
 
-extern "C" __global__ void changed(const void* in, u64 count, u64 k0, u64 k1, u64 k2, u64 k3, u32 steps, u32 mask, u32 least, float unit, u32 is_signed, u32 format, u64* result) {
+extern "C" __global__ void changed(const void* in, u64 count, u64 k0, u64 k1, u64 k2, u64 k3,
+                                   u32 steps, u32 mask, u32 least, float unit, u32 is_signed,
+                                   u32 format, u64* result) {
   __shared__ Tile tile;
   Key key = key_of(k0, k1, k2, k3);
   Kind kind = {steps, mask, least, unit, is_signed, format};
   for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
     make(tile, key, kind, first);
     for (int i = threadIdx.x; i < TILE && first + i < count; i += THREADS)
-      if ((format == FP32 ? ((const u32*)in)[first + i] : ((const u16*)in)[first + i]) != tile[i / WORDS][i % WORDS]) {
+      if ((format == FP32 ? ((const u32*)in)[first + i] : ((const u16*)in)[first + i]) !=
+          tile[i / WORDS][i % WORDS]) {
         atomicAdd(&result[0], 1ull);
         atomicMin(&result[1], first + i);
       }
@@ -127,11 +134,16 @@ extern "C" __global__ void head_start(u64 nanoseconds) {
 }
 
 extern "C" __global__ void poison(u32* out, u64 count, u32 bits) {
-  for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (u64)blockDim.x)
+  for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < count;
+       i += gridDim.x * (u64)blockDim.x)
     out[i] = bits;
 }
 
 extern "C" __global__ void differs(const u32* in, u64 count, u32 bits, u64* result) {
-  for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (u64)blockDim.x)
-    if (in[i] != bits) { atomicAdd(&result[0], 1ull); atomicMin(&result[1], i); }
+  for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < count;
+       i += gridDim.x * (u64)blockDim.x)
+    if (in[i] != bits) {
+      atomicAdd(&result[0], 1ull);
+      atomicMin(&result[1], i);
+    }
 }

@@ -38,7 +38,7 @@ from grader.problems.operands import Operand
 from grader.problems.problem import FUNCTION, Problem
 from ptxsim.findings.finding import Event
 from ptxsim.findings.finding import Finding as SeenEvent
-from ptxsim.simulator import SimOutcome
+from ptxsim.outcome import SimOutcome
 
 _PRINTED_CHARACTERS = 2000
 _AGAIN = 1 / 3  # of a call's time: the call runs once more if it took less

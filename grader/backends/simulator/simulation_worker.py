@@ -49,8 +49,8 @@ from ptxsim.engine import Engine, load_engine
 from ptxsim.errors import EngineError, RefusedProgram
 from ptxsim.findings.finding import Finding as Seen
 from ptxsim.frontend.interface import Interface
+from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.sampling import LaunchSample, Sampler
-from ptxsim.simulator import SimLimits, SimOutcome
 
 _DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 # Needed in any case: the interpreter, and the operands with their copies and shadows.

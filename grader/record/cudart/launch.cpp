@@ -153,7 +153,7 @@ struct Asked {
   dim3 cluster{0, 0, 0};
 };
 
-Asked asked_by(const cudaLaunchConfig_t& config) {
+Asked asked_by(const cudaLaunchConfig_t& config, const char* caller = "cudaLaunchKernelEx") {
   Asked asked;
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const cudaLaunchAttribute& attribute = config.attrs[i];
@@ -163,7 +163,7 @@ Asked asked_by(const cudaLaunchConfig_t& config) {
       asked.cluster = {attribute.val.clusterDim.x, attribute.val.clusterDim.y,
                        attribute.val.clusterDim.z};
     else if (attribute.id != cudaLaunchAttributeIgnore)
-      refuse("FE", "cudaLaunchKernelEx with the attribute " + attribute_name(attribute.id) +
+      refuse("FE", std::string(caller) + " with the attribute " + attribute_name(attribute.id) +
                        " is not supported: " + why_refused(attribute.id));
   }
   return asked;
@@ -255,7 +255,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
                                            const cudaLaunchConfig_t* config) {
   const Kernel& kernel = kernel_of(function, __func__);
-  const dim3 asked = asked_by(*config).cluster;
+  const dim3 asked = asked_by(*config, __func__).cluster;
   const Refusal refusal = judge_cluster(kernel, config->gridDim, asked);
   if (refusal.error != cudaSuccess) return failed(refusal.error, __func__);
   const dim3 cluster = asked.x ? asked : kernel.cluster;

@@ -328,6 +328,16 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 66: cudaMemcpy2D(C, 8, A, 8, 4, 2, cudaMemcpyDeviceToDevice); break;
     case 68: launch_with(cudaLaunchAttributeClusterDimension, 2, C); break;
     case 67: cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1 << 20); break;
+    case 59: {
+      cudaLaunchAttribute attribute{};
+      attribute.id = cudaLaunchAttributePriority;
+      cudaLaunchConfig_t config{};
+      config.attrs = &attribute;
+      config.numAttrs = 1;
+      int clusters;
+      cudaOccupancyMaxActiveClusters(&clusters, tell, &config);  // case 59:
+      break;
+    }
     // --- wrong use of what is supported
     case 80: cudaMemset(C, 0, 4 * m * n + 1); break;
     case 81: cudaFree(A); break;

@@ -1,4 +1,4 @@
-"""Lowering rules of tensor-core instructions and of the loads and stores of their fragments.
+"""Lowering rules of wmma.
 
 ``wmma`` is made of other operations, as ptxas makes it: fragments are those of ``mma``, their loads
 and stores are each lane's own. The PTX ISA leaves the layout of a wmma fragment open; this is what
@@ -13,144 +13,18 @@ from dataclasses import dataclass
 from ptxsim.frontend import Instruction
 from ptxsim.lowering.lower import Lowering
 from ptxsim.lowering.memory_rules import space_of
+from ptxsim.lowering.mma_rules import ELEMENT_BYTES, m16n8_flops
 from ptxsim.lowering.operation import (
-    CROSS_LANE,
     OWN_TAINT,
-    SIGNED,
     SPECIAL_REGISTERS,
     Constant,
     Operand,
     Register,
     Special,
 )
+from ptxsim.lowering.wmma_fragments import Piece, pieces_of
 
-_TYPES = {"f32": 4, "f16": 2, "bf16": 2, "tf32": 4}  # bytes of an element
 _LANE = Special(SPECIAL_REGISTERS.index("%laneid"))
-
-
-# --- ldmatrix, stmatrix
-
-
-def load_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    targets = low.vector(item.operands[0], "b32", output=True)
-    _matrices(low, "ldmatrix", mods, targets, item.operands[1])
-
-
-def store_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    values = low.vector(item.operands[1], "b32", output=False)
-    _matrices(low, "stmatrix", mods, values, item.operands[0])
-
-
-def _matrices(
-    low: Lowering, name: str, mods: list[str], registers: list[Operand], address: str
-) -> None:
-    count = next((int(m[1:]) for m in mods if m in {"x1", "x2", "x4"}), 0)
-    if "m8n8" not in mods or not count or mods[-1] != "b16":
-        raise low.unsupported()
-    if len(registers) != count:
-        raise low.unsupported_form()
-    base, width, offset = low.address(address)
-    low.emit_guarded(
-        name,
-        [*registers, *([None] * (4 - count)), base, width],
-        imm=offset,
-        width=16,
-        vec=count,
-        space=space_of(low, mods),
-        flags=OWN_TAINT | (SIGNED if "trans" in mods else 0),
-    )
-
-
-# --- mma
-
-
-def multiply_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
-    shape = next((m for m in mods if m.startswith("m")), "")
-    types = [m for m in mods if m in _TYPES]
-    layouts = [m for m in mods if m in {"row", "col"}]
-    if len(types) != 4 or len(layouts) != 2:
-        raise low.unsupported()
-    if shape == "m8n8k4":
-        name = f"mma.{shape}.{'.'.join(layouts)}.{types[0]}.{types[3]}"
-        if types[1:3] != ["f16", "f16"]:
-            raise low.unsupported()
-        flops = 4 * 2 * 8 * 8 * 4 // 32
-    else:
-        name = f"mma.{shape}.{types[0]}.{types[1]}"
-        if layouts != ["row", "col"] or types[0] != types[3] or types[1] != types[2]:
-            raise low.unsupported()
-        flops = _flops(int(shape.rpartition("k")[2]))
-    parts = [low.vector(t, "b32", output=index == 0) for index, t in enumerate(item.operands)]
-    low.emit_guarded(
-        name,
-        [],
-        extra=[operand for part in parts for operand in part],
-        flags=CROSS_LANE if shape == "m8n8k4" else OWN_TAINT,
-        flops=flops,
-    )
-
-
-def _flops(k: int) -> int:
-    """Per lane, of one m16n8 product."""
-    return 2 * 16 * 8 * k // 32
-
-
-# --- wmma
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """One register of a fragment: the row and column of its first element, where ``lane // 4`` adds
-    to the one and ``lane % 4 * count`` to the other. Its other elements lie along ``along``."""
-
-    row: int
-    column: int
-    along: str  # "row": elements in one row, at ascending columns; "column"
-    count: int  # elements
-
-    def turned(self) -> _Piece:
-        """Of the transposed matrix."""
-        along = "column" if self.along == "row" else "row"
-        return _Piece(self.column, self.row, along, self.count)
-
-
-def _left(m: int, k: int, count: int) -> list[_Piece]:
-    """A of m16n8kK, for every 16 rows."""
-    return [
-        _Piece(top + 8 * (r & 1), 4 * count * (r >> 1), "row", count)
-        for top in range(0, m, 16)
-        for r in range(16 * k // 32 // count)
-    ]
-
-
-def _right(n: int, k: int, count: int) -> list[_Piece]:
-    """B of m16n8kK, for every 8 columns."""
-    return [
-        _Piece(4 * count * r, left, "column", count)
-        for left in range(0, n, 8)
-        for r in range(8 * k // 32 // count)
-    ]
-
-
-def _sum(m: int, n: int) -> list[_Piece]:
-    """C and D of m16n8kK, for every 16 rows and 8 columns; two elements each."""
-    return [
-        _Piece(top + 8 * r, left, "row", 2)
-        for top in range(0, m, 16)
-        for left in range(0, n, 8)
-        for r in range(2)
-    ]
-
-
-def _fragment(matrix: str, m: int, n: int, k: int, kind: str) -> list[_Piece]:
-    """The pieces of a fragment of m×n×k. With 8 rows the transposed product is computed."""
-    count = 4 // _TYPES[kind]
-    if m == 8:
-        other = {"a": "b", "b": "a"}.get(matrix, matrix)
-        return [piece.turned() for piece in _fragment(other, n, m, k, kind)]
-    if matrix == "a":
-        return _left(m, k, count)
-    return _right(n, k, count) if matrix == "b" else _sum(m, n)
 
 
 def _extents(mods: Sequence[str]) -> tuple[int, int, int]:
@@ -189,7 +63,7 @@ class _Tile:
         store: bool,
     ) -> None:
         """extents: of the matrix, in rows and columns."""
-        self.low, self.bytes = low, _TYPES[mods[-1]]
+        self.low, self.bytes = low, ELEMENT_BYTES[mods[-1]]
         self.rows = "row" in mods  # they are what lies one pitch apart
         self.space = space_of(low, list(mods))
         self.base, self.width, self.offset = low.address(address)
@@ -206,11 +80,11 @@ class _Tile:
             flags=OWN_TAINT,
         )
 
-    def contiguous(self, piece: _Piece) -> bool:
+    def contiguous(self, piece: Piece) -> bool:
         """Whether the elements of a piece lie next to each other."""
         return (piece.along == "row") == self.rows
 
-    def at(self, piece: _Piece, element: int) -> tuple[Operand, int]:
+    def at(self, piece: Piece, element: int) -> tuple[Operand, int]:
         """A register with a 64-bit address, and an offset from it."""
         row = piece.row + (element if piece.along == "column" else 0)
         column = piece.column + (element if piece.along == "row" else 0)
@@ -261,8 +135,8 @@ def _load_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
     targets = low.vector(item.operands[0], "b32", output=True)
     pitch = item.operands[2] if len(item.operands) > 2 else None
     tile = _Tile(low, mods, item.operands[1], pitch, (rows, columns), store=False)
-    pieces = _fragment(matrix, m, n, k, kind)
-    loads: list[tuple[_Piece, list[Operand]]] = []
+    pieces = pieces_of(matrix, m, n, k, kind)
+    loads: list[tuple[Piece, list[Operand]]] = []
     if matrix == "c" and kind == "f32":
         loads = [(piece, targets[2 * i : 2 * i + 2]) for i, piece in enumerate(pieces)]
     else:
@@ -294,7 +168,7 @@ class _Access:
     halves: bool = False
 
 
-def _accesses(tile: _Tile, piece: _Piece, registers: list[Operand]) -> Iterator[_Access]:
+def _accesses(tile: _Tile, piece: Piece, registers: list[Operand]) -> Iterator[_Access]:
     if tile.contiguous(piece):
         yield _Access(0, registers)
     elif len(registers) == piece.count:
@@ -309,7 +183,7 @@ def _store_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
     values = low.vector(item.operands[1], "b32", output=False)
     pitch = item.operands[2] if len(item.operands) > 2 else None
     tile = _Tile(low, mods, item.operands[0], pitch, (m, n), store=True)
-    pieces = _fragment("d", m, n, k, kind)
+    pieces = pieces_of("d", m, n, k, kind)
     each = 2 if kind == "f32" else 1
     if len(values) != each * len(pieces):
         raise low.unsupported_form()
@@ -328,7 +202,7 @@ def _store_fragment(low: Lowering, item: Instruction, mods: list[str]) -> None:
 
 def _multiply_fragments(low: Lowering, item: Instruction, mods: list[str]) -> None:
     m, n, k = _extents(mods)
-    types = [t for t in mods if t in _TYPES]
+    types = [t for t in mods if t in ELEMENT_BYTES]
     result, start = types[0], types[-1]
     kind = "f16" if len(types) == 2 else types[1]
     if len(types) == 4 and types[1] != types[2]:
@@ -337,7 +211,7 @@ def _multiply_fragments(low: Lowering, item: Instruction, mods: list[str]) -> No
     a, b, c = (low.vector(text, "b32", output=False) for text in item.operands[1:])
     if m == 8:
         a, b, m, n = b, a, n, m
-    per_left, per_right = (rows * k // 32 // (4 // _TYPES[kind]) for rows in (16, 8))
+    per_left, per_right = (rows * k // 32 // (4 // ELEMENT_BYTES[kind]) for rows in (16, 8))
     wider = result == "f16" and start == "f32"  # the sum is rounded to halves afterwards
     inner = "f32" if wider else result
     each, of_start, of_sum = (4 if t == "f32" else 2 for t in (result, start, inner))
@@ -359,7 +233,7 @@ def _multiply_fragments(low: Lowering, item: Instruction, mods: list[str]) -> No
                 *begin,
             ],
             flags=OWN_TAINT,
-            flops=_flops(k),
+            flops=m16n8_flops(k),
         )
     for at, register in enumerate(d if apart else []):
         if wider:
