@@ -21,7 +21,7 @@ from ptxsim.frontend.interface import Interface
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.records import Allocation, Dim3, Launch, Plan, Size
 from ptxsim.simulator import Simulator
-from ptxsim.tensor_maps import Output, TensorMap, encode
+from ptxsim.tensor_maps import MAP_BYTES, Output, TensorMap, encode
 
 _FIRST_ADDRESS = 0x7F00_0000_0000
 _APART = 1 << 20  # bytes that belong to nobody, at least, between two arrays
@@ -29,7 +29,7 @@ _LIMITS = SimLimits(seconds=60.0, steps=1 << 40)
 _FLOATS = {2: "e", 4: "f", 8: "d"}  # size → struct's letter
 
 
-Argument = NDArray[Any] | Output | TensorMap | np.generic | int | float | bytes
+Argument = NDArray[Any] | Output | TensorMap | list[TensorMap] | np.generic | int | float | bytes
 
 
 def launch(
@@ -48,7 +48,8 @@ def launch(
 
     kernel: its mangled name, or the plain one where no other kernel has it.
     arguments: one for each parameter. An array stands for a pointer to a device allocation of its
-    size; a Python number takes the size of the parameter; ``bytes`` are a struct.
+    size; a Python number takes the size of the parameter; ``bytes`` are a struct. A list of tensor
+        maps stands for a pointer to them in device memory.
     shared_bytes: of dynamic shared memory.
     cluster: blocks of a cluster, for a kernel that does not say it itself.
     engine: without it the engine is compiled on first use.
@@ -171,6 +172,10 @@ def _value(place: int, argument: Argument, size: int, memory: _Memory) -> bytes:
             written = not isinstance(tensor, Output)
             array = tensor.array if isinstance(tensor, Output) else tensor
             return encode(memory.engine, argument, memory.address(place, array, written=written))
+        case list():
+            maps = b"".join(_value(place, each, MAP_BYTES, memory) for each in argument)
+            there = np.frombuffer(bytearray(maps), np.uint8)
+            return struct.pack("<Q", memory.address(place, there, written=True))
         case bytes():
             return argument
         case np.generic():

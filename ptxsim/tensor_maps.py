@@ -64,10 +64,11 @@ class TensorMap:
     steps: Sequence[int] = ()  # elementStrides; (): 1 in each dimension
     swizzle: Swizzle = Swizzle.NONE
     fills_nan: bool = False  # oobFill
+    offset: int = 0  # bytes from the array's start to globalAddress
 
 
 def encode(engine: Engine, request: TensorMap, address: int) -> bytes:
-    """The map of a tensor at ``address``. Raises ValueError for what the driver would refuse."""
+    """The map for an array at ``address``. Raises ValueError for what the driver would refuse."""
     rank = len(request.extents)
     steps = tuple(request.steps) or (1,) * rank
     if not len(request.strides) + 1 == len(request.box) == len(steps) == rank:
@@ -77,7 +78,7 @@ def encode(engine: Engine, request: TensorMap, address: int) -> bytes:
         made,
         request.type,
         rank,
-        address,
+        address + request.offset,
         (ctypes.c_uint64 * rank)(*request.extents),
         (ctypes.c_uint64 * rank)(*request.strides),
         (ctypes.c_uint32 * rank)(*request.box),

@@ -107,6 +107,11 @@ struct Tile {
 
   explicit Tile(u32 bytes) : data(bytes), undefined((bytes + PIECE - 1) / PIECE) {}
   u32 bytes() const { return u32(data.size()); }
+  // In shared memory: a swizzle moves pieces anywhere in its 32, 64 or 128 bytes.
+  u32 room() const {
+    const u32 span = PIECE << swizzle;
+    return swizzle ? (bytes() + span - 1) / span * span : bytes();
+  }
 };
 
 bool in_shared(Warp& w, int lane, u32 address, u32 bytes, bool write) {
@@ -128,7 +133,7 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier) {
   if (one.mask) settle_shared(w, one, true);
   MBarrier* const b = one.mask ? barrier_at(w, lane, barrier) : nullptr;
   count_shared_side(w, tile.bytes());
-  if (in_shared(w, lane, to, tile.bytes(), true)) {
+  if (in_shared(w, lane, to, tile.room(), true)) {
     const u32 shift = w.program->shared_shift;
     for (u32 at = 0; at < tile.bytes(); at += PIECE) {
       const u32 place = swizzled(to + at, tile.swizzle);
@@ -141,7 +146,7 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier) {
         c.pending_pc = w.pc;
       }
     }
-    if (b) b->landing.push_back({to, tile.bytes()});
+    if (b) b->landing.push_back({to, tile.room()});
   }
   if (!b) return;
   publish_copy(w, *b);
@@ -411,7 +416,7 @@ Flow load_tile(Warp& w, const Ins& i) {
 
 Flow store_tile(Warp& w, const Ins& i) {
   each_tile(w, i, false, [&](int l, const TensorMap& map, const i32* at, Tile& tile, u32 shared) {
-    if (!in_shared(w, l, shared, tile.bytes(), false)) return;
+    if (!in_shared(w, l, shared, tile.room(), false)) return;
     take(w, l, tile, shared);
     each_row(map, at, [&](u64 address, u32 offset, u32 first, u32 last) {
       if (first == last) return;

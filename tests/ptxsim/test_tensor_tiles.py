@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ptxsim.findings.finding import Kind
 from ptxsim.launching import launch
 from ptxsim.tensor_maps import DataType, Output, Swizzle, TensorMap
 from tests.support.kernels import engine
@@ -21,7 +22,7 @@ PTX = """\
 .target sm_90
 .address_size 64
 .visible .entry brings(.param .align 64 .b8 map[128], .param .u64 words) {{
-  .shared .align 1024 .b8 tile[{bytes}];
+  .shared .align 1024 .b8 tile[{room}];
   .shared .align 8 .b64 full;
   .reg .pred %p<4>;
   .reg .b32 %r<8>;
@@ -57,7 +58,7 @@ COPY:
   ret;
 }}
 .visible .entry takes(.param .align 64 .b8 map[128], .param .u64 words) {{
-  .shared .align 1024 .b8 tile[{bytes}];
+  .shared .align 1024 .b8 tile[{room}];
   .reg .pred %p<4>;
   .reg .b32 %r<8>;
   .reg .b64 %rd<8>;
@@ -133,10 +134,11 @@ def laid_out(tile: NDArray[Any], swizzle: Swizzle) -> NDArray[Any]:
     return words
 
 
-def ptx_for(box: tuple[int, ...], at: tuple[int, ...], folder: Path) -> Path:
+def ptx_for(box: tuple[int, ...], at: tuple[int, ...], folder: Path, room: int = 0) -> Path:
+    """room: of the array for the tile in shared memory, if it is not as large as the tile."""
     path = folder / "tiles.ptx"
     size = 4 * int(np.prod(box))
-    text = PTX.format(bytes=size, rank=len(box), at=", ".join(map(str, at)))
+    text = PTX.format(bytes=size, room=room or size, rank=len(box), at=", ".join(map(str, at)))
     path.write_text(text)
     return path
 
@@ -188,3 +190,37 @@ def test_a_swizzle_moves_pieces_of_16_bytes(swizzle: Swizzle, rank: int, tmp_pat
     if rank == 3:
         extents, box, at = (36, 9, 5), (span // 2, 8, 4), (4, 3, 2)  # type: ignore[assignment]
     brought_and_taken(extents, box, at, swizzle, tmp_path)
+
+
+@pytest.mark.parametrize("kernel", ["brings", "takes"])
+@pytest.mark.parametrize("room", [176, 256])
+def test_a_swizzle_needs_room_for_its_whole_span(kernel: str, room: int, tmp_path: Path) -> None:
+    """Of 11 rows of 16 bytes the last one lies behind 176 bytes, as the swizzle exchanges them."""
+    ptx = ptx_for((4, 11), (0, 0), tmp_path, room)
+    tensor = np.ones((11, 4), np.float32)
+    given = map_of(tensor, (4, 11), (4, 11), Swizzle.BYTES_128)
+    outcome = launch(ptx, kernel, 1, 32, [given, np.zeros(44, np.float32)], engine=engine())
+    beyond = [f for f in outcome.findings if f.kind is Kind.OUT_OF_BOUNDS]
+    assert bool(beyond) == (room == 176)
+    assert not any(f.kind is Kind.RACE for f in outcome.findings)
+
+
+def test_maps_may_lie_in_device_memory_and_tensors_behind_an_arrays_start(tmp_path: Path) -> None:
+    text = ptx_for((32,), (0,), tmp_path).read_text()
+    text = text.replace(".param .align 64 .b8 map[128]", ".param .u64 maps")
+    text = text.replace(
+        "mov.b64 %rd1, map;\n  cvta.param.u64 %rd2, %rd1;", "ld.param.u64 %rd2, [maps];"
+    )
+    text = text.replace(
+        "  mov.u32 %r3, %tid.x;", "  add.u64 %rd2, %rd2, 128;\n  mov.u32 %r3, %tid.x;"
+    )
+    ptx = tmp_path / "maps.ptx"
+    ptx.write_text(text)
+    tensor = np.arange(64, dtype=np.float32)
+    maps = [
+        TensorMap(tensor, DataType.FLOAT32, (32,), (), (32,), offset=offset) for offset in (0, 128)
+    ]
+    words = np.zeros(32, np.float32)
+    outcome = launch(ptx, "brings", 1, 32, [maps, Output(words)], engine=engine())
+    assert outcome.findings == ()
+    np.testing.assert_array_equal(words, tensor[32:])

@@ -88,32 +88,3 @@ KERNEL wmma_m16n16k16_f32_f16(ARGUMENTS) { by_wmma<16, 16, half, float>(A, B, C,
 KERNEL wmma_m16n16k16_f16_f16(ARGUMENTS) { by_wmma<16, 16, half, half>(A, B, C, D); }
 KERNEL wmma_m32n8k16_f32_bf16(ARGUMENTS) { by_wmma<32, 8, __nv_bfloat16, float>(A, B, C, D); }
 KERNEL wmma_m8n32k16_f32_bf16(ARGUMENTS) { by_wmma<8, 32, __nv_bfloat16, float>(A, B, C, D); }
-
-// A and B as cores of 8 rows by 16 bytes, in the order in which they lie in memory.
-#define WGMMA(name, words, text, sums, inputs)                                          \
-  KERNEL name(ARGUMENTS) {                                                              \
-    __shared__ alignas(128) u32 a[512], b[64];                                          \
-    const int t = threadIdx.x;                                                          \
-    for (int e = t; e < 512; e += 128) a[e] = A[blockIdx.x * 512 + e];                  \
-    if (t < 64) b[t] = B[blockIdx.x * 64 + t];                                          \
-    u32 c[words];                                                                       \
-    load(c, C, 128);                                                                    \
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");                        \
-    __syncthreads();                                                                    \
-    const u64 layout = u64(128 >> 4) << 16 | u64(256 >> 4) << 32;                       \
-    const u64 da = layout | u64(__cvta_generic_to_shared(a)) >> 4;                      \
-    const u64 db = layout | u64(__cvta_generic_to_shared(b)) >> 4;                      \
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");                             \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16." text " {" sums "}, " inputs   \
-                 ", 1, 1, 1, 0, 0;"                                                     \
-                 : ACCUMULATORS##words                                                  \
-                 : "l"(da), "l"(db));                                                   \
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");                      \
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");                      \
-    store(D, c, 128);                                                                   \
-  }
-#define ACCUMULATORS4 "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-#define ACCUMULATORS2 "+r"(c[0]), "+r"(c[1])
-WGMMA(wgmma_m64n8k16_f32_f16, 4, "f32.f16.f16", "%0, %1, %2, %3", "%4, %5")
-WGMMA(wgmma_m64n8k16_f32_bf16, 4, "f32.bf16.bf16", "%0, %1, %2, %3", "%4, %5")
-WGMMA(wgmma_m64n8k16_f16_f16, 2, "f16.f16.f16", "%0, %1", "%2, %3")
