@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import select
 import sys
 import tempfile
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -72,7 +75,8 @@ def one(bench, cubin, each, job, replies):
     return Finished(outcome=ran)
 
 gpu = msgspec.json.decode(sys.argv[1], type=GpuInfo)
-gpu_worker.SharedBench = lambda problem: SimpleNamespace(gpu=gpu)
+gpu_worker.Groundwork = lambda problem: SimpleNamespace(exclusive=bool(sys.argv[3]))
+gpu_worker.SharedBench = lambda groundwork: SimpleNamespace(gpu=gpu)
 gpu_worker._one = one
 gpu_worker._ERRORS = ()
 gpu_worker.main()
@@ -92,7 +96,16 @@ def device(log: Path, *replies: Record) -> GpuDevice:
     return GpuDevice(GEMM_REF, command=(sys.executable, "-c", WORKER, str(log), answers))
 
 
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def told(log: Path) -> list[str]:
+    if not log.exists():
+        return []
     return [json.loads(line)["type"] for line in log.read_text().splitlines()]
 
 
@@ -105,7 +118,7 @@ def run(gpu: GpuDevice, build: Build) -> GpuInfo | None:
 def test_a_free_gpu_is_taken_at_once(tmp_path: Path, build: Build) -> None:
     with device(tmp_path / "first", Ready(gpu=INFO), Done()) as gpu:
         assert run(gpu, build) == INFO
-        assert told(tmp_path / "first") == ["warm", "job"]
+        assert told(tmp_path / "first") == ["prepare", "warm", "job"]
 
 
 def test_who_finds_it_taken_makes_no_context_before_it_is_free(
@@ -115,10 +128,56 @@ def test_who_finds_it_taken_makes_no_context_before_it_is_free(
         with device(tmp_path / "third", Ready(gpu=INFO), Done()) as second:
             waiting = threading.Thread(target=run, args=(second, build))
             waiting.start()
+            until(lambda: told(tmp_path / "third") == ["prepare"])
+            time.sleep(0.2)
+            assert told(tmp_path / "third") == ["prepare"]
             run(first, build)  # which frees the GPU
             waiting.join(60)
             assert not waiting.is_alive()
-        assert told(tmp_path / "third") == ["job"]
+        assert told(tmp_path / "third") == ["prepare", "warm", "job"]
+
+
+def test_the_next_makes_its_context_while_a_worker_ends_and_runs_nothing_before_it_is_gone(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end = threading.Event()
+    with device(tmp_path / "first", Ready(gpu=INFO), Done()) as first:
+        end = first._worker.__exit__
+        monkeypatch.setattr(first._worker, "__exit__", lambda: (may_end.wait(60), end()))
+        with device(tmp_path / "second", Ready(gpu=INFO), Done()) as second:
+            waiting = threading.Thread(target=run, args=(second, build))
+            waiting.start()
+            run(first, build)  # does not wait for its worker's end
+            until(lambda: told(tmp_path / "second") == ["prepare", "warm"])
+            time.sleep(0.2)
+            assert told(tmp_path / "second") == ["prepare", "warm"]
+            may_end.set()
+            waiting.join(60)
+            assert told(tmp_path / "second") == ["prepare", "warm", "job"]
+
+
+@pytest.mark.parametrize("last", [Failed(message=verbatim("no room")), None], ids=["fails", "dies"])
+def test_after_a_worker_that_failed_no_context_is_made_before_it_is_gone(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch, last: Record | None
+) -> None:
+    replies = (Ready(gpu=INFO), *([last] if last else []))
+    with device(tmp_path / "first", *replies) as first:
+        end = first._worker.__exit__
+        with device(tmp_path / "second", Ready(gpu=INFO), Done()) as second:
+            seen: list[list[str]] = []
+            monkeypatch.setattr(
+                first._worker,
+                "__exit__",
+                lambda: (time.sleep(0.2), seen.append(told(tmp_path / "second")), end()),
+            )
+            waiting = threading.Thread(target=run, args=(second, build))
+            waiting.start()
+            until(lambda: told(tmp_path / "second") == ["prepare"])
+            with pytest.raises(MachineError):
+                run(first, build)
+            waiting.join(60)
+            assert seen[0] == ["prepare"]
+            assert told(tmp_path / "second") == ["prepare", "warm", "job"]
 
 
 def test_a_grading_that_ends_early_frees_the_gpu(tmp_path: Path, build: Build) -> None:
@@ -126,12 +185,13 @@ def test_a_grading_that_ends_early_frees_the_gpu(tmp_path: Path, build: Build) -
         pass  # it did not compile
     with device(tmp_path / "second", Ready(gpu=INFO), Done()) as gpu:
         run(gpu, build)
-    assert told(tmp_path / "second") == ["warm", "job"]
+    assert told(tmp_path / "second") == ["prepare", "warm", "job"]
 
 
-def real_worker(breaks_at: str = "") -> GpuDevice:
+def real_worker(breaks_at: str = "", *, exclusive: bool = False) -> GpuDevice:
     info = msgspec.json.encode(INFO).decode()
-    return GpuDevice(GEMM_REF, command=(sys.executable, "-c", REAL, info, breaks_at))
+    words = (sys.executable, "-c", REAL, info, breaks_at, "exclusive" if exclusive else "")
+    return GpuDevice(GEMM_REF, command=words)
 
 
 def ran(gpu: GpuDevice, build: Build, heard: list[str], lab: Lab | None = None) -> list[str]:
@@ -151,6 +211,14 @@ def test_while_public_sizes_run_the_plans_of_hidden_ones_are_nowhere_in_the_work
     with real_worker() as gpu:
         assert ran(gpu, build, heard) == ["cpu-0: it is not there", "cpu-2: it is there"]
     assert gpu.gpu == INFO and heard == ["5×7×3", "6×7×3", "6×7×3"]
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_a_context_is_made_ahead_unless_the_gpu_admits_only_one(exclusive: bool) -> None:
+    with real_worker(exclusive=exclusive) as gpu:
+        worker = gpu._worker
+        ready, _, _ = select.select([worker._process.stdout], [], [], 2 if exclusive else 60)
+        assert bool(ready) == (not exclusive)
 
 
 def test_nothing_runs_in_a_broken_context(build: Build) -> None:

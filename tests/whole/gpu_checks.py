@@ -13,7 +13,7 @@ import msgspec
 from benchmarks.tools import tools
 from benchmarks.verification import numbered_keys
 from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16
-from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.bench import Groundwork, SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.host_check import HostCheck
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
@@ -35,7 +35,7 @@ from grader.problems.operands import Order
 from grader.problems.problem import Problem
 from grader.submission.folder import load_submission
 from tests.support.places import ROOT
-from tests.support.product import GEMM, GEMM_REF, MAIN
+from tests.support.product import GEMM, MAIN
 
 SIZE = Size.of(m=300, n=700, k=501)
 KEYS = numbered_keys(7)
@@ -47,7 +47,7 @@ def main() -> None:
     assert arch
     ready = prepared(load_submission(find_starter(ROOT, load_lab()), MAIN), [SIZE], tools(), arch)
     built, (plan,) = ready.built, ready.plans
-    bench = SharedBench(GEMM)
+    bench = SharedBench(Groundwork(GEMM))
     said: dict[str, object] = {}
     with bench.stream, bench.arena.memory(plan) as memory:
         module = load_module(built.cubin.read_bytes())
@@ -97,7 +97,6 @@ def main() -> None:
         # A GPU that could do next to nothing: any kernel is faster than it can be.
         bench.gpu = msgspec.structs.replace(bench.gpu, fp32_peak_tflops=1e-3)
         job = GpuJob(
-            problem=GEMM_REF,
             cubin="",
             cases=(),
             runs=1,

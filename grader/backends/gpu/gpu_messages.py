@@ -16,16 +16,19 @@ class TimedCase(Record):
     timed: bool
 
 
-class Warm(Record, tag="warm"):
-    """Make the CUDA context and what all jobs need; the GPU's lock is held. A job follows."""
+class Prepare(Record, tag="prepare"):
+    """The first request: load and compile whatever needs no CUDA context."""
 
     problem: ProblemRef
+
+
+class Warm(Record, tag="warm"):
+    """Make the CUDA context and what all jobs need: nothing is being measured. A job follows."""
 
 
 class GpuJob(Record, tag="job"):
     """Cases of one submission. Another job may follow when ``Done`` has answered this one."""
 
-    problem: ProblemRef
     cubin: str  # path
     cases: tuple[TimedCase, ...]
     runs: int  # of every timed case

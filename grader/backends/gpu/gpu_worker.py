@@ -2,8 +2,8 @@
 
 It never sees the student's host code: only the cubin and the plans. It does jobs until the grader
 ends it; plans that a submission must not find here come with a later job. A hang or a broken
-context costs this process, not the grader. It may be asked to warm up before the first job is
-known; until then, or until that job, it makes no context.
+context costs this process, not the grader. It first loads what needs no context; it makes that when
+it is asked to warm up, or when the first job comes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import msgspec
 from cupy.cuda import runtime
 from cupy_backends.cuda.api import driver
 
-from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.bench import Groundwork, SharedBench
 from grader.backends.gpu.checks import checks_cubin, host_library
 from grader.backends.gpu.gpu_messages import (
     Beat,
     Broken,
     GpuJob,
+    Prepare,
     Ready,
     TimedCase,
     Warm,
@@ -38,23 +39,31 @@ from grader.model import Finding, Message, Verdict, phrase
 from grader.problems.catalogue import load_problem
 from grader.problems.problem import FUNCTION
 
-_DECODER: msgspec.json.Decoder[Warm | GpuJob] = msgspec.json.Decoder(Warm | GpuJob)
+_DECODER: msgspec.json.Decoder[Prepare | Warm | GpuJob] = msgspec.json.Decoder(
+    Prepare | Warm | GpuJob
+)
 _ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
 
 
 def _serve(replies: Replies) -> None:
     asked = requests(_DECODER)
-    request = next(asked)
-    problem = load_problem(request.problem)
+    first = next(asked)
+    assert isinstance(first, Prepare)
+    problem = load_problem(first.problem)
     arch = first_gpu_arch()
     if arch is not None:  # compiled, if need be, while the submission is
         for source in (CHECKS, *problem.gpu_sources):
             checks_cubin(arch, source)
         for source in problem.gpu_libraries:
             host_library(arch, source)
-    bench = SharedBench(problem)
+    groundwork = Groundwork(problem)
+    job = next(asked)
+    if isinstance(job, Warm) and groundwork.exclusive:
+        job = next(asked)  # the process before this one may not have ended
+    bench = SharedBench(groundwork)
     replies.send(Ready(gpu=bench.gpu))
-    job = next(asked) if isinstance(request, Warm) else request
+    if isinstance(job, Warm):
+        job = next(asked)
     assert isinstance(job, GpuJob)
     while _run(bench, job, replies):
         job = next(asked)
@@ -70,6 +79,7 @@ def _run(bench: SharedBench, job: GpuJob, replies: Replies) -> bool:
         replies.send(reply)
         if isinstance(reply, Broken):
             return False
+    cupy.get_default_memory_pool().free_all_blocks()  # the next worker may need room
     replies.send(Done())
     return True
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from grader.backends.gpu.gpu_messages import Beat, GpuJob, Ready, TimedCase, Warm
+from grader.backends.gpu.gpu_messages import Beat, GpuJob, Prepare, Ready, TimedCase, Warm
 from grader.backends.probe import visible_gpus
 from grader.backends.protocol import CaseOutcome, Done, Finished
 from grader.backends.statistics import Pair, summarise
@@ -66,11 +66,12 @@ def _answer(*replies: Record) -> None:
 
 
 def _serve() -> None:
-    decoder: msgspec.json.Decoder[Warm | GpuJob] = msgspec.json.Decoder(Warm | GpuJob)
-    job = decoder.decode(sys.stdin.buffer.readline())
-    if isinstance(job, Warm):
+    decoder: msgspec.json.Decoder[Prepare | Warm | GpuJob] = msgspec.json.Decoder(
+        Prepare | Warm | GpuJob
+    )
+    job: Prepare | Warm | GpuJob | None = None
+    while not isinstance(job, GpuJob):
         job = decoder.decode(sys.stdin.buffer.readline())
-    assert isinstance(job, GpuJob)
     (card,) = visible_gpus()
     info = GpuInfo(
         name=card.name,
