@@ -108,7 +108,6 @@ def worker() -> None:
     from grader.backends.gpu.calling import Caller
     from grader.backends.gpu.card import describe
     from grader.backends.gpu.checks import checks_cubin
-    from grader.backends.gpu.host_check import HostCheck
     from grader.backends.gpu.kernels import CHECKS, Kernels
     from grader.backends.gpu.memory import Arena
     from grader.backends.gpu.nvml import Nvml
@@ -123,7 +122,7 @@ def worker() -> None:
     step("NVML", lambda: Nvml(first_gpu_uuid()))
     nvml = Nvml(first_gpu_uuid())
     step("attributes", lambda: describe(nvml))
-    step("the host's check, the caller", lambda: (HostCheck(problem), Caller()))
+    step("the caller", Caller)
     ground = bench.Groundwork(problem)
     step("other processes", lambda: Watch(nvml))
     step("context", lambda: bench.cupy.cuda.Stream.null.synchronize())

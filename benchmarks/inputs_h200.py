@@ -187,9 +187,9 @@ def untimed(bench: SharedBench, built: Build, plans: Sequence[Plan]) -> None:
                     runs=1,
                     run_seconds=0.2,
                 )
-                outcomes.append(time_case(bench, case, job, lambda: None))
+                outcomes.append(time_case(bench, case, job, lambda: None).outcome)
             else:
-                outcomes.append(verify_case(bench, case))
+                outcomes.append(verify_case(bench, case).outcome)
     held = held_to_the_clock(outcomes, bench.gpu)
     print("\nalice: milliseconds of the launches that are verified or warm up, modules just loaded")
     for each in held:

@@ -73,7 +73,7 @@ def measured(bench: SharedBench, case: MeasuredCase, seconds: float) -> Timing:
         runs=3,
         run_seconds=seconds,
     )
-    timing = time_case(bench, case, job, lambda: None).timing
+    timing = time_case(bench, case, job, lambda: None).outcome.timing
     assert timing is not None
     return timing
 

@@ -88,7 +88,7 @@ def odd_pointers(bench: SharedBench, arch: str) -> None:
         with bench.arena.memory(plan) as own, bench.arena.memory(plan) as pool:
             seen = []
             for memory in (own, pool):
-                outcome = verify_case(bench, case_of(bench, module, plan, memory))
+                outcome = verify_case(bench, case_of(bench, module, plan, memory)).outcome
                 assert outcome.error
                 where = f"relocated ({memory.relocated})" if memory.relocated else "own addresses"
                 kinds = [finding.kind for finding in outcome.findings]

@@ -18,11 +18,11 @@ import pytest
 from grader.backends.gpu import checks
 from grader.backends.gpu.checks import checks_cubin
 from grader.backends.gpu.device import GpuDevice
-from grader.backends.gpu.gpu_messages import Ready
-from grader.backends.protocol import Done, Failed
-from grader.errors import MachineError
+from grader.backends.gpu.gpu_messages import Measured, Ready
+from grader.backends.protocol import Done, Failed, refused
+from grader.errors import MachineError, Rejected
 from grader.labs.lab import Lab, load_lab
-from grader.model import Build, GpuInfo, Message, Record, verbatim
+from grader.model import Build, GpuInfo, Message, Record, Verdict, verbatim
 from tests.support.product import GEMM_REF
 from tests.support.simulating import planned
 
@@ -52,8 +52,8 @@ for name in ("cupy", "cupy.cuda", "cupy_backends", "cupy_backends.cuda", "cupy_b
     sys.modules[name] = MagicMock()
 import msgspec
 from grader.backends.gpu import gpu_worker
-from grader.backends.gpu.gpu_messages import Broken
-from grader.backends.protocol import Finished, refused
+from grader.backends.gpu.gpu_messages import Broken, Measured
+from grader.backends.protocol import refused
 from grader.errors import Rejected
 from grader.model import GpuInfo, Verdict
 
@@ -72,7 +72,7 @@ def one(bench, cubin, each, job, replies):
         return Broken(case=each.case.id, message="broken")
     words = "it is there" if knows_the_second() else "it is not there"
     ran = refused(each.case.id, each.case.plan.size, Rejected(Verdict.RE, words))
-    return Finished(outcome=ran)
+    return Measured(outcome=ran)
 
 gpu = msgspec.json.decode(sys.argv[1], type=GpuInfo)
 gpu_worker.Groundwork = lambda problem: SimpleNamespace(exclusive=bool(sys.argv[3]))
@@ -238,6 +238,17 @@ def test_all_sizes_share_the_time(build: Build, monkeypatch: pytest.MonkeyPatch)
     with real_worker() as gpu:
         last = ran(gpu, build, [], lab)[-1]
     assert last == f"cpu-2: the {lab.limits.total_s:g} s for all sizes together are used up"
+
+
+def test_an_answer_about_another_case_is_the_workers_fault(tmp_path: Path, build: Build) -> None:
+    for name, m in (("cpu-1", 5), ("cpu-0", 6)):
+        other = refused(name, planned(0, m=m).plan.size, Rejected(Verdict.RE, verbatim("no")))
+        answers = (Ready(gpu=INFO), Measured(outcome=other), Done())
+        with (
+            device(tmp_path / name, *answers) as gpu,
+            pytest.raises(MachineError, match="is of no case"),
+        ):
+            run(gpu, build)
 
 
 def test_what_fails_in_warming_up_is_said_when_the_job_comes(tmp_path: Path, build: Build) -> None:

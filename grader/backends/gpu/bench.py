@@ -13,7 +13,6 @@ from cupy.cuda import runtime
 from grader.backends.gpu.calling import Caller
 from grader.backends.gpu.card import describe
 from grader.backends.gpu.choice import Choices
-from grader.backends.gpu.host_check import HostCheck
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import Arena
 from grader.backends.gpu.nvml import Nvml
@@ -46,7 +45,6 @@ class Groundwork:
         attributes = cupy.cuda.Device().attributes
         self.l2_bytes = int(attributes["L2CacheSize"])
         self.exclusive = attributes["ComputeMode"] == _EXCLUSIVE_PROCESS  # one context at a time
-        self.host_check = HostCheck(problem)
         self.caller = Caller()
 
 
@@ -62,7 +60,6 @@ class SharedBench:
         flushed = max(_FLUSH_FACTOR * groundwork.l2_bytes, 1 << 20)
         self._flush = cupy.empty(flushed, dtype=cupy.uint8)
         self.problem = problem
-        self.host_check = groundwork.host_check
         with self.stream:
             self.on_gpu: OnGpu = problem.on_gpu(self.kernels) or ArraysOnGpu(problem)
         self.choices = Choices(cache_folder() / "baselines", self.gpu, self.on_gpu.library)

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,19 +17,20 @@ from grader.backends.gpu.gpu_messages import (
     Beat,
     Broken,
     GpuJob,
+    Measured,
     Prepare,
     Ready,
     Reply,
     TimedCase,
     Warm,
 )
+from grader.backends.gpu.host_check import HostCheck
 from grader.backends.probe import first_gpu_uuid
 from grader.backends.process import Silence, WorkerProcess, decoded
 from grader.backends.protocol import (
     CaseOutcome,
     Done,
     Failed,
-    Finished,
     PlannedCase,
     Progress,
 )
@@ -142,17 +144,18 @@ class GpuDevice:
         self._take_turn(wait=True)
         self._alone.enter_context(locked(_lock("gpu")))
         deadline = time.monotonic() + lab.limits.total_s + _STARTING_S
-        outcomes: list[CaseOutcome] = []
-        try:
-            whole = self._run(job(cases), deadline, lab, progress, ready, outcomes)
-            if whole and later:
-                _tell(progress, later[0])  # from now on a failure may be due to them
-                whole = self._run(job(later), deadline, lab, progress, ready, outcomes)
-            if whole:
-                self._end_behind()
-        finally:
-            self.__exit__()
-        return tuple(outcomes)
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            host = _Host(pool, HostCheck(lab.problem))
+            try:
+                whole = self._run(job(cases), deadline, lab, progress, ready, host)
+                if whole and later:
+                    _tell(progress, later[0])  # from now on a failure may be due to them
+                    whole = self._run(job(later), deadline, lab, progress, ready, host)
+                if whole:
+                    self._end_behind()
+            finally:
+                self.__exit__()
+            return host.outcomes()
 
     def _run(
         self,
@@ -161,7 +164,7 @@ class GpuDevice:
         lab: Lab,
         progress: Progress,
         ready: Callable[[GpuInfo], None],
-        outcomes: list[CaseOutcome],
+        host: _Host,
     ) -> bool:
         """Add what came out of a job's cases. Returns whether the worker can do another job."""
         by_id = {each.case.id: each.case for each in job.cases}
@@ -175,10 +178,13 @@ class GpuDevice:
                     case Beat(case=name):
                         running = by_id[name]
                         _tell(progress, running)
-                    case Finished(outcome=outcome):
-                        outcomes.append(outcome)
+                    case Measured(outcome=outcome):
+                        asked = by_id.get(outcome.id)
+                        if asked is None or outcome.size != asked.plan.size:
+                            raise MachineError(phrase("the GPU worker's answer is of no case"))
+                        host.confirm(reply)
                     case Broken(case=name, message=message, findings=findings):
-                        outcomes.append(_ended(by_id[name], "crash", verbatim(message), findings))
+                        host.add(_ended(by_id[name], "crash", verbatim(message), findings))
                         return False
                     case Failed(message=message):
                         raise MachineError(message)
@@ -195,7 +201,7 @@ class GpuDevice:
                     "the {seconds:g} s for all sizes together are used up",
                     seconds=lab.limits.total_s,
                 )
-            outcomes.append(_ended(running, "time", words))
+            host.add(_ended(running, "time", words))
             return False
         raise self._worker.ended(phrase("the GPU worker"))
 
@@ -206,6 +212,23 @@ class GpuDevice:
             patience=lambda: lab.limits.launch_s + (_CHECKING_S if self.gpu else _STARTING_S),
         )
         return decoded(phrase("the GPU worker"), lines, _DECODER)
+
+
+class _Host:
+    """The outcomes in order, confirmed by the host while the GPU goes on."""
+
+    def __init__(self, pool: ThreadPoolExecutor, check: HostCheck) -> None:
+        self._pool, self._check = pool, check
+        self._found: list[Callable[[], CaseOutcome]] = []
+
+    def confirm(self, seen: Measured) -> None:
+        self._found.append(self._pool.submit(self._check.confirm, seen).result)
+
+    def add(self, outcome: CaseOutcome) -> None:
+        self._found.append(lambda: outcome)
+
+    def outcomes(self) -> tuple[CaseOutcome, ...]:
+        return tuple(each() for each in self._found)
 
 
 def _tell(progress: Progress, case: PlannedCase) -> None:

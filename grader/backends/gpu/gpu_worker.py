@@ -23,6 +23,7 @@ from grader.backends.gpu.gpu_messages import (
     Beat,
     Broken,
     GpuJob,
+    Measured,
     Prepare,
     Ready,
     TimedCase,
@@ -32,7 +33,7 @@ from grader.backends.gpu.kernels import CHECKS
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.backends.gpu.plan_replay import load_module
 from grader.backends.probe import first_gpu_arch
-from grader.backends.protocol import CaseOutcome, Done, Failed, Finished, refused
+from grader.backends.protocol import Done, Failed, refused
 from grader.backends.serving import Replies, replying, requests
 from grader.errors import GraderError, Rejected
 from grader.model import Finding, Message, Verdict, phrase
@@ -86,7 +87,7 @@ def _run(bench: SharedBench, job: GpuJob, replies: Replies) -> bool:
 
 def _one(
     bench: SharedBench, cubin: bytes, each: TimedCase, job: GpuJob, replies: Replies
-) -> Finished | Broken:
+) -> Measured | Broken:
     planned = each.case
     # Memory of the previous case is free, so the GPU needs room for one case only.
     cupy.get_default_memory_pool().free_all_blocks()
@@ -96,9 +97,9 @@ def _one(
             notes = memory.notes()
             # Each size has its variables to itself, as host code's are, too.
             case = MeasuredCase(bench, load_module(cubin), planned, memory)
-            outcome = _outcome(bench, case, each, job, replies)
+            ran = _ran(bench, case, each, job, replies)
     except Rejected as refusal:
-        outcome = refused(planned.id, planned.plan.size, refusal)
+        ran = Measured(outcome=refused(planned.id, planned.plan.size, refusal))
     except MemoryError:
         asked = sum(
             allocation.size for allocation in planned.plan.allocations[planned.plan.given :]
@@ -110,15 +111,16 @@ def _one(
             asked=asked,
             function=FUNCTION,
         )
-        outcome = refused(planned.id, planned.plan.size, Rejected(Verdict.RE, words))
+        no_room = Rejected(Verdict.RE, words)
+        ran = Measured(outcome=refused(planned.id, planned.plan.size, no_room))
     except _ERRORS as error:
         return Broken(case=planned.id, message=str(error), findings=notes)
-    return Finished(outcome=msgspec.structs.replace(outcome, findings=(*outcome.findings, *notes)))
+    return msgspec.structs.replace(ran, notes=notes)
 
 
-def _outcome(
+def _ran(
     bench: SharedBench, case: MeasuredCase, each: TimedCase, job: GpuJob, replies: Replies
-) -> CaseOutcome:
+) -> Measured:
     def beat() -> None:
         replies.send(Beat(case=each.case.id))
 

@@ -14,9 +14,17 @@ from pathlib import Path
 
 import msgspec
 
-from grader.backends.gpu.gpu_messages import Beat, GpuJob, Prepare, Ready, TimedCase, Warm
+from grader.backends.gpu.gpu_messages import (
+    Beat,
+    GpuJob,
+    Measured,
+    Prepare,
+    Ready,
+    TimedCase,
+    Warm,
+)
 from grader.backends.probe import visible_gpus
-from grader.backends.protocol import CaseOutcome, Done, Finished
+from grader.backends.protocol import CaseOutcome, Done
 from grader.backends.statistics import Pair, summarise
 from grader.model import ErrorStats, GpuInfo, Record, verbatim
 from tests.support.product import speed
@@ -90,7 +98,7 @@ def _serve() -> None:
             break
         time.sleep(0.02)
     for each in job.cases:
-        _answer(Beat(case=each.case.id), Finished(outcome=_outcome(each)))
+        _answer(Beat(case=each.case.id), Measured(outcome=_outcome(each)))
     _log("end", card.uuid)
     _answer(Done())
 
