@@ -10,6 +10,7 @@ GPUs it may take a third of the time.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import subprocess
@@ -117,6 +118,7 @@ def main() -> None:
     names = gpu_names()
     if not names:
         raise SystemExit("no NVIDIA GPU here")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # with it every process compiles its modules
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         # The grader's own programs are compiled once on a machine; that is not the class's time.
