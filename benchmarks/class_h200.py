@@ -10,6 +10,9 @@ GPUs it may take a third of the time.
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,9 +20,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from benchmarks import timeline
 from benchmarks.machine import machine, table
 from grader.backends.probe import gpu_names
-from grader.model import Result
+from grader.model import Record, Result
 from grader.results import store
 
 ROOT = Path(__file__).parents[1]
@@ -34,27 +38,70 @@ def make_class(folder: Path, students: int) -> None:
         rung for rung in sorted(ROOT.glob("reference/sgemm/[0-9]*/sgemm.cu")) if _number(rung) >= 10
     ]
     for index in range(students):
-        source = rungs[index] if index < min(len(rungs), students // 2) else None
-        text = (source or ROOT / "submissions" / "alice" / "sgemm.cu").read_text()
+        own = rungs[index].parent if index < min(len(rungs), students // 2) else None
         student = folder / f"student{index:02}"
-        student.mkdir(parents=True)
-        (student / "sgemm.cu").write_text(f"{text}\n// handed in by student {index}\n")
+        shutil.copytree(own or ROOT / "submissions" / "alice", student)
+        with (student / "sgemm.cu").open("a") as source:
+            source.write(f"\n// handed in by student {index}\n")
 
 
 def _number(source: Path) -> int:
     return int(source.parent.name.split("_")[0])
 
 
-def grade_class(folder: Path, out: Path, *more: str) -> float:
-    """Wall seconds of the whole command, which compiles everything anew. Raises CalledProcessError
-    when it failed."""
+class Run(Record):
+    """One run of the command; seconds of the monotonic clock."""
+
+    began: float
+    ended: float
+    turns: tuple[timeline.Turn, ...]
+
+    @property
+    def wall(self) -> float:
+        return self.ended - self.began
+
+
+def grade_class(folder: Path, out: Path, *more: str) -> Run:
+    """Run the whole command, which compiles everything anew. Raises CalledProcessError when it
+    failed."""
     for student in folder.iterdir():
         with (student / "sgemm.cu").open("a") as source:
             source.write(f"// for {out.name}\n")
-    started = time.monotonic()
     words = ("class", folder, "--device", "gpu", "--out", out, "--no-report", *more)
-    subprocess.run([*_GRADE, *map(str, words)], cwd=ROOT, check=True)
-    return time.monotonic() - started
+    with tempfile.TemporaryDirectory() as name:
+        moments = Path(name)
+        environment = timeline.environment(moments)
+        began = time.monotonic()
+        subprocess.run([*_GRADE, *map(str, words)], cwd=ROOT, env=environment, check=True)
+        ended = time.monotonic()
+        turns = timeline.turns(timeline.happened(moments))
+    return Run(began=began, ended=ended, turns=tuple(turns))
+
+
+def between(run: Run) -> str:
+    """When each submission's worker got where, and what lay between its measurement and that of
+    the one before, on one GPU."""
+    rows = []
+    before: timeline.Turn | None = None
+    for turn in run.turns:
+        since = before.cases[1] if before else run.began
+        first, last = turn.cases
+        moments = (turn.process, turn.loaded, turn.asked, *turn.context, first, last, turn.gone)
+        rows.append(
+            [
+                turn.student,
+                *(f"{moment - run.began:.2f}" for moment in moments),
+                f"{turn.timed:.2f}",
+                f"{last - first - turn.timed:.2f}",
+                f"{first - since:.2f}",
+            ]
+        )
+        before = turn
+    gaps = [float(row[-1]) for row in rows[1:]]
+    head = ["student", "worker", "loaded", "asked", "context", "ready", "first", "last", "gone"]
+    told = table([*head, "timed", "other", "idle before"], rows)
+    end = run.ended - run.turns[-1].cases[1]
+    return f"{told}\n\nidle between two: median {statistics.median(gaps):.2f} s; end: {end:.2f} s"
 
 
 def measuring(result: Result) -> tuple[float, float]:
@@ -71,6 +118,7 @@ def main() -> None:
     names = gpu_names()
     if not names:
         raise SystemExit("no NVIDIA GPU here")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # with it every process compiles its modules
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         # The grader's own programs are compiled once on a machine; that is not the class's time.
@@ -78,11 +126,12 @@ def main() -> None:
         warm = [*_GRADE, alice, "--out", str(place / "warm"), "--no-report"]
         subprocess.run(warm, cwd=ROOT, check=True, stderr=subprocess.DEVNULL)
         make_class(place / "class", chosen.students)
-        wall = grade_class(place / "class", place / "out")
+        run = grade_class(place / "class", place / "out")
         results = [store.load(path) for path in store.stored(place / "out")]
         several = None
         if chosen.gpus:
-            several = grade_class(place / "class", place / "several", "--gpus", chosen.gpus)
+            several = grade_class(place / "class", place / "several", "--gpus", chosen.gpus).wall
+    wall = run.wall
     seconds = [measuring(result) for result in results]
     timed, verified = sum(s for s, _ in seconds), sum(s for _, s in seconds)
     verdicts = Counter(result.verdict.value for result in results)
@@ -98,6 +147,7 @@ def main() -> None:
         ["verifying on the GPU", f"{verified:.1f} s", f"{100 * verified / wall:.0f} %", ""],
     ]
     print(table([f"class of {len(results)}", "time", "share", "at least"], rows))
+    print(f"\n{between(run)}")
     print("\nverdicts:", ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
     missed = len(results) < chosen.students or timed < GOAL * wall
     if several is not None:

@@ -20,8 +20,8 @@ import cupy
 import msgspec
 
 from benchmarks.judge_h200 import ALICE, Kernel, measured
-from benchmarks.tools import GEMM_REF, MAIN, on_gpu
-from grader.backends.gpu.bench import SharedBench
+from benchmarks.tools import MAIN, on_gpu
+from grader.backends.gpu.bench import Groundwork, SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.backends.gpu.plan_replay import load_module
@@ -182,15 +182,14 @@ def untimed(bench: SharedBench, built: Build, plans: Sequence[Plan]) -> None:
             case = MeasuredCase(bench, module, PlannedCase(id=str(plan.size), plan=plan), memory)
             if plan.size["m"] == 8192:
                 job = GpuJob(
-                    problem=GEMM_REF,
                     cubin="",
                     cases=(),
                     runs=1,
                     run_seconds=0.2,
                 )
-                outcomes.append(time_case(bench, case, job, lambda: None))
+                outcomes.append(time_case(bench, case, job, lambda: None).outcome)
             else:
-                outcomes.append(verify_case(bench, case))
+                outcomes.append(verify_case(bench, case).outcome)
     held = held_to_the_clock(outcomes, bench.gpu)
     print("\nalice: milliseconds of the launches that are verified or warm up, modules just loaded")
     for each in held:
@@ -210,7 +209,7 @@ def main() -> None:
     sizes = [*(case.size for case in tools.lab.correctness), Size.of(m=8192, n=8192, k=8192)]
     plans = prepared(load_submission(ALICE, MAIN), sizes, tools, kernel.built.arch).plans
     print(f"\n{time.monotonic() - started:.0f} s so far", flush=True)
-    bench = SharedBench(Gemm())
+    bench = SharedBench(Groundwork(Gemm()))
     gpu = bench.gpu
     print(f"\n{gpu.name}, driver {gpu.driver}, {date.today()}, CUDA {tools.toolchain.cuda_version}")
     with bench.stream:

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import cupy
 
-from benchmarks.tools import GEMM_REF, cubes, on_gpu
-from grader.backends.gpu.bench import SharedBench
+from benchmarks.tools import cubes, on_gpu
+from grader.backends.gpu.bench import Groundwork, SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.measure import MeasuredCase, time_case
 from grader.backends.gpu.plan_replay import load_module
@@ -68,13 +68,12 @@ class Kernel:
 
 def measured(bench: SharedBench, case: MeasuredCase, seconds: float) -> Timing:
     job = GpuJob(
-        problem=GEMM_REF,
         cubin="",
         cases=(),
         runs=3,
         run_seconds=seconds,
     )
-    timing = time_case(bench, case, job, lambda: None).timing
+    timing = time_case(bench, case, job, lambda: None).outcome.timing
     assert timing is not None
     return timing
 
@@ -276,7 +275,7 @@ def main() -> None:
     started = time.monotonic()
     whole_grades(tools, 10)
     kernel = Kernel(ALICE, tools, SIZES)
-    bench = SharedBench(Gemm())
+    bench = SharedBench(Groundwork(Gemm()))
     gpu = bench.gpu
     print(
         f"\n{gpu.name}, driver {gpu.driver}, {date.today()}, CUDA {tools.toolchain.cuda_version}; "

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.tools import MAIN, cubes, tools
-from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.bench import Groundwork, SharedBench
 from grader.backends.gpu.measure import MeasuredCase, verify_case
 from grader.backends.gpu.memory import PlanMemory
 from grader.backends.gpu.plan_replay import load_module
@@ -88,7 +88,7 @@ def odd_pointers(bench: SharedBench, arch: str) -> None:
         with bench.arena.memory(plan) as own, bench.arena.memory(plan) as pool:
             seen = []
             for memory in (own, pool):
-                outcome = verify_case(bench, case_of(bench, module, plan, memory))
+                outcome = verify_case(bench, case_of(bench, module, plan, memory)).outcome
                 assert outcome.error
                 where = f"relocated ({memory.relocated})" if memory.relocated else "own addresses"
                 kinds = [finding.kind for finding in outcome.findings]
@@ -100,7 +100,7 @@ def main() -> None:
     arch = first_gpu_arch()
     if arch is None:
         raise SystemExit("no NVIDIA GPU here")
-    bench = SharedBench(Gemm())
+    bench = SharedBench(Groundwork(Gemm()))
     print(f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}")
     with bench.stream:
         odd_pointers(bench, arch)

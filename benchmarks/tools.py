@@ -10,13 +10,11 @@ from grader.backends.probe import first_gpu_arch
 from grader.grading.preparing import Bench, Prepared, prepared
 from grader.labs.lab import DEFAULT_LAB, find_lab, load_lab
 from grader.model import Size
-from grader.problems.catalogue import ProblemRef
 from grader.problems.gemm.gemm import Gemm
 from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission
 from grader.toolchain.discovery import find_toolchain
 
-GEMM_REF = ProblemRef(source=Gemm.name, options={})
 MAIN = Gemm().interface.main
 
 

@@ -143,7 +143,7 @@ def _show(
         console.print(render.terminal(points, shown, spoken(console)))
     if picture is not None:
         write_pictures(chosen, picture, console)
-    elif chosen.svg or chosen.png:
+    elif (chosen.svg or chosen.png) and not all(point.dropped for point in points):
         say(console, phrase("no picture: it takes two sizes, or a macro"))
     device = "gpu" if bench.gpu_arch else "cpu"
     document = store.document_path(

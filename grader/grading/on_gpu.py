@@ -74,23 +74,28 @@ def run_on_gpu(
         plans = [case.plan for case in planned]
         used = used_libraries(built, declared, plans, bench)
 
-        def tensor_cores(launched: Sequence[Plan]) -> tuple[Finding, ...]:
-            """Of what may run. Raises Rejected where the lab forbids them."""
-            in_ptx = reader.tensor_cores(launched)
-            # Calls through pointers show in the machine code alone.
-            in_code = sass.find_tensor_cores(_launched(code.result(), launched))
-            for found in (in_ptx, in_code):
-                if broken := judge.broken_rule(found, lab.rules, lab.problem.arithmetic):
-                    raise Rejected(Verdict.RF, broken, found, build_info(built))
-            return in_ptx or in_code
+        def permitted(tensor_cores: tuple[Finding, ...]) -> tuple[Finding, ...]:
+            """Raises Rejected where the lab forbids them."""
+            if broken := judge.broken_rule(tensor_cores, lab.rules, lab.problem.arithmetic):
+                raise Rejected(Verdict.RF, broken, tensor_cores, build_info(built))
+            return tensor_cores
 
-        notes = tensor_cores(plans)
+        def in_ptx(launched: Sequence[Plan]) -> tuple[Finding, ...]:
+            return permitted(reader.tensor_cores(launched))
+
+        def in_code(launched: Sequence[Plan]) -> tuple[Finding, ...]:
+            """Calls through pointers show in the machine code alone."""
+            return permitted(sass.find_tensor_cores(_launched(code.result(), launched)))
+
+        notes = in_ptx(plans)
         secret: hidden_sizes.OnGpu | None = None
         if lab.hidden is not None and lab.hidden.known:
             # Two programs that run at the same time can signal to each other through the machine's
             # load: host code at a hidden size, to host code at a public one.
             wait([simulated])
-            secret = hidden_sizes.for_gpu(submission, built, declared, bench, tensor_cores)
+            secret = hidden_sizes.for_gpu(
+                submission, built, declared, bench, lambda each: (in_ptx(each), in_code(each))
+            )
         begun: list[Future[Explanation | None]] = []
 
         def explain(info: GpuInfo) -> None:
@@ -109,6 +114,7 @@ def run_on_gpu(
                     explain,
                     later=secret.planned if secret else (),
                 )
+        seen_in_code = in_code(plans)  # nvdisasm takes a while: the GPU does not wait for it
         outcomes, of_hidden = hidden_sizes.told_apart_again(outcomes)
         progress(phrase("simulating"), phrase("beside the GPU"))
         seen = simulated.result()
@@ -121,7 +127,7 @@ def run_on_gpu(
             lab,
             gpu=gpu.gpu,
             simulated=seen.verdict,
-            seen=(*notes, *used, *others),
+            seen=(*(notes or seen_in_code), *used, *others),
             by=by,
             hidden=hidden,
         )

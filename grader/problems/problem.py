@@ -305,6 +305,11 @@ class Problem(ABC):
         """CUDA C++ that ``on_gpu`` will ask for; it is compiled while the submission is."""
         return ()
 
+    @property
+    def gpu_modules(self) -> tuple[str, ...]:
+        """Modules that ``on_gpu`` will import; they are loaded while the submission is compiled."""
+        return ()
+
     def on_gpu(self, tools: Tools) -> OnGpu | None:
         """How this problem works on a GPU; None: by the methods above. A problem with its own way
         imports CuPy here."""

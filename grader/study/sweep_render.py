@@ -141,6 +141,11 @@ def _figure(value: float) -> Message:
     return verbatim(f"{value:.4g}")
 
 
+def _left(points: Sequence[Point]) -> list[Point]:
+    """Those that have a speed."""
+    return [point for point in points if not point.dropped]
+
+
 def dropped(points: Sequence[Point]) -> Iterator[Message]:
     """One line for each variant or size without a speed, and why."""
     grouped: dict[tuple[tuple[str, ...], Message], list[Point]] = {}
@@ -159,10 +164,9 @@ def terminal(points: Sequence[Point], shown: Shown, language: Language = ENGLISH
     top = best(points, shown)
     for i, heading in enumerate(headings(points, shown)):
         table.add_column(language(heading), justify="left" if i in words(points) else "right")
-    for point in points:
-        if not point.dropped:
-            style = "bold green" if point is top and len(points) > 1 else ""
-            table.add_row(*map(language, cells(point, points, shown)), style=style)
+    for point in _left(points):
+        style = "bold green" if point is top and len(points) > 1 else ""
+        table.add_row(*map(language, cells(point, points, shown)), style=style)
     parts: list[RenderableType] = ["", table, ""] if table.row_count else []
     parts += [Text(_line(each, language), style="yellow") for each in dropped(points)]
     parts += [Text(_line(each, language), style="dim") for each in remarks(points, shown)]
@@ -174,6 +178,8 @@ def _line(message: Message, language: Language) -> str:
 
 
 def remarks(points: Sequence[Point], shown: Shown) -> Iterator[Message]:
+    if points and not _left(points):
+        yield phrase("Nothing is left to compare: every point was dropped.")
     top = best(points, shown)
     if top is not None and len({point.defines for point in points}) > 1:
         yield phrase(
@@ -194,15 +200,11 @@ def markdown(
     language: Language = ENGLISH,
 ) -> str:
     lines = [f"![{plain(shown.student)}]({picture})", ""] if picture else []
-    rows = [
-        [language(cell) for cell in cells(point, points, shown)]
-        for point in points
-        if not point.dropped
-    ]
+    rows = [[language(cell) for cell in cells(each, points, shown)] for each in _left(points)]
     header = [language(each) for each in headings(points, shown)]
-    lines += markdown_table(header, rows, words(points))
+    lines += [*markdown_table(header, rows, words(points)), ""] if rows else []
     several = (*dropped(points), *remarks(points, shown))
-    lines += ["", *(f"{plain(language(each))}\n" for each in several)]
+    lines += [f"{plain(language(each))}\n" for each in several]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -218,8 +220,8 @@ class Map(Record):
 
 def maps(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -> tuple[Map, ...]:
     """Of the first two macros, one for each size and each value of further macros; of a single
-    macro, one over the sizes; () without macros."""
-    names = [each.split("=")[0] for each in points[0].defines] if points else []
+    macro, one over the sizes; () without macros, or if nothing is left."""
+    names = [each.split("=")[0] for each in points[0].defines] if _left(points) else []
     if not names:
         return ()
     if len(names) == 1:
@@ -288,7 +290,7 @@ def html(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) ->
         title=language(phrase("Sweep · {student}", student=one_line(shown.student))),
         student=one_line(shown.student),
         shown=shown,
-        points=[point for point in points if not point.dropped],
+        points=_left(points),
         headings=headings(points, shown),
         words=words(points),
         cells=lambda point: cells(point, points, shown),

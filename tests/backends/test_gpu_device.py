@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import select
 import sys
 import tempfile
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,11 +18,11 @@ import pytest
 from grader.backends.gpu import checks
 from grader.backends.gpu.checks import checks_cubin
 from grader.backends.gpu.device import GpuDevice
-from grader.backends.gpu.gpu_messages import Ready
-from grader.backends.protocol import Done, Failed
-from grader.errors import MachineError
+from grader.backends.gpu.gpu_messages import Measured, Ready
+from grader.backends.protocol import Done, Failed, refused
+from grader.errors import MachineError, Rejected
 from grader.labs.lab import Lab, load_lab
-from grader.model import Build, GpuInfo, Message, Record, verbatim
+from grader.model import Build, GpuInfo, Message, Record, Verdict, verbatim
 from tests.support.product import GEMM_REF
 from tests.support.simulating import planned
 
@@ -49,8 +52,8 @@ for name in ("cupy", "cupy.cuda", "cupy_backends", "cupy_backends.cuda", "cupy_b
     sys.modules[name] = MagicMock()
 import msgspec
 from grader.backends.gpu import gpu_worker
-from grader.backends.gpu.gpu_messages import Broken
-from grader.backends.protocol import Finished, refused
+from grader.backends.gpu.gpu_messages import Broken, Measured
+from grader.backends.protocol import refused
 from grader.errors import Rejected
 from grader.model import GpuInfo, Verdict
 
@@ -69,10 +72,11 @@ def one(bench, cubin, each, job, replies):
         return Broken(case=each.case.id, message="broken")
     words = "it is there" if knows_the_second() else "it is not there"
     ran = refused(each.case.id, each.case.plan.size, Rejected(Verdict.RE, words))
-    return Finished(outcome=ran)
+    return Measured(outcome=ran)
 
 gpu = msgspec.json.decode(sys.argv[1], type=GpuInfo)
-gpu_worker.SharedBench = lambda problem: SimpleNamespace(gpu=gpu)
+gpu_worker.Groundwork = lambda problem: SimpleNamespace(exclusive=bool(sys.argv[3]))
+gpu_worker.SharedBench = lambda groundwork: SimpleNamespace(gpu=gpu)
 gpu_worker._one = one
 gpu_worker._ERRORS = ()
 gpu_worker.main()
@@ -92,7 +96,16 @@ def device(log: Path, *replies: Record) -> GpuDevice:
     return GpuDevice(GEMM_REF, command=(sys.executable, "-c", WORKER, str(log), answers))
 
 
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def told(log: Path) -> list[str]:
+    if not log.exists():
+        return []
     return [json.loads(line)["type"] for line in log.read_text().splitlines()]
 
 
@@ -105,7 +118,7 @@ def run(gpu: GpuDevice, build: Build) -> GpuInfo | None:
 def test_a_free_gpu_is_taken_at_once(tmp_path: Path, build: Build) -> None:
     with device(tmp_path / "first", Ready(gpu=INFO), Done()) as gpu:
         assert run(gpu, build) == INFO
-        assert told(tmp_path / "first") == ["warm", "job"]
+        assert told(tmp_path / "first") == ["prepare", "warm", "job"]
 
 
 def test_who_finds_it_taken_makes_no_context_before_it_is_free(
@@ -115,10 +128,56 @@ def test_who_finds_it_taken_makes_no_context_before_it_is_free(
         with device(tmp_path / "third", Ready(gpu=INFO), Done()) as second:
             waiting = threading.Thread(target=run, args=(second, build))
             waiting.start()
+            until(lambda: told(tmp_path / "third") == ["prepare"])
+            time.sleep(0.2)
+            assert told(tmp_path / "third") == ["prepare"]
             run(first, build)  # which frees the GPU
             waiting.join(60)
             assert not waiting.is_alive()
-        assert told(tmp_path / "third") == ["job"]
+        assert told(tmp_path / "third") == ["prepare", "warm", "job"]
+
+
+def test_the_next_makes_its_context_while_a_worker_ends_and_runs_nothing_before_it_is_gone(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end = threading.Event()
+    with device(tmp_path / "first", Ready(gpu=INFO), Done()) as first:
+        end = first._worker.__exit__
+        monkeypatch.setattr(first._worker, "__exit__", lambda: (may_end.wait(60), end()))
+        with device(tmp_path / "second", Ready(gpu=INFO), Done()) as second:
+            waiting = threading.Thread(target=run, args=(second, build))
+            waiting.start()
+            run(first, build)  # does not wait for its worker's end
+            until(lambda: told(tmp_path / "second") == ["prepare", "warm"])
+            time.sleep(0.2)
+            assert told(tmp_path / "second") == ["prepare", "warm"]
+            may_end.set()
+            waiting.join(60)
+            assert told(tmp_path / "second") == ["prepare", "warm", "job"]
+
+
+@pytest.mark.parametrize("last", [Failed(message=verbatim("no room")), None], ids=["fails", "dies"])
+def test_after_a_worker_that_failed_no_context_is_made_before_it_is_gone(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch, last: Record | None
+) -> None:
+    replies = (Ready(gpu=INFO), *([last] if last else []))
+    with device(tmp_path / "first", *replies) as first:
+        end = first._worker.__exit__
+        with device(tmp_path / "second", Ready(gpu=INFO), Done()) as second:
+            seen: list[list[str]] = []
+            monkeypatch.setattr(
+                first._worker,
+                "__exit__",
+                lambda: (time.sleep(0.2), seen.append(told(tmp_path / "second")), end()),
+            )
+            waiting = threading.Thread(target=run, args=(second, build))
+            waiting.start()
+            until(lambda: told(tmp_path / "second") == ["prepare"])
+            with pytest.raises(MachineError):
+                run(first, build)
+            waiting.join(60)
+            assert seen[0] == ["prepare"]
+            assert told(tmp_path / "second") == ["prepare", "warm", "job"]
 
 
 def test_a_grading_that_ends_early_frees_the_gpu(tmp_path: Path, build: Build) -> None:
@@ -126,12 +185,13 @@ def test_a_grading_that_ends_early_frees_the_gpu(tmp_path: Path, build: Build) -
         pass  # it did not compile
     with device(tmp_path / "second", Ready(gpu=INFO), Done()) as gpu:
         run(gpu, build)
-    assert told(tmp_path / "second") == ["warm", "job"]
+    assert told(tmp_path / "second") == ["prepare", "warm", "job"]
 
 
-def real_worker(breaks_at: str = "") -> GpuDevice:
+def real_worker(breaks_at: str = "", *, exclusive: bool = False) -> GpuDevice:
     info = msgspec.json.encode(INFO).decode()
-    return GpuDevice(GEMM_REF, command=(sys.executable, "-c", REAL, info, breaks_at))
+    words = (sys.executable, "-c", REAL, info, breaks_at, "exclusive" if exclusive else "")
+    return GpuDevice(GEMM_REF, command=words)
 
 
 def ran(gpu: GpuDevice, build: Build, heard: list[str], lab: Lab | None = None) -> list[str]:
@@ -153,6 +213,14 @@ def test_while_public_sizes_run_the_plans_of_hidden_ones_are_nowhere_in_the_work
     assert gpu.gpu == INFO and heard == ["5×7×3", "6×7×3", "6×7×3"]
 
 
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_a_context_is_made_ahead_unless_the_gpu_admits_only_one(exclusive: bool) -> None:
+    with real_worker(exclusive=exclusive) as gpu:
+        worker = gpu._worker
+        ready, _, _ = select.select([worker._process.stdout], [], [], 2 if exclusive else 60)
+        assert bool(ready) == (not exclusive)
+
+
 def test_nothing_runs_in_a_broken_context(build: Build) -> None:
     heard: list[str] = []
     with real_worker(breaks_at="cpu-0") as gpu:
@@ -170,6 +238,17 @@ def test_all_sizes_share_the_time(build: Build, monkeypatch: pytest.MonkeyPatch)
     with real_worker() as gpu:
         last = ran(gpu, build, [], lab)[-1]
     assert last == f"cpu-2: the {lab.limits.total_s:g} s for all sizes together are used up"
+
+
+def test_an_answer_about_another_case_is_the_workers_fault(tmp_path: Path, build: Build) -> None:
+    for name, m in (("cpu-1", 5), ("cpu-0", 6)):
+        other = refused(name, planned(0, m=m).plan.size, Rejected(Verdict.RE, verbatim("no")))
+        answers = (Ready(gpu=INFO), Measured(outcome=other), Done())
+        with (
+            device(tmp_path / name, *answers) as gpu,
+            pytest.raises(MachineError, match="is of no case"),
+        ):
+            run(gpu, build)
 
 
 def test_what_fails_in_warming_up_is_said_when_the_job_comes(tmp_path: Path, build: Build) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from grader.cli.entry import main
 from grader.language import language
-from grader.model import Size, Submission, Verdict
+from grader.model import Size, Submission, Verdict, phrase
 from grader.study import sweep_render as render
 from grader.study.sweep import Measured, Point, Sweep, run_sweep, variants_of
 from grader.submission.folder import load_submission
@@ -107,22 +109,44 @@ def test_every_variant_is_built_checked_and_bounded_and_a_sweep_resumes(tmp_path
     assert "T=16 EXTRA=1" in shown and "80,576" in shown
 
 
-def test_a_table_over_sizes_with_the_ratio_to_the_baseline() -> None:
-    def point(edge: int, speed: float) -> Point:
-        return Point(
-            schema="",
-            version=1,
-            defines=(),
-            size={"m": edge, "n": edge, "k": edge},
-            verdict=Verdict.AC,
-            dropped=render.NOTHING,
-            gpu=None,
-            kernel=None,
-            measured=Measured(speed=speed, baseline=50, ratio=speed / 50, ratio_ci=(0.5, 0.6)),
-            estimates=(),
-        )
+def timed(edge: int, speed: float, *defines: str) -> Point:
+    return Point(
+        schema="",
+        version=1,
+        defines=defines,
+        size={"m": edge, "n": edge, "k": edge},
+        verdict=Verdict.AC,
+        dropped=render.NOTHING,
+        gpu=None,
+        kernel=None,
+        measured=Measured(speed=speed, baseline=50, ratio=speed / 50, ratio_ci=(0.5, 0.6)),
+        estimates=(),
+    )
 
-    points = [point(1024, 20), point(1536, 25), point(2048, 30)]
+
+def dropped(point: Point) -> Point:
+    why = phrase("not timed")
+    return msgspec.structs.replace(point, verdict=Verdict.CE, dropped=why, measured=None)
+
+
+@pytest.mark.parametrize("defines", [(), ("T=8",)], ids=["sizes", "a macro"])
+def test_a_sweep_of_which_nothing_is_left_says_so(defines: tuple[str, ...]) -> None:
+    points = [dropped(timed(edge, 20, *defines)) for edge in (1024, 2048)]
+    shown = msgspec.structs.replace(SHOWN, card=None)
+    console = Console(width=200, file=io.StringIO(), record=True)
+    console.print(render.terminal(points, shown))
+    page = render.html(points, shown)
+    for text in (console.export_text(), render.markdown(points, shown), page):
+        assert "Nothing is left to compare: every point was dropped." in text
+        assert "not timed" in text
+        assert "waits on" not in text and "registers" not in text.lower()
+    assert render.picture(points, shown) is None and "<table" not in page
+    some = [*points, timed(4096, 20, *defines)]
+    assert "Nothing is left" not in render.markdown(some, shown)
+
+
+def test_a_table_over_sizes_with_the_ratio_to_the_baseline() -> None:
+    points = [timed(1024, 20), timed(1536, 25), timed(2048, 30)]
     shown = msgspec.structs.replace(SHOWN, card=None)
     table = render.markdown(points, shown)
 

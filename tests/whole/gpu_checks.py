@@ -13,9 +13,9 @@ import msgspec
 from benchmarks.tools import tools
 from benchmarks.verification import numbered_keys
 from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16
-from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.bench import Groundwork, SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
-from grader.backends.gpu.host_check import HostCheck
+from grader.backends.gpu.host_check import HostCheck, measured, take
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.backends.gpu.memory import PlanMemory
 from grader.backends.gpu.plan_replay import load_module
@@ -35,7 +35,7 @@ from grader.problems.operands import Order
 from grader.problems.problem import Problem
 from grader.submission.folder import load_submission
 from tests.support.places import ROOT
-from tests.support.product import GEMM, GEMM_REF, MAIN
+from tests.support.product import GEMM, MAIN
 
 SIZE = Size.of(m=300, n=700, k=501)
 KEYS = numbered_keys(7)
@@ -47,7 +47,7 @@ def main() -> None:
     assert arch
     ready = prepared(load_submission(find_starter(ROOT, load_lab()), MAIN), [SIZE], tools(), arch)
     built, (plan,) = ready.built, ready.plans
-    bench = SharedBench(GEMM)
+    bench = SharedBench(Groundwork(GEMM))
     said: dict[str, object] = {}
     with bench.stream, bench.arena.memory(plan) as memory:
         module = load_module(built.cubin.read_bytes())
@@ -97,14 +97,13 @@ def main() -> None:
         # A GPU that could do next to nothing: any kernel is faster than it can be.
         bench.gpu = msgspec.structs.replace(bench.gpu, fp32_peak_tflops=1e-3)
         job = GpuJob(
-            problem=GEMM_REF,
             cubin="",
             cases=(),
             runs=1,
             run_seconds=0.01,
             host_calls="charged",
         )
-        outcome = time_case(bench, case, job, lambda: None)
+        outcome = time_case(bench, case, job, lambda: None).outcome
         (held,) = held_to_the_clock([outcome], GEMM, bench.gpu)
         said["impossible"] = judge.judge_case(held, Rules())[0].value
     print(json.dumps(said))
@@ -172,8 +171,8 @@ def in_format(bench: SharedBench, options: dict[str, str]) -> dict[str, object]:
 
 def host_finds(problem: Problem, c: Any) -> int:
     """How many elements of a product of the inputs of KEYS the host finds wrong."""
-    host = HostCheck(problem)
-    found = host.confirm(outcome_of(problem), [host.take(SIZE, KEYS, [c])])
+    taken = take(problem, SIZE, KEYS, [c])
+    found = HostCheck(problem).confirm(measured(outcome_of(problem), [], [taken]))
     assert found.error
     return found.error.wrong
 
@@ -215,7 +214,7 @@ def forged(bench: SharedBench, case: MeasuredCase) -> dict[str, list[str]]:
     c = case.outputs[0]
 
     def verdict() -> list[str]:
-        outcome = verify_case(bench, case)
+        outcome = HostCheck(bench.problem).confirm(verify_case(bench, case))
         kinds = [finding.kind.value for finding in outcome.findings]
         return [judge.judge_case(outcome, Rules())[0].value, *kinds]
 
@@ -241,7 +240,7 @@ def forged(bench: SharedBench, case: MeasuredCase) -> dict[str, list[str]]:
 
 def replayed(bench: SharedBench, module: Any, plan: Plan, memory: PlanMemory) -> dict[str, int]:
     case = MeasuredCase(bench, module, PlannedCase(id="case", plan=plan), memory)
-    outcome = verify_case(bench, case, lambda: None)
+    outcome = HostCheck(bench.problem).confirm(verify_case(bench, case))
     assert outcome.error
     return {"relocated": bool(memory.relocated), "wrong": outcome.error.wrong}
 

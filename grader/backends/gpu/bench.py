@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from importlib import import_module
 from typing import Any
 
 import cupy
@@ -12,7 +13,6 @@ from cupy.cuda import runtime
 from grader.backends.gpu.calling import Caller
 from grader.backends.gpu.card import describe
 from grader.backends.gpu.choice import Choices
-from grader.backends.gpu.host_check import HostCheck
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import Arena
 from grader.backends.gpu.nvml import Nvml
@@ -26,30 +26,45 @@ from grader.problems.operands import Launch
 from grader.problems.problem import Problem
 from grader.toolchain.native import cache_folder
 
+_EXCLUSIVE_PROCESS = 3  # cudaComputeMode
 _FLUSH_FACTOR = 2  # the flush buffer against the L2
 # Submitting a launch takes the host tens of microseconds, more on a busy machine. If the GPU waited
 # for it, the time would include the wait, and a small size would have two speeds.
 _HEAD_START_US = 100.0
 
 
+class Groundwork:
+    """What can be had without a CUDA context, while another process measures on the GPU."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        for module in problem.gpu_modules:
+            import_module(module)
+        self.nvml = Nvml(first_gpu_uuid())
+        self.gpu = describe(self.nvml)
+        attributes = cupy.cuda.Device().attributes
+        self.l2_bytes = int(attributes["L2CacheSize"])
+        self.exclusive = attributes["ComputeMode"] == _EXCLUSIVE_PROCESS  # one context at a time
+        self.caller = Caller()
+
+
 class SharedBench:
     """Made once per worker, in a process that has no CUDA context yet."""
 
-    def __init__(self, problem: Problem) -> None:
-        nvml = Nvml(first_gpu_uuid())
-        self.watch = Watch(nvml)
+    def __init__(self, groundwork: Groundwork) -> None:
+        problem = groundwork.problem
+        self.watch = Watch(groundwork.nvml)
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.kernels = Kernels(self.stream)
-        self.gpu = describe(nvml)
-        l2 = int(cupy.cuda.Device().attributes["L2CacheSize"])
-        self._flush = cupy.empty(max(_FLUSH_FACTOR * l2, 1 << 20), dtype=cupy.uint8)
+        self.gpu = groundwork.gpu
+        flushed = max(_FLUSH_FACTOR * groundwork.l2_bytes, 1 << 20)
+        self._flush = cupy.empty(flushed, dtype=cupy.uint8)
         self.problem = problem
-        self.host_check = HostCheck(problem)
         with self.stream:
             self.on_gpu: OnGpu = problem.on_gpu(self.kernels) or ArraysOnGpu(problem)
         self.choices = Choices(cache_folder() / "baselines", self.gpu, self.on_gpu.library)
         self.arena = Arena()
-        self.caller = Caller()
+        self.caller = groundwork.caller
         self._driver = ctypes.CDLL("libcuda.so.1")
         self._events = (cupy.cuda.Event(), cupy.cuda.Event())
         self.watch.begin()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,18 +17,20 @@ from grader.backends.gpu.gpu_messages import (
     Beat,
     Broken,
     GpuJob,
+    Measured,
+    Prepare,
     Ready,
     Reply,
     TimedCase,
     Warm,
 )
+from grader.backends.gpu.host_check import HostCheck
 from grader.backends.probe import first_gpu_uuid
 from grader.backends.process import Silence, WorkerProcess, decoded
 from grader.backends.protocol import (
     CaseOutcome,
     Done,
     Failed,
-    Finished,
     PlannedCase,
     Progress,
 )
@@ -45,10 +49,12 @@ _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 class GpuDevice:
     """Replays plans on the first GPU and, for timed cases, measures them against the baseline.
 
-    Only one grader may use a GPU at a time: two would slow and disturb each other. If the GPU is
-    free on ``__enter__``, it is taken at once, and the worker makes its context while the
-    submission is compiled. ``stand_by`` starts the worker before that: it loads its libraries, and
-    takes nothing yet.
+    Only one grader may use a GPU at a time: two would slow and disturb each other. So there are two
+    locks: who has the *turn* may make a context, and who has the *GPU*, too, may run kernels. If
+    the turn is free on ``__enter__``, it is taken at once, and the worker makes its context while
+    the submission is compiled. After the last kernel the turn is given away: the next worker makes
+    its context while this one ends. ``stand_by`` starts the worker before all that: it loads its
+    libraries, and takes nothing yet.
     """
 
     name = "gpu"
@@ -59,15 +65,17 @@ class GpuDevice:
         self._problem = problem
         self._run_seconds = run_seconds  # measuring time of one run of a timed case
         self._worker = WorkerProcess(command)
-        self._holding = ExitStack()  # of the GPU's lock
-        self._held = False
+        self._turn, self._alone = ExitStack(), ExitStack()  # the locks
+        self._has_turn = False
         self._stands_by = False
+        self._ending: threading.Thread | None = None
         self.gpu: GpuInfo | None = None  # known once the worker is ready
 
     def stand_by(self) -> None:
         if not self._stands_by:
             self._worker.__enter__()
             self._stands_by = True
+            self._worker.tell(msgspec.json.encode(Prepare(problem=self._problem)))
 
     def __enter__(self) -> GpuDevice:
         shared = [name for name in os.environ if name.startswith("CUDA_MPS_")]
@@ -80,18 +88,34 @@ class GpuDevice:
             )
         self.stand_by()
         try:
-            self._held = self._holding.enter_context(locked(_lock_of_the_gpu(), wait=False))
-            if self._held:
-                self._worker.tell(msgspec.json.encode(Warm(problem=self._problem)))
+            self._take_turn(wait=False)
         except BaseException:
             self.__exit__()
             raise
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        # Its context must be gone before the next worker looks for other processes.
-        self._worker.__exit__(*exception)
-        self._holding.close()
+    def __exit__(self, *_: object) -> None:
+        if self._ending is None:
+            self._end()
+
+    def _take_turn(self, *, wait: bool) -> None:
+        if not self._has_turn:
+            self._has_turn = self._turn.enter_context(locked(_lock("turn"), wait=wait))
+            if self._has_turn:
+                self._worker.tell(msgspec.json.encode(Warm()))
+
+    def _end(self) -> None:
+        # The worker's context must be gone before anything else is measured.
+        self._worker.__exit__()
+        self._alone.close()
+        self._turn.close()
+
+    def _end_behind(self) -> None:
+        """The same while the grader and the next worker go on: nothing runs on the GPU any more.
+        The driver takes a tenth of a second or two to end a context."""
+        self._turn.close()
+        self._ending = threading.Thread(target=self._end)
+        self._ending.start()
 
     def run(
         self,
@@ -110,7 +134,6 @@ class GpuDevice:
 
         def job(part: Sequence[PlannedCase]) -> GpuJob:
             return GpuJob(
-                problem=self._problem,
                 cubin=str(build.cubin),
                 cases=tuple(TimedCase(case=case, timed=case.id in timed) for case in part),
                 runs=lab.scoring.runs,
@@ -118,17 +141,21 @@ class GpuDevice:
                 host_calls=lab.rules.host_calls,
             )
 
-        if not self._held:
-            self._held = self._holding.enter_context(locked(_lock_of_the_gpu()))
+        self._take_turn(wait=True)
+        self._alone.enter_context(locked(_lock("gpu")))
         deadline = time.monotonic() + lab.limits.total_s + _STARTING_S
-        outcomes: list[CaseOutcome] = []
-        try:
-            if self._run(job(cases), deadline, lab, progress, ready, outcomes) and later:
-                _tell(progress, later[0])  # from now on a failure may be due to them
-                self._run(job(later), deadline, lab, progress, ready, outcomes)
-        finally:
-            self.__exit__()
-        return tuple(outcomes)
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            host = _Host(pool, HostCheck(lab.problem))
+            try:
+                whole = self._run(job(cases), deadline, lab, progress, ready, host)
+                if whole and later:
+                    _tell(progress, later[0])  # from now on a failure may be due to them
+                    whole = self._run(job(later), deadline, lab, progress, ready, host)
+                if whole:
+                    self._end_behind()
+            finally:
+                self.__exit__()
+            return host.outcomes()
 
     def _run(
         self,
@@ -137,7 +164,7 @@ class GpuDevice:
         lab: Lab,
         progress: Progress,
         ready: Callable[[GpuInfo], None],
-        outcomes: list[CaseOutcome],
+        host: _Host,
     ) -> bool:
         """Add what came out of a job's cases. Returns whether the worker can do another job."""
         by_id = {each.case.id: each.case for each in job.cases}
@@ -151,10 +178,13 @@ class GpuDevice:
                     case Beat(case=name):
                         running = by_id[name]
                         _tell(progress, running)
-                    case Finished(outcome=outcome):
-                        outcomes.append(outcome)
+                    case Measured(outcome=outcome):
+                        asked = by_id.get(outcome.id)
+                        if asked is None or outcome.size != asked.plan.size:
+                            raise MachineError(phrase("the GPU worker's answer is of no case"))
+                        host.confirm(reply)
                     case Broken(case=name, message=message, findings=findings):
-                        outcomes.append(_ended(by_id[name], "crash", verbatim(message), findings))
+                        host.add(_ended(by_id[name], "crash", verbatim(message), findings))
                         return False
                     case Failed(message=message):
                         raise MachineError(message)
@@ -171,7 +201,7 @@ class GpuDevice:
                     "the {seconds:g} s for all sizes together are used up",
                     seconds=lab.limits.total_s,
                 )
-            outcomes.append(_ended(running, "time", words))
+            host.add(_ended(running, "time", words))
             return False
         raise self._worker.ended(phrase("the GPU worker"))
 
@@ -184,13 +214,31 @@ class GpuDevice:
         return decoded(phrase("the GPU worker"), lines, _DECODER)
 
 
+class _Host:
+    """The outcomes in order, confirmed by the host while the GPU goes on."""
+
+    def __init__(self, pool: ThreadPoolExecutor, check: HostCheck) -> None:
+        self._pool, self._check = pool, check
+        self._found: list[Callable[[], CaseOutcome]] = []
+
+    def confirm(self, seen: Measured) -> None:
+        self._found.append(self._pool.submit(self._check.confirm, seen).result)
+
+    def add(self, outcome: CaseOutcome) -> None:
+        self._found.append(lambda: outcome)
+
+    def outcomes(self) -> tuple[CaseOutcome, ...]:
+        return tuple(each() for each in self._found)
+
+
 def _tell(progress: Progress, case: PlannedCase) -> None:
     progress(phrase("running on the GPU"), verbatim(str(case.plan.size)))
 
 
-def _lock_of_the_gpu() -> Path:
-    """The lock of this user on this machine; machines may share caches and results."""
-    return lock_folder() / f"{first_gpu_uuid() or 'gpu'}.lock"
+def _lock(of: str) -> Path:
+    """A lock of this user on the first GPU of this machine; machines may share caches and
+    results."""
+    return lock_folder() / f"{first_gpu_uuid() or 'none'}.{of}.lock"
 
 
 def _ended(

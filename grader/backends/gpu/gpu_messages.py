@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.backends.protocol import Done, Failed, Finished, PlannedCase
+from grader.backends.protocol import CaseOutcome, Done, Failed, PlannedCase
 from grader.model import Finding, GpuInfo, Plan, Record
 from grader.problems.catalogue import ProblemRef
 
@@ -16,16 +16,19 @@ class TimedCase(Record):
     timed: bool
 
 
-class Warm(Record, tag="warm"):
-    """Make the CUDA context and what all jobs need; the GPU's lock is held. A job follows."""
+class Prepare(Record, tag="prepare"):
+    """The first request: load and compile whatever needs no CUDA context."""
 
     problem: ProblemRef
+
+
+class Warm(Record, tag="warm"):
+    """Make the CUDA context and what all jobs need: nothing is being measured. A job follows."""
 
 
 class GpuJob(Record, tag="job"):
     """Cases of one submission. Another job may follow when ``Done`` has answered this one."""
 
-    problem: ProblemRef
     cubin: str  # path
     cases: tuple[TimedCase, ...]
     runs: int  # of every timed case
@@ -43,6 +46,29 @@ class Beat(Record, tag="beat"):
     case: str
 
 
+class Elements(Record):
+    """Some elements of one output, as bytes."""
+
+    places: bytes  # int64: where in the output's memory they were
+    got: bytes  # as stored there
+
+
+class Taken(Record):
+    """What the host needs to compute a few elements of one run again."""
+
+    keys: tuple[bytes, ...]  # of the inputs
+    outputs: tuple[Elements, ...]
+
+
+class Measured(Record, tag="measured"):
+    """What the GPU says of one case, and what was taken of its runs for the host to check."""
+
+    outcome: CaseOutcome
+    first: tuple[Taken, ...] = ()  # of a program's first call, if that is apart
+    later: tuple[Taken, ...] = ()
+    notes: tuple[Finding, ...] = ()  # of where it ran; they say nothing against the submission
+
+
 class Broken(Record, tag="broken"):
     """The submission's kernel destroyed the context; the worker ends."""
 
@@ -51,7 +77,7 @@ class Broken(Record, tag="broken"):
     findings: tuple[Finding, ...] = ()
 
 
-Reply = Ready | Beat | Finished | Broken | Failed | Done
+Reply = Ready | Beat | Measured | Broken | Failed | Done
 
 
 class Watching(Record):

@@ -2,8 +2,8 @@
 
 It never sees the student's host code: only the cubin and the plans. It does jobs until the grader
 ends it; plans that a submission must not find here come with a later job. A hang or a broken
-context costs this process, not the grader. It may be asked to warm up before the first job is
-known; until then, or until that job, it makes no context.
+context costs this process, not the grader. It first loads what needs no context; it makes that when
+it is asked to warm up, or when the first job comes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import msgspec
 from cupy.cuda import runtime
 from cupy_backends.cuda.api import driver
 
-from grader.backends.gpu.bench import SharedBench
+from grader.backends.gpu.bench import Groundwork, SharedBench
 from grader.backends.gpu.checks import checks_cubin, host_library
 from grader.backends.gpu.gpu_messages import (
     Beat,
     Broken,
     GpuJob,
+    Measured,
+    Prepare,
     Ready,
     TimedCase,
     Warm,
@@ -31,30 +33,38 @@ from grader.backends.gpu.kernels import CHECKS
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.backends.gpu.plan_replay import load_module
 from grader.backends.probe import first_gpu_arch
-from grader.backends.protocol import CaseOutcome, Done, Failed, Finished, refused
+from grader.backends.protocol import Done, Failed, refused
 from grader.backends.serving import Replies, replying, requests
 from grader.errors import GraderError, Rejected
 from grader.model import Finding, Message, Verdict, phrase
 from grader.problems.catalogue import load_problem
 from grader.problems.problem import FUNCTION
 
-_DECODER: msgspec.json.Decoder[Warm | GpuJob] = msgspec.json.Decoder(Warm | GpuJob)
+_DECODER: msgspec.json.Decoder[Prepare | Warm | GpuJob] = msgspec.json.Decoder(
+    Prepare | Warm | GpuJob
+)
 _ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
 
 
 def _serve(replies: Replies) -> None:
     asked = requests(_DECODER)
-    request = next(asked)
-    problem = load_problem(request.problem)
+    first = next(asked)
+    assert isinstance(first, Prepare)
+    problem = load_problem(first.problem)
     arch = first_gpu_arch()
     if arch is not None:  # compiled, if need be, while the submission is
         for source in (CHECKS, *problem.gpu_sources):
             checks_cubin(arch, source)
         for source in problem.gpu_libraries:
             host_library(arch, source)
-    bench = SharedBench(problem)
+    groundwork = Groundwork(problem)
+    job = next(asked)
+    if isinstance(job, Warm) and groundwork.exclusive:
+        job = next(asked)  # the process before this one may not have ended
+    bench = SharedBench(groundwork)
     replies.send(Ready(gpu=bench.gpu))
-    job = next(asked) if isinstance(request, Warm) else request
+    if isinstance(job, Warm):
+        job = next(asked)
     assert isinstance(job, GpuJob)
     while _run(bench, job, replies):
         job = next(asked)
@@ -70,13 +80,14 @@ def _run(bench: SharedBench, job: GpuJob, replies: Replies) -> bool:
         replies.send(reply)
         if isinstance(reply, Broken):
             return False
+    cupy.get_default_memory_pool().free_all_blocks()  # the next worker may need room
     replies.send(Done())
     return True
 
 
 def _one(
     bench: SharedBench, cubin: bytes, each: TimedCase, job: GpuJob, replies: Replies
-) -> Finished | Broken:
+) -> Measured | Broken:
     planned = each.case
     # Memory of the previous case is free, so the GPU needs room for one case only.
     cupy.get_default_memory_pool().free_all_blocks()
@@ -86,9 +97,9 @@ def _one(
             notes = memory.notes()
             # Each size has its variables to itself, as host code's are, too.
             case = MeasuredCase(bench, load_module(cubin), planned, memory)
-            outcome = _outcome(bench, case, each, job, replies)
+            ran = _ran(bench, case, each, job, replies)
     except Rejected as refusal:
-        outcome = refused(planned.id, planned.plan.size, refusal)
+        ran = Measured(outcome=refused(planned.id, planned.plan.size, refusal))
     except MemoryError:
         asked = sum(
             allocation.size for allocation in planned.plan.allocations[planned.plan.given :]
@@ -100,15 +111,16 @@ def _one(
             asked=asked,
             function=FUNCTION,
         )
-        outcome = refused(planned.id, planned.plan.size, Rejected(Verdict.RE, words))
+        no_room = Rejected(Verdict.RE, words)
+        ran = Measured(outcome=refused(planned.id, planned.plan.size, no_room))
     except _ERRORS as error:
         return Broken(case=planned.id, message=str(error), findings=notes)
-    return Finished(outcome=msgspec.structs.replace(outcome, findings=(*outcome.findings, *notes)))
+    return msgspec.structs.replace(ran, notes=notes)
 
 
-def _outcome(
+def _ran(
     bench: SharedBench, case: MeasuredCase, each: TimedCase, job: GpuJob, replies: Replies
-) -> CaseOutcome:
+) -> Measured:
     def beat() -> None:
         replies.send(Beat(case=each.case.id))
 

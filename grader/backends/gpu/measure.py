@@ -17,8 +17,8 @@ import msgspec
 
 from grader.backends.gpu.bench import SharedBench
 from grader.backends.gpu.diary import Diary
-from grader.backends.gpu.gpu_messages import GpuJob
-from grader.backends.gpu.host_check import Taken
+from grader.backends.gpu.gpu_messages import GpuJob, Measured, Taken
+from grader.backends.gpu.host_check import measured, take
 from grader.backends.gpu.memory import Buffer, PlanMemory
 from grader.backends.gpu.parts import MOST_STEPS, part_of, time_parts
 from grader.backends.gpu.plan_replay import Replay
@@ -68,6 +68,7 @@ class MeasuredCase:
         self.launch: Launch = self._replay.launch
         self._charged = planned.plan.host_calls > 0
         self._first_is_right = False  # a call before this one was, on other inputs
+        self.first: list[Taken] = []  # of that call
 
     def fresh(self) -> Keys:
         """New inputs, poison everywhere else. Returns the keys of the inputs.
@@ -93,10 +94,9 @@ class MeasuredCase:
         started = time.monotonic()
         keys = self.fresh()
         took = self._bench.time(self._replay.set_up)
-        taken = self.sample(keys)
+        self.first.append(self.sample(keys))
         self.reference()
         outcome = self.check(keys, time.monotonic() - started)
-        outcome = self._bench.host_check.confirm(outcome, [taken])
         self._replay.remember()
         right = outcome.error is not None and not outcome.error.wrong and not outcome.findings
         self._first_is_right = right
@@ -180,7 +180,7 @@ class MeasuredCase:
     def sample(self, keys: Keys) -> Taken:
         """Elements of the outputs for the host to check. Call it right after the launch: no kernel
         of ours has run since, which the submission could have made to write the outputs."""
-        return self._bench.host_check.take(self.size, keys, self.outputs)
+        return take(self._bench.problem, self.size, keys, self.outputs)
 
     def check(self, keys: Keys, seconds: float) -> CaseOutcome:
         """Compare the outputs with the reference; look at canaries and inputs."""
@@ -241,13 +241,13 @@ class MeasuredCase:
 
 def verify_case(
     bench: SharedBench, case: MeasuredCase, beat: Callable[[], None] = lambda: None
-) -> CaseOutcome:
+) -> Measured:
     """One launch on fresh inputs, compared with the reference."""
     started = time.monotonic()
     setting_up, wrong = case.set_up()
     beat()
     if wrong is not None:
-        return msgspec.structs.replace(wrong, untimed_ms=setting_up)
+        return measured(msgspec.structs.replace(wrong, untimed_ms=setting_up), case.first, [])
     keys = case.fresh()
     took = bench.time(case.launch)
     taken = case.sample(keys)
@@ -256,15 +256,15 @@ def verify_case(
     outcome = case.check(keys, time.monotonic() - started)
     if not outcome.findings:  # changed inputs say nothing about the reference
         case.prove_reference()
-    outcome = bench.host_check.confirm(outcome, [taken])
-    return msgspec.structs.replace(outcome, untimed_ms=max(setting_up, took))
+    outcome = msgspec.structs.replace(outcome, untimed_ms=max(setting_up, took))
+    return measured(outcome, case.first, [taken])
 
 
 def time_case(
     bench: SharedBench, case: MeasuredCase, job: GpuJob, beat: Callable[[], None]
-) -> CaseOutcome:
-    """Runs of interleaved repetitions; the output of every one is compared in full, and afterwards
-    checked by the host.
+) -> Measured:
+    """Runs of interleaved repetitions; the output of every one is compared in full, and elements of
+    it are taken for the host.
 
     ``beat`` is called after everything that launched the submission. Raises MachineError when the
     GPU was shared or slowed for too many repetitions.
@@ -273,7 +273,7 @@ def time_case(
     setting_up, refused = case.set_up()
     beat()
     if refused is not None:
-        return refused
+        return measured(refused, case.first, [])
     name, baseline = case.baseline()
     case.fresh()
     warm_up = max(setting_up, bench.time(case.launch))  # module loading, instruction caches
@@ -313,9 +313,10 @@ def time_case(
             turn += 1
             wrong = outcome.error is None or outcome.error.wrong
             if wrong or outcome.findings:
-                return outcome
+                return measured(outcome, case.first, taken)
             if not (mine.gpu_ms >= least):  # stop measuring; the judge rules on it
-                return msgspec.structs.replace(outcome, clocks=tuple(clocks))
+                outcome = msgspec.structs.replace(outcome, clocks=tuple(clocks))
+                return measured(outcome, case.first, [])
             if diary.accepts(sight):
                 run.append(Pair(bench_ms=mine.gpu_ms, baseline_ms=theirs.gpu_ms))
     timing = summarise(
@@ -334,4 +335,4 @@ def time_case(
         clocks=tuple(clocks),
         seconds=time.monotonic() - started,
     )
-    return bench.host_check.confirm(outcome, taken, beat)
+    return measured(outcome, case.first, taken)

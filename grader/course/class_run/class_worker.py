@@ -31,6 +31,7 @@ from grader.submission.folder import load_listed
 from grader.toolchain.discovery import find_toolchain
 
 Kind = Literal["grade", "compile"]
+_BEHIND = 10  # added to a compiling process's niceness: the GPU must not wait for those that grade
 
 
 class Setup(Record):
@@ -94,6 +95,8 @@ def serve(pipe: Connection, setup: Setup, lane: Lane) -> None:
     """Answer tasks with reports until the other end closes."""
     if lane.gpu is not None:  # CUDA has not been asked for anything yet
         os.environ[VISIBLE] = lane.gpu.uuid
+    if lane.kind == "compile":
+        os.nice(_BEHIND)
     signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches all: the parent decides
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:

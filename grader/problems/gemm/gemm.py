@@ -257,6 +257,10 @@ class Gemm(Problem):
     def gpu_sources(self) -> tuple[Path, ...]:
         return (CHECKS,)
 
+    @property
+    def gpu_modules(self) -> tuple[str, ...]:
+        return ("grader.problems.gemm.on_gpu",)
+
     def on_gpu(self, tools: Tools) -> OnGpu:
         from grader.problems.gemm.on_gpu import GemmOnGpu
 

@@ -170,6 +170,10 @@ class Reduction(Problem):
     def gpu_libraries(self) -> tuple[Path, ...]:
         return (CUB,)
 
+    @property
+    def gpu_modules(self) -> tuple[str, ...]:
+        return ("grader.problems.reduction.on_gpu",)
+
     def on_gpu(self, tools: Tools) -> OnGpu:
         from grader.problems.reduction.on_gpu import ReductionOnGpu
 

@@ -14,9 +14,17 @@ from pathlib import Path
 
 import msgspec
 
-from grader.backends.gpu.gpu_messages import Beat, GpuJob, Ready, TimedCase, Warm
+from grader.backends.gpu.gpu_messages import (
+    Beat,
+    GpuJob,
+    Measured,
+    Prepare,
+    Ready,
+    TimedCase,
+    Warm,
+)
 from grader.backends.probe import visible_gpus
-from grader.backends.protocol import CaseOutcome, Done, Finished
+from grader.backends.protocol import CaseOutcome, Done
 from grader.backends.statistics import Pair, summarise
 from grader.model import ErrorStats, GpuInfo, Record, verbatim
 from tests.support.product import speed
@@ -66,11 +74,12 @@ def _answer(*replies: Record) -> None:
 
 
 def _serve() -> None:
-    decoder: msgspec.json.Decoder[Warm | GpuJob] = msgspec.json.Decoder(Warm | GpuJob)
-    job = decoder.decode(sys.stdin.buffer.readline())
-    if isinstance(job, Warm):
+    decoder: msgspec.json.Decoder[Prepare | Warm | GpuJob] = msgspec.json.Decoder(
+        Prepare | Warm | GpuJob
+    )
+    job: Prepare | Warm | GpuJob | None = None
+    while not isinstance(job, GpuJob):
         job = decoder.decode(sys.stdin.buffer.readline())
-    assert isinstance(job, GpuJob)
     (card,) = visible_gpus()
     info = GpuInfo(
         name=card.name,
@@ -89,7 +98,7 @@ def _serve() -> None:
             break
         time.sleep(0.02)
     for each in job.cases:
-        _answer(Beat(case=each.case.id), Finished(outcome=_outcome(each)))
+        _answer(Beat(case=each.case.id), Measured(outcome=_outcome(each)))
     _log("end", card.uuid)
     _answer(Done())
 
