@@ -116,6 +116,21 @@ def test_what_is_wrong_is_caught(want: Fixture) -> None:
     assert result.score is None or result.score.total == 0
 
 
+def test_a_programmatic_launch_costs_no_time(tmp_path: Path) -> None:
+    early = next(each for each in fixtures("correct") if each.folder.name == "programmatic_launch")
+    needs(early.architecture)
+    text, on = (early.folder / "sgemm.cu").read_text(), "SerializationAllowed = 1"
+    assert text.count(on) == 1
+    (tmp_path / "sgemm.cu").write_text(text.replace(on, "SerializationAllowed = 0"))
+    speeds = []
+    for folder in (early.folder, tmp_path):
+        result = graded(folder)
+        assert result.verdict is Verdict.AC, result.cases
+        (timing,) = [case.timing for case in result.cases if case.timing]
+        speeds.append(timing.scored_speed)
+    assert 1.02 * speeds[0] >= speeds[1], speeds
+
+
 def sums() -> Lab:
     """The lab reduction with three sizes to time, once each."""
     base = load_lab(find_lab("reduction"))

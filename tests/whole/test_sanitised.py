@@ -64,7 +64,8 @@ class Made(Record):
 
 
 def folders(place: Path) -> Iterator[tuple[Path, str]]:
-    """Of all that compiles, and what it is compiled for. Cheats get the same text in every run, so that the cache serves."""
+    """Of all that compiles, and what it is compiled for. Cheats get the same text in every run, so
+    that the cache serves."""
     declared = (*fixtures(), *cheats())
     for each in declared:
         if each.cpu.verdict is Verdict.CE:
