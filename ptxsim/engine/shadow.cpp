@@ -402,10 +402,11 @@ void trace(Warp& w, const Access& a, Use use) {
   Machine& m = *w.block->machine;
   if (__builtin_expect(!m.tracing, 1)) return;
   const u32 shift = w.program->global_shift;
+  i64 index = -1;
+  Region* r = nullptr;
   for (u32 rest = a.mask; rest; rest &= rest - 1) {
     const u64 at = a.at[__builtin_ctz(rest)];
-    i64 index = -1;
-    Region* r = m.find(at, index);
+    if (!r || !within(at, a.bytes, r->base, r->size)) r = m.find(at, index);
     if (!r || !within(at, a.bytes, r->base, r->size)) continue;
     if (r->uses.empty()) r->uses.resize((r->size >> shift) + 1);
     const u64 first = (at - r->base) >> shift, last = (at - r->base + a.bytes - 1) >> shift;
