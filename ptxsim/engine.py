@@ -138,6 +138,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "sim_second_look": (c_int, [c_void_p]),
     "sim_undo_looks": (None, [c_void_p]),
     "sim_trace": (None, [c_void_p, c_int]),
+    "sim_follows": (None, [c_void_p, c_int]),
     "sim_uses": (c_uint64, [c_void_p, c_uint64, POINTER(c_void_p)]),
     "sim_launch": (
         c_int,

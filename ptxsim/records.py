@@ -105,6 +105,8 @@ class Launch(Issued, tag="launch"):
     carveout: int = -1  # preferred shared-memory carve-out in percent; -1 is the driver's choice
     stack_bytes: int = 1024  # of a thread, as cudaLimitStackSize says
     cooperative: bool = False  # all blocks run at the same time, and grid.sync() works
+    # It may begin while the launch just before it in its stream still runs (see griddepcontrol).
+    programmatic: bool = False
     # Blocks that reach each other's shared memory, for a kernel that does not say it itself.
     cluster: Dim3 = (1, 1, 1)
 

@@ -172,7 +172,9 @@ class Simulator:
         watch = Watch(operations, self._global_cell)
         for place, operation in enumerate(operations):
             watched = watch.watches(place)
-            library.sim_trace(machine.handle, watched)
+            follows = [_begins_early(each) for each in operations[place : place + 2]]
+            library.sim_trace(machine.handle, watched or any(follows))
+            library.sim_follows(machine.handle, follows[0])
             if isinstance(operation, Launch):
                 left = limits.seconds - (time.thread_time() - working)
                 stopped = self._launch(run, operation, steps, left, next(fitting, 0))
@@ -309,6 +311,10 @@ class Simulator:
             view(library.sim_source(handle), MEMORY, n),
             view(patterns, PATTERN, n if patterns else 0),
         )
+
+
+def _begins_early(operation: Operation) -> bool:
+    return isinstance(operation, Launch) and operation.programmatic
 
 
 def _trapped(findings: Sequence[Finding]) -> bool:

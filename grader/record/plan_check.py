@@ -117,10 +117,19 @@ def _operations_flaw(plan: Plan, known: Known) -> str | None:
             return "it has too many memsets, copies, symbol writes and synchronisations"
         if not all(_in_order(each.after or (), place) for place, each in enumerate(operations)):
             return "an operation comes after what is not before it"
+        if any(_programmatic(each) for each in operations[:1]) or any(
+            _programmatic(each) and not isinstance(before, Launch)
+            for before, each in pairwise(operations)
+        ):
+            return "a programmatic launch follows no other launch"
     operations = (*plan.setup, *plan.operations)
     flaws = (_operation_flaw(each, plan.allocations, known) for each in operations)
     found = next((words for words in flaws if words is not None), None)
     return found or _lifetimes_flaw(plan, known)
+
+
+def _programmatic(operation: Operation) -> bool:
+    return isinstance(operation, Launch) and operation.programmatic
 
 
 def _in_order(after: tuple[int, ...], place: int) -> bool:

@@ -28,8 +28,12 @@ _SENTENCES = (
     ),
     phrase("{function} with the attribute {attribute} is not supported: use cudaFuncSetAttribute"),
     phrase(
-        "{function} with the attribute {attribute} is not supported: launches have no other "
-        "attribute than cudaLaunchAttributeCooperative here"
+        "{function} with the attribute {attribute} is not supported: use "
+        "cudaLaunchAttributeProgrammaticStreamSerialization"
+    ),
+    phrase(
+        "{function} with the attribute {attribute} is not supported: of launch attributes only "
+        "those for cooperative, clustered and programmatic launches are"
     ),
     phrase("{function} is supported for cudaLimitStackSize only"),
     phrase(

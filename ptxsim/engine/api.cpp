@@ -124,6 +124,9 @@ void sim_cluster(Machine* m, const u32* extents) {
 
 // Whether launches keep what they use.
 void sim_trace(Machine* m, int on) { m->tracing = on; }
+// Whether the launches to come may begin before the launch ahead of them, which was traced, has
+// ended. They must be traced, too.
+void sim_follows(Machine* m, int yes) { m->follows = yes; }
 // How many cells of a region have a Use in `uses`: none when the last launch did not use it.
 u64 sim_uses(Machine* m, u64 index, const u8** uses) {
   if (index >= m->regions.size()) return 0;

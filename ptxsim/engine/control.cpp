@@ -1,6 +1,7 @@
 // Branches, calls, exits, barriers and the calls that the runtime library would serve.
 #include <algorithm>
 
+#include "dependency.hpp"
 #include "peers.hpp"
 
 namespace sim {
@@ -301,6 +302,7 @@ Flow leave(Warp& w, u32 lanes_leaving) {
   w.now.mask &= ~lanes_leaving;
   w.block->live -= __builtin_popcount(lanes_leaving);
   if (w.done()) w.block->exited.join(w.now_for_others());
+  if (!w.block->live) end_block_dependency(*w.block);
   if (!w.block->live && !w.block->machine->sampling) check_visitors(*w.block);
   for (u32 id = 0; id < BARRIERS; ++id) release_if_complete(*w.block, id);
   if (!w.now.mask) return Flow::yield;

@@ -162,6 +162,7 @@ enum EventKind : u32 {
   PEER_EXITED,
   PEER_NOT_STARTED,
   UNUSED_RACE,
+  BEFORE_GRID_WAIT,
 };
 
 struct Dim { u32 x, y, z; };
@@ -190,11 +191,14 @@ struct Region {
   struct Reads { u32 block, who, pc, cells; };  // block + 1; 0: none
   struct Line { Reads last, elsewhere; };       // the latest reads, and those of another block
   std::vector<Line> lines;                      // in this launch; empty until read
-  std::vector<u8> uses;  // per cell, Use of this launch; empty unless traced and used
+  std::vector<u8> uses;       // per cell, Use of this launch; empty unless traced and used
+  std::vector<u8> in_flight;  // the same of launches that may still run; shorter where none
 };
 
 // What a launch did to a cell of global memory, as bits. streams.py has the same.
 enum Use : u8 { READ = 1, WRITTEN = 2, READ_STRONGLY = 4, WRITTEN_STRONGLY = 8 };
+// While a launch runs, what blocks do after their griddepcontrol.launch_dependents is so far left.
+constexpr int AFTER_TRIGGER = 4;
 
 // Shadow of one cell of shared memory.
 struct Cell {
@@ -413,8 +417,9 @@ struct Warp {
   // What others learned of it by its last fence, for its block and for all, and what it will learn
   // by its next one: in place of a release or an acquire that a relaxed arrival or wait lacks.
   Clocks released, released_to_all, acquired;
-  u32 cc;        // carry flag per lane
-  bool tainted;  // some register may hold an undefined value
+  u32 past_wait;  // lanes in order with the kernels that a programmatic launch follows
+  u32 cc;         // carry flag per lane
+  bool tainted;   // some register may hold an undefined value
   std::vector<u32> undefined, origin, pred_undefined, pred_origin;
   std::vector<AsyncCopy> async;
   u32 async_group[LANES];
@@ -511,6 +516,8 @@ struct Block {
   bool fenced;  // has executed a fence or a synchronising access: may order other blocks' writes
   bool fenced_within;  // or one that orders it for the threads of the block only
   bool stopped;
+  bool waited, triggered;      // by griddepcontrol
+  std::vector<u32> past_wait;  // stamps of threads in order with the kernels before
 };
 
 struct Machine {
@@ -532,6 +539,7 @@ struct Machine {
   double deadline = 0;                        // as cpu_seconds() counts
   bool sampling = false;                      // counts only: no races, nothing undefined
   bool tracing = false;                       // keeps what a launch uses
+  bool follows = false;                       // the launch before may still run
   u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
   bool out_of_time = false, deadlocked = false, trapped = false;
 
@@ -551,6 +559,13 @@ struct Machine {
     std::vector<u8> data, defined;
   };
   std::vector<Kept> before, after;
+
+  // Of this launch (dependency.hpp). held: it ends after those before it. published: blocks that
+  // let the next one begin after a fence.
+  struct Past { u32 block, who; };
+  std::vector<Past> past_wait;  // Block::past_wait of all
+  bool held = false;
+  u64 published = 0;
 
   void launch();
   u64 block_bytes() const;                                                // of memory here, about
@@ -631,6 +646,7 @@ void add_wgmma(Table&);
 void add_cluster(Table&);
 void add_print(Table&);
 void add_clocks(Table&);
+void add_dependency(Table&);
 const Table& operations();
 
 }  // namespace sim

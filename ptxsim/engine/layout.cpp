@@ -66,6 +66,7 @@ const char* name(EventKind kind) {
     NAME(PEER_EXITED);
     NAME(PEER_NOT_STARTED);
     NAME(UNUSED_RACE);
+    NAME(BEFORE_GRID_WAIT);
   }
   return nullptr;
 }

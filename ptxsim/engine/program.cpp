@@ -24,6 +24,7 @@ const Table& operations() {
     add_wgmma(t);
     add_cluster(t);
     add_clocks(t);
+    add_dependency(t);
     return t;
   }();
   return table;

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <deque>
 
+#include "dependency.hpp"
 #include "doubts.hpp"
 
 namespace sim {
@@ -269,7 +270,8 @@ void begin(Block& b, u32 linear) {
   b.linear = linear;
   b.id = {linear % m.grid.x, linear / m.grid.x % m.grid.y, linear / m.grid.x / m.grid.y};
   b.live = b.threads;
-  b.fenced = b.fenced_within = b.stopped = false;
+  b.fenced = b.fenced_within = b.stopped = b.waited = b.triggered = false;
+  b.past_wait.clear();
   u32* words = reinterpret_cast<u32*>(b.shared.data());
   std::fill(words, words + b.shared.size() / 4, POISON);
   std::memset(static_cast<void*>(b.cells.data()), 0, b.cells.size() * sizeof(Cell));
@@ -294,7 +296,7 @@ void begin(Block& b, u32 linear) {
     w.others.clear();
     w.fair = w.forced = w.passed = w.resting = w.waited = w.tainted = false;
     w.look = {};
-    w.cc = 0;
+    w.cc = w.past_wait = 0;
     w.async.clear();
     for (auto& frames : w.saved) frames.clear();
     std::fill(w.async_group, w.async_group + LANES, 0);
@@ -582,7 +584,9 @@ void Machine::launch() {
     r->uses.clear();
   }
   flags.clear();
+  begin_dependency(*this);
   Residents(*this).run_all();
+  if (tracing) keep_in_flight(*this);
   ++launches;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dependency.hpp"
 #include "doubts.hpp"
 #include "knowledge.hpp"
 #include "peers.hpp"
@@ -401,14 +402,21 @@ void trace(Warp& w, const Access& a, Use use) {
   Machine& m = *w.block->machine;
   if (__builtin_expect(!m.tracing, 1)) return;
   const u32 shift = w.program->global_shift;
+  i64 index = -1;
+  Region* r = nullptr;
   for (u32 rest = a.mask; rest; rest &= rest - 1) {
     const u64 at = a.at[__builtin_ctz(rest)];
-    i64 index = -1;
-    Region* r = m.find(at, index);
+    if (!r || !within(at, a.bytes, r->base, r->size)) r = m.find(at, index);
     if (!r || !within(at, a.bytes, r->base, r->size)) continue;
     if (r->uses.empty()) r->uses.resize((r->size >> shift) + 1);
     const u64 first = (at - r->base) >> shift, last = (at - r->base + a.bytes - 1) >> shift;
-    for (u64 cell = first; cell <= last; ++cell) r->uses[cell] |= use;
+    const int late = w.home->triggered ? AFTER_TRIGGER : 0;
+    for (u64 cell = first; cell <= last; ++cell) {
+      r->uses[cell] |= u8(use << late);
+      if (m.follows && cell < r->in_flight.size() && r->in_flight[cell])
+        check_dependency(w, __builtin_ctz(rest), *r, index, r->base + (cell << shift), a.bytes,
+                         r->in_flight[cell], use);
+    }
   }
 }
 

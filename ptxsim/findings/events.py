@@ -61,6 +61,7 @@ _KINDS = {
     Event.PEER_EXITED: Kind.OUT_OF_BOUNDS,
     Event.PEER_NOT_STARTED: Kind.OUT_OF_BOUNDS,
     Event.UNUSED_RACE: Kind.RACE,
+    Event.BEFORE_GRID_WAIT: Kind.RACE,
 }
 # Legal as far as every GPU of today goes.
 _WARNINGS = {

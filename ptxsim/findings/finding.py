@@ -68,6 +68,7 @@ class Event(IntEnum):
     PEER_EXITED = 34  # the block of the cluster whose shared memory is accessed
     PEER_NOT_STARTED = 35  # the same
     UNUSED_RACE = 36  # in shared memory, with a read whose value nothing uses
+    BEFORE_GRID_WAIT = 37  # with a kernel that may still run: this launch is programmatic
 
 
 class Accessed(Record):

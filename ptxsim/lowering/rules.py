@@ -39,6 +39,10 @@ def fence(low: Lowering, item: Instruction, mods: list[str]) -> None:
     low.emit_guarded("fence" if wide else "fence.cta", [])
 
 
+def grid_dependency(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    low.emit_guarded(".".join(("griddepcontrol", *mods)), [])
+
+
 def nothing(low: Lowering, item: Instruction, mods: list[str]) -> None:
     """Hints: they change when things happen, not what happens."""
 
@@ -147,6 +151,7 @@ RULES: dict[str, Rule] = {
     # order and time
     "membar": _FENCE,
     "fence": Rule(fence, rest=ADDRESS | NUMBER),
+    "griddepcontrol": Rule(grid_dependency),
     "nanosleep": Rule(sleep, (VALUE,)),
     # hints
     "prefetch": _HINT,
@@ -155,7 +160,6 @@ RULES: dict[str, Rule] = {
     "applypriority": _HINT,
     "pmevent": _HINT,
     "setmaxnreg": _HINT,
-    "griddepcontrol": _HINT,
     # control flow
     "bra": Rule(branch, (NAME,)),
     "brx": Rule(indexed_branch, (VALUE, NAME)),

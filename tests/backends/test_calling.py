@@ -63,6 +63,7 @@ struct Config {
 int cuLaunchKernelEx(const Config* c, u64 f, void** params, void** extra) {
   const unsigned* a = c->attributes;
   said("attributes %u: %u %u %d", c->count, a[0], a[2], extra != nullptr);
+  for (unsigned k = 1; k < c->count; ++k) said("and %u %u", a[18 * k], a[18 * k + 2]);
   return cuLaunchKernel(f, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
                         c->block[2], c->shared, c->stream, params, extra);
 }
@@ -146,6 +147,10 @@ def test_every_step_in_order(driver: Path, log: Path) -> None:
         launch,
         Step(kind=StepKind.FREE, target=2, flag=True),
         msgspec.structs.replace(launch, flag=True, pointers=()),
+        msgspec.structs.replace(launch, programmatic=True, pointers=()),
+        msgspec.structs.replace(
+            launch, flag=True, programmatic=True, cluster=(1, 2, 1), pointers=()
+        ),
     )
     call.run(0x51, 0x52)
     (first, second) = [line for line in log.read_text().splitlines() if line.startswith("allocate")]
@@ -164,6 +169,12 @@ def test_every_step_in_order(driver: Path, log: Path) -> None:
         f"launch f 1 2 3 4 5 6 7 0x77 8 {later - 8:x}",
         f"free ordered {later:x}",
         "attributes 1: 2 1 0",
+        "launch f 1 2 3 4 5 6 7 0x77 8 0",
+        "attributes 1: 6 1 0",
+        "launch f 1 2 3 4 5 6 7 0x77 8 0",
+        "attributes 3: 2 1 0",
+        "and 6 1",
+        "and 4 1",
         "launch f 1 2 3 4 5 6 7 0x77 8 0",
         "event 0x52",
     ]
@@ -205,6 +216,21 @@ def test_tensor_maps_are_the_drivers_own_and_clusters_are_asked_for(
         "attributes 1: 4 2 0",
         "launch f 4 1 1 32 1 1 0 0x77 64 abababababababab",
     ]
+
+
+def test_the_first_launch_of_a_call_waits_for_the_judge() -> None:
+    launch = Launch(
+        kernel="k",
+        grid=(1, 1, 1),
+        block=(1, 1, 1),
+        shared_bytes=0,
+        params=b"",
+        pointers=(),
+        programmatic=True,
+    )
+    for count in range(3):
+        steps = steps_of(PLAN, (launch,) * count, {}, lambda _kernel: 0xF, host=False)
+        assert [step.programmatic for step in steps] == [False, True][:count]
 
 
 def test_memory_around_a_call(driver: Path, log: Path) -> None:

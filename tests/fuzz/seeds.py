@@ -33,6 +33,7 @@ _FOLDERS = (
             *("printf_left_in", "shared_atomics", "switch_statement", "warp_scan", "warp_shuffle"),
             *("float4_vectorised", "split_k_workspace", "three_dimensions", "noinline_function"),
             *("mutex", "single_thread", "naive", "tiled_template", "work_queue"),
+            "programmatic_launch",
         )
     ),
     *(CHEATS / name for name in ("mma_fp16", "mma_bf16", "tf32_rounding", "traps")),

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from grader.grading.pipeline import Graded, grade
+from grader.grading.pipeline import Bench, Graded, grade
 from grader.grading.preparing import compiled
 from grader.model import Finding, Result, Severity, Verdict
 from grader.performance import sass
@@ -84,12 +84,17 @@ def rendered(graded: Graded) -> str:
     return console.file.getvalue()
 
 
-def tensor_cores(folder: Path) -> tuple[Finding, ...]:
+def bench_for(want: Fixture) -> Bench:
+    lab = msgspec.structs.replace(bench().lab, architectures=(want.architecture,))
+    return msgspec.structs.replace(bench(), lab=lab)
+
+
+def tensor_cores(want: Fixture) -> tuple[Finding, ...]:
     """What the scan of the machine code finds in a submission that was just built."""
-    shared = bench()
+    shared = bench_for(want)
     if shared.toolchain.nvdisasm is None:
         return ()
-    built = compiled(load_submission(folder, MAIN), shared, shared.lab.architectures[0])
+    built = compiled(load_submission(want.folder, MAIN), shared, want.architecture)
     return sass.find_tensor_cores(sass.disassemble(built.cubin, shared.toolchain, shared.sandbox))
 
 
@@ -101,16 +106,15 @@ def test_fixture(want: Fixture, tmp_path: Path) -> None:
         pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
 
     wrong = want.cpu.verdict is not Verdict.AC  # asked to explain, it must decline
-    graded = grade(
-        want.folder, msgspec.structs.replace(bench(), explain=wrong), lambda _stage, _detail: None
-    )
+    shared = msgspec.structs.replace(bench_for(want), explain=wrong)
+    graded = grade(want.folder, shared, lambda _stage, _detail: None)
 
     check_result(graded.result, want)
     if wrong:
         check_declined(graded)
     else:
         # On a GPU the machine code decides, too.
-        assert tensor_cores(want.folder) == ()
+        assert tensor_cores(want) == ()
     assert store.load(store.save(tmp_path, graded.result)) == graded.result
     assert want.cpu.verdict.value in rendered(graded)
 

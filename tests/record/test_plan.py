@@ -235,6 +235,21 @@ def test_clusters_are_as_declared_or_asked_for_and_divide_the_grid(
     assert (flaw(changed(3, grid=grid, cluster=asked), GIVEN, known) is None) == sound
 
 
+def test_a_programmatic_launch_follows_a_launch() -> None:
+    early = msgspec.structs.replace(LAUNCH, programmatic=True)
+    memset = PLAN.operations[0]
+    for operations, sound in (
+        ((LAUNCH, early, early), True),
+        ((early, LAUNCH), False),
+        ((LAUNCH, memset, early), False),
+        ((LAUNCH, Synchronise(), early), False),
+    ):
+        plan = msgspec.structs.replace(PLAN, operations=operations)
+        assert (flaw(plan, GIVEN, KNOWN) is None) == sound
+        plan = msgspec.structs.replace(PLAN, setup=(*PLAN.setup, *operations))
+        assert (flaw(plan, GIVEN, KNOWN) is None) == sound
+
+
 def with_allocations(*added: tuple[str, int, str | None]) -> Plan:
     rows = [(a.name, a.size, a.symbol) for a in PLAN.allocations] + list(added)
     places = bounds.addresses(size for _, size, _ in rows)

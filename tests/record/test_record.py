@@ -322,6 +322,17 @@ def test_cooperative_launches(recorded: Recorder) -> None:
     assert [each.cooperative for each in others] == [True, False, False]
 
 
+def test_programmatic_launches(recorded: Recorder) -> None:
+    """They may begin early where a launch into their stream is directly before them, and the GPU
+    can do it; an older one takes the attribute and ignores it."""
+    (hopper,) = recorded(52, arch="sm_90a")
+    assert isinstance(hopper, Plan), hopper
+    early = [each.programmatic for each in launches(hopper)]
+    assert early == [False, True, False, True, False, False, False, True, False, False, True, False]
+    assert not any(each.programmatic for each in launches(plan(recorded, 52)))
+    assert not any(each.programmatic for each in launches(plan(recorded, 1)))
+
+
 def test_errors_that_a_program_may_ask_for(recorded: Recorder) -> None:
     assert len(launches(plan(recorded, 8))) == 1
 
@@ -396,7 +407,12 @@ REFUSED = {
     63: (Verdict.FE, "cudaMemcpy between host and device"),
     64: (
         Verdict.FE,
-        "attribute cudaLaunchAttributeProgrammaticStreamSerialization is not supported: launches",
+        "attribute cudaLaunchAttributeProgrammaticEvent is not supported: use "
+        "cudaLaunchAttributeProgrammaticStreamSerialization",
+    ),
+    69: (
+        Verdict.FE,
+        "attribute cudaLaunchAttributePriority is not supported: of launch attributes only",
     ),
     65: (Verdict.FE, "cudaStreamBeginCapture cannot be used"),
     66: (Verdict.FE, "cudaMemcpy2D cannot be used for rows with gaps"),
@@ -434,7 +450,7 @@ def test_refused(scenario: int, refused: dict[int, Plan | Rejected]) -> None:
         assert finding.file == "sgemm.cu"
         assert finding.line is not None
         nearby = SOURCE[finding.line - 1]
-        assert f"case {scenario}:" in nearby or scenario in (46, 64, 68), nearby
+        assert f"case {scenario}:" in nearby or scenario in (46, 64, 68, 69), nearby
         assert str(one).startswith(f"sgemm.cu:{finding.line}: ")
 
 

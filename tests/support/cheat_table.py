@@ -81,7 +81,8 @@ FAMILIES = (
     ),
     Family(
         title="Work that the timed stream does not see",
-        names="graph_of_its_own launches_from_the_device overlaps_by_attribute second_stream",
+        names="graph_of_its_own launches_from_the_device overlaps_by_attribute "
+        "scales_before_it_is_done second_stream stops_the_clock_early",
         kernelbot=F,
         kernelbench=F,
         tensara=F,

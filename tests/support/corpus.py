@@ -5,6 +5,7 @@ The first comment of its sgemm.cu says what it is or tries, then, each starting 
     // Tell the student: what a good message says
     // Stopped by: what stands in a cheat's way
     // Needs: a sandbox (a cheat that limits alone do not stop), or cutlass
+    // Architecture: the compute capability that it is for; 80 where nothing is said
     // Landlock: the verdict there, where it is not that of CPU and GPU
     // CPU: the verdict in the simulator, and words that the result must hold
     // GPU: the same on a GPU; "no gain": its score is at most that of honest work
@@ -31,7 +32,7 @@ from grader.model import Record, Result, Verdict
 from tests.support.places import CHEATS, FIXTURES
 
 _FIELDS = (
-    *("Tell the student", "Stopped by", "Needs", "Landlock", "CPU", "GPU"),
+    *("Tell the student", "Stopped by", "Needs", "Architecture", "Landlock", "CPU", "GPU"),
     *("Finding", "Also", "Got", "Log"),
 )
 _FIELD = re.compile(rf"({'|'.join(_FIELDS)}): (.+)")
@@ -61,6 +62,7 @@ class Cheat(Record):
     needs_sandbox: bool
     in_landlock: Expected | None  # null: what it comes to elsewhere
     needs_cutlass: bool
+    architecture: str
     cpu: Expected
     gpu: Expected
 
@@ -90,6 +92,7 @@ class Fixture(Record):
     got: str | None
     log: ExpectedLog | None
     needs_cutlass: bool
+    architecture: str
 
 
 def cheats() -> tuple[Cheat, ...]:
@@ -135,6 +138,7 @@ def _read_cheat(folder: Path) -> Cheat:
         needs_sandbox=_needs(folder, declared, "a sandbox"),
         in_landlock=_expected(folder, declared["Landlock"]) if "Landlock" in declared else None,
         needs_cutlass=_needs(folder, declared, "cutlass"),
+        architecture=_architecture(declared),
         cpu=_expected(folder, declared["CPU"]),
         gpu=_expected(folder, declared["GPU"]),
     )
@@ -163,7 +167,12 @@ def _read_fixture(folder: Path, main: str) -> Fixture:
         got=declared.get("Got"),
         log=log,
         needs_cutlass=_needs(folder, declared, "cutlass"),
+        architecture=_architecture(declared),
     )
+
+
+def _architecture(declared: dict[str, str]) -> str:
+    return f"sm_{declared.get('Architecture', '80')}"
 
 
 def _needs(folder: Path, declared: dict[str, str], what: str) -> bool:

@@ -17,6 +17,7 @@ import pytest
 
 from grader.backends.probe import first_gpu_arch
 from grader.grading.pipeline import Bench, grade
+from grader.hardware import gpus
 from grader.hardware.targets import target_for
 from grader.labs.lab import Case, Lab, find_lab, load_lab
 from grader.ladder.document import stored_ladders
@@ -84,8 +85,17 @@ def on_a_gpu(kind: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("want", chosen, ids=lambda want: want.folder.name)
 
 
+def needs(architecture: str) -> None:
+    """Skips what an older GPU than this one is not for."""
+    here = first_gpu_arch()
+    assert here is not None
+    if gpus.capability_of(here) < gpus.capability_of(architecture):
+        pytest.skip(f"needs a GPU of {architecture}")
+
+
 @on_a_gpu("correct")
 def test_plans_are_replayed_at_their_own_addresses(want: Fixture) -> None:
+    needs(want.architecture)
     result = graded(want.folder)
     assert result.verdict is Verdict.AC, result.cases
     assert "relocated" not in findings(result), result.findings
@@ -99,10 +109,26 @@ def test_what_only_a_gpu_can_run(want: Fixture) -> None:
 @on_a_gpu("broken")
 def test_what_is_wrong_is_caught(want: Fixture) -> None:
     assert want.gpu is not None
+    needs(want.architecture)
     result = graded(want.folder)
     assert result.verdict is want.gpu.verdict, result.cases
     assert not want.gpu.words or want.gpu.words in findings(result), result.findings
     assert result.score is None or result.score.total == 0
+
+
+def test_a_programmatic_launch_costs_no_time(tmp_path: Path) -> None:
+    early = next(each for each in fixtures("correct") if each.folder.name == "programmatic_launch")
+    needs(early.architecture)
+    text, on = (early.folder / "sgemm.cu").read_text(), "SerializationAllowed = 1"
+    assert text.count(on) == 1
+    (tmp_path / "sgemm.cu").write_text(text.replace(on, "SerializationAllowed = 0"))
+    speeds = []
+    for folder in (early.folder, tmp_path):
+        result = graded(folder)
+        assert result.verdict is Verdict.AC, result.cases
+        (timing,) = [case.timing for case in result.cases if case.timing]
+        speeds.append(timing.scored_speed)
+    assert 1.02 * speeds[0] >= speeds[1], speeds
 
 
 def sums() -> Lab:
@@ -160,6 +186,7 @@ def test_a_cheat_comes_to_what_it_declares(cheat: Cheat) -> None:
         pytest.skip("stopped by a sandbox, and none works here")
     if cheat.needs_cutlass and find_toolchain().cutlass_include is None:
         pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
+    needs(cheat.architecture)
     result = graded(cheat.folder, quick())
     said = (result.verdict, result.error, result.cases, result.findings)
     assert cheat.gpu.met_by(result), said

@@ -63,8 +63,9 @@ class Made(Record):
     recorded: tuple[Plan | Rejected, ...]
 
 
-def folders(place: Path) -> Iterator[Path]:
-    """Of all that compiles. Cheats get the same text in every run, so that the cache serves."""
+def folders(place: Path) -> Iterator[tuple[Path, str]]:
+    """Of all that compiles, and what it is compiled for. Cheats get the same text in every run, so
+    that the cache serves."""
     declared = (*fixtures(), *cheats())
     for each in declared:
         if each.cpu.verdict is Verdict.CE:
@@ -75,11 +76,12 @@ def folders(place: Path) -> Iterator[Path]:
             text = source.read_text().replace("@PLACE@", "/nowhere")
             text = text.replace("@GRADER@", str(Path(grader.__file__).parent))
             (folder / source.name).write_text(text)
-        yield folder
+        yield folder, each.architecture
 
 
-def made(folder: Path) -> Made | None:
+def made(where: tuple[Path, str]) -> Made | None:
     """None for what does not compile."""
+    folder, arch = where
     submission, shared = load_submission(folder, MAIN), bench()
     try:
         build = compile_submission(
@@ -87,7 +89,7 @@ def made(folder: Path) -> Made | None:
             GEMM.interface,
             shared.toolchain,
             shared.sandbox,
-            arch=shared.lab.architectures[0],
+            arch=arch,
             compile_s=shared.lab.limits.compile_s,
             memory_mb=shared.lab.limits.memory_mb,
         )

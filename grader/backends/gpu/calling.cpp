@@ -41,6 +41,7 @@ struct Step {
   u64 value;  // MEMSET
   // LAUNCH: cooperative; ALLOCATE and FREE: ordered in the stream; WRITE: the host waits first
   u64 flag;
+  u64 programmatic;  // LAUNCH: may begin before the one before it has ended
   u64 cluster[3];  // LAUNCH: blocks
   u64 maps;        // whether data holds tensor maps, in the encoding of our own
 };
@@ -55,7 +56,7 @@ struct Attribute {
   unsigned id, pad;
   int value[16];  // a union of 64 bytes
 };
-constexpr unsigned COOPERATIVE = 2, CLUSTER = 4;
+constexpr unsigned COOPERATIVE = 2, CLUSTER = 4, PROGRAMMATIC = 6;
 struct Config {
   unsigned grid[3], block[3], shared;
   Stream stream;
@@ -126,10 +127,11 @@ int launch(const Step& s, unsigned char* data, Stream stream) {
   parameters.reserve(s.argument_count);
   for (u64 i = 0; i < s.argument_count; ++i) parameters.push_back(data + s.arguments[i]);
   const bool clusters = s.cluster[0] * s.cluster[1] * s.cluster[2] > 1;
-  if (s.flag || clusters) {
-    Attribute attributes[2];
+  if (s.flag || s.programmatic || clusters) {
+    Attribute attributes[3];
     unsigned count = 0;
     if (s.flag) attributes[count++] = {COOPERATIVE, 0, {1}};
+    if (s.programmatic) attributes[count++] = {PROGRAMMATIC, 0, {1}};
     if (clusters)
       attributes[count++] = {CLUSTER, 0, {int(s.cluster[0]), int(s.cluster[1]), int(s.cluster[2])}};
     const Config config = {{unsigned(s.grid[0]), unsigned(s.grid[1]), unsigned(s.grid[2])},

@@ -55,6 +55,8 @@ class Step(Record):
     value: int = 0
     # Ordered in the stream; of a launch: cooperative; of a write: the host waits first.
     flag: bool = False
+    # Of a launch: it may begin before the one before it has ended.
+    programmatic: bool = False
     cluster: tuple[int, int, int] = (1, 1, 1)  # blocks, of a launch
 
 
@@ -93,6 +95,7 @@ class _Step(ctypes.Structure):
         ("source_delta", ctypes.c_int64),
         ("value", ctypes.c_uint64),
         ("flag", ctypes.c_uint64),
+        ("programmatic", ctypes.c_uint64),
         ("cluster", ctypes.c_uint64 * 3),
         ("maps", ctypes.c_uint64),
     )
@@ -160,6 +163,7 @@ class Call:
             source_delta=step.source_delta,
             value=step.value,
             flag=step.flag,
+            programmatic=step.programmatic,
             cluster=(ctypes.c_uint64 * 3)(*step.cluster),
             maps=MAGIC in step.data,
         )

@@ -2,8 +2,10 @@
 
 After the scored repetitions a call that consists of several operations is launched a few more
 times, one operation after the other on the same stream, with an event after each. What lies between
-an operation's end and that of the one before is its time, the gap before it included. These
-repetitions have fresh inputs and a flushed L2 like the scored ones, but nothing of them is scored.
+an operation's end and that of the one before is its time, the gap before it included. Kernels do
+not overlap across an event: the parts of a call with programmatic launches may take longer together
+than the call. These repetitions have fresh inputs and a flushed L2 like the scored ones, but
+nothing of them is scored.
 """
 
 from __future__ import annotations

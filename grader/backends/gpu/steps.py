@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from grader.backends.gpu.calling import Step, StepKind
 from grader.model import (
     Allocate,
@@ -31,13 +33,15 @@ def steps_of(
     """The steps of ``operations``, which belong to ``plan``.
 
     places: of variables, in the table of addresses. function: the handle of a kernel. host: with
-    what only the host does; without it every allocation is expected to be there.
+    what only the host does; without it every allocation is expected to be there. The first of them
+    never begins before what the judge launched has ended.
     """
-    return [
+    steps = [
         _step(plan, operation, places, function, host)
         for operation in operations
         if host or not isinstance(operation, HOST)
     ]
+    return [msgspec.structs.replace(step, programmatic=False) for step in steps[:1]] + steps[1:]
 
 
 def _step(
@@ -59,6 +63,7 @@ def _step(
                 arguments=operation.arguments,
                 pointers=operation.pointers,
                 flag=operation.cooperative,
+                programmatic=operation.programmatic,
                 cluster=operation.cluster,
             )
         case Memset():

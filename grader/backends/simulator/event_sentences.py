@@ -169,6 +169,20 @@ def _proxy_fence(s: EventScene) -> Message:
     )
 
 
+def _before_grid_wait(s: EventScene) -> Message:
+    if s.seen.other_write:
+        return phrase(
+            "{who} {does} {element} at {here} before it has waited for the kernel launched before "
+            "this one, which may still be writing there: a programmatic launch may begin early, so "
+            "call cudaGridDependencySynchronize() (griddepcontrol.wait) first"
+        )
+    return phrase(
+        "{who} {does} {element} at {here} before it has waited for the kernel launched before "
+        "this one, which may still be reading there: a programmatic launch may begin early, so "
+        "call cudaGridDependencySynchronize() (griddepcontrol.wait) first"
+    )
+
+
 def _tensor_map(s: EventScene) -> Message:
     if not s.seen.arrived:
         return phrase(
@@ -311,6 +325,7 @@ _SENTENCES: dict[Event, Message | Callable[[EventScene], Message]] = {
         "{there}, and nothing orders the two; nothing uses what was read, so it does no harm here, "
         "but a __syncthreads() between them would make that certain"
     ),
+    Event.BEFORE_GRID_WAIT: _before_grid_wait,
     Event.PEER_NOT_STARTED: phrase(
         "{who} accesses at {here} the shared memory of {that_block}, which may not have started "
         "yet; a barrier of the cluster must come first"

@@ -102,18 +102,24 @@ Refusal judge_cluster(const Kernel& kernel, dim3 grid, dim3 asked) {
   return {cudaSuccess, ""};
 }
 
+// What the attributes of a launch ask for. cluster: all 0 where they say nothing.
+struct Asked {
+  bool cooperative = false, programmatic = false;
+  dim3 cluster{0, 0, 0};
+};
+
 cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
-                   cudaStream_t stream, bool cooperative = false, dim3 cluster = {0, 0, 0}) {
-  Refusal refusal = judge(kernel, grid, block, shared, cooperative);
-  if (refusal.error == cudaSuccess) refusal = judge_cluster(kernel, grid, cluster);
+                   cudaStream_t stream, const Asked& asked = {}) {
+  Refusal refusal = judge(kernel, grid, block, shared, asked.cooperative);
+  if (refusal.error == cudaSuccess) refusal = judge_cluster(kernel, grid, asked.cluster);
   if (refusal.error != cudaSuccess)
     refuse("RE", std::string(cudaGetErrorName(refusal.error)) + ": kernel " + kernel.name +
                      " cannot be launched: " + refusal.why);
   std::vector<unsigned char> block_of_params(kernel.param_bytes());
   for (size_t i = 0; i < kernel.params.size(); ++i)
     std::memcpy(&block_of_params[kernel.params[i].first], arguments[i], kernel.params[i].second);
-  plan_launch(kernel, grid, block, shared, block_of_params, stream, cooperative,
-              cluster.x ? cluster : dim3(1, 1, 1));
+  plan_launch(kernel, grid, block, shared, block_of_params, stream, asked.cooperative,
+              asked.programmatic, asked.cluster.x ? asked.cluster : dim3(1, 1, 1));
   launch_site.clear();
   return cudaSuccess;
 }
@@ -143,15 +149,15 @@ std::string why_refused(int id) {
     case 5:
     case 11: return "of clusters only cudaLaunchAttributeClusterDimension is";
     case 14: return "use cudaFuncSetAttribute";
-    default: return "launches have no other attribute than cudaLaunchAttributeCooperative here";
+    case 7: return "use cudaLaunchAttributeProgrammaticStreamSerialization";
+    default:
+      return "of launch attributes only those for cooperative, clustered and programmatic launches "
+             "are";
   }
 }
 
-// What the attributes of a launch ask for. cluster: all 0 where they say nothing.
-struct Asked {
-  bool cooperative = false;
-  dim3 cluster{0, 0, 0};
-};
+// GPUs before compute capability 9.0 take the attribute and run one kernel after the other.
+constexpr int PROGRAMMATIC_SINCE = 9;
 
 Asked asked_by(const cudaLaunchConfig_t& config, const char* caller = "cudaLaunchKernelEx") {
   Asked asked;
@@ -159,6 +165,9 @@ Asked asked_by(const cudaLaunchConfig_t& config, const char* caller = "cudaLaunc
     const cudaLaunchAttribute& attribute = config.attrs[i];
     if (attribute.id == cudaLaunchAttributeCooperative)
       asked.cooperative = attribute.val.cooperative;
+    else if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization)
+      asked.programmatic = attribute.val.programmaticStreamSerializationAllowed &&
+                           request.target.major >= PROGRAMMATIC_SINCE;
     else if (attribute.id == cudaLaunchAttributeClusterDimension)
       asked.cluster = {attribute.val.clusterDim.x, attribute.val.clusterDim.y,
                        attribute.val.clusterDim.z};
@@ -243,13 +252,14 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
 }
 cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
                                         void** arguments, size_t shared, cudaStream_t stream) {
-  return launch(kernel_of(function, __func__), grid, block, arguments, shared, stream, true);
+  Asked asked;
+  asked.cooperative = true;
+  return launch(kernel_of(function, __func__), grid, block, arguments, shared, stream, asked);
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** arguments) {
-  const Asked asked = asked_by(*config);
   return launch(kernel_of(function, __func__), config->gridDim, config->blockDim, arguments,
-                config->dynamicSmemBytes, config->stream, asked.cooperative, asked.cluster);
+                config->dynamicSmemBytes, config->stream, asked_by(*config));
 }
 
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,

@@ -3,6 +3,7 @@
 // The order is CUDA's: that of each stream; of the default stream with every stream that was not
 // made cudaStreamNonBlocking; of events; and of the host, which issues nothing before its waits are
 // over. Calls of run_custom come one after the other: whoever reads C waits for the device.
+#include <optional>
 #include <set>
 
 #include "recorder.hpp"
@@ -22,6 +23,11 @@ std::map<cudaStream_t, Stream> streams;    // the default one, too, as soon as a
 std::map<cudaEvent_t, Operations> events;  // what each stood behind when it was recorded
 Operations open;                           // that no later operation comes after
 Operations seen;                           // that a query found done
+struct LastLaunch {
+  size_t place;
+  cudaStream_t stream;
+};
+std::optional<LastLaunch> last_launch;  // null as soon as anything else is done with a stream
 bool waited = false;
 size_t last_wait = 0;  // of the host, if it has waited
 
@@ -86,6 +92,7 @@ cudaError_t wait(const Operations& after) {
 }
 
 cudaError_t query(const Operations& done) {
+  last_launch.reset();
   seen.insert(done.begin(), done.end());
   return cudaSuccess;
 }
@@ -97,6 +104,15 @@ std::string order_on(cudaStream_t stream, bool host_waits) {
   for (Stream* each : followers(stream)) each->last = {plan_place()};
   if (host_waits) host_waits_for_next();
   return order;
+}
+
+bool order_launch(cudaStream_t stream) {
+  if (is_default(stream)) stream = DEFAULT;
+  const size_t place = plan_place();
+  const bool follows =
+      last_launch && last_launch->place + 1 == place && last_launch->stream == stream;
+  last_launch = {place, stream};
+  return follows;
 }
 
 bool order_has_streams() { return streams.size() > 1; }
@@ -112,6 +128,7 @@ void order_end_call() {
   open.clear();
   seen.clear();
   events.clear();
+  last_launch.reset();
   for (auto& [_, stream] : streams) stream.last.clear();
   waited = false;
 }
@@ -141,6 +158,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait(behind(stre
 // A program that asks goes on when the answer is yes; here it always is.
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return query(behind(stream)); }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  last_launch.reset();
   for (Stream* each : followers(stream))
     each->last.insert(events[event].begin(), events[event].end());
   return cudaSuccess;
@@ -149,6 +167,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return new_handle(event); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return new_handle(event); }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  last_launch.reset();  // kernels do not overlap across an event
   events[event] = behind(stream);
   return cudaSuccess;
 }

@@ -178,14 +178,16 @@ bool plan_freed(const void* pointer) {
 
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
-                 dim3 cluster) {
+                 bool programmatic, dim3 cluster) {
   bounded(++launch_count, MAX_LAUNCHES, "launches more than", "kernels in one call");
+  const bool overlaps = order_launch(stream) && programmatic;
   add("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
           ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) + ",\"params\":\"" +
           base64(params.data(), params.size()) + "\",\"pointers\":[" +
           pointers_in(params.data(), params.size()) + "],\"carveout\":" +
           std::to_string(kernel.carveout) + ",\"stack_bytes\":" + number(device_stack_bytes()) +
-          ",\"cooperative\":" + truth(cooperative) + ",\"cluster\":" + triple(cluster) + "}",
+          ",\"cooperative\":" + truth(cooperative) + ",\"programmatic\":" + truth(overlaps) +
+          ",\"cluster\":" + triple(cluster) + "}",
       order_on(stream));
 }
 

@@ -98,7 +98,7 @@ bool plan_find(const void* address, size_t bytes, Place& place);
 bool plan_freed(const void* address);  // inside an allocation that was freed
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
-                 dim3 cluster);
+                 bool programmatic, dim3 cluster);
 void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream);
 void plan_copy(Place source, Place target, size_t bytes, cudaStream_t stream);
 void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
@@ -124,6 +124,9 @@ size_t device_stack_bytes();  // of a thread, as cudaDeviceSetLimit left it
 // What the next operation, on this stream, comes after: a field of it in JSON, or "" for all
 // others.
 std::string order_on(cudaStream_t stream, bool host_waits = false);
+// Notes that the next operation is a launch; whether what was done last in this call, by whatever
+// stream, is a launch into the same one. Only such a launch may begin before that one has ended.
+bool order_launch(cudaStream_t stream);
 bool order_has_streams();      // others than the default stream
 void order_wait_for_device();  // the host does, in the next operation
 void order_end_call();

@@ -1,7 +1,8 @@
 // Launches with programmatic stream serialisation, to begin before the clock does.
-// Stopped by: launch attributes other than the cooperative one are rejected by name
-// CPU: FE cudaLaunchKernelEx
-// GPU: FE cudaLaunchKernelEx
+// Stopped by: the first launch of a call is never programmatic, and no kernel begins before an event
+// that was recorded ahead of it
+// CPU: AC
+// GPU: AC no gain
 #include "gemm.cuh"
 
 __global__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {

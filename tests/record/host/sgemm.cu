@@ -52,12 +52,14 @@ __global__ void hidden(float* C) { C[0] = 0; }
 extern "C" int cublasSgemm_v2(int);
 int calls = 0;
 
-static inline void launch_with(cudaLaunchAttributeID id, int value, float* C) {
+static inline void launch_with(cudaLaunchAttributeID id, int value, float* C,
+                               cudaStream_t stream = nullptr) {
   cudaLaunchAttribute attribute = {};
   attribute.id = id;
   attribute.val.cooperative = value;
   cudaLaunchConfig_t config = {};
   config.gridDim = config.blockDim = dim3(1);
+  config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = 1;
   cudaLaunchKernelEx(&config, tell, C, value);
@@ -257,6 +259,29 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
       launch_with(cudaLaunchAttributeIgnore, 1, C);
       break;
     }
+    case 52: {  // programmatic launches; in brackets: whether they may begin early
+      const cudaLaunchAttributeID early = cudaLaunchAttributeProgrammaticStreamSerialization;
+      cudaStream_t stream;
+      cudaEvent_t event;
+      cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaEventCreate(&event);
+      launch_with(early, 1, C);  // [no] the first of a call
+      launch_with(early, 1, C);  // [yes]
+      launch_with(early, 0, C);  // [no] it says so
+      launch_with(early, 2, C);  // [yes]
+      cudaMemset(C, 0, 4);
+      launch_with(early, 1, C);  // [no] it follows no launch
+      cudaEventRecord(event);
+      launch_with(early, 1, C);  // [no] an event lies between
+      launch_with(early, 1, C, stream);  // [no] another stream's launch lies between
+      launch_with(early, 1, C, stream);  // [yes]
+      cudaStreamWaitEvent(stream, event, 0);
+      launch_with(early, 1, C, stream);  // [no] it waits for an event
+      launch_with(early, 1, C, cudaStreamLegacy);  // [no]
+      launch_with(early, 1, C);  // [yes] this is the same stream
+      cudaDeviceSynchronize();
+      launch_with(early, 1, C);  // [no]
+      break;
+    }
     case 39: {  // how many clusters run at a time, and how large they may be
       cudaLaunchAttribute attribute{};
       attribute.id = cudaLaunchAttributeClusterDimension;
@@ -323,7 +348,8 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     case 61: cublasSgemm_v2(1); break;
     case 62: cudaMemcpy(C, &k, 4, cudaMemcpyHostToDevice); break;
     case 63: cudaMemcpy(&nothing, C, 4, cudaMemcpyDeviceToHost); break;
-    case 64: launch_with(cudaLaunchAttributeProgrammaticStreamSerialization, 1, C); break;
+    case 64: launch_with(cudaLaunchAttributeProgrammaticEvent, 1, C); break;
+    case 69: launch_with(cudaLaunchAttributePriority, 1, C); break;
     case 65: cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal); break;
     case 66: cudaMemcpy2D(C, 8, A, 8, 4, 2, cudaMemcpyDeviceToDevice); break;
     case 68: launch_with(cudaLaunchAttributeClusterDimension, 2, C); break;
