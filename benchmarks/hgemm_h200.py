@@ -80,7 +80,7 @@ def programs() -> list[Program]:
     rungs = sorted(folder.name for folder in _RUNGS.iterdir() if (folder / "hgemm.cu").exists())
     found = [Program(name, name, squares_only=name != _TOP) for name in rungs]
     found += [
-        Program(f"variant-{i}", _TOP, (f"HGEMM_VARIANT={i}",), squares_only=i > 2)
+        Program(f"variant-{i}", _TOP, (f"HGEMM_VARIANT={i}",), squares_only=i > 3)
         for i in range(16)
     ]
     found += [
@@ -90,7 +90,7 @@ def programs() -> list[Program]:
             (f"HGEMM_VARIANT={i}", f"HGEMM_BAND={band}"),
             squares_only=True,
         )
-        for i in (0, 8)
+        for i in (0, 9)
         for band in (4, 16)
     ]
     found.append(Program(_TOP, _TOP, ("HGEMM_BF16",), "bf16"))
