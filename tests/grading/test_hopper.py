@@ -169,3 +169,57 @@ def test_a_wrong_line_is_found(name: str, tmp_path: Path) -> None:
         and wrong.at in lines[each.line or 0]
         for each in errors
     ), errors
+
+
+# A is copied first, by a kernel beside whose end the product begins: one thread waits for it, ahead
+# of its first copy.
+PACKED = (
+    (
+        "// C^T = B^T",
+        "__global__ void pack(const __half* A, __half* packed, int count) {\n"
+        "  cudaTriggerProgrammaticLaunchCompletion();\n"
+        "  const int e = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  if (e < count) packed[e] = A[e];\n"
+        "}\n\n// C^T = B^T",
+    ),
+    ("      expect(&s", "      if (p == 0) cudaGridDependencySynchronize();\n      expect(&s"),
+    (
+        "  A = map_of(d_A.data().get(), m, k);",
+        "  static __half* packed;\n"
+        "  if (!packed) cudaMalloc(&packed, sizeof(__half) * m * k);\n"
+        "  pack<<<(m * k + 255) / 256, 256>>>(d_A.data().get(), packed, m * k);\n"
+        "  A = map_of(packed, m, k);",
+    ),
+    (
+        "cudaLaunchAttribute cluster = {};",
+        "cudaLaunchAttribute attributes[2] = {}, &cluster = *attributes;",
+    ),
+    (
+        "  config.attrs = &cluster;\n  config.numAttrs = 1;",
+        "  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;\n"
+        "  attributes[1].val.programmaticStreamSerializationAllowed = 1;\n"
+        "  config.attrs = attributes;\n  config.numAttrs = 2;",
+    ),
+)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_product_that_begins_before_its_operand_is_packed(waits: bool, tmp_path: Path) -> None:
+    text = SOURCE
+    for old, new in PACKED:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    if not waits:
+        text = text.replace("      if (p == 0) cudaGridDependencySynchronize();\n", "")
+    folder = tmp_path / "student"
+    folder.mkdir()
+    (folder / "hgemm.cu").write_text(text)
+    result = graded(folder)
+    errors = [each for each in result.findings if each.severity is Severity.ERROR]
+    if waits:
+        assert result.verdict is Verdict.AC and not errors, (result.error, errors)
+        return
+    (found,) = errors
+    assert result.verdict is Verdict.WA
+    assert "before it has waited for the kernel launched before this one" in str(found.message)
+    assert COPY in ["", *text.splitlines()][found.line or 0]
