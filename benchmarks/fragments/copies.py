@@ -30,11 +30,12 @@ class Tiles:
     swizzle: Swizzle | None = Swizzle.NONE  # None: each has its own
     narrow: bool = False  # rows shorter than the swizzle's span
     strided: bool = False  # element strides other than 1
+    uneven: bool = False  # strides that are no multiples of each other
 
     @property
     def name(self) -> str:
         swizzle = "" if self.swizzle is None else f" {self.swizzle.name.lower()}"
-        form = " narrow" * self.narrow + " strided" * self.strided
+        form = " narrow" * self.narrow + " strided" * self.strided + " uneven" * self.uneven
         return f"{self.rank}d {self.type.name.lower()}{swizzle}{form}"
 
 
@@ -65,10 +66,10 @@ def tile(
             for count, step in zip(counts, steps, strict=True)
         ]
         extents = [int(rng.integers(1, 2 * b + 1)) for b in box]
-        strides, bytes_ = [], extents[0] * each
+        strides, bytes_ = [], -(-extents[0] * each // 16) * 16 + 16 * int(rng.integers(3))
         for extent in extents[1:]:
-            strides.append(-(-bytes_ // 16) * 16 + 16 * int(rng.integers(3)))
-            bytes_ = strides[-1] * extent
+            strides.append(bytes_ + 16 * tiles.uneven)
+            bytes_ = strides[-1] * (extent + int(rng.integers(3)))
         offset = 16 * int(rng.integers(16))
         if max(box) <= 256 and offset + bytes_ <= room:
             break
@@ -83,7 +84,8 @@ def tile(
         fills_nan=tiles.type >= DataType.FLOAT16 and bool(rng.integers(2)),
         offset=first + offset,
     )
-    at = [int(rng.integers(-b - 1, e + 2)) for b, e in zip(box, extents, strict=True)]
+    beyond = 2 * (rng.integers(8) == 0)  # a tile may lie beyond the tensor altogether
+    at = [int(rng.integers(1 - b - beyond, e + beyond)) for b, e in zip(box, extents, strict=True)]
     size = int(np.prod(counts)) * each
     room_for_rows = size // row * _SPANS.get(swizzle, row)
     place = 128 * int(rng.integers((4 * _WORDS - room_for_rows) // 128 + 1))
@@ -138,6 +140,7 @@ _LOADED = [
     *(Tiles(rank, type_, None, narrow=True) for rank in range(1, 6) for type_ in _TYPES),
     *(Tiles(rank, type_, None, strided=True) for rank in range(2, 6) for type_ in _TYPES),
     *(Tiles(2, type_, None) for type_ in DataType if type_ not in _TYPES),
+    *(Tiles(rank, DataType.FLOAT32, None, uneven=True) for rank in (3, 5)),
 ]
 _STORED = [
     *(Tiles(rank, type_, None) for rank in range(1, 6) for type_ in _TYPES),
