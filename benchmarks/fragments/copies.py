@@ -39,6 +39,23 @@ class Tiles:
         return f"{self.rank}d {self.type.name.lower()}{swizzle}{form}"
 
 
+def _shape(
+    rng: np.random.Generator, tiles: Tiles, swizzle: Swizzle, each: int
+) -> tuple[int, list[int], list[int]]:
+    """Of a tile in shared memory: bytes of a row; elements and element strides by dimension."""
+    row = _SPANS.get(swizzle, 16 * int(rng.integers(1, 9)))
+    rows = _TILE_BYTES // row
+    if tiles.narrow:
+        row = 16 * int(rng.integers(1, row // 16))
+    counts, steps = [row // each], [1]
+    for _ in range(1, tiles.rank):
+        counts.append(int(rng.integers(1, max(2, min(rows, 32) + 1))))
+        rows //= counts[-1]
+        steps.append(int(rng.integers(1, 9)) if tiles.strided else 1)
+    order = [0, *(1 + rng.permutation(tiles.rank - 1))]
+    return row, [counts[d] for d in order], [steps[d] for d in order]
+
+
 def tile(
     rng: np.random.Generator, tiles: Tiles, array: NDArray[Any], first: int, room: int
 ) -> tuple[TensorMap, list[int]]:
@@ -50,17 +67,7 @@ def tile(
                 rng.integers(3 + (not tiles.narrow))
             ]
         each = _SIZES.get(tiles.type, 4)
-        row = _SPANS.get(swizzle, 16 * int(rng.integers(1, 9)))
-        rows = _TILE_BYTES // row
-        if tiles.narrow:
-            row = 16 * int(rng.integers(1, row // 16))
-        counts, steps = [row // each], [1]
-        for _ in range(1, tiles.rank):
-            counts.append(int(rng.integers(1, max(2, min(rows, 32) + 1))))
-            rows //= counts[-1]
-            steps.append(int(rng.integers(1, 9)) if tiles.strided else 1)
-        order = [0, *(1 + rng.permutation(tiles.rank - 1))]
-        counts, steps = [counts[d] for d in order], [steps[d] for d in order]
+        row, counts, steps = _shape(rng, tiles, swizzle, each)
         box = [
             (count - 1) * step + int(rng.integers(1, step + 1))
             for count, step in zip(counts, steps, strict=True)
