@@ -41,6 +41,7 @@ from ptxsim.sampling import Sampler
 ROOT = Path(__file__).parents[1]
 WIDE = ROOT / "benchmarks" / "bank_patterns"  # loads of shared memory by all lanes
 LANES = ROOT / "benchmarks" / "lane_patterns"  # by some; cp.async
+COPIES = ROOT / "benchmarks" / "copy_patterns"  # cp.async of 16 bytes, with prefetches
 SECONDS = 300.0  # of the simulator for one plan: rung 3 is one block that does everything
 EVERY = 1 << 40  # blocks
 WAVES = ("shared load wavefronts", "of them bank conflicts", "cp.async wavefronts")
@@ -89,7 +90,7 @@ def main() -> None:
         arch = _arch(options.lab)
         assert arch, "no GPU here: --from FILE"
         rungs = sorted(path.parent for path in ROOT.glob(f"reference/{options.lab}/[0-9]*/*.cu"))
-        others = [ROOT / "submissions" / "alice", WIDE, LANES]
+        others = [ROOT / "submissions" / "alice", WIDE, LANES, COPIES]
         default = options.lab == DEFAULT_LAB.stem
         folders = options.folders or [*dict.fromkeys(rungs), *(others if default else [])]
         here = f"{gpu_names()[0]}, {machine()}"
@@ -186,7 +187,7 @@ def show(ours: Sequence[Counted | Rejected], profiled: Sequence[Profiled]) -> No
         for mine in found[0]:
             pairs = compare(mine, total(theirs.launches[at : at + mine.times]))
             at += mine.times
-            if ROOT / folder in (WIDE, LANES):
+            if ROOT / folder in (WIDE, LANES, COPIES):
                 waves = [_text(each) for each in pairs if str(each.quantity) in WAVES]
                 patterns.append([mine.name.removesuffix("EvPKfPf"), *waves])
                 continue

@@ -52,7 +52,7 @@ def simulated(folder: Path, name: str) -> NDArray[Any] | str:
     outcome = launch(ptx, kind.kernel, kind.blocks, kind.threads, arguments, limits=_LIMITS)
     wrong = [finding for finding in outcome.findings if finding.severity.value == "error"]
     if wrong or outcome.stopped:
-        return f"{wrong[:2]} {outcome.stopped}"
+        return f"the simulator: {wrong[:2]} {outcome.stopped}"
     return results(arguments)
 
 
@@ -67,11 +67,37 @@ def compared(kind: Kind, arguments: Arguments, real: NDArray[Any], ours: NDArray
     for argument in arguments[:-1]:
         if isinstance(argument, list):
             request = argument[first * len(argument) // kind.blocks]
-            shown = {name: value for name, value in vars(request).items() if name != "array"}
-            lines.append(f"  block {first}: {shown}")
+            lines.append(f"  block {first}: {on_gpu.described(request)}")
         elif isinstance(argument, np.ndarray) and argument[0].size <= 32:
             lines.append(f"  block {first}: {argument[first * len(argument) // kind.blocks]}")
     return "\n".join(lines)
+
+
+class Gpu:
+    """The GPU in a process of its own, and in another one after an error, which stays with it."""
+
+    def __init__(self) -> None:
+        self._process = _processes(1)
+
+    def run(self, cubin: Path, kind: Kind) -> NDArray[Any] | str:
+        """The results, or what went wrong."""
+        try:
+            return self._process.submit(on_gpu.run, cubin, kind).result()
+        except Exception as error:  # CuPy's, the driver's, the end of the process
+            self._process.shutdown()
+            self._process = _processes(1)
+            return f"the GPU: {error}"
+
+
+def _processes(count: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(count, mp_context=get_context("spawn"))
+
+
+def verdict(kind: Kind, ours: NDArray[Any] | str, real: NDArray[Any] | str) -> str:
+    """What is wrong, or ""."""
+    if isinstance(ours, str) or isinstance(real, str):
+        return " ".join(each for each in (ours, real) if isinstance(each, str))
+    return compared(kind, kind.arguments(), real, ours)
 
 
 def main() -> int:
@@ -83,30 +109,24 @@ def main() -> int:
     kinds = [kind for name, kind in _KINDS.items() if options.only in name]
     default_engine()  # compiled once, not by each process
     bad = 0
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        _processes(len(os.sched_getaffinity(0))) as pool,
+    ):
+        folder, gpu = Path(scratch), Gpu()
         (folder / "forms.hpp").write_text(products.forms_header())
-        workers = len(os.sched_getaffinity(0))
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            list(pool.map(partial(compiled, folder), {kind.source for kind in kinds}))
-            outcomes = pool.map(partial(simulated, folder), [kind.name for kind in kinds])
-            for kind, ours in zip(kinds, outcomes, strict=True):
-                if isinstance(ours, str):
-                    bad += 1
-                    print(f"{kind.name}: the simulator: {ours}")
-                    continue
-                if options.dry:
-                    print(f"{kind.name}: simulated", flush=True)
-                    continue
-                arguments = kind.arguments()
-                cubin = (folder / kind.source).with_suffix(".cubin")
-                real = on_gpu.run(cubin, kind, arguments)
-                differs = compared(kind, arguments, real, ours)
-                bad += differs != ""
-                print(f"{kind.name}: {differs or f'{real.size} words, none differs'}", flush=True)
-                if differs and options.keep:
-                    options.keep.mkdir(exist_ok=True)
-                    np.savez_compressed(options.keep / f"{kind.name.replace(' ', '_')}.npz", real)
+        list(pool.map(partial(compiled, folder), {kind.source for kind in kinds}))
+        outcomes = pool.map(partial(simulated, folder), [kind.name for kind in kinds])
+        for kind, ours in zip(kinds, outcomes, strict=True):
+            cubin = (folder / kind.source).with_suffix(".cubin")
+            real = ours if options.dry else gpu.run(cubin, kind)
+            wrong = verdict(kind, ours, real)
+            bad += wrong != ""
+            done = "simulated" if options.dry else "none differs"
+            print(f"{kind.name}: {wrong or done}", flush=True)
+            if wrong and options.keep and not isinstance(real, str):
+                options.keep.mkdir(exist_ok=True)
+                np.savez_compressed(options.keep / f"{kind.name.replace(' ', '_')}.npz", real)
     return int(bad > 0)
 
 

@@ -30,12 +30,30 @@ class Tiles:
     swizzle: Swizzle | None = Swizzle.NONE  # None: each has its own
     narrow: bool = False  # rows shorter than the swizzle's span
     strided: bool = False  # element strides other than 1
+    uneven: bool = False  # strides that are no multiples of each other
 
     @property
     def name(self) -> str:
         swizzle = "" if self.swizzle is None else f" {self.swizzle.name.lower()}"
-        form = " narrow" * self.narrow + " strided" * self.strided
+        form = " narrow" * self.narrow + " strided" * self.strided + " uneven" * self.uneven
         return f"{self.rank}d {self.type.name.lower()}{swizzle}{form}"
+
+
+def _shape(
+    rng: np.random.Generator, tiles: Tiles, swizzle: Swizzle, each: int
+) -> tuple[int, list[int], list[int]]:
+    """Of a tile in shared memory: bytes of a row; elements and element strides by dimension."""
+    row = _SPANS.get(swizzle, 16 * int(rng.integers(1, 9)))
+    rows = _TILE_BYTES // row
+    if tiles.narrow:
+        row = 16 * int(rng.integers(1, row // 16))
+    counts, steps = [row // each], [1]
+    for _ in range(1, tiles.rank):
+        counts.append(int(rng.integers(1, max(2, min(rows, 32) + 1))))
+        rows //= counts[-1]
+        steps.append(int(rng.integers(1, 9)) if tiles.strided else 1)
+    order = [0, *(1 + rng.permutation(tiles.rank - 1))]
+    return row, [counts[d] for d in order], [steps[d] for d in order]
 
 
 def tile(
@@ -49,26 +67,16 @@ def tile(
                 rng.integers(3 + (not tiles.narrow))
             ]
         each = _SIZES.get(tiles.type, 4)
-        row = _SPANS.get(swizzle, 16 * int(rng.integers(1, 9)))
-        rows = _TILE_BYTES // row
-        if tiles.narrow:
-            row = 16 * int(rng.integers(1, row // 16))
-        counts, steps = [row // each], [1]
-        for _ in range(1, tiles.rank):
-            counts.append(int(rng.integers(1, max(2, min(rows, 32) + 1))))
-            rows //= counts[-1]
-            steps.append(int(rng.integers(1, 9)) if tiles.strided else 1)
-        order = [0, *(1 + rng.permutation(tiles.rank - 1))]
-        counts, steps = [counts[d] for d in order], [steps[d] for d in order]
+        row, counts, steps = _shape(rng, tiles, swizzle, each)
         box = [
             (count - 1) * step + int(rng.integers(1, step + 1))
             for count, step in zip(counts, steps, strict=True)
         ]
         extents = [int(rng.integers(1, 2 * b + 1)) for b in box]
-        strides, bytes_ = [], extents[0] * each
+        strides, bytes_ = [], -(-extents[0] * each // 16) * 16 + 16 * int(rng.integers(3))
         for extent in extents[1:]:
-            strides.append(-(-bytes_ // 16) * 16 + 16 * int(rng.integers(3)))
-            bytes_ = strides[-1] * extent
+            strides.append(bytes_ + 16 * tiles.uneven)
+            bytes_ = strides[-1] * (extent + int(rng.integers(3)))
         offset = 16 * int(rng.integers(16))
         if max(box) <= 256 and offset + bytes_ <= room:
             break
@@ -83,7 +91,8 @@ def tile(
         fills_nan=tiles.type >= DataType.FLOAT16 and bool(rng.integers(2)),
         offset=first + offset,
     )
-    at = [int(rng.integers(-b - 1, e + 2)) for b, e in zip(box, extents, strict=True)]
+    beyond = 2 * (rng.integers(8) == 0)  # a tile may lie beyond the tensor altogether
+    at = [int(rng.integers(1 - b - beyond, e + beyond)) for b, e in zip(box, extents, strict=True)]
     size = int(np.prod(counts)) * each
     room_for_rows = size // row * _SPANS.get(swizzle, row)
     place = 128 * int(rng.integers((4 * _WORDS - room_for_rows) // 128 + 1))
@@ -138,6 +147,7 @@ _LOADED = [
     *(Tiles(rank, type_, None, narrow=True) for rank in range(1, 6) for type_ in _TYPES),
     *(Tiles(rank, type_, None, strided=True) for rank in range(2, 6) for type_ in _TYPES),
     *(Tiles(2, type_, None) for type_ in DataType if type_ not in _TYPES),
+    *(Tiles(rank, DataType.FLOAT32, None, uneven=True) for rank in (3, 5)),
 ]
 _STORED = [
     *(Tiles(rank, type_, None) for rank in range(1, 6) for type_ in _TYPES),
