@@ -26,6 +26,7 @@ from grader.problems.operands import Launch
 from grader.problems.problem import Problem
 from grader.toolchain.native import cache_folder
 
+_COMPUTE_MODE = 20  # cudaDeviceAttr
 _EXCLUSIVE_PROCESS = 3  # cudaComputeMode
 _FLUSH_FACTOR = 2  # the flush buffer against the L2
 # Submitting a launch takes the host tens of microseconds, more on a busy machine. If the GPU waited
@@ -42,9 +43,10 @@ class Groundwork:
             import_module(module)
         self.nvml = Nvml(first_gpu_uuid())
         self.gpu = describe(self.nvml)
-        attributes = cupy.cuda.Device().attributes
-        self.l2_bytes = int(attributes["L2CacheSize"])
-        self.exclusive = attributes["ComputeMode"] == _EXCLUSIVE_PROCESS  # one context at a time
+        device = cupy.cuda.Device()
+        self.l2_bytes = int(device.attributes["L2CacheSize"])
+        mode = runtime.deviceGetAttribute(_COMPUTE_MODE, device.id)
+        self.exclusive = mode == _EXCLUSIVE_PROCESS  # one context at a time
         self.caller = Caller()
 
 
