@@ -111,8 +111,8 @@ class GpuDevice:
         self._turn.close()
 
     def _end_behind(self) -> None:
-        """The same while the grader and the next worker go on: nothing runs on the GPU any more.
-        The driver takes a tenth of a second or two to end a context."""
+        """The same while the grader and the next worker go on: the driver takes its time to end a
+        context, and nothing runs there any more."""
         self._turn.close()
         self._ending = threading.Thread(target=self._end)
         self._ending.start()
