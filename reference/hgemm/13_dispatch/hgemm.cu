@@ -1,16 +1,20 @@
 // Rung 13: for every shape the tile that should be fastest, and no shape that TMA cannot take.
 //
-// Changed:  three shapes of the same kernel, 256 x 128, 128 x 128 and 128 x 64. A model of two
-//           figures for each, the clocks of a step along K and of all that a tile takes besides,
-//           says which is to end first: waves times the time of a tile. Where K is no multiple of
-//           8, A and B are first copied with longer lines; where M is none, C is stored plainly.
+// Changed:  four shapes of the same kernel, 256 x 128, 192 x 128, 128 x 128 and 128 x 64. A model
+//           of two figures for each, the clocks of a step along K and of all that a tile takes
+//           besides, says which is to end first: waves times the time of a tile. A product of one
+//           wave begins while the launch before it ends, and waits before it reads. Where K is no
+//           multiple of 8, A and B are first copied with longer lines; where M is none, C is
+//           stored plainly.
 // Why:      1024 x 1024 is 32 tiles of 256 x 128, for 132 multiprocessors; with 128 x 64 it is 128.
-//           TMA wants lines that begin at multiples of 16 bytes. To copy both matrices takes their
-//           size twice in traffic, a fifth of the product's time at 4097, and wgmma does the rest.
+//           3072 x 3072 is 288 tiles of 256 x 128, two waves and a fifth; with 192 x 128 it is 384,
+//           nearly three. TMA wants lines that begin at multiples of 16 bytes. To copy both
+//           matrices takes their size twice in traffic, a fifth of the product's time at 4097, and
+//           wgmma does the rest.
 // Tuning:   -DHGEMM_VARIANT=N takes one shape of the table in variants.cuh for all, -DHGEMM_BAND=N
 //           sets the lines of a band, -DHGEMM_BF16 the type. benchmarks/hgemm_h200.py times them.
-// Tile:     256 x 128, 4 stages, clusters of 2; 128 x 128, 6 stages; 128 x 64, one consumer, 8
-//           stages, clusters of 2; BK = 64.
+// Tile:     256 x 128 and 192 x 128, 4 stages, clusters of 2; 128 x 128, 6 stages; 128 x 64, one
+//           consumer, 8 stages, clusters of 2; BK = 64.
 // Bound:    power where the product is large; below 2048 the time until the first tiles arrive.
 // Source:   CUTLASS, sm90 tile heuristics; the model is rung 32's of reference/sgemm.
 // Command:  grade --lab hgemm reference/hgemm/13_dispatch
@@ -53,6 +57,7 @@ void launch(const Element* A, const Element* B, Element* C, int m, int n, int k)
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim = {S::CLUSTER, 1, 1};
   attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  // With more waves there is little to gain.
   attributes[1].val.programmaticStreamSerializationAllowed = waves<S>(all) == 1;
   config.attrs = attributes;
   config.numAttrs = 2;

@@ -1,6 +1,7 @@
 // Rung 30's kernel, and its variant for few tiles: four groups of warps share each K block.
 #pragma once
 
+#include "overlap.cuh"
 #include "pack.cuh"
 #include "pipeline.cuh"
 #include "reuse_order.cuh"
@@ -20,6 +21,19 @@ __device__ __forceinline__ int share_begin(int sharer, const Work& w) {
 
 // A function, so that ptxas makes the code that was timed: it renames two registers otherwise.
 __device__ __forceinline__ void advance(int& at, int count) { at += count; }
+
+// Rung 29's pack, beside whose end the product begins.
+template <int PANEL_A, int PANEL_B>
+__global__ __launch_bounds__(PACK_THREADS) void pack_ahead(const float* A, const float* B,
+                                                           float* packed_a, float* packed_b,
+                                                           int panels_a, int m, int n, int k,
+                                                           int padded) {
+  __shared__ float tile[PACK_K][BM + 1];  // odd: the transposing stores do not collide
+  const int panel = blockIdx.y;
+  let_next_launch_begin();
+  if (panel < panels_a) pack_panel<PANEL_A>(A, packed_a, panel, m, k, padded, 1, tile);
+  else pack_panel<PANEL_B>(B, packed_b, panel - panels_a, n, k, padded, 0, tile);
+}
 
 template <class S>
 __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, const float* B,
@@ -43,6 +57,8 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, c
   PipelineState state;
   Pipeline<S> pipeline(smem, base, a_base, b_base);
   pipeline.init();
+  let_next_launch_begin();
+  wait_for_launches_before();
   float acc[TM][TN];
   // Vector stores want aligned quads of registers; an addition keeps that out of the loop.
   auto sum = [&](int i, int j) { return acc[i][j] + 0.0f; };
@@ -111,6 +127,7 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void large(const float* A, c
 // Adds the parts of the shared tiles, always in the order of K. Block (tile, j).
 template <class S>
 __global__ __launch_bounds__(S::THREADS) void add_parts(const float* partial, float* C, Work w) {
+  wait_for_launches_before();
   const int from = blockIdx.x * w.k_blocks, to = from + w.k_blocks, j = blockIdx.y;
   const long long all = (long long)(w.tiles_m * w.tiles_n - w.whole) * w.k_blocks;
   int sharer = int((long long)from * w.sharers / all);
@@ -151,8 +168,10 @@ void launch_large(const float* A, const float* B, float* C, int m, int n, int k,
   float *packed_b = packed_a + a_floats, *partial = packed_b + b_floats;
 
   const dim3 panels(ceil_div(padded, PACK_K), w.tiles_m + w.tiles_n);
-  pack<BM, S::BN><<<panels, PACK_THREADS>>>(A, B, packed_a, packed_b, w.tiles_m, m, n, k, padded);
+  pack_ahead<BM, S::BN><<<panels, PACK_THREADS>>>(A, B, packed_a, packed_b, w.tiles_m, m, n, k,
+                                                  padded);
   cudaFuncSetAttribute(large<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
-  large<S><<<w.whole + w.sharers, S::THREADS, S::SHARED>>>(packed_a, packed_b, C, partial, w);
-  if (share) add_parts<S><<<dim3(left, TN), S::THREADS>>>(partial, C, w);
+  launch_early(large<S>, w.whole + w.sharers, S::THREADS, S::SHARED, packed_a, packed_b, C, partial,
+               w);
+  if (share) launch_early(add_parts<S>, dim3(left, TN), S::THREADS, 0, partial, C, w);
 }

@@ -6,7 +6,8 @@
 //           kernels: small tiles of nine shapes, which read operands as they lie (cp.async 16
 //           bytes, LDS.128 along K) and may be sliced along K; rung 31's, four tiles; rung
 //           30's, two tiles; for up to 16 lines of A or B one warp for two or four lines of the
-//           other. Rungs 30 and 31 keep their workspace and their turns.
+//           other. Rungs 30 and 31 keep their workspace and their turns. A kernel that uses what
+//           the one before it has written begins while that one ends (overlap.cuh).
 // Why:      packing pays where it is a small part: from about 1000 on, for squares. 256 x 256 x
 //           16384 is four tiles of 128 x 128; 33 slices of K fill 132 multiprocessors. 768 x 768 is
 //           256 tiles of 48 x 48, two for each of 128.

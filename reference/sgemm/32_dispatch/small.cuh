@@ -3,6 +3,7 @@
 #pragma once
 
 #include "async_copy.cuh"
+#include "overlap.cuh"
 #include "tile.cuh"
 #include "workspace.cuh"
 
@@ -51,6 +52,7 @@ __global__ __launch_bounds__(Small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS>::
 void small(const float* A, const float* B, float* C, int m, int n, int k, int depth) {
   using S = Small<BM, BN, BK, SM, SN, GROUPS, STAGES, BLOCKS>;
   extern __shared__ __align__(128) float smem[];
+  let_next_launch_begin();
   const int row0 = blockIdx.x * BM, col0 = blockIdx.y * BN;
   const int first = blockIdx.z * depth;
   C += size_t(blockIdx.z) * m * n;
@@ -163,6 +165,7 @@ void small(const float* A, const float* B, float* C, int m, int n, int k, int de
 
 // Adds the slices' sums, always in the same order.
 __global__ void add_slices(const float* partial, float* C, size_t count, int slices) {
+  wait_for_launches_before();
   const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   float sum = 0;
@@ -182,5 +185,6 @@ void launch_small(const float* A, const float* B, float* C, int m, int n, int k,
   float* to = slices > 1 ? workspace(count * slices) : C;
   const dim3 grid(ceil_div(m, BM), ceil_div(n, BN), slices);
   kernel<<<grid, S::THREADS, S::SHARED>>>(A, B, to, m, n, k, depth);
-  if (slices > 1) add_slices<<<unsigned((count + 255) / 256), 256>>>(to, C, count, slices);
+  if (slices > 1)
+    launch_early(add_slices, unsigned((count + 255) / 256), 256, 0, to, C, count, slices);
 }
