@@ -50,6 +50,12 @@ struct Received {
   }
 };
 
+// Maps that lie in global memory: what the copies' engine remembers of other maps there is old.
+__device__ const u8* fresh(const u8* map) {
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+  return map;
+}
+
 __device__ void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
@@ -65,7 +71,7 @@ __device__ void cluster_barrier() {
       in.expect(copy.bytes);                                                                   \
       asm volatile(BRING #rank BROUGHT " [%0], [%1, {" coordinates "}], [%2];" ::"r"(          \
                        shared(in.words) + copy.place),                                         \
-                   "l"(maps + 128 * blockIdx.x), "r"(shared(&in.barrier)), __VA_ARGS__         \
+                   "l"(fresh(maps + 128 * blockIdx.x)), "r"(shared(&in.barrier)), __VA_ARGS__  \
                    : "memory");                                                                \
     }                                                                                          \
     in.write(results + blockIdx.x * (WORDS + 1), true);                                        \
@@ -79,7 +85,7 @@ __device__ void cluster_barrier() {
     __syncthreads();                                                                           \
     if (threadIdx.x) return;                                                                   \
     asm volatile(BRING #rank "d.global.shared::cta.bulk_group [%0, {" out_coordinates          \
-                             "}], [%1];" ::"l"(maps + 128 * blockIdx.x),                       \
+                             "}], [%1];" ::"l"(fresh(maps + 128 * blockIdx.x)),                \
                  "r"(shared(words) + copy.place), __VA_ARGS__                                  \
                  : "memory");                                                                  \
     asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory");     \
@@ -105,7 +111,7 @@ extern "C" __global__ void __cluster_dims__(2)
   if (threadIdx.x == 0 && rank == cluster % 2)
     asm volatile(BRING "2" BROUGHT ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(
                      shared(in.words) + copy.place),
-                 "l"(maps + 128 * cluster), "r"(shared(&in.barrier)), "r"(copy.at[0]),
+                 "l"(fresh(maps + 128 * cluster)), "r"(shared(&in.barrier)), "r"(copy.at[0]),
                  "r"(copy.at[1]), "h"(uint16_t(copy.receivers))
                  : "memory");
   cluster_barrier();  // the simulator would let the other block lose its patience first

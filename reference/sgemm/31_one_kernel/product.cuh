@@ -63,19 +63,6 @@ __device__ __forceinline__ void store(float* C, float4 v, Tile tile, int thread,
   }
 }
 
-// Brings the tile's lines of C to the L2, where the sums are to go: no store has to wait until the L2
-// has written back what was in their place.
-template <class S>
-__device__ __forceinline__ void prefetch(const float* C, Tile tile, int m, int n) {
-  constexpr int LINES = S::BM / 32;  // of 128 bytes, in a column
-#pragma unroll 1  // else the main loop, in whose midst it stands, would be longer
-  for (int x = threadIdx.x; x < LINES * S::BN; x += S::THREADS) {
-    const int row = tile.i * S::BM + x % LINES * 32, col = tile.j * S::BN + x / LINES;
-    if (row < m && col < n)
-      asm volatile("prefetch.global.L2 [%0];" ::"l"(C + row + size_t(col) * m));
-  }
-}
-
 // Calls each(unit, sum) with every float4 of this thread's sums, of which there are TM / 4 a
 // column; with groups of warps, of those that it adds up.
 template <class S, class Each>

@@ -5,8 +5,7 @@
 //           a K block waits in registers while the other half is multiplied. The tile is
 //           128 x 256, so that the loads and stores, 1.9 for 128 FFMA, are few. The last wave is
 //           shared along K as in rung 30, but the parts are summed in C itself: a block that has
-//           a later part of K waits until C holds the sum of all parts before it. When the last
-//           K block has been loaded, the L2 is asked for the tile's lines of C.
+//           a later part of K waits until C holds the sum of all parts before it.
 // Why:      the lab asks for one kernel per call, and packing costs 5 % at 2048. cp.async of four
 //           bytes to the transposed place (rung 23) takes five wavefronts of shared memory for 32
 //           floats, because they come from four lines; 16-byte loads and stores take 2.1.

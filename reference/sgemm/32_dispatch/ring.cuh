@@ -80,10 +80,9 @@ struct Ring {
       }
   }
 
-  // acc = the product of `count` K blocks. Calls idle() when nothing is left to load.
-  template <class Idle>
+  // acc = the product of `count` K blocks.
   __device__ __forceinline__ void multiply(Loader<S>& loader, int count,
-                                           float (&acc)[S::TM][S::TN], Idle idle) {
+                                           float (&acc)[S::TM][S::TN]) {
     constexpr int UNROLL = S::UNROLL;
     float frag_a[2][S::TM], frag_b[2][S::TN];
     uint32_t as, bs;
@@ -138,7 +137,6 @@ struct Ring {
       if (PART < QUADS) loader.template store<PART, QUADS>(part, write);
       stored();
       if (count > 3) loader.template load<0, PART>(part);
-      else idle();
     };
     for (int half = 0;;) {
 #pragma unroll

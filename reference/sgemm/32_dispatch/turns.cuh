@@ -44,7 +44,7 @@ __global__ __launch_bounds__(S::THREADS, S::BLOCKS) void sgemm(const float* A, c
         tile_at(shares ? w.whole + own : int(blockIdx.x), w.tiles_m, w.tiles_n);
     Loader<S> loader(A, B, tile.i * S::BM, tile.j * S::BN, w.m, w.n, w.k, k0 * S::BK,
                              ring.base);
-    ring.multiply(loader, count, acc, [&] { prefetch<S>(C, tile, w.m, w.n); });
+    ring.multiply(loader, count, acc);
     const bool partly = count < w.k_blocks;
     if (partly) wait_for_turn(own, k0);
     each_sum<S>(smem, acc, [&](int unit, float4 sum) {
