@@ -42,8 +42,8 @@ struct Step {
   // LAUNCH: cooperative; ALLOCATE and FREE: ordered in the stream; WRITE: the host waits first
   u64 flag;
   u64 programmatic;  // LAUNCH: may begin before the one before it has ended
-  u64 cluster[3];  // LAUNCH: blocks
-  u64 maps;        // whether data holds tensor maps, in the encoding of our own
+  u64 cluster[3];    // LAUNCH: blocks
+  u64 maps;          // whether data holds tensor maps, in the encoding of our own
 };
 
 constexpr int NOT_SUPPORTED = 801;  // CUDA_ERROR_NOT_SUPPORTED
