@@ -520,7 +520,7 @@ import json, sys
 log, answer, ready = sys.argv[1:]
 for line in sys.stdin:
     job = json.loads(line)
-    if job["type"] == "warm":
+    if job["type"] in ("prepare", "warm"):
         continue
     with open(log, "a") as file:
         print(json.dumps([(each["case"]["id"], each["timed"]) for each in job["cases"]]), file=file)
@@ -533,7 +533,7 @@ for line in sys.stdin:
         if not each["timed"]:
             outcome["timing"] = None
         print(json.dumps({"type": "beat", "case": outcome["id"]}))
-        print(json.dumps({"type": "finished", "outcome": outcome}), flush=True)
+        print(json.dumps({"type": "measured", "outcome": outcome}), flush=True)
     print(json.dumps({"type": "done"}), flush=True)
 """
 
