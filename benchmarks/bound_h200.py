@@ -27,7 +27,7 @@ import msgspec
 from benchmarks.bound_corpus import Ready, patterns, prepared
 from benchmarks.bound_report import Measured, Raw, report
 from benchmarks.machine import machine
-from grader.backends.gpu.bench import Groundwork, SharedBench
+from grader.backends.gpu.bench import LoadedAhead, SharedBench
 from grader.backends.gpu.plan_replay import Replay, load_module
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.hardware import gpus
@@ -72,7 +72,7 @@ def measured(sizes: Sequence[int]) -> Raw:
             mp_context=multiprocessing.get_context("spawn"),
         ) as pool:
             ready = list(pool.map(prepared, *zip(*jobs, strict=True)))
-    bench = SharedBench(Groundwork(Gemm()))
+    bench = SharedBench(LoadedAhead(Gemm()))
     rows = []
     for job, each in zip(jobs, ready, strict=True):
         if each is None or Gemm().work(each.plan.size) / each.bound.speed / 1e12 > LONGEST:

@@ -2,9 +2,10 @@
 
 How much of `grade class`'s wall time the GPU worker spends measuring: timing submission and cuBLAS
 on fresh inputs with every output compared. The goal is 80 %; the rest is starting, compiling the
-first submission and what else cannot run beside a measurement: the end of one CUDA context and the
-start of the next. With --gpus the class is graded twice, on the first GPU and on those; on four
-GPUs it may take a third of the time.
+first submission, and verifying the other sizes, beside which one CUDA context ends and the next is
+made. It also looks whether anything else happens on the GPU while a submission is timed. With
+--gpus the class is graded twice, on the first GPU and on those; on four GPUs it may take a third of
+the time.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ def between(run: Run) -> str:
     for turn in run.turns:
         since = before.cases[1] if before else run.began
         first, last = turn.cases
-        moments = (turn.process, turn.loaded, turn.asked, *turn.context, first, last, turn.gone)
+        own = (turn.process, turn.loaded, turn.asked, *turn.context)
+        moments = (*own, first, *turn.timing, last, turn.gone)
         rows.append(
             [
                 turn.student,
@@ -98,8 +100,8 @@ def between(run: Run) -> str:
         )
         before = turn
     gaps = [float(row[-1]) for row in rows[1:]]
-    head = ["student", "worker", "loaded", "asked", "context", "ready", "first", "last", "gone"]
-    told = table([*head, "timed", "other", "idle before"], rows)
+    head = ["student", "worker", "loaded", "asked", "context", "ready", "first", "timing", "to"]
+    told = table([*head, "last", "gone", "timed", "other", "idle before"], rows)
     end = run.ended - run.turns[-1].cases[1]
     return f"{told}\n\nidle between two: median {statistics.median(gaps):.2f} s; end: {end:.2f} s"
 
@@ -149,7 +151,9 @@ def main() -> None:
     print(table([f"class of {len(results)}", "time", "share", "at least"], rows))
     print(f"\n{between(run)}")
     print("\nverdicts:", ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
-    missed = len(results) < chosen.students or timed < GOAL * wall
+    disturbing = timeline.beside_timing(run.turns)
+    print("beside a timing on the same GPU:", "; ".join(disturbing) or "nothing")
+    missed = bool(disturbing) or len(results) < chosen.students or timed < GOAL * wall
     if several is not None:
         print(f"on --gpus {chosen.gpus}: {several:.1f} s, {several / wall:.2f} of one GPU's time")
         missed = missed or (len(names) >= 4 and several > GOAL_OF_SEVERAL * wall)

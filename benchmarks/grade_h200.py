@@ -123,7 +123,7 @@ def worker() -> None:
     nvml = Nvml(first_gpu_uuid())
     step("attributes", lambda: describe(nvml))
     step("the caller", Caller)
-    ground = bench.Groundwork(problem)
+    ground = bench.LoadedAhead(problem)
     step("other processes", lambda: Watch(nvml))
     step("context", lambda: bench.cupy.cuda.Stream.null.synchronize())
     stream = bench.cupy.cuda.Stream(non_blocking=True)

@@ -21,7 +21,7 @@ import msgspec
 
 from benchmarks.judge_h200 import ALICE, Kernel, measured
 from benchmarks.tools import MAIN, on_gpu
-from grader.backends.gpu.bench import Groundwork, SharedBench
+from grader.backends.gpu.bench import LoadedAhead, SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
 from grader.backends.gpu.plan_replay import load_module
@@ -209,7 +209,7 @@ def main() -> None:
     sizes = [*(case.size for case in tools.lab.correctness), Size.of(m=8192, n=8192, k=8192)]
     plans = prepared(load_submission(ALICE, MAIN), sizes, tools, kernel.built.arch).plans
     print(f"\n{time.monotonic() - started:.0f} s so far", flush=True)
-    bench = SharedBench(Groundwork(Gemm()))
+    bench = SharedBench(LoadedAhead(Gemm()))
     gpu = bench.gpu
     print(f"\n{gpu.name}, driver {gpu.driver}, {date.today()}, CUDA {tools.toolchain.cuda_version}")
     with bench.stream:

@@ -20,7 +20,7 @@ from pathlib import Path
 import cupy
 
 from benchmarks.tools import cubes, on_gpu
-from grader.backends.gpu.bench import Groundwork, SharedBench
+from grader.backends.gpu.bench import LoadedAhead, SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.measure import MeasuredCase, time_case
 from grader.backends.gpu.plan_replay import load_module
@@ -275,7 +275,7 @@ def main() -> None:
     started = time.monotonic()
     whole_grades(tools, 10)
     kernel = Kernel(ALICE, tools, SIZES)
-    bench = SharedBench(Groundwork(Gemm()))
+    bench = SharedBench(LoadedAhead(Gemm()))
     gpu = bench.gpu
     print(
         f"\n{gpu.name}, driver {gpu.driver}, {date.today()}, CUDA {tools.toolchain.cuda_version}; "

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.tools import MAIN, cubes, tools
-from grader.backends.gpu.bench import Groundwork, SharedBench
+from grader.backends.gpu.bench import LoadedAhead, SharedBench
 from grader.backends.gpu.measure import MeasuredCase, verify_case
 from grader.backends.gpu.memory import PlanMemory
 from grader.backends.gpu.plan_replay import load_module
@@ -100,7 +100,7 @@ def main() -> None:
     arch = first_gpu_arch()
     if arch is None:
         raise SystemExit("no NVIDIA GPU here")
-    bench = SharedBench(Groundwork(Gemm()))
+    bench = SharedBench(LoadedAhead(Gemm()))
     print(f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}")
     with bench.stream:
         odd_pointers(bench, arch)

@@ -27,7 +27,7 @@ _FOLLOWED = {  # module → functions, or methods as Class.name
     "grader.grading.on_gpu": ("compiled", "recorded", "_machine_code"),
     "grader.backends.simulator.device": ("CpuDevice.read", "CpuDevice.tensor_cores"),
     f"{_GPU}.device": ("GpuDevice.stand_by", "GpuDevice.run", "GpuDevice._end"),
-    f"{_GPU}.bench": ("Groundwork.__init__", "SharedBench.__init__"),
+    f"{_GPU}.bench": ("LoadedAhead.__init__", "SharedBench.__init__"),
     f"{_GPU}.measure": ("verify_case", "time_case"),
     f"{_GPU}.host_check": ("HostCheck.confirm",),
 }
@@ -133,9 +133,11 @@ class Turn(msgspec.Struct, frozen=True):
     asked: float  # the grader has plans, and waits for its turn
     context: tuple[float, float]  # its making
     cases: tuple[float, float]  # from the first to the end of the last
+    timing: tuple[float, float]  # from the first timed case to the end of the last
     timed: float  # seconds in timed cases
     verified: float
-    gone: float  # the worker's end
+    ending: float  # the worker is told to end
+    gone: float  # its end
 
 
 def turns(moments: Iterable[Happened]) -> list[Turn]:
@@ -155,12 +157,15 @@ def _turns(moments: Sequence[Happened]) -> Iterator[Turn]:
             if worker[0].parent == asked.process
             and any(asked.begin < each.begin < asked.end for each in _cases(worker))
         ]
-        if not own:
+        if len(own) != 1:  # two: the first was ended by a timed size
             continue
         (worker,) = own
         cases = _cases(worker)
-        gone = [
-            each.end
+        timed = [each for each in cases if each.what == "time_case"]
+        if not timed:
+            continue
+        ends = [
+            each
             for each in workers[asked.process]
             if each.what == "GpuDevice._end" and each.end > cases[-1].end
         ]
@@ -170,18 +175,39 @@ def _turns(moments: Sequence[Happened]) -> Iterator[Turn]:
             if each.what == "_grade" and each.begin < asked.begin and asked.end < each.end
         ]
         bench = next(each for each in worker if each.what == "SharedBench.__init__")
-        ground = next((each for each in worker if each.what == "Groundwork.__init__"), bench)
+        loaded = next((each for each in worker if each.what == "LoadedAhead.__init__"), bench)
         yield Turn(
             student=grading[0] if grading else "",
             process=worker[0].begin,
-            loaded=ground.end,
+            loaded=loaded.end,
             asked=asked.begin,
             context=(bench.begin, bench.end),
             cases=(cases[0].begin, cases[-1].end),
-            timed=sum(each.end - each.begin for each in cases if each.what == "time_case"),
+            timing=(timed[0].begin, timed[-1].end),
+            timed=sum(each.end - each.begin for each in timed),
             verified=sum(each.end - each.begin for each in cases if each.what == "verify_case"),
-            gone=min(gone, default=asked.end),
+            ending=min((each.begin for each in ends), default=asked.end),
+            gone=min((each.end for each in ends), default=asked.end),
         )
+
+
+def beside_timing(on_one_gpu: Sequence[Turn]) -> list[str]:
+    """What happened on a GPU while a submission was timed there: a context was made, a size of
+    another submission ran, a worker ended. Nothing of this may be."""
+    found = []
+    for timed in on_one_gpu:
+        for other in on_one_gpu:
+            events = {
+                "made its context": other.context,
+                "ran": other.cases,
+                "ended": (other.ending, other.gone),
+            }
+            found += [
+                f"{other.student} {what} while {timed.student} was timed"
+                for what, (begin, end) in events.items()
+                if other is not timed and begin < timed.timing[1] and timed.timing[0] < end
+            ]
+    return found
 
 
 def _cases(worker: Sequence[Happened]) -> list[Happened]:

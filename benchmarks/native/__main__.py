@@ -193,10 +193,10 @@ def main() -> None:
         print(f"{len(ready)} submissions compiled both ways for {arch}", flush=True)
         if options.build_only:
             return
-        from grader.backends.gpu.bench import Groundwork, SharedBench
+        from grader.backends.gpu.bench import LoadedAhead, SharedBench
         from grader.problems.gemm.gemm import Gemm
 
-        bench = SharedBench(Groundwork(Gemm()))
+        bench = SharedBench(LoadedAhead(Gemm()))
         print(f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}")
         print(f"{'submission':24} {'N':>6} {'native ms':>12} {'judge ms':>12} {'off':>10}")
         with bench.stream:

@@ -18,7 +18,8 @@ _NAME_BYTES = 256
 # be a student's.
 CODE = Path(grader.__path__[0]).parent
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-_CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
+_COMPUTE_MODE, _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 20, 75, 76  # CUdevice_attribute
+_EXCLUSIVE_PROCESS = 3  # CUcomputemode
 
 
 class VisibleGpu(Record):
@@ -73,6 +74,15 @@ def first_gpu_arch() -> str | None:
     """The architecture of the GPU that would be used, such as "sm_90"; None without one."""
     cards = visible_gpus()
     return cards[0].arch if cards else None
+
+
+def admits_one_process() -> bool:
+    """Whether the GPU that would be used lets one process at a time have a context."""
+    if not gpu_names():
+        return False
+    mode = ctypes.c_int(0)
+    ctypes.CDLL("libcuda.so.1").cuDeviceGetAttribute(ctypes.byref(mode), _COMPUTE_MODE, 0)
+    return mode.value == _EXCLUSIVE_PROCESS
 
 
 def visible_gpus() -> tuple[VisibleGpu, ...]:

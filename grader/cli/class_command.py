@@ -22,7 +22,7 @@ from grader.cli.parser import Parser
 from grader.cli.readiness import ready
 from grader.course.class_run.class_worker import Report, Setup, Task
 from grader.course.class_run.manifest import read_manifest, read_part, write_manifest
-from grader.course.class_run.pool import lanes
+from grader.course.class_run.pool import lanes, warm_up
 from grader.course.class_run.roll import call_roll
 from grader.course.leaderboard import board_render as render
 from grader.course.leaderboard.ranking import make_boards, read_entries
@@ -56,6 +56,8 @@ def add_options(parser: Parser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
+    if not chosen.plan:
+        warm_up()
     lab_file = find_lab(chosen.lab)
     main = load_lab(lab_file).problem.interface.main
     roll, complaints = call_roll(chosen.folder, main)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import select
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,8 +20,8 @@ import pytest
 from grader.backends.gpu import checks
 from grader.backends.gpu.checks import checks_cubin
 from grader.backends.gpu.device import GpuDevice
-from grader.backends.gpu.gpu_messages import Measured, Ready
-from grader.backends.protocol import Done, Failed, refused
+from grader.backends.gpu.gpu_messages import GpuJob, Measured, Ready
+from grader.backends.protocol import Done, Failed, PlannedCase, refused
 from grader.errors import MachineError, Rejected
 from grader.labs.lab import Lab, load_lab
 from grader.model import Build, GpuInfo, Message, Record, Verdict, verbatim
@@ -30,22 +32,26 @@ INFO = GpuInfo(
     name="NVIDIA H200", uuid="GPU-1", driver="1", sm_clock_mhz=1980, memory_bytes=1,
     compute_capability="9.0",
 )  # fmt: skip
-# Writes down what it is told, and answers the job.
+# Writes down what it is told, and answers each job; without a ``Done`` it ends.
 WORKER = """
 import sys
+answer = sys.argv[2]
 with open(sys.argv[1], "a") as log:
     for line in sys.stdin:
         log.write(line)
         log.flush()
         if '"type":"job"' in line:
-            break
-print(sys.argv[2], flush=True)
+            print(answer, flush=True)
+            answer = answer.splitlines()[-1]
+            if '"type":"done"' not in answer:
+                break
 """
 
 # The real worker, but for its GPU. For a case it says whether its memory holds the second one.
 REAL = """
 import re, sys
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import MagicMock
 for name in ("cupy", "cupy.cuda", "cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.api",
              "cupy_backends.cuda.libs", "cupy_backends.cuda.libs.cublas"):
@@ -75,8 +81,8 @@ def one(bench, cubin, each, job, replies):
     return Measured(outcome=ran)
 
 gpu = msgspec.json.decode(sys.argv[1], type=GpuInfo)
-gpu_worker.Groundwork = lambda problem: SimpleNamespace(exclusive=bool(sys.argv[3]))
-gpu_worker.SharedBench = lambda groundwork: SimpleNamespace(gpu=gpu)
+gpu_worker.LoadedAhead = lambda problem: None
+gpu_worker.SharedBench = lambda loaded: SimpleNamespace(gpu=gpu)
 gpu_worker._one = one
 gpu_worker._ERRORS = ()
 gpu_worker.main()
@@ -109,10 +115,19 @@ def told(log: Path) -> list[str]:
     return [json.loads(line)["type"] for line in log.read_text().splitlines()]
 
 
-def run(gpu: GpuDevice, build: Build) -> GpuInfo | None:
+def run(gpu: GpuDevice, build: Build, cases: Sequence[PlannedCase] = ()) -> GpuInfo | None:
     heard: list[GpuInfo] = []
-    gpu.run(build, "", [planned(0)], load_lab(), lambda *_: None, heard.append)
+    gpu.run(build, "", cases or [planned(0)], load_lab(), lambda *_: None, heard.append)
     return heard[0] if heard else None
+
+
+def timed(m: int) -> PlannedCase:
+    """The timed size of the default lab, but for its extents."""
+    return msgspec.structs.replace(planned(9, m=m), id="performance-0")
+
+
+VERIFIED = (planned(0), planned(1), planned(2), planned(3))
+EVERY = (*VERIFIED, timed(64))
 
 
 def test_a_free_gpu_is_taken_at_once(tmp_path: Path, build: Build) -> None:
@@ -137,7 +152,7 @@ def test_who_finds_it_taken_makes_no_context_before_it_is_free(
         assert told(tmp_path / "third") == ["prepare", "warm", "job"]
 
 
-def test_the_next_makes_its_context_while_a_worker_ends_and_runs_nothing_before_it_is_gone(
+def test_the_next_verifies_while_a_worker_ends_and_times_nothing_before_it_is_gone(
     tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_end = threading.Event()
@@ -145,15 +160,47 @@ def test_the_next_makes_its_context_while_a_worker_ends_and_runs_nothing_before_
         end = first._worker.__exit__
         monkeypatch.setattr(first._worker, "__exit__", lambda: (may_end.wait(60), end()))
         with device(tmp_path / "second", Ready(gpu=INFO), Done()) as second:
-            waiting = threading.Thread(target=run, args=(second, build))
+            waiting = threading.Thread(target=run, args=(second, build, EVERY))
             waiting.start()
             run(first, build)  # does not wait for its worker's end
-            until(lambda: told(tmp_path / "second") == ["prepare", "warm"])
+            until(lambda: told(tmp_path / "second") == ["prepare", "warm", "job"])
             time.sleep(0.2)
-            assert told(tmp_path / "second") == ["prepare", "warm"]
+            assert told(tmp_path / "second") == ["prepare", "warm", "job"]
             may_end.set()
             waiting.join(60)
-            assert told(tmp_path / "second") == ["prepare", "warm", "job"]
+            assert told(tmp_path / "second") == ["prepare", "warm", "job", "job", "job"]
+    jobs = [line for line in (tmp_path / "second").read_text().splitlines() if '"job"' in line]
+    assert [set(re.findall("cpu-[0-9]|performance-[0-9]", job)) for job in jobs] == [
+        {"cpu-0", "cpu-1"},
+        {"performance-0"},
+        {"cpu-2", "cpu-3"},
+    ]
+
+
+def test_the_next_makes_its_context_while_the_last_sizes_are_verified_and_runs_nothing(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told_before: list[list[str]] = []
+    with (
+        device(tmp_path / "first", Ready(gpu=INFO), Done()) as first,
+        device(tmp_path / "second", Ready(gpu=INFO), Done()) as second,
+    ):
+        job_of = first._run
+
+        def slowly(job: GpuJob, *given: Any) -> bool:
+            if job.cases[0].case.id == "cpu-2":
+                until(lambda: "warm" in told(tmp_path / "second"))
+            time.sleep(0.2)
+            whole = job_of(job, *given)
+            told_before.append(told(tmp_path / "second"))
+            return whole
+
+        monkeypatch.setattr(first, "_run", slowly)
+        waiting = threading.Thread(target=run, args=(second, build, EVERY))
+        waiting.start()
+        run(first, build, EVERY)
+        waiting.join(60)
+    assert told_before == [["prepare"], ["prepare"], ["prepare", "warm"]]
 
 
 @pytest.mark.parametrize("last", [Failed(message=verbatim("no room")), None], ids=["fails", "dies"])
@@ -188,9 +235,9 @@ def test_a_grading_that_ends_early_frees_the_gpu(tmp_path: Path, build: Build) -
     assert told(tmp_path / "second") == ["prepare", "warm", "job"]
 
 
-def real_worker(breaks_at: str = "", *, exclusive: bool = False) -> GpuDevice:
+def real_worker(breaks_at: str = "") -> GpuDevice:
     info = msgspec.json.encode(INFO).decode()
-    words = (sys.executable, "-c", REAL, info, breaks_at, "exclusive" if exclusive else "")
+    words = (sys.executable, "-c", REAL, info, breaks_at)
     return GpuDevice(GEMM_REF, command=words)
 
 
@@ -213,12 +260,29 @@ def test_while_public_sizes_run_the_plans_of_hidden_ones_are_nowhere_in_the_work
     assert gpu.gpu == INFO and heard == ["5×7×3", "6×7×3", "6×7×3"]
 
 
-@pytest.mark.parametrize("exclusive", [False, True])
-def test_a_context_is_made_ahead_unless_the_gpu_admits_only_one(exclusive: bool) -> None:
-    with real_worker(exclusive=exclusive) as gpu:
-        worker = gpu._worker
-        ready, _, _ = select.select([worker._process.stdout], [], [], 2 if exclusive else 60)
-        assert bool(ready) == (not exclusive)
+def test_a_context_is_made_ahead() -> None:
+    with real_worker() as gpu:
+        ready, _, _ = select.select([gpu._worker._process.stdout], [], [], 60)
+        assert ready
+
+
+def test_a_gpu_that_admits_one_process_has_no_other_context_before_the_worker_is_gone(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grader.backends.gpu.device.admits_one_process", lambda: True)
+    may_end = threading.Event()
+    with device(tmp_path / "first", Ready(gpu=INFO), Done()) as first:
+        end = first._worker.__exit__
+        monkeypatch.setattr(first._worker, "__exit__", lambda: (may_end.wait(60), end()))
+        with device(tmp_path / "second", Ready(gpu=INFO), Done()) as second:
+            waiting = threading.Thread(target=run, args=(second, build))
+            waiting.start()
+            run(first, build)
+            time.sleep(0.2)
+            assert told(tmp_path / "second") == ["prepare"]
+            may_end.set()
+            waiting.join(60)
+            assert told(tmp_path / "second") == ["prepare", "job"]
 
 
 def test_nothing_runs_in_a_broken_context(build: Build) -> None:
@@ -226,6 +290,28 @@ def test_nothing_runs_in_a_broken_context(build: Build) -> None:
     with real_worker(breaks_at="cpu-0") as gpu:
         assert ran(gpu, build, heard) == ["cpu-0: broken"]
     assert heard == ["5×7×3"]
+
+
+def test_a_timed_size_that_ends_the_worker_does_not_keep_smaller_ones_from_running(
+    build: Build,
+) -> None:
+    lab = load_lab()
+    heard: list[str] = []
+    began: list[GpuInfo] = []
+    with real_worker(breaks_at="performance-0") as gpu:
+        found = gpu.run(
+            build, "", EVERY, lab, lambda _, size: heard.append(str(size)), began.append
+        )
+    assert [each.id for each in found] == [each.id for each in EVERY]
+    assert [each.stopped for each in found] == [None, None, None, None, "crash"]
+    assert heard == ["5×7×3", "5×7×3", "64×7×3", "5×7×3", "5×7×3"]
+    assert began == [INFO]  # once
+
+
+def test_a_size_that_ends_the_worker_keeps_larger_ones_from_running(build: Build) -> None:
+    with real_worker(breaks_at="cpu-1") as gpu:
+        found = gpu.run(build, "", EVERY, load_lab(), lambda *_: None)
+    assert [each.id for each in found] == ["cpu-0", "cpu-1"]
 
 
 def test_all_sizes_share_the_time(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -580,8 +580,8 @@ def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(
     )
     assert done == ["simulator", "hidden sizes"]  # never beside each other
     # The worker does not get the hidden plans before the others have run.
-    public, secret = map(json.loads, (tmp_path / "log").read_text().splitlines())
-    assert public == [["correctness-0", False], ["performance-0", True]]
+    verified, timed, secret = map(json.loads, (tmp_path / "log").read_text().splitlines())
+    assert [verified, timed] == [[["correctness-0", False]], [["performance-0", True]]]
     assert sorted(secret) == [["hidden-performance-0", True], ["hidden-performance-1", True]]
     result = graded.result
     assert result.verdict is Verdict.AC and result.score is not None, result.error

@@ -72,7 +72,7 @@ class Processes:
         "cicc": "compiler",
         "ptxas": "compiler",
         "cc1plus": "compiler",
-        "multiprocessing.spawn": "pool",
+        "multiprocessing.forkserver": "pool",
         "grader.cli": "parent",
     }
 

@@ -13,7 +13,7 @@ import msgspec
 from benchmarks.tools import tools
 from benchmarks.verification import numbered_keys
 from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16
-from grader.backends.gpu.bench import Groundwork, SharedBench
+from grader.backends.gpu.bench import LoadedAhead, SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.host_check import HostCheck, measured, take
 from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
@@ -47,7 +47,7 @@ def main() -> None:
     assert arch
     ready = prepared(load_submission(find_starter(ROOT, load_lab()), MAIN), [SIZE], tools(), arch)
     built, (plan,) = ready.built, ready.plans
-    bench = SharedBench(Groundwork(GEMM))
+    bench = SharedBench(LoadedAhead(GEMM))
     said: dict[str, object] = {}
     with bench.stream, bench.arena.memory(plan) as memory:
         module = load_module(built.cubin.read_bytes())

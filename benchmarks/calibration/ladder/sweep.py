@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.calibration.ladder.variants import parse
 from benchmarks.judge_h200 import Kernel
 from benchmarks.tools import on_gpu
-from grader.backends.gpu.bench import Groundwork, SharedBench
+from grader.backends.gpu.bench import LoadedAhead, SharedBench
 from grader.errors import GraderError
 from grader.problems.gemm.gemm import Gemm
 
@@ -65,7 +65,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor() as pool:
         folders = [variant.write(arguments.rung, Path(scratch)) for variant in variants]
         kernels = list(pool.map(made, folders))
-    bench = SharedBench(Groundwork(Gemm()))
+    bench = SharedBench(LoadedAhead(Gemm()))
     print(
         f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}, {arguments.rung}", flush=True
     )

@@ -26,16 +26,14 @@ from grader.problems.operands import Launch
 from grader.problems.problem import Problem
 from grader.toolchain.native import cache_folder
 
-_COMPUTE_MODE = 20  # cudaDeviceAttr
-_EXCLUSIVE_PROCESS = 3  # cudaComputeMode
 _FLUSH_FACTOR = 2  # the flush buffer against the L2
 # Submitting a launch takes the host tens of microseconds, more on a busy machine. If the GPU waited
 # for it, the time would include the wait, and a small size would have two speeds.
 _HEAD_START_US = 100.0
 
 
-class Groundwork:
-    """What can be had without a CUDA context, while another process measures on the GPU."""
+class LoadedAhead:
+    """What needs no CUDA context: it is loaded while another process measures on the GPU."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -45,28 +43,26 @@ class Groundwork:
         self.gpu = describe(self.nvml)
         device = cupy.cuda.Device()
         self.l2_bytes = int(device.attributes["L2CacheSize"])
-        mode = runtime.deviceGetAttribute(_COMPUTE_MODE, device.id)
-        self.exclusive = mode == _EXCLUSIVE_PROCESS  # one context at a time
         self.caller = Caller()
 
 
 class SharedBench:
     """Made once per worker, in a process that has no CUDA context yet."""
 
-    def __init__(self, groundwork: Groundwork) -> None:
-        problem = groundwork.problem
-        self.watch = Watch(groundwork.nvml)
+    def __init__(self, loaded: LoadedAhead) -> None:
+        problem = loaded.problem
+        self.watch = Watch(loaded.nvml)
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.kernels = Kernels(self.stream)
-        self.gpu = groundwork.gpu
-        flushed = max(_FLUSH_FACTOR * groundwork.l2_bytes, 1 << 20)
+        self.gpu = loaded.gpu
+        flushed = max(_FLUSH_FACTOR * loaded.l2_bytes, 1 << 20)
         self._flush = cupy.empty(flushed, dtype=cupy.uint8)
         self.problem = problem
         with self.stream:
             self.on_gpu: OnGpu = problem.on_gpu(self.kernels) or ArraysOnGpu(problem)
         self.choices = Choices(cache_folder() / "baselines", self.gpu, self.on_gpu.library)
         self.arena = Arena()
-        self.caller = groundwork.caller
+        self.caller = loaded.caller
         self._driver = ctypes.CDLL("libcuda.so.1")
         self._events = (cupy.cuda.Event(), cupy.cuda.Event())
         self.watch.begin()

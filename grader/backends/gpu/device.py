@@ -8,8 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from pathlib import Path
 
 import msgspec
 
@@ -25,7 +23,9 @@ from grader.backends.gpu.gpu_messages import (
     Warm,
 )
 from grader.backends.gpu.host_check import HostCheck
-from grader.backends.probe import first_gpu_uuid
+from grader.backends.gpu.locks import Locks, Right
+from grader.backends.gpu.stages import in_stages
+from grader.backends.probe import admits_one_process
 from grader.backends.process import Silence, WorkerProcess, decoded
 from grader.backends.protocol import (
     CaseOutcome,
@@ -38,7 +38,6 @@ from grader.errors import MachineError
 from grader.labs.lab import Lab
 from grader.model import Build, Finding, GpuInfo, Message, phrase, verbatim
 from grader.problems.catalogue import ProblemRef
-from grader.toolchain.native import lock_folder, locked
 
 _WORKER = (sys.executable, "-m", "grader.backends.gpu.gpu_worker")
 _STARTING_S = 60.0  # CUDA context, CuPy and its kernels, on top of the launch limit
@@ -49,12 +48,12 @@ _DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 class GpuDevice:
     """Replays plans on the first GPU and, for timed cases, measures them against the baseline.
 
-    Only one grader may use a GPU at a time: two would slow and disturb each other. So there are two
-    locks: who has the *turn* may make a context, and who has the *GPU*, too, may run kernels. If
-    the turn is free on ``__enter__``, it is taken at once, and the worker makes its context while
-    the submission is compiled. After the last kernel the turn is given away: the next worker makes
-    its context while this one ends. ``stand_by`` starts the worker before all that: it loads its
-    libraries, and takes nothing yet.
+    Only one grader may use a GPU at a time: two would slow and disturb each other. Three locks
+    (``locks.py``) say who may make a context, run kernels, and time. If the turn is free on
+    ``__enter__``, it is taken at once, and the worker makes its context while the submission is
+    compiled. When everything is timed, the turn is given away: the next worker makes its context
+    while this one verifies the last sizes, and verifies its first ones while this one ends.
+    ``stand_by`` starts the worker before all that: it loads its libraries, and takes nothing yet.
     """
 
     name = "gpu"
@@ -64,12 +63,12 @@ class GpuDevice:
     ) -> None:
         self._problem = problem
         self._run_seconds = run_seconds  # measuring time of one run of a timed case
+        self._command = command
         self._worker = WorkerProcess(command)
-        self._turn, self._alone = ExitStack(), ExitStack()  # the locks
-        self._has_turn = False
-        self._stands_by = False
+        self._locks = Locks()
+        self._stands_by = self._warm = self._ready = False  # the worker
         self._ending: threading.Thread | None = None
-        self.gpu: GpuInfo | None = None  # known once the worker is ready
+        self.gpu: GpuInfo | None = None  # known once a worker was ready
 
     def stand_by(self) -> None:
         if not self._stands_by:
@@ -99,23 +98,29 @@ class GpuDevice:
             self._end()
 
     def _take_turn(self, *, wait: bool) -> None:
-        if not self._has_turn:
-            self._has_turn = self._turn.enter_context(locked(_lock("turn"), wait=wait))
-            if self._has_turn:
-                self._worker.tell(msgspec.json.encode(Warm()))
+        """A GPU that admits one process only may still have the one before this."""
+        if self._locks.take(Right.TURN, wait=wait) and not self._warm and not admits_one_process():
+            self._worker.tell(msgspec.json.encode(Warm()))
+            self._warm = True
 
     def _end(self) -> None:
         # The worker's context must be gone before anything else is measured.
         self._worker.__exit__()
-        self._alone.close()
-        self._turn.close()
+        self._locks.give(*reversed(Right))
 
     def _end_behind(self) -> None:
         """The same while the grader and the next worker go on: the driver takes its time to end a
         context, and nothing runs there any more."""
-        self._turn.close()
+        self._locks.give(Right.KERNELS)
         self._ending = threading.Thread(target=self._end)
         self._ending.start()
+
+    def _start_again(self) -> None:
+        self._worker.__exit__()
+        self._worker = WorkerProcess(self._command)
+        self._stands_by = self._warm = self._ready = False
+        self.stand_by()
+        self._take_turn(wait=True)
 
     def run(
         self,
@@ -129,33 +134,48 @@ class GpuDevice:
     ) -> tuple[CaseOutcome, ...]:
         """The outcomes of ``cases``, then of ``later``, whose plans the worker gets when the others
         have run: device code may be able to read the worker's memory. ``ready`` hears of the GPU
-        before the first case runs."""
+        before the first case runs.
+
+        A case that ends the worker also ends all larger ones."""
         timed = {case.id for case in lab.timed}
-
-        def job(part: Sequence[PlannedCase]) -> GpuJob:
-            return GpuJob(
-                cubin=str(build.cubin),
-                cases=tuple(TimedCase(case=case, timed=case.id in timed) for case in part),
-                runs=lab.scoring.runs,
-                run_seconds=self._run_seconds,
-                host_calls=lab.rules.host_calls,
-            )
-
+        stages = in_stages(cases, timed, put_off=not later)
         self._take_turn(wait=True)
-        self._alone.enter_context(locked(_lock("gpu")))
+        self._locks.take(Right.KERNELS)
+        if admits_one_process():
+            self._locks.take(Right.ALONE)
         deadline = time.monotonic() + lab.limits.total_s + _STARTING_S
         with ThreadPoolExecutor(max_workers=1) as pool:
             host = _Host(pool, HostCheck(lab.problem))
+
+            def whole(part: Sequence[PlannedCase]) -> bool:
+                """Run them. Whether the worker can do another job."""
+                job = GpuJob(
+                    cubin=str(build.cubin),
+                    cases=tuple(TimedCase(case=case, timed=case.id in timed) for case in part),
+                    runs=lab.scoring.runs,
+                    run_seconds=self._run_seconds,
+                    host_calls=lab.rules.host_calls,
+                )
+                return not part or self._run(job, deadline, lab, progress, ready, host)
+
             try:
-                whole = self._run(job(cases), deadline, lab, progress, ready, host)
-                if whole and later:
-                    _tell(progress, later[0])  # from now on a failure may be due to them
-                    whole = self._run(job(later), deadline, lab, progress, ready, host)
-                if whole:
-                    self._end_behind()
+                if whole(stages.first):
+                    self._locks.take(Right.ALONE)
+                    if not whole(stages.timed):
+                        if stages.last:  # they are smaller
+                            self._start_again()
+                            deadline = max(deadline, time.monotonic() + _STARTING_S)
+                            whole(stages.last)
+                    else:
+                        if later:
+                            _tell(progress, later[0])  # from now on a failure may be due to them
+                        if whole(later):
+                            self._locks.give(Right.TURN)
+                            if whole(stages.last):
+                                self._end_behind()
             finally:
                 self.__exit__()
-            return host.outcomes()
+            return host.outcomes([case.id for case in (*cases, *later)])
 
     def _run(
         self,
@@ -173,8 +193,10 @@ class GpuDevice:
             for reply in self._ask(job, deadline, lab):
                 match reply:
                     case Ready(gpu=gpu):
-                        self.gpu = gpu
-                        ready(gpu)
+                        self._ready = True
+                        if self.gpu is None:
+                            self.gpu = gpu
+                            ready(gpu)
                     case Beat(case=name):
                         running = by_id[name]
                         _tell(progress, running)
@@ -191,7 +213,7 @@ class GpuDevice:
                     case Done():
                         return True
         except Silence as silence:
-            if self.gpu is None:
+            if not self._ready:
                 raise MachineError(
                     phrase("the GPU worker did not start; try: grade doctor")
                 ) from None
@@ -209,7 +231,7 @@ class GpuDevice:
         lines = self._worker.ask(
             msgspec.json.encode(job),
             seconds=deadline - time.monotonic(),
-            patience=lambda: lab.limits.launch_s + (_CHECKING_S if self.gpu else _STARTING_S),
+            patience=lambda: lab.limits.launch_s + (_CHECKING_S if self._ready else _STARTING_S),
         )
         return decoded(phrase("the GPU worker"), lines, _DECODER)
 
@@ -227,18 +249,13 @@ class _Host:
     def add(self, outcome: CaseOutcome) -> None:
         self._found.append(lambda: outcome)
 
-    def outcomes(self) -> tuple[CaseOutcome, ...]:
-        return tuple(each() for each in self._found)
+    def outcomes(self, order: Sequence[str]) -> tuple[CaseOutcome, ...]:
+        """order: the ids of the cases."""
+        return tuple(sorted((each() for each in self._found), key=lambda o: order.index(o.id)))
 
 
 def _tell(progress: Progress, case: PlannedCase) -> None:
     progress(phrase("running on the GPU"), verbatim(str(case.plan.size)))
-
-
-def _lock(of: str) -> Path:
-    """A lock of this user on the first GPU of this machine; machines may share caches and
-    results."""
-    return lock_folder() / f"{first_gpu_uuid() or 'none'}.{of}.lock"
 
 
 def _ended(

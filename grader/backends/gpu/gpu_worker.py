@@ -17,7 +17,7 @@ import msgspec
 from cupy.cuda import runtime
 from cupy_backends.cuda.api import driver
 
-from grader.backends.gpu.bench import Groundwork, SharedBench
+from grader.backends.gpu.bench import LoadedAhead, SharedBench
 from grader.backends.gpu.checks import checks_cubin, host_library
 from grader.backends.gpu.gpu_messages import (
     Beat,
@@ -57,11 +57,9 @@ def _serve(replies: Replies) -> None:
             checks_cubin(arch, source)
         for source in problem.gpu_libraries:
             host_library(arch, source)
-    groundwork = Groundwork(problem)
+    loaded = LoadedAhead(problem)
     job = next(asked)
-    if isinstance(job, Warm) and groundwork.exclusive:
-        job = next(asked)  # the process before this one may not have ended
-    bench = SharedBench(groundwork)
+    bench = SharedBench(loaded)
     replies.send(Ready(gpu=bench.gpu))
     if isinstance(job, Warm):
         job = next(asked)

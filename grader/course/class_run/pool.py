@@ -7,8 +7,10 @@ and the GPU does not wait for work on the CPU. The others compile ahead of them.
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Literal
@@ -19,7 +21,17 @@ from grader.backends.probe import VisibleGpu
 from grader.course.class_run.class_worker import Kind, Lane, Report, Setup, Task, serve
 from grader.model import Verdict
 
-_CONTEXT = multiprocessing.get_context("spawn")  # a fork would copy the parent's signal handlers
+# Workers are forks of one process that has imported what they need: a fork of the command itself
+# would have its signal handlers and its CUDA driver.
+_CONTEXT = multiprocessing.get_context("forkserver")
+# A worker that grades on a GPU keeps so many processes busy: two builds, simulating, reading.
+_BUSY = 4
+
+
+def warm_up() -> None:
+    """Begin to import what workers need while the command still looks at its arguments."""
+    _CONTEXT.set_forkserver_preload([serve.__module__])
+    forkserver.ensure_running()
 
 
 def lanes(device: Literal["cpu", "gpu"], jobs: int, gpus: Sequence[VisibleGpu] = ()) -> list[Lane]:
@@ -32,7 +44,8 @@ def lanes(device: Literal["cpu", "gpu"], jobs: int, gpus: Sequence[VisibleGpu] =
         return [Lane(kind="grade")] * jobs
     # A small class gets a GPU for each submission before any GPU gets its second.
     grading = [Lane(kind="grade", gpu=gpu) for gpu in gpus or (None,)] * 2
-    return grading + [Lane(kind="compile")] * jobs
+    # The first grades of all wait for their own builds; more compilers than cores would slow them.
+    return grading + [Lane(kind="compile")] * max(1, jobs - _BUSY * len(grading))
 
 
 class _Worker:
@@ -42,7 +55,9 @@ class _Worker:
         self.lane = lane
         self.task: Task | None = None
         self.pipe, theirs = _CONTEXT.Pipe()
-        self._process: BaseProcess = _CONTEXT.Process(target=serve, args=(theirs, setup, lane))
+        self._process: BaseProcess = _CONTEXT.Process(
+            target=_serve, args=(dict(os.environ), theirs, setup, lane)
+        )
         self._process.start()
         theirs.close()
 
@@ -70,12 +85,21 @@ class _Worker:
         how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
         return f"the process that graded it ended unexpectedly ({how})"
 
-    def stop(self, *, kill: bool) -> None:
-        """End the process: at once, or after the task it has."""
+    def dismiss(self, *, kill: bool) -> None:
+        """Let the process end: at once, or after the task it has."""
         self.pipe.close()
         if kill:
             self._process.terminate()
+
+    def join(self) -> None:
         self._process.join()
+
+
+def _serve(environment: Mapping[str, str], pipe: Connection, setup: Setup, lane: Lane) -> None:
+    """In this process, whose environment is that of the first worker's time."""
+    os.environ.clear()
+    os.environ.update(environment)
+    serve(pipe, setup, lane)
 
 
 class Queue:
@@ -120,16 +144,25 @@ def grade_all(tasks: Sequence[Task], lanes: Sequence[Lane], setup: Setup) -> Ite
     queue = Queue(tasks, ahead=bool(compilers))
     workers: list[_Worker] = []
     finished = False
+
+    def replace(i: int) -> None:
+        workers[i].dismiss(kill=True)
+        workers[i].join()
+        workers[i] = _Worker(workers[i].lane, setup)
+
     try:
-        workers += [_Worker(lane, setup) for lane in (*graders, *compilers)]
+        warm_up()
+        for lane in (*graders, *compilers):
+            workers.append(_Worker(lane, setup))
+            if (task := queue.next(lane.kind)) is not None:
+                workers[-1].start(task)
         remaining = len(tasks)
         while remaining:
             for i, worker in enumerate(workers):
                 if worker.task is not None or (task := queue.next(worker.lane.kind)) is None:
                     continue
                 if not worker.start(task):
-                    worker.stop(kill=True)
-                    workers[i] = _Worker(worker.lane, setup)
+                    replace(i)
                     workers[i].start(task)  # if this one is dead too, its report says so
             for i in _ready(workers):
                 task = workers[i].task
@@ -139,8 +172,7 @@ def grade_all(tasks: Sequence[Task], lanes: Sequence[Lane], setup: Setup) -> Ite
                     report = Report(
                         task=task, verdict=Verdict.IE, message=workers[i].last_words(), seconds=0
                     )
-                    workers[i].stop(kill=True)
-                    workers[i] = _Worker(workers[i].lane, setup)
+                    replace(i)
                 if workers[i].lane.kind == "compile":
                     queue.compiled(task)
                 else:
@@ -148,8 +180,10 @@ def grade_all(tasks: Sequence[Task], lanes: Sequence[Lane], setup: Setup) -> Ite
                     yield msgspec.structs.replace(report, place=workers[i].lane.place)
         finished = True
     finally:
+        for worker in workers:  # they end beside each other
+            worker.dismiss(kill=not finished)
         for worker in workers:
-            worker.stop(kill=not finished)
+            worker.join()
 
 
 def _ready(workers: Sequence[_Worker]) -> list[int]:

@@ -1,4 +1,4 @@
-"""A stand-in for CuPy that measures nothing: importing it answers the GPU worker's job and ends.
+"""A stand-in for CuPy that measures nothing: importing it answers the GPU worker's jobs.
 
 The GPU worker is otherwise the real process, started and asked by the real grader. For each job,
 CUDA_STANDIN_LOG gets lines "begin UUID CASES" and "end UUID". The first job on each GPU ends only
@@ -77,9 +77,6 @@ def _serve() -> None:
     decoder: msgspec.json.Decoder[Prepare | Warm | GpuJob] = msgspec.json.Decoder(
         Prepare | Warm | GpuJob
     )
-    job: Prepare | Warm | GpuJob | None = None
-    while not isinstance(job, GpuJob):
-        job = decoder.decode(sys.stdin.buffer.readline())
     (card,) = visible_gpus()
     info = GpuInfo(
         name=card.name,
@@ -89,18 +86,29 @@ def _serve() -> None:
         memory_bytes=1 << 30,
         compute_capability="9.0",
     )
-    _answer(Ready(gpu=info))
-    _log("begin", card.uuid)
+    is_ready = False
+    for line in sys.stdin.buffer:
+        job = decoder.decode(line)
+        if not isinstance(job, GpuJob):
+            continue
+        if not is_ready:
+            _answer(Ready(gpu=info))
+            is_ready = True
+        _log("begin", card.uuid)
+        _wait_for_others(card.uuid)
+        for each in job.cases:
+            _answer(Beat(case=each.case.id), Measured(outcome=_outcome(each)))
+        _log("end", card.uuid)
+        _answer(Done())
+
+
+def _wait_for_others(uuid: str) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while len({line.split()[1] for line in _LOG.read_text().splitlines()}) < _TOGETHER:
         if time.monotonic() > deadline:
-            _log("alone", card.uuid)
+            _log("alone", uuid)
             break
         time.sleep(0.02)
-    for each in job.cases:
-        _answer(Beat(case=each.case.id), Measured(outcome=_outcome(each)))
-    _log("end", card.uuid)
-    _answer(Done())
 
 
 if Path(sys.argv[0]).name == "gpu_worker.py":  # others only ask whether CuPy is installed
