@@ -17,29 +17,30 @@ def cases(*extents: int) -> list[PlannedCase]:
 
 def staged(
     extents: Sequence[int], timed: set[str], *, put_off: bool = True
-) -> tuple[list[str], list[str], list[str]]:
+) -> tuple[str, str, str]:
     found = in_stages(cases(*extents), timed, put_off=put_off)
-    first, measured, last = (
-        [case.id for case in each] for each in (found.first, found.timed, found.last)
+    first, alone, last = (
+        "".join(case.id for case in stage) for stage in (found.first, found.alone, found.last)
     )
-    return first, measured, last
+    return first, alone, last
 
 
 def test_half_of_what_is_verified_runs_last() -> None:
-    assert staged([1, 2, 3, 4, 5, 1000], {"5"}) == (["0", "1", "2"], ["5"], ["3", "4"])
+    assert staged([1, 2, 3, 4, 5, 1000], {"5"}) == ("012", "5", "34")
 
 
-def test_nothing_is_put_off_that_leaves_no_room_for_another_context() -> None:
-    assert staged([1, 2, 3, 700, 1000], {"4"}) == (["0", "1", "3"], ["4"], ["2"])
+def test_beside_another_context_runs_only_what_leaves_room_for_it() -> None:
+    assert staged([1, 2, 3, 700, 1000], {"4"}) == ("01", "34", "2")
 
 
-def test_what_is_larger_than_a_timed_size_keeps_its_place() -> None:
-    assert staged([1, 2, 1000, 2000, 3000], {"2"}) == (["0"], ["2", "3", "4"], ["1"])
+def test_what_is_larger_than_a_timed_size_runs_after_it() -> None:
+    assert staged([1, 2, 900, 1800, 4000], {"2"}) == ("0", "234", "1")
 
 
-def test_hidden_sizes_run_after_all_public_ones() -> None:
-    assert staged([1, 2, 1000], {"2"}, put_off=False) == (["0", "1"], ["2"], [])
+def test_before_hidden_sizes_nothing_is_put_off() -> None:
+    assert staged([1, 2, 1000], {"2"}, put_off=False) == ("01", "2", "")
 
 
 def test_without_a_timed_size_nothing_is_put_off() -> None:
-    assert staged([1, 2, 3], set()) == (["0", "1", "2"], [], [])
+    assert staged([1, 2, 3000], set()) == ("01", "2", "")
+    assert staged([], set()) == ("", "", "")

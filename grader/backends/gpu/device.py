@@ -134,9 +134,8 @@ class GpuDevice:
     ) -> tuple[CaseOutcome, ...]:
         """The outcomes of ``cases``, then of ``later``, whose plans the worker gets when the others
         have run: device code may be able to read the worker's memory. ``ready`` hears of the GPU
-        before the first case runs.
-
-        A case that ends the worker also ends all larger ones."""
+        before the first case runs. A case that ends the worker keeps only larger ones from running.
+        """
         timed = {case.id for case in lab.timed}
         stages = in_stages(cases, timed, put_off=not later)
         self._take_turn(wait=True)
@@ -148,7 +147,7 @@ class GpuDevice:
             host = _Host(pool, HostCheck(lab.problem))
 
             def whole(part: Sequence[PlannedCase]) -> bool:
-                """Run them. Whether the worker can do another job."""
+                """Whether the worker can do another job after them."""
                 job = GpuJob(
                     cubin=str(build.cubin),
                     cases=tuple(TimedCase(case=case, timed=case.id in timed) for case in part),
@@ -159,20 +158,24 @@ class GpuDevice:
                 return not part or self._run(job, deadline, lab, progress, ready, host)
 
             try:
-                if whole(stages.first):
+                good = whole(stages.first)
+                if good:
+                    asked = time.monotonic()
                     self._locks.take(Right.ALONE)
-                    if not whole(stages.timed):
-                        if stages.last:  # they are smaller
-                            self._start_again()
-                            deadline = max(deadline, time.monotonic() + _STARTING_S)
-                            whole(stages.last)
-                    else:
-                        if later:
-                            _tell(progress, later[0])  # from now on a failure may be due to them
-                        if whole(later):
-                            self._locks.give(Right.TURN)
-                            if whole(stages.last):
-                                self._end_behind()
+                    deadline += time.monotonic() - asked
+                    good = whole(stages.alone)
+                    if good and later:
+                        _tell(progress, later[0])  # from now on a failure may be due to them
+                        good = whole(later)
+                    elif not good and stages.last:  # they are smaller than what went wrong
+                        self._start_again()
+                        deadline = max(deadline, time.monotonic() + _STARTING_S)
+                        good = True
+                if good:
+                    self._locks.give(Right.TURN)
+                    good = whole(stages.last)
+                if good:
+                    self._end_behind()
             finally:
                 self.__exit__()
             return host.outcomes([case.id for case in (*cases, *later)])

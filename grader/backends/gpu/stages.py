@@ -7,27 +7,25 @@ from collections.abc import Sequence, Set
 from grader.backends.protocol import PlannedCase
 from grader.model import Record
 
-_SMALLER = 2  # times, at least: then there is room for the next worker's context
+_SMALLER = 2  # times than the largest size, at least: there is room for another worker's context
 
 
 class Stages(Record):
     first: tuple[PlannedCase, ...]  # verified; the worker before this one may still be ending
-    timed: tuple[PlannedCase, ...]  # with what is verified between or after timed ones
+    alone: tuple[PlannedCase, ...]  # all timed ones, and those beside them
     last: tuple[PlannedCase, ...]  # verified; the next worker may make its context
 
 
 def in_stages(cases: Sequence[PlannedCase], timed: Set[str], *, put_off: bool) -> Stages:
     """cases: in increasing order. put_off: whether some may run last, for the sake of the next
     worker: the larger half of those before the first timed one."""
-    at = next((i for i, case in enumerate(cases) if case.id in timed), len(cases))
-    before, others = tuple(cases[:at]), tuple(cases[at:])
-    if not put_off or not others:
-        return Stages(first=before, timed=others, last=())
-    most = max(_bytes(case) for case in others if case.id in timed) // _SMALLER
-    half = len(before) - len(before) // 2
-    last = tuple(case for case in before[half:] if _bytes(case) <= most)
-    first = tuple(case for case in before if case not in last)
-    return Stages(first=first, timed=others, last=last)
+    most = max(map(_bytes, cases), default=0) // _SMALLER
+    at = next((i for i, each in enumerate(cases) if each.id in timed or _bytes(each) > most), 0)
+    small, alone = tuple(cases[:at]), tuple(cases[at:])
+    if not put_off or not any(each.id in timed for each in alone):
+        return Stages(first=small, alone=alone, last=())
+    half = len(small) - len(small) // 2
+    return Stages(first=small[:half], alone=alone, last=small[half:])
 
 
 def _bytes(case: PlannedCase) -> int:
