@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from pathlib import Path
 
 import msgspec
-from rich.console import Console, Group
-from rich.text import Text
+from rich.console import Console
 
 import grader
-from grader.backends.gpu.device import GpuDevice
-from grader.cli import exit_status, formats, options, progress
-from grader.cli.boards import known_ladders
-from grader.cli.device import choose_device, standby
+from grader.cli import formats, options
+from grader.cli.device import standby
 from grader.cli.hidden_command import known_hidden
-from grader.cli.notices import complain, say
 from grader.cli.parser import Parser
-from grader.cli.readiness import ready
-from grader.cli.report_command import write_page
-from grader.cli.speaking import speak_as, spoken
-from grader.cli.toolkit import choose_toolchain
-from grader.errors import GraderError, StoreError, SubmissionError, UsageError
-from grader.grading.pipeline import Bench, grade
+from grader.cli.speaking import speak_as
+from grader.errors import UsageError
 from grader.labs.hidden import revealed, with_hidden
 from grader.labs.lab import Lab, find_lab, load_lab
-from grader.model import Verdict, phrase
-from grader.report import terminal
-from grader.report.text import clean
-from grader.results import store
-from grader.results.sources import keep_sources
-from grader.sandbox.running import Sandbox
-from grader.submission.folder import student_of
+from grader.model import phrase
 
 
 def add_options(parser: Parser) -> None:
@@ -92,18 +77,10 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = _lab(chosen)
     speak_as(lab, console)
     with standby(chosen.device, lab.problem_ref) as gpu:
-        arch = choose_device(chosen.device, console)
-        bench = Bench(
-            lab=lab,
-            gpu_arch=arch,
-            toolchain=choose_toolchain(lab, arch, console),
-            sandbox=Sandbox.open(chosen.sandbox),
-            ladders=known_ladders(chosen.out, console),
-        )
-        ready(bench, chosen.sandbox)
-        first, *others = chosen.submissions
-        status = _grade_one(first, bench, chosen, console, gpu)
-    return max([status, *(_grade_one(path, bench, chosen, console) for path in others)])
+        # Not before: the GPU's worker loads its libraries while these are loaded.
+        from grader.cli.grading import grade_each
+
+        return grade_each(chosen, lab, console, gpu)
 
 
 def _lab(chosen: argparse.Namespace) -> Lab:
@@ -119,49 +96,3 @@ def _lab(chosen: argparse.Namespace) -> Lab:
             lab, limits=msgspec.structs.replace(lab.limits, memory_mb=least)
         )
     return lab
-
-
-def _grade_one(
-    path: Path,
-    bench: Bench,
-    chosen: argparse.Namespace,
-    console: Console,
-    gpu: GpuDevice | None = None,
-) -> int:
-    try:
-        with progress.stages(student_of(path), console) as told:
-            graded = grade(path, bench, told, gpu=gpu)
-    except SubmissionError as error:  # grade the other submissions anyway
-        complain(error, console)
-        return error.exit_status
-    result = graded.result
-    language = spoken(console)
-    shown = [terminal.render(result, graded.sources, language)]
-    if graded.printed:
-        # Indented, so that no line looks like one of the grader's.
-        words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
-        head = language(phrase("printed by the kernels:"))
-        shown.append(Text(f"\n{head}\n{words}"))
-    formats.show(chosen.format, Group(*shown), console)
-    status = exit_status.of(result)
-    try:
-        # A page that tells hidden sizes must not lie where students' pages do.
-        if (
-            result.verdict is not Verdict.IE and not chosen.reveal
-        ):  # the grader's failure must not replace a real result
-            keep_sources(store.result_path(chosen.out, result), graded.contents.values())
-            written = store.save(chosen.out, result)
-            say(console, phrase("result: {file}", file=str(written)))
-            if not chosen.no_report:
-                write_page(written, result, graded.sources, console)
-    except StoreError as error:
-        complain(error, console)
-        status = error.exit_status
-    console.print()
-    if chosen.format:
-        try:
-            formats.write(chosen.format, result, path, language)
-        except GraderError as error:
-            complain(error, console)
-            status = error.exit_status
-    return status
