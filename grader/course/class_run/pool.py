@@ -6,11 +6,9 @@ and the GPU does not wait for work on the CPU. The others compile ahead of them.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Literal
@@ -19,19 +17,11 @@ import msgspec
 
 from grader.backends.probe import VisibleGpu
 from grader.course.class_run.class_worker import Kind, Lane, Report, Setup, Task, serve
+from grader.course.class_run.forks import CONTEXT, warm_up
 from grader.model import Verdict
 
-# Workers are forks of one process that has imported what they need: a fork of the command itself
-# would have its signal handlers and its CUDA driver.
-_CONTEXT = multiprocessing.get_context("forkserver")
 # A worker that grades on a GPU keeps so many processes busy: two builds, simulating, reading.
 _BUSY = 4
-
-
-def warm_up() -> None:
-    """Begin to import what workers need while the command still looks at its arguments."""
-    _CONTEXT.set_forkserver_preload([serve.__module__])
-    forkserver.ensure_running()
 
 
 def lanes(device: Literal["cpu", "gpu"], jobs: int, gpus: Sequence[VisibleGpu] = ()) -> list[Lane]:
@@ -54,8 +44,8 @@ class _Worker:
     def __init__(self, lane: Lane, setup: Setup) -> None:
         self.lane = lane
         self.task: Task | None = None
-        self.pipe, theirs = _CONTEXT.Pipe()
-        self._process: BaseProcess = _CONTEXT.Process(
+        self.pipe, theirs = CONTEXT.Pipe()
+        self._process: BaseProcess = CONTEXT.Process(
             target=_serve, args=(dict(os.environ), theirs, setup, lane)
         )
         self._process.start()
