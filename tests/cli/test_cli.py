@@ -445,3 +445,19 @@ def test_machines_that_cannot_grade_are_told_so(system: str, machine: str, words
     said = unsupported(system, machine)
     assert words in said
     assert bool(said) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("command", "heavy"),
+    [
+        ("grade_command", "grader.grading.pipeline"),
+        ("class_command", "grader.course.class_run.class_worker"),
+    ],
+)
+def test_other_processes_start_before_a_command_has_loaded_everything(
+    command: str, heavy: str
+) -> None:
+    """The GPU's worker, and the process that a class's workers are forked from."""
+    code = f"import sys, grader.cli.{command}; sys.exit({heavy!r} in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
+    assert done.returncode == 0

@@ -20,6 +20,7 @@ import msgspec
 import pytest
 
 from grader.course.class_run.class_worker import Lane, Setup, Task
+from grader.course.class_run.forks import warm_up
 from grader.course.class_run.pool import Queue, grade_all, lanes
 from grader.course.class_run.roll import Entrant, call_roll
 from grader.course.leaderboard.ranking import make_boards, read_entries
@@ -243,6 +244,26 @@ def test_compiling_ahead_of_one_grader() -> None:
     queue.compiled(msgspec.structs.replace(tasks[2], kind="compile"))
     assert queue.next("grade") == tasks[2]
     assert queue.next("compile") is None
+
+
+def test_compilers_leave_the_cores_to_those_that_grade() -> None:
+    def kinds(jobs: int) -> list[int]:
+        found = [lane.kind for lane in lanes("gpu", jobs)]
+        return [found.count("grade"), found.count("compile")]
+
+    assert kinds(16) == [2, 8]
+    assert kinds(2) == [2, 1]
+
+
+def test_workers_have_the_environment_of_the_moment(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that of the process which they are forked from."""
+    warm_up()
+    folder = class_of(place / "c", {"a": STARTER})
+    monkeypatch.setenv("CUDA_HOME", str(place / "none"))
+    (report,) = grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place))
+    assert report.verdict is Verdict.IE and "CUDA_HOME" in str(report.message), report
 
 
 def the_worker(others: set[BaseProcess]) -> BaseProcess:
