@@ -7,6 +7,7 @@ import io
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -296,6 +297,24 @@ def test_a_worker_that_dies_at_rest_costs_nothing(place: Path) -> None:
     victim.join()
     found += reports
     assert [report.verdict for report in found] == [Verdict.AC] * 3
+    assert set(multiprocessing.active_children()) == before
+
+
+def test_the_process_that_they_are_forked_from_dies(place: Path) -> None:
+    """The worker at hand goes on; when it dies too, another process forks the next."""
+    folder = class_of(place / "c", dict.fromkeys("abc", STARTER))
+    before = set(multiprocessing.active_children())
+    reports = grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place))
+    found = [next(reports)]
+    worker = the_worker(before)
+    status = Path(f"/proc/{worker.pid}/status").read_text()
+    (parent,) = re.findall(r"^PPid:\s*(\d+)$", status, re.MULTILINE)
+    os.kill(int(parent), signal.SIGKILL)
+    found.append(next(reports))
+    worker.kill()
+    found += reports
+    assert [report.verdict for report in found[:2]] == [Verdict.AC] * 2
+    assert found[2].verdict in (Verdict.AC, Verdict.IE)  # it may have had its task already
     assert set(multiprocessing.active_children()) == before
 
 
