@@ -20,8 +20,8 @@ import pytest
 from grader.backends.gpu import checks
 from grader.backends.gpu.checks import checks_cubin
 from grader.backends.gpu.device import GpuDevice
-from grader.backends.gpu.gpu_messages import GpuJob, Measured, Ready
-from grader.backends.protocol import Done, Failed, PlannedCase, refused
+from grader.backends.gpu.gpu_messages import Broken, GpuJob, Measured, Ready
+from grader.backends.protocol import CaseOutcome, Done, Failed, PlannedCase, refused
 from grader.errors import MachineError, Rejected
 from grader.labs.lab import Lab, load_lab
 from grader.model import Build, GpuInfo, Message, Record, Verdict, verbatim
@@ -203,6 +203,49 @@ def test_the_next_makes_its_context_while_the_last_sizes_are_verified_and_runs_n
     assert told_before == [["prepare"], ["prepare"], ["prepare", "warm"]]
 
 
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (Failed(message=verbatim("no room for a context")),),
+        (Ready(gpu=INFO), Broken(case="cpu-0", message="out of memory")),
+        (
+            Ready(gpu=INFO),
+            Measured(
+                outcome=refused("cpu-0", VERIFIED[0].plan.size, Rejected(Verdict.RE, "no room"))
+            ),
+            Done(),
+        ),
+    ],
+    ids=["context", "launch", "memory"],
+)
+def test_what_fails_beside_another_worker_is_tried_again_without_one(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch, answers: tuple[Record, ...]
+) -> None:
+    may_end = threading.Event()
+    found: list[CaseOutcome] = []
+    with device(tmp_path / "first", Ready(gpu=INFO), Done()) as first:
+        end = first._worker.__exit__
+        monkeypatch.setattr(first._worker, "__exit__", lambda: (may_end.wait(60), end()))
+        with device(tmp_path / "second", *answers) as second:
+            log = str(tmp_path / "second")
+            again = b"\n".join(map(msgspec.json.encode, (Ready(gpu=INFO), Done()))).decode()
+            second._command = (sys.executable, "-c", WORKER, log, again)
+            waiting = threading.Thread(
+                target=lambda: found.extend(
+                    second.run(build, "", EVERY, load_lab(), lambda *_: None)
+                )
+            )
+            waiting.start()
+            run(first, build)
+            until(lambda: told(tmp_path / "second") == ["prepare", "warm", "job"])
+            time.sleep(0.2)
+            assert told(tmp_path / "second") == ["prepare", "warm", "job"]
+            may_end.set()
+            waiting.join(60)
+    assert told(tmp_path / "second")[3:] == ["prepare", "warm", "job", "job", "job"]
+    assert found == []  # nothing is left of the first try
+
+
 @pytest.mark.parametrize("last", [Failed(message=verbatim("no room")), None], ids=["fails", "dies"])
 def test_after_a_worker_that_failed_no_context_is_made_before_it_is_gone(
     tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch, last: Record | None
@@ -282,7 +325,7 @@ def test_a_gpu_that_admits_one_process_has_no_other_context_before_the_worker_is
             assert told(tmp_path / "second") == ["prepare"]
             may_end.set()
             waiting.join(60)
-            assert told(tmp_path / "second") == ["prepare", "job"]
+            assert told(tmp_path / "second") == ["prepare", "warm", "job"]
 
 
 def test_nothing_runs_in_a_broken_context(build: Build) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from grader.backends.gpu.stages import in_stages
 from grader.backends.protocol import PlannedCase
+from grader.model import Allocation
 from tests.support.simulating import planned
 
 
@@ -31,6 +32,21 @@ def test_half_of_what_is_verified_runs_last() -> None:
 
 def test_beside_another_context_runs_only_what_leaves_room_for_it() -> None:
     assert staged([1, 2, 3, 700, 1000], {"4"}) == ("01", "34", "2")
+
+
+def test_what_a_submission_allocates_leaves_no_room() -> None:
+    own = Allocation(name="own", address=0, size=1 << 40)
+    found = cases(1, 2, 3, 1000)
+    plans = [
+        msgspec.structs.replace(each.plan, allocations=(*each.plan.allocations, own))
+        for each in (found[2], found[3])
+    ]
+    found[2:] = [
+        msgspec.structs.replace(each, plan=plan)
+        for each, plan in zip(found[2:], plans, strict=True)
+    ]
+    stages = in_stages(found, {"3"}, put_off=True)
+    assert [case.id for case in stages.alone] == ["2", "3"]
 
 
 def test_what_is_larger_than_a_timed_size_runs_after_it() -> None:

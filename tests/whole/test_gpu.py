@@ -10,11 +10,13 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from benchmarks import timeline
 from grader.backends.probe import first_gpu_arch
 from grader.grading.pipeline import Bench, grade
 from grader.hardware import gpus
@@ -259,6 +261,36 @@ def test_two_at_once_take_turns() -> None:
     for result in both:
         (timing,) = [case.timing for case in result.cases if case.timing]
         assert timing.disturbed <= 2
+
+
+def test_in_a_class_nothing_else_happens_on_the_gpu_while_one_is_timed(tmp_path: Path) -> None:
+    for student in "abc":
+        shutil.copytree(ROOT / "submissions" / "alice", tmp_path / "class" / student)
+    moments = tmp_path / "moments"
+    moments.mkdir()
+    words = ("class", tmp_path / "class", "--device", "gpu", "--out", tmp_path / "out")
+    subprocess.run(
+        [sys.executable, "-m", "grader.cli", *map(str, words)],
+        cwd=ROOT,
+        env=timeline.environment(moments),
+        check=True,
+    )
+    turns = timeline.turns(timeline.happened(moments))
+    assert len(turns) == 3
+    assert timeline.beside_timing(turns) == []
+    assert any(after.context[0] < before.cases[1] for before, after in pairwise(turns))
+
+
+def test_a_crash_at_the_timed_size_leaves_smaller_ones_their_verdicts(tmp_path: Path) -> None:
+    text = (ROOT / "starter" / "sgemm.cu").read_text()
+    trap = '  if (m == 2048 && n == 2048) asm volatile("trap;");\n  const int i ='
+    (tmp_path / "sgemm.cu").write_text(text.replace("  const int i =", trap, 1))
+    result = graded(tmp_path, lab(2048))
+    assert result.verdict is Verdict.RE, result
+    verdicts = {str(case.size): case.verdict for case in result.cases}
+    assert verdicts["2048×2048×2048"] is Verdict.RE
+    assert verdicts["1000×1000×1000"] is verdicts["1×1×1"] is Verdict.AC
+    assert verdicts["4097×4097×4097"] is None  # not run
 
 
 def test_the_checks_themselves() -> None:

@@ -67,6 +67,7 @@ class GpuDevice:
         self._worker = WorkerProcess(command)
         self._locks = Locks()
         self._stands_by = self._warm = self._ready = False  # the worker
+        self._beside = False  # whether there may be another
         self._ending: threading.Thread | None = None
         self.gpu: GpuInfo | None = None  # known once a worker was ready
 
@@ -98,8 +99,11 @@ class GpuDevice:
             self._end()
 
     def _take_turn(self, *, wait: bool) -> None:
-        """A GPU that admits one process only may still have the one before this."""
-        if self._locks.take(Right.TURN, wait=wait) and not self._warm and not admits_one_process():
+        """The worker before this one may still be there, with its context."""
+        if self._warm or not self._locks.take(Right.TURN, wait=wait):
+            return
+        self._beside = not self._locks.take(Right.ALONE, wait=admits_one_process() and wait)
+        if not (self._beside and admits_one_process()):
             self._worker.tell(msgspec.json.encode(Warm()))
             self._warm = True
 
@@ -140,8 +144,6 @@ class GpuDevice:
         stages = in_stages(cases, timed, put_off=not later)
         self._take_turn(wait=True)
         self._locks.take(Right.KERNELS)
-        if admits_one_process():
-            self._locks.take(Right.ALONE)
         deadline = time.monotonic() + lab.limits.total_s + _STARTING_S
         with ThreadPoolExecutor(max_workers=1) as pool:
             host = _Host(pool, HostCheck(lab.problem))
@@ -157,12 +159,24 @@ class GpuDevice:
                 )
                 return not part or self._run(job, deadline, lab, progress, ready, host)
 
+            def tried_beside(part: Sequence[PlannedCase]) -> bool | None:
+                """The same; None if what the worker before this one still holds may be why."""
+                try:
+                    good = whole(part)
+                except MachineError:
+                    return None
+                return None if host.lacked else good
+
             try:
-                good = whole(stages.first)
+                good = tried_beside(stages.first) if self._beside else whole(stages.first)
+                asked = time.monotonic()
+                self._locks.take(Right.ALONE)
+                deadline += time.monotonic() - asked
+                if good is None:
+                    self._start_again()
+                    host = _Host(pool, HostCheck(lab.problem))
+                    good = whole(stages.first)
                 if good:
-                    asked = time.monotonic()
-                    self._locks.take(Right.ALONE)
-                    deadline += time.monotonic() - asked
                     good = whole(stages.alone)
                     if good and later:
                         _tell(progress, later[0])  # from now on a failure may be due to them
@@ -245,11 +259,14 @@ class _Host:
     def __init__(self, pool: ThreadPoolExecutor, check: HostCheck) -> None:
         self._pool, self._check = pool, check
         self._found: list[Callable[[], CaseOutcome]] = []
+        self.lacked = False  # whether the GPU may have had too little of something
 
     def confirm(self, seen: Measured) -> None:
+        self.lacked = self.lacked or seen.outcome.refused is not None
         self._found.append(self._pool.submit(self._check.confirm, seen).result)
 
     def add(self, outcome: CaseOutcome) -> None:
+        self.lacked = self.lacked or outcome.stopped == "crash"
         self._found.append(lambda: outcome)
 
     def outcomes(self, order: Sequence[str]) -> tuple[CaseOutcome, ...]:

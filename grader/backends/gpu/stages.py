@@ -7,7 +7,9 @@ from collections.abc import Sequence, Set
 from grader.backends.protocol import PlannedCase
 from grader.model import Record
 
-_SMALLER = 2  # times than the largest size, at least: there is room for another worker's context
+# Beside another worker's context run only sizes that take so much less than the operands of the
+# largest do. What a submission allocates itself makes a size larger, never the largest one.
+_SMALLER = 2
 
 
 class Stages(Record):
@@ -19,7 +21,7 @@ class Stages(Record):
 def in_stages(cases: Sequence[PlannedCase], timed: Set[str], *, put_off: bool) -> Stages:
     """cases: in increasing order. put_off: whether some may run last, for the sake of the next
     worker: the larger half of those before the first timed one."""
-    most = max(map(_bytes, cases), default=0) // _SMALLER
+    most = max((_bytes(each, each.plan.given) for each in cases), default=0) // _SMALLER
     at = next((i for i, each in enumerate(cases) if each.id in timed or _bytes(each) > most), 0)
     small, alone = tuple(cases[:at]), tuple(cases[at:])
     if not put_off or not any(each.id in timed for each in alone):
@@ -28,5 +30,6 @@ def in_stages(cases: Sequence[PlannedCase], timed: Set[str], *, put_off: bool) -
     return Stages(first=small[:half], alone=alone, last=small[half:])
 
 
-def _bytes(case: PlannedCase) -> int:
-    return sum(each.size for each in case.plan.allocations)
+def _bytes(case: PlannedCase, allocations: int | None = None) -> int:
+    """Of all of them, or of so many."""
+    return sum(each.size for each in case.plan.allocations[:allocations])
