@@ -3,18 +3,21 @@
 // Changed:  four shapes of the same kernel, 256 x 128, 192 x 128, 128 x 128 and 128 x 64. A model
 //           of two figures for each, the clocks of a step along K and of all that a tile takes
 //           besides, says which is to end first: waves times the time of a tile. A product of one
-//           wave begins while the launch before it ends, and waits before it reads. Where K is no
-//           multiple of 8, A and B are first copied with longer lines; where M is none, C is
-//           stored plainly.
+//           wave does without clusters; it begins while the launch before it ends, and waits
+//           before it reads. A consumer puts its whole tile of C together before one thread stores
+//           it. Where K is no multiple of 8, A and B are first copied with longer lines; where M is
+//           none, C is stored plainly.
 // Why:      1024 x 1024 is 32 tiles of 256 x 128, for 132 multiprocessors; with 128 x 64 it is 128.
 //           3072 x 3072 is 288 tiles of 256 x 128, two waves and a fifth; with 192 x 128 it is 384,
-//           nearly three. TMA wants lines that begin at multiples of 16 bytes. To copy both
-//           matrices takes their size twice in traffic, a fifth of the product's time at 4097, and
-//           wgmma does the rest.
+//           nearly three. The tensor cores stood still for 2200 clocks while pieces of C took turns
+//           in shared memory, and for 1200 now. TMA wants lines that begin at multiples of 16
+//           bytes. To copy both matrices takes their size twice in traffic, a fifth of the
+//           product's time at 4097, and wgmma does the rest.
 // Tuning:   -DHGEMM_VARIANT=N takes one shape of the table in variants.cuh for all, -DHGEMM_BAND=N
 //           sets the lines of a band, -DHGEMM_BF16 the type. benchmarks/hgemm_h200.py times them.
-// Tile:     256 x 128 and 192 x 128, 4 stages, clusters of 2; 128 x 128, 6 stages; 128 x 64, one
-//           consumer, 8 stages, clusters of 2; BK = 64.
+// Tile:     256 x 128, 3 stages, and 192 x 128, 4 stages; 128 x 128, 6 stages, no cluster; 128 x
+// 64,
+//           one consumer, 8 stages; clusters of 2 or none; BK = 64.
 // Bound:    power where the product is large; below 2048 the time until the first tiles arrive.
 // Source:   CUTLASS, sm90 tile heuristics; the model is rung 32's of reference/sgemm.
 // Command:  grade --lab hgemm reference/hgemm/13_dispatch
@@ -63,7 +66,7 @@ void launch(const Element* A, const Element* B, Element* C, int m, int n, int k)
   config.numAttrs = 2;
   cudaFuncSetAttribute(hgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Storage<S>));
   const CUtensorMap a = tensor_map(A, m, k, S::BM / S::CLUSTER), b = tensor_map(B, n, k, S::BN);
-  const CUtensorMap c = w.by_tma ? tensor_map(C, n, m, 16) : a;
+  const CUtensorMap c = w.by_tma ? tensor_map(C, n, m, S::ROWS) : a;
   cudaLaunchKernelEx(&config, hgemm<S>, a, b, c, C, w);
 }
 
@@ -79,6 +82,19 @@ constexpr int TILE_CLOCKS = 3000;
 template <int VARIANT>
 using Variant = std::tuple_element_t<VARIANT, Variants>;
 
+// The same tile without a cluster. The blocks of a cluster wait for each other at both ends, which
+// costs a product of one wave more than the shared loads bring, unless its lines lie across those
+// of the L2, so that every block asks for more.
+template <class S>
+using Alone = Shape<S::BM, S::CONSUMERS, S::STAGES, 1>;
+
+template <class S>
+void launch_alone_or_not(const Element* A, const Element* B, Element* C, int m, int n, int k) {
+  const bool one_wave = waves<Alone<S>>(tiles(m, S::BM) * tiles(n, S::BN)) == 1;
+  if (one_wave && k % BK == 0) return launch<Alone<S>>(A, B, C, m, n, k);
+  launch<S>(A, B, C, m, n, k);
+}
+
 template <class S>
 double clocks(int m, int n, int k) {
   const int cluster_tiles = tiles(m, S::BM) * tiles(n, S::BN * S::CLUSTER);
@@ -92,10 +108,10 @@ void multiply_matrices(const Element* A, const Element* B, Element* C, int m, in
   const double each[] = {clocks<Variant<0>>(m, n, k), clocks<Variant<1>>(m, n, k),
                          clocks<Variant<2>>(m, n, k), clocks<Variant<3>>(m, n, k)};
   switch (std::min_element(std::begin(each), std::end(each)) - each) {
-    case 0: return launch<Variant<0>>(A, B, C, m, n, k);
-    case 1: return launch<Variant<1>>(A, B, C, m, n, k);
-    case 2: return launch<Variant<2>>(A, B, C, m, n, k);
-    default: return launch<Variant<3>>(A, B, C, m, n, k);
+    case 0: return launch_alone_or_not<Variant<0>>(A, B, C, m, n, k);
+    case 1: return launch_alone_or_not<Variant<1>>(A, B, C, m, n, k);
+    case 2: return launch_alone_or_not<Variant<2>>(A, B, C, m, n, k);
+    default: return launch_alone_or_not<Variant<3>>(A, B, C, m, n, k);
   }
 #endif
 }

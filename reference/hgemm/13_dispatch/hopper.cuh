@@ -72,6 +72,12 @@ __device__ void barrier_arrive_at(Barrier* b, int rank) {
       : "memory");
 }
 
+// --- a barrier for each warpgroup that multiplies
+
+__device__ void warpgroup_sync(int number) {
+  asm volatile("bar.sync %0, 128;" ::"r"(number + 1) : "memory");
+}
+
 // --- launches that overlap, where the later one has the attribute of programmatic serialisation
 
 // Until all launches before have ended, and what they wrote can be read.

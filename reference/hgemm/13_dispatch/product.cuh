@@ -7,13 +7,12 @@
 constexpr int WARPGROUP = 128, BK = 64;
 
 // A tile of C is BM rows of A by BN columns of B, which is BN rows of the product C^T = B^T * A^T:
-// each consumer, a warpgroup, has BLOCKS_ times 64 of them. CLUSTER blocks have tiles side by side
-// along N and share the tile of A. PIECES of C wait in shared memory for each warp.
-template <int BM_, int BLOCKS_, int CONSUMERS_, int STAGES_, int CLUSTER_, int PIECES_ = 2>
+// each consumer, a warpgroup, has ROWS of them. CLUSTER blocks have tiles side by side along N and
+// share the tile of A.
+template <int BM_, int CONSUMERS_, int STAGES_, int CLUSTER_>
 struct Shape {
-  static constexpr int BM = BM_, BLOCKS = BLOCKS_, CONSUMERS = CONSUMERS_, STAGES = STAGES_,
-                       CLUSTER = CLUSTER_, PIECES = PIECES_;
-  static constexpr int ROWS = 64 * BLOCKS, BN = ROWS * CONSUMERS;  // ROWS of one consumer
+  static constexpr int BM = BM_, CONSUMERS = CONSUMERS_, STAGES = STAGES_, CLUSTER = CLUSTER_;
+  static constexpr int ROWS = 64, BN = ROWS * CONSUMERS;
   static constexpr int THREADS = WARPGROUP * (CONSUMERS + 1);
   static constexpr int PIECE = 64;  // columns of the product that one store takes: 128 bytes
 };
@@ -21,7 +20,7 @@ struct Shape {
 template <class S>
 struct alignas(1024) Storage {
   Element a[S::STAGES][S::BM * BK], b[S::STAGES][S::BN * BK];
-  Element out[S::CONSUMERS * 4][S::PIECES][16 * S::PIECE];  // of every warp pieces of 16 rows
+  Element out[S::CONSUMERS][S::BM / S::PIECE][S::ROWS * S::PIECE];  // the tile of C
   Barrier full[S::STAGES], empty[S::STAGES];
 };
 
@@ -90,8 +89,8 @@ __device__ void release(Storage<S>& s, int stage, int lane) {
 // sums = the product of all tiles along K. Two steps are in flight: while one is multiplied, the
 // next is already queued, and only then the stage before is released.
 template <class S>
-__device__ void multiply(Storage<S>& s, Place<S>& at, float (&sums)[S::BLOCKS][S::BM / 2],
-                         int consumer, int k) {
+__device__ void multiply(Storage<S>& s, Place<S>& at, float (&sums)[S::BM / 2], int consumer,
+                         int k) {
   const int lane = threadIdx.x % 32;
   int before = 0;
   for (int p = 0; p < k; p += BK, at.advance()) {
@@ -101,10 +100,7 @@ __device__ void multiply(Storage<S>& s, Place<S>& at, float (&sums)[S::BLOCKS][S
     wgmma_fence();
 #pragma unroll
     for (int q = 0; q < BK / 16; ++q)
-#pragma unroll
-      for (int block = 0; block < S::BLOCKS; ++block)
-        wgmma<S::BM>(sums[block], b + block * 64 * BK * sizeof(Element) / 16 + q * step_along_k,
-                     a + q * step_along_k, p + q > 0);
+      wgmma<S::BM>(sums, b + q * step_along_k, a + q * step_along_k, p + q > 0);
     wgmma_commit();
     wgmma_wait<1>();
     if (p > 0) release(s, before, lane);
@@ -119,31 +115,32 @@ __device__ uint32_t pair(float low, float high) {
   return *reinterpret_cast<const uint32_t*>(both);
 }
 
-// One warp's 16 rows of a block of 64, by TMA: pieces of 64 columns go through shared memory, one
-// while the piece before is still being read from there.
+// The consumer's lines of C by TMA. All four warps put them together in shared memory, in pieces of
+// 64 x 64, and one thread stores them while the warpgroup goes on to the next tile.
 template <class S>
 __device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&sums)[S::BM / 2],
-                             int warp, int i0, int j, int& stored) {
-  const int lane = threadIdx.x % 32, row = lane % 16;
+                             int consumer, int i0, int j) {
+  const int t = threadIdx.x % WARPGROUP, lane = t % 32, row = t / 32 * 16 + lane % 16;
+  auto& pieces = s.out[consumer];
+  if (t == 0) tma_store_wait<0>();  // the tile before has been read
+  warpgroup_sync(consumer);
 #pragma unroll
-  for (int piece = 0; piece < S::BM / S::PIECE; ++piece) {
-    Element* const out = s.out[warp][stored++ % S::PIECES];
-    if (lane == 0) tma_store_wait<S::PIECES - 1>();
-    __syncwarp();
+  for (int piece = 0; piece < S::BM / S::PIECE; ++piece)
 #pragma unroll
     for (int q = 0; q < S::PIECE / 16; ++q) {  // 16 columns, two pieces of 16 bytes of the line
       const float* of = sums + piece * S::PIECE / 2 + q * 8;
       const int line_piece = (q * 2 + lane / 16) ^ row % 8;  // swizzled, as the map says
       store_matrices(
-          out + row * S::PIECE + line_piece * 8,
+          &pieces[piece][row * S::PIECE + line_piece * 8],
           {pair(of[0], of[1]), pair(of[2], of[3]), pair(of[4], of[5]), pair(of[6], of[7])});
     }
-    tma_store_fence();
-    __syncwarp();
-    if (lane == 0) {
-      tma_store(C, i0 + piece * S::PIECE, j, out);
-      tma_store_commit();
-    }
+  tma_store_fence();
+  warpgroup_sync(consumer);
+  if (t == 0) {
+#pragma unroll
+    for (int piece = 0; piece < S::BM / S::PIECE; ++piece)
+      tma_store(C, i0 + piece * S::PIECE, j, pieces[piece]);
+    tma_store_commit();
   }
 }
 
@@ -187,21 +184,17 @@ __global__ void __launch_bounds__(S::THREADS, 1)
     }
   } else {
     take_registers<232>();
-    const int consumer = group - 1, warp = t / 32 - 4;
+    const int consumer = group - 1;
     Place<S> at;
-    int stored = 0;  // pieces of C
     each_tile<S>(w, [&](int i0, int j0) {
-      float sums[S::BLOCKS][S::BM / 2];
+      float sums[S::BM / 2];
       multiply(s, at, sums, consumer, w.k);
-#pragma unroll
-      for (int block = 0; block < S::BLOCKS; ++block) {
-        const int j = j0 + consumer * S::ROWS + block * 64 + warp % 4 * 16;
-        if (w.by_tma) store_by_tma(s, &C_map, sums[block], warp, i0, j, stored);
-        else store_plainly<S>(C, sums[block], w, i0, j);
-      }
+      const int j = j0 + consumer * S::ROWS;
+      if (w.by_tma) store_by_tma(s, &C_map, sums, consumer, i0, j);
+      else store_plainly<S>(C, sums, w, i0, j + t % WARPGROUP / 32 * 16);
     });
     let_next_launch_begin();
-    if (t % 32 == 0) tma_store_wait<0>();
+    if (t % WARPGROUP == 0) tma_store_wait<0>();
   }
   // Nobody may leave while another block still arrives at its barriers.
   if constexpr (S::CLUSTER > 1) cluster_sync();
