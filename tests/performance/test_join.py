@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import counters_h200
+from grader.errors import Rejected
 from grader.model import KernelCounts
 from grader.performance.compare import Compared, compare, total
 from grader.performance.conservation import conserve
@@ -177,3 +178,19 @@ def test_wavefronts_of_every_pattern_are_those_of_the_hardware(
         by_name = {str(each.quantity): each for each in pairs}
         for name in counters_h200.WAVES:
             assert by_name[name].ours == by_name[name].theirs, pairs
+
+
+def test_instructions_that_do_nothing_are_counted() -> None:
+    """ptxas ends the loop of rung 5 on tensor cores with a NOP."""
+    seen = counters_h200.load(ROOT / "docs/measurements/2026-11-22-h200-copies-hgemm-256.json")
+    theirs = next(each for each in seen.profiled if each.folder.endswith("05_cp_async"))
+    if f"nvcc {find_toolchain().cuda_version}," not in seen.machine:
+        pytest.skip("another nvcc than the one whose code was measured")
+    if not counters_h200.unchanged(theirs, seen.lab):
+        pytest.skip("ncu watched another text of it: python -m benchmarks.counters_h200 --raw")
+    found = counters_h200.counted(ROOT / theirs.folder, seen.arch, seen.size, seen.lab)
+
+    assert not isinstance(found, Rejected)
+    pairs = compare(found[0][0], total(theirs.launches))
+    instructions = next(each for each in pairs if str(each.quantity) == "instructions")
+    assert instructions.ours == instructions.theirs
