@@ -68,12 +68,12 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         sys.stdout.write(markdown(history, shown.name if shown else None, spoken(console)))
     else:
         console.print(terminal(history, spoken(console)))
-    if picture is not None:
-        write_pictures(chosen, picture, console)
     own = store.result_path(chosen.out, found[-1].result).parent
     target = own / f"history-{history.device}.html"
     store.write(target, html(history, spoken(console)).encode())
     say(console, phrase("page: {file}", file=str(target)))
+    if picture is not None:
+        write_pictures(chosen, picture, console)
     return exit_status.DONE
 
 

@@ -15,7 +15,7 @@ from grader.results import store
 
 
 def write_pictures(chosen: argparse.Namespace, picture: Markup, console: Console) -> None:
-    """Where the options ask for it. Raises StoreError, and MachineError without the library."""
+    """Where the options ask for it. Raises StoreError, and MachineError if no PNG can be made."""
     if chosen.svg is not None:
         _write(chosen.svg, svg_file(picture).encode(), console)
     if chosen.png is not None:

@@ -141,10 +141,6 @@ def _show(
         )
     else:
         console.print(render.terminal(points, shown, spoken(console)))
-    if picture is not None:
-        write_pictures(chosen, picture, console)
-    elif (chosen.svg or chosen.png) and not all(point.dropped for point in points):
-        say(console, phrase("no picture: it takes two sizes, or a macro"))
     device = "gpu" if bench.gpu_arch else "cpu"
     document = store.document_path(
         chosen.out, bench.lab.id, submission.student, submission.sha256, device
@@ -152,6 +148,10 @@ def _show(
     target = document.with_name(f"{document.stem}-sweep.html")
     store.write(target, render.html(points, shown, spoken(console)).encode())
     say(console, phrase("page: {file}", file=str(target)))
+    if picture is not None:
+        write_pictures(chosen, picture, console)
+    elif (chosen.svg or chosen.png) and not all(point.dropped for point in points):
+        say(console, phrase("no picture: it takes two sizes, or a macro"))
 
 
 def _card(points: Sequence[Point], wanted: str | None, arch: str) -> str | None:

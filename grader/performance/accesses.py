@@ -88,9 +88,10 @@ def _parts(item: Instruction, row: RowCount) -> Iterator[tuple[str, tuple[float,
         brought, warp = row.source_requests, row.width * _LANES
         lines = row.source_lines
         yield "LDGSTS", (brought, row.source_sectors, 0, lines, brought * warp)
-        # Each line is written to shared memory separately, zeros together. This takes no time if
-        # the copy bypasses the L1: otherwise the fixture cp_async_ptx would exceed its bound.
-        waves = max(row.cost, lines + row.requests - brought)
+        # Each line is written to shared memory separately, and zeros after the lines, in as many
+        # wavefronts as if all lanes wrote them. This takes no time if the copy bypasses the L1:
+        # otherwise the fixture cp_async_ptx would exceed its bound.
+        waves = max(row.cost, lines + row.source_zeros)
         passes = row.cost if ".BYPASS" in item.opcode else waves
         yield "copied", (row.requests, waves, passes, 0, row.requests * warp)
         return

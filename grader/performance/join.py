@@ -37,8 +37,6 @@ def count(function: Function, sample: LaunchSample, work: Work) -> KernelCounts:
     floats = 0.0
     for index, times in enumerate(runs):
         for item in function.of_block(index):
-            if item.base == "NOP":
-                continue
             done = moving[item.address].requests if item.address in moving else times
             mix[item.kind] += round(done * factor)
             mix[_OFF] += round((times - done) * factor)

@@ -31,6 +31,7 @@ Flow copy(Warp& w, const Ins& i) {
     if (!sizes[l]) source.mask &= ~(1u << l);  // zero-filled: the source is not touched
   }
   const u32 reading = source.mask;
+  if (reading != target.mask) count_zeros(w);
   if (reading) {
     for (int l = 0; l < LANES; ++l)
       source.at[l] = from[reading >> l & 1 ? l : __builtin_ctz(reading)] + i64(o.source_offset);

@@ -178,6 +178,8 @@ void count_source(Warp& w, const Access& a) {
   count_sectors(w, a, w.program->source_hints[w.pc], w.program->source[w.pc]);
 }
 
+void count_zeros(Warp& w) { w.program->source[w.pc].zeros += w.program->hints[w.pc].cost; }
+
 void count_shared(Warp& w, const Access& a) {
   if (!a.mask) return;
   Hint& hint = w.program->hints[w.pc];

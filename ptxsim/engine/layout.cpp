@@ -190,6 +190,7 @@ std::string described() {
   FIELD(MemoryCount, passes8);
   FIELD(MemoryCount, passes16);
   FIELD(MemoryCount, lines);
+  FIELD(MemoryCount, zeros);
 
   RECORD(Pattern);
   FIELD(Pattern, mask);

@@ -42,6 +42,7 @@ bool familiar(Warp& w, const Access& a, u8 space);
 void count_global(Warp& w, const Access& a);
 void count_source(Warp& w, const Access& a);  // the global side of cp.async
 void count_shared(Warp& w, const Access& a);
+void count_zeros(Warp& w);  // the copy just counted writes some that nobody reads
 
 bool report_shared_read(Warp& w, int lane, u32 address, u32 bytes, const Cell& c, bool plain,
                         u32& origin);

@@ -34,6 +34,7 @@ class RowCount(Record):
     source_requests: int  # the global side of cp.async
     source_sectors: int
     source_lines: int
+    source_zeros: int  # wavefronts of the copies that write zeros, if only from some lanes
     # Of an access to shared memory: where its lanes went, in the execution with the most bank
     # conflicts. Bytes from the start of the array; None for a lane that took no part.
     lanes: tuple[int | None, ...] = ()  # () or 32
@@ -88,6 +89,7 @@ def row_counts(
             source_requests=_sum(source["requests"], moving),
             source_sectors=_sum(source["cost"], moving),
             source_lines=_sum(source["lines"], moving),
+            source_zeros=_sum(source["zeros"], moving),
             lanes=touched,
             array=array,
             array_bytes=array_bytes,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import counters_h200
+from grader.errors import Rejected
 from grader.model import KernelCounts
 from grader.performance.compare import Compared, compare, total
 from grader.performance.conservation import conserve
@@ -20,6 +21,7 @@ from tests.support.places import ALICE, FIXTURES, ROOT
 
 N = 512
 NCU = counters_h200.load(ROOT / "docs/measurements/2026-11-21-h200-counters.json")
+COPIES = counters_h200.load(ROOT / "docs/measurements/2026-11-22-h200-copies.json")
 
 
 def of_kind(kernel: KernelCounts, kind: str) -> int:
@@ -128,15 +130,15 @@ def test_a_persistent_block_is_cut_short_in_time() -> None:
 # --- against Nsight Compute on an H200
 
 
-def beside_ncu(folder: Path) -> list[tuple[Compared, ...]]:
+def beside_ncu(folder: Path, seen: counters_h200.Raw = NCU) -> list[tuple[Compared, ...]]:
     """Of each kind of launch, in the plan's order."""
     name = str(folder.relative_to(ROOT))
-    theirs = next(each for each in NCU.profiled if each.folder == name)
-    if f"nvcc {find_toolchain().cuda_version}," not in NCU.machine:
+    theirs = next(each for each in seen.profiled if each.folder == name)
+    if f"nvcc {find_toolchain().cuda_version}," not in seen.machine:
         pytest.skip("another nvcc than the one whose code was measured")
     if not counters_h200.unchanged(theirs):
         pytest.skip("ncu watched another text of it: python -m benchmarks.counters_h200 --raw")
-    kernels = counts(folder, NCU.arch, NCU.size)
+    kernels = counts(folder, seen.arch, seen.size)
     return [
         compare(ours, total([launch]))
         for ours, launch in zip(kernels, theirs.launches, strict=True)
@@ -156,17 +158,39 @@ def test_counts_are_those_of_the_hardware(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "patterns"),
-    [(counters_h200.WIDE, 26), (counters_h200.LANES, 28)],
-    ids=["wide", "lanes"],
+    ("folder", "seen", "patterns"),
+    [
+        (counters_h200.WIDE, NCU, 26),
+        (counters_h200.LANES, NCU, 28),
+        (counters_h200.COPIES, COPIES, 26),
+    ],
+    ids=["wide", "lanes", "copies"],
 )
-def test_wavefronts_of_every_pattern_are_those_of_the_hardware(folder: Path, patterns: int) -> None:
+def test_wavefronts_of_every_pattern_are_those_of_the_hardware(
+    folder: Path, seen: counters_h200.Raw, patterns: int
+) -> None:
     """Wide loads whose lanes share addresses in pairs take fewer passes than others; a copy takes
-    one for each line it reads."""
-    found = beside_ncu(folder)
+    one for each line it reads, and where some lanes bring nothing, as many as zeros alone would."""
+    found = beside_ncu(folder, seen)
 
     assert len(found) == patterns
     for pairs in found:
         by_name = {str(each.quantity): each for each in pairs}
         for name in counters_h200.WAVES:
             assert by_name[name].ours == by_name[name].theirs, pairs
+
+
+def test_instructions_that_do_nothing_are_counted() -> None:
+    """ptxas ends the loop of rung 5 on tensor cores with a NOP."""
+    seen = counters_h200.load(ROOT / "docs/measurements/2026-11-22-h200-copies-hgemm-256.json")
+    theirs = next(each for each in seen.profiled if each.folder.endswith("05_cp_async"))
+    if f"nvcc {find_toolchain().cuda_version}," not in seen.machine:
+        pytest.skip("another nvcc than the one whose code was measured")
+    if not counters_h200.unchanged(theirs, seen.lab):
+        pytest.skip("ncu watched another text of it: python -m benchmarks.counters_h200 --raw")
+    found = counters_h200.counted(ROOT / theirs.folder, seen.arch, seen.size, seen.lab)
+
+    assert not isinstance(found, Rejected)
+    pairs = compare(found[0][0], total(theirs.launches))
+    instructions = next(each for each in pairs if str(each.quantity) == "instructions")
+    assert instructions.ours == instructions.theirs
