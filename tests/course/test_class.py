@@ -335,7 +335,7 @@ def test_a_fault_of_the_machine_ends_in_3(place: Path) -> None:
 
 @pytest.mark.parametrize(
     "students",
-    [pytest.param(12, marks=pytest.mark.short), pytest.param(24, marks=pytest.mark.slow)],
+    [pytest.param(8, marks=pytest.mark.short), pytest.param(24, marks=pytest.mark.slow)],
 )
 def test_killed_and_resumed_it_ends_like_an_undisturbed_run(students: int, place: Path) -> None:
     kernels = (STARTER, WRONG, "int x = ;", STARTER)

@@ -24,9 +24,9 @@ SLOW = "#include <unistd.h>\n" + STARTER.replace(
     "  const dim3 block", "  usleep(50000);\n  const dim3 block"
 )
 BROKEN = STARTER.replace("float sum = 0.0f;", "float sum = 0.0f")
-# How often, and what must have been hit by then. Forty kills may miss what lives for moments, and
+# How often, and what must have been hit by then. Twenty kills may miss what lives for moments, and
 # the parent and the pool, whose deaths have tests of their own in tests/course/test_class.py.
-OFTEN = (40, {"simulator", "compiler"})
+OFTEN = (20, {"simulator", "compiler"})
 HUNDREDS = (200, {"parent", "pool", "simulator", "recorder", "compiler"})
 # At every look. Some live for moments only, and it takes a second to start others again.
 CHANCE = {"recorder": 1.0, "compiler": 0.3, "simulator": 0.8, "pool": 0.02, "parent": 0.01}
@@ -42,7 +42,7 @@ SEED = 20241121
         pytest.param(*OFTEN, marks=pytest.mark.short),
         pytest.param(*HUNDREDS, marks=pytest.mark.slow),
     ],
-    ids=["40", "200"],
+    ids=["20", "200"],
 )
 def test_kills_lose_nothing_and_wrong_nobody(often: int, hit: set[str], place: Path) -> None:
     """SIGKILL to whatever is at work, the command itself included, until it was sent so often.
