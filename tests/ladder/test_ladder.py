@@ -63,7 +63,7 @@ def others(*names: str) -> list[Any]:
 
 def graded(rung: Path) -> Any:
     """CuTe takes the compiler half a minute, and its headers may be missing; of the other rungs
-    every sixth is in every run."""
+    every twelfth is in every run."""
     no_headers = pytest.mark.skipif(
         find_toolchain().cutlass_include is None, reason="the CuTe headers are not installed"
     )
@@ -104,6 +104,7 @@ def test_the_tour_has_the_table_of_the_shipped_ladder() -> None:
             assert with_table(tour.read_text(), ladder) == tour.read_text()
 
 
+@SLOW
 def test_the_compiler_unrolls_as_the_pragma_would() -> None:
     by_itself, told = (
         [(kernel.instructions, kernel.loop and kernel.loop.mix) for kernel in kernels]

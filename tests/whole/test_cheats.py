@@ -101,7 +101,7 @@ NEEDS_LANDLOCK = pytest.mark.skipif(
 
 def in_both_sandboxes(place: int, name: str, *given: object) -> Iterator[ParameterSet]:
     """In the best one, and in Landlock's; in every run if it tries the sandbox, and of the others
-    that are quick every sixth in the best one."""
+    that are quick every twelfth in the best one."""
     always = name in TRY_THE_SANDBOX and name not in LONG
     quick = in_turn(place) and name not in LONG
     slow = [pytest.mark.slow]
