@@ -23,7 +23,7 @@ def some(
     kind: Callable[[Case], Hashable] = lambda _: None,
     more: Sequence[pytest.MarkDecorator] = (),
 ) -> list[ParameterSet]:
-    """The cases under their names; all but the first of each kind, and every twelfth, marked slow."""
+    """The cases under their names; but for the first of each kind and every twelfth marked slow."""
     seen: set[Hashable] = set()
     found = []
     for place, each in enumerate(cases):
