@@ -312,6 +312,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "expected a time" in done.stderr
 
 
+@pytest.mark.slow
 def test_ten_thousand_results_in_three_seconds_and_again_in_fewer(tmp_path: Path) -> None:
     results = tmp_path / "results" / "sgemm"
     # Documents as large as real ones: every line of a kernel has its counts.

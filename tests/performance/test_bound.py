@@ -12,7 +12,7 @@ from grader.hardware import gpus
 from grader.model import Bound, KernelCounts, KernelInfo, Size, Traffic
 from grader.performance.bound import bound
 from tests.support.explained import built, counts, loops, rung
-from tests.support.in_turn import a_third
+from tests.support.in_turn import some
 from tests.support.places import ALICE, FIXTURES
 from tests.support.product import flops, work
 
@@ -127,7 +127,7 @@ def bound_of(name: str) -> Bound:
     return found
 
 
-@pytest.mark.parametrize("name", a_third(MEASURED, str))
+@pytest.mark.parametrize("name", some(MEASURED, str))
 def test_what_was_measured_stays_under_the_bound_and_near_the_estimate(name: str) -> None:
     found = bound_of(name)
 

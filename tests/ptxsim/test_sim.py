@@ -751,7 +751,7 @@ extern "C" __global__ void k(float* a, float* b) {{
         (64, "__syncthreads();", "", False),
         (64, "", "full.arrive_and_wait();", False),
         (32, "__syncthreads();", "full.arrive_and_wait();", True),  # every warp makes the same one
-        (32, "", "full.arrive_and_wait();", False),
+        pytest.param(32, "", "full.arrive_and_wait();", False, marks=pytest.mark.slow),
     ],
 )
 def test_cuda_barrier(makers: int, sync: str, wait: str, clean: bool):

@@ -20,6 +20,7 @@ from tests.support.processes import living
 from tests.support.sandboxes import CLOSED, MODES, needs_bubblewrap
 
 QUICK = Limits(cpu_s=5)
+A_WHILE = 15  # seconds on a busy machine; what is not to be waited for takes a minute
 
 
 @pytest.fixture(params=MODES)
@@ -38,7 +39,7 @@ def test_output_and_status(sandbox: Sandbox, tmp_path: Path) -> None:
     done = shell(sandbox, "echo out; echo err >&2; exit 3", tmp_path)
     assert (done.stdout, done.stderr, done.returncode) == ("out\n", "err\n", 3)
     assert not done.ok
-    assert done.seconds < 2
+    assert done.seconds < A_WHILE
 
 
 def test_signal_is_told(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_result_pipe(sandbox: Sandbox, tmp_path: Path) -> None:
 def test_wall_time(sandbox: Sandbox, tmp_path: Path) -> None:
     done = shell(sandbox, "sleep 60", tmp_path, Limits(cpu_s=0.3))
     assert done.timed_out
-    assert done.seconds < 2
+    assert done.seconds < A_WHILE
 
 
 def test_output_is_cut(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -85,14 +86,14 @@ def test_environment_is_not_passed_on(
 
 
 def test_background_process_dies_with_the_run(sandbox: Sandbox, tmp_path: Path) -> None:
-    script = "(sleep 2; touch alive) >/dev/null 2>&1 & exit 0"
-    assert shell(sandbox, script, tmp_path).seconds < 1.5
-    time.sleep(2.2)
-    assert not (tmp_path / "alive").exists()
+    mark = f"63.{os.getpid()}"
+    script = f"/bin/sleep {mark} >/dev/null 2>&1 & sleep 0.1; exit 0"
+    assert shell(sandbox, script, tmp_path).seconds < A_WHILE
+    until(lambda: not living("/bin/sleep", mark))
 
 
 def test_open_pipe_in_a_grandchild_is_not_waited_for(sandbox: Sandbox, tmp_path: Path) -> None:
-    assert shell(sandbox, "sleep 30 & echo done", tmp_path).seconds < 2
+    assert shell(sandbox, "sleep 60 & echo done", tmp_path).seconds < A_WHILE
 
 
 @pytest.mark.parametrize("mode", CLOSED)

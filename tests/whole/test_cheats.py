@@ -31,6 +31,7 @@ from grader.sandbox.running import Sandbox
 from grader.toolchain.discovery import find_toolchain
 from tests.support import cheat_table
 from tests.support.corpus import Cheat, cheats, lay_out
+from tests.support.in_turn import in_turn
 from tests.support.places import HONEST, ROOT
 from tests.support.results import make_result
 
@@ -100,11 +101,11 @@ NEEDS_LANDLOCK = pytest.mark.skipif(
 
 def in_both_sandboxes(place: int, name: str, *given: object) -> Iterator[ParameterSet]:
     """In the best one, and in Landlock's; in every run if it tries the sandbox, and of the others
-    that are quick every third in the best one."""
+    that are quick every twelfth in the best one."""
     always = name in TRY_THE_SANDBOX and name not in LONG
-    in_turn = place % 3 == 0 and name not in LONG
+    quick = in_turn(place) and name not in LONG
     slow = [pytest.mark.slow]
-    best, other = [] if always or in_turn else slow, [] if always else slow
+    best, other = [] if always or quick else slow, [] if always else slow
     yield pytest.param(*given, "auto", id=name, marks=best)
     yield pytest.param(*given, "landlock", id=f"{name}-landlock", marks=[*other, NEEDS_LANDLOCK])
 

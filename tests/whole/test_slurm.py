@@ -164,7 +164,7 @@ def test_one_submission(site: Site) -> None:
 
 @pytest.mark.parametrize(
     "tasks",
-    [pytest.param(10, marks=pytest.mark.short), pytest.param(40, marks=pytest.mark.slow)],
+    [pytest.param(6, marks=pytest.mark.short), pytest.param(40, marks=pytest.mark.slow)],
 )
 def test_an_array_and_a_node_that_dies(tasks: int, site: Site, cluster: Cluster) -> None:
     texts = {f"s{i:02}": STARTER for i in range(tasks - 3)}
