@@ -1,0 +1,53 @@
+// The table of operations: what a PTX instruction becomes, the handler that executes it for a
+// warp, and the operands that the handler takes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "instruction.hpp"
+
+namespace sim {
+
+struct Program;
+
+// The operands that a handler takes, its outputs before ">", one letter each:
+//   p  a predicate                      P  the same, or absent
+//   n  a register of 32 bits or less    N  the same, or absent
+//   w  a register of 64 bits            W  the same, or absent
+//   v  a register of Ins::dwidth bytes  V  the same, or absent
+//   a  an address: a register (or absent) and its width in bytes, two operands
+//   i  a plain number                   -  absent
+// Inputs may also be constants and special registers, which sit in slots of their own. Behind "*"
+// the operands are in the pool. Python holds every operand against this (operation.py), and so
+// does loading.cpp, whoever packed the program.
+//
+// `sound` says whether the numbers of an instruction are ones that the handler copes with.
+using Sound = bool (*)(const Program&, const Ins&);
+struct Named {
+  const char* name;
+  Handler handler;
+  std::string shape;
+  Sound sound = nullptr;
+};
+using Table = std::vector<Named>;
+void add_arithmetic(Table&);
+void add_conversions(Table&);
+void add_memory(Table&);
+void add_async(Table&);
+void add_mbarrier(Table&);
+void add_control(Table&);
+void add_schedule(Table&);
+void add_warp(Table&);
+void add_matrix(Table&);
+void add_proxy(Table&);
+void add_bulk(Table&);
+void add_store_async(Table&);
+void add_wgmma(Table&);
+void add_cluster(Table&);
+void add_print(Table&);
+void add_clocks(Table&);
+void add_dependency(Table&);
+const Table& operations();
+
+}  // namespace sim

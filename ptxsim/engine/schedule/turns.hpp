@@ -1,0 +1,7 @@
+#pragma once
+
+namespace sim {
+
+double cpu_seconds();  // of this thread
+
+}  // namespace sim

@@ -1,0 +1,13 @@
+// Warps that wait for what others do.
+#pragma once
+
+#include "../machine/warp.hpp"
+#include "../program/instruction.hpp"
+
+namespace sim {
+
+// Whether what a warp looks at, of which `look` tells, is as before, so that it waits.
+bool looks_again(Warp& w, Look look);
+Flow wait_in_turn(Warp& w);  // the instruction is done, and the others come first
+
+}  // namespace sim
