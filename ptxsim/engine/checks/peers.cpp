@@ -24,10 +24,6 @@ PeerCell& peer_cell(Block& b, u32 cell) {
 
 }  // namespace
 
-Dim block_at(const Machine& m, u32 linear) {
-  return {linear % m.grid.x, linear / m.grid.x % m.grid.y, linear / m.grid.x / m.grid.y};
-}
-
 bool in_order(const Warp& w, int lane, const Region::Stamp& access) {
   const u32 block = access.block - 1;
   return block == w.home->linear ? w.ordered(access.who, lane)
@@ -68,8 +64,6 @@ bool knows_block(const Warp& w) { return !w.visits() || heard_of(w, w.block->lin
 void check_visitors(const Block& b) {
   for (const Region::Stamp& visitor : b.visitors) {
     if (ordered_before_exit(b, visitor)) continue;
-    const Dim n = b.machine->ntid;
-    const u32 thread = visitor.who & 1023;
     Event e{};
     e.kind = PEER_EXITED;
     e.pc = e.other_pc = visitor.pc;
@@ -77,7 +71,7 @@ void check_visitors(const Block& b) {
     e.space = SHARED;
     e.region = -1;
     e.block = block_at(*b.machine, visitor.block - 1);
-    e.thread = {thread % n.x, thread / n.x % n.y, thread / n.x / n.y};
+    e.thread = thread_at(*b.machine, visitor.who & 1023);
     e.other_block = b.id;
     b.machine->report(e);
   }

@@ -11,7 +11,6 @@ bool in_order(const Warp& w, int lane, const Region::Stamp& access);
 // The same of a read that the block's own warps left in a cell.
 bool read_in_order(const Warp& w, int lane, u32 who, u32 pc);
 Region::Stamp last_writer(const Block& b, u32 cell);
-Dim block_at(const Machine& m, u32 linear);
 
 // The warp turns to another block, which must have started.
 void visit(Warp& w, int lane, Block& to);

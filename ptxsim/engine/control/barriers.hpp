@@ -1,3 +1,4 @@
+// Barriers of a block.
 #pragma once
 
 #include "../machine/warp.hpp"
@@ -7,6 +8,7 @@ namespace sim {
 
 // The next instruction runs when the threads that it names have come to barrier `id`.
 Flow meet(Warp& w, u32 id, u32 threads);
+// The lanes exit.
 Flow leave(Warp& w, u32 lanes);
 
 }  // namespace sim

@@ -192,42 +192,6 @@ Flow elect(Warp& w, const Ins& i) {
 
 }  // namespace
 
-Assembly assemble(Warp& w, u32 members, Group::Wait wait) {
-  w.now.pc = w.pc;
-  for (size_t k = 0; k < w.others.size();) {
-    Group& g = w.others[k];
-    if (g.wait == wait && g.pc == w.pc && g.stack == w.now.stack) {
-      w.now.mask |= g.mask;
-      w.exec |= g.mask;
-      w.others.erase(w.others.begin() + k);
-    } else {
-      ++k;
-    }
-  }
-  const bool forced = w.forced;
-  w.forced = false;
-  if (!(members & w.live & ~w.exec)) return Assembly::complete;
-  if (forced) return Assembly::incomplete;
-  park(w, wait, w.pc);
-  return Assembly::waiting;
-}
-
-void report_missing(Warp& w, EventKind kind, u32 members) {
-  Event e = event_at(w, kind, __builtin_ctz(w.exec));
-  const u32 missing = members & ~w.exec;
-  const int lane = __builtin_ctz(missing ? missing : w.exec);
-  for (const Group& g : w.others)
-    if (g.mask >> lane & 1) e.other_pc = g.wait == Group::in_barrier ? g.pc - 1 : g.pc;
-  e.arrived = __builtin_popcount(w.exec);
-  e.expected = __builtin_popcount(members);
-  e.mask = members;
-  e.lanes = w.exec;
-  const Dim n = w.block->machine->ntid;
-  const u32 t = w.index * LANES + lane;
-  e.other_thread = {t % n.x, t / n.x % n.y, t / n.x / n.y};
-  w.block->machine->report(e);
-}
-
 void add_warp(Table& t) {
   t.push_back({"shfl.up", shuffle<UP>, "nP>nnnn"});
   t.push_back({"shfl.down", shuffle<DOWN>, "nP>nnnn"});

@@ -72,4 +72,8 @@ struct Machine {
   void report(Event event);
 };
 
+// Where the block of this number lies in the grid, and a thread in its block.
+Dim block_at(const Machine& m, u32 linear);
+Dim thread_at(const Machine& m, u32 thread);
+
 }  // namespace sim

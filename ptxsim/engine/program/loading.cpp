@@ -17,9 +17,12 @@ const Table& operations() {
     add_memory(t);
     add_async(t);
     add_mbarrier(t);
-    add_control(t);
+    add_branches(t);
+    add_calls(t);
+    add_barriers(t);
     add_print(t);
-    add_schedule(t);
+    add_block_heads(t);
+    add_undefined(t);
     add_warp(t);
     add_matrix(t);
     add_proxy(t);

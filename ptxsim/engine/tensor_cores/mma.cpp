@@ -269,17 +269,6 @@ Flow begin_tile(Warp& w, const Ins& i) {
 
 bool is_load_matrix(const Ins& i) { return i.run == ldmatrix; }
 
-// What all lanes of a warp must execute together does go ahead without those that cannot come.
-bool come_together(Warp& w, Flow& flow) {
-  if (w.exec == ALL) return true;
-  if (assemble(w, w.live, Group::warp_sync) == Assembly::waiting) {
-    flow = Flow::yield;
-    return false;
-  }
-  if (w.exec != ALL) report_missing(w, PART_OF_A_WARP, ALL);
-  return true;
-}
-
 void add_matrix(Table& t) {
   t.push_back({"ldmatrix", ldmatrix, "NNNN>a", is_matrix_access});
   t.push_back({"stmatrix", stmatrix, ">NNNNa", is_matrix_access});
