@@ -1,9 +1,11 @@
+// Races for global memory, and its undefined values.
 #pragma once
 
 #include "../memory/access.hpp"
 
 namespace sim {
 
+// Whether something that a lane reads is undefined.
 bool global_read(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool plain);
 void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool same,
                   bool atomic, bool plain);

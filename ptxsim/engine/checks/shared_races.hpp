@@ -1,8 +1,13 @@
+// Races for shared memory, and its undefined values.
 #pragma once
 
 #include "../machine/machine.hpp"
 
 namespace sim {
+
+// A race of this access with that of thread `other_who` at `other_pc`.
+void race(Warp& w, int lane, EventKind kind, u8 space, u64 address, u32 bytes, bool write,
+          bool other_write, u32 other_pc, u32 other_who, const Dim& other_block, bool same);
 
 bool report_shared_read(Warp& w, int lane, u32 address, u32 bytes, const Cell& c, bool plain,
                         u32& origin);
@@ -59,9 +64,5 @@ class SharedReader {
 // `same` says that the write leaves every byte as it is.
 void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic,
                   u32 undefined_origin);
-
-// A race of this access with that of thread `other_who` at `other_pc`.
-void race(Warp& w, int lane, EventKind kind, u8 space, u64 address, u32 bytes, bool write,
-          bool other_write, u32 other_pc, u32 other_who, const Dim& other_block, bool same);
 
 }  // namespace sim

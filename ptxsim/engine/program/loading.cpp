@@ -14,7 +14,11 @@ const Table& operations() {
     Table t;
     add_arithmetic(t);
     add_conversions(t);
-    add_memory(t);
+    add_loads(t);
+    add_stores(t);
+    add_atomics(t);
+    add_addresses(t);
+    add_fences(t);
     add_async(t);
     add_mbarrier(t);
     add_branches(t);
@@ -29,7 +33,8 @@ const Table& operations() {
     add_bulk(t);
     add_store_async(t);
     add_wgmma(t);
-    add_cluster(t);
+    add_cluster_addresses(t);
+    add_cluster_barrier(t);
     add_clocks(t);
     add_dependency(t);
     return t;
