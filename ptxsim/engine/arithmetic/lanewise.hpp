@@ -2,6 +2,9 @@
 // a + b; })` adds a handler that reads two float registers and writes one. The function's own types
 // say how registers are read: bool is a predicate, 16-bit types sit in the low half of a 32-bit
 // slot.
+//
+// Operations are named as PTX names them once modifiers that do not change the result are dropped
+// (lower.py does that).
 #pragma once
 
 #include <cfenv>
