@@ -140,8 +140,8 @@ class Native(Record):
     """A program, or a library if ``shared``, made from C++ ``sources``.
 
     ``flags`` go to the compiler and the linker. The standard is C++17 unless they name
-    another. The cache key covers the sources, the headers in and below their folders, the compiler and the
-    flags.
+    another. The cache key covers the sources, the headers in and below their folders, the compiler
+    and the flags.
     """
 
     name: str
