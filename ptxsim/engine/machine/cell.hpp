@@ -21,6 +21,7 @@ constexpr u32 BY_PEER = ~0u;           // a writer that belongs to another block
 // is BY_PEER.
 struct PeerCell { Region::Stamp writer, reader, reader2; };
 
+// Beside the program counter of an access, here and in a Region::Stamp.
 constexpr u32 ATOMIC_BIT = 0x40000000u;
 constexpr u32 PC_MASK = 0x3fffffffu;
 

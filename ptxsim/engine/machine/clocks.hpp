@@ -11,7 +11,7 @@ namespace sim {
 constexpr u32 WARPGROUPS = 8;  // of a block; each has a barrier of its own, for wgmma.fence
 constexpr u32 WARPS_OF_A_GROUP = 4;
 
-// What is known of the warps of other blocks (knowledge.cpp).
+// What is known of the warps of other blocks (checks/knowledge.cpp).
 struct Knowledge;
 using Known = std::shared_ptr<const Knowledge>;
 

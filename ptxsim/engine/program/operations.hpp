@@ -20,7 +20,7 @@ struct Program;
 //   i  a plain number                   -  absent
 // Inputs may also be constants and special registers, which sit in slots of their own. Behind "*"
 // the operands are in the pool. Python holds every operand against this (operation.py), and so
-// does loading.cpp, whoever packed the program.
+// does packed_program.cpp, whoever packed the program.
 //
 // `sound` says whether the numbers of an instruction are ones that the handler copes with.
 using Sound = bool (*)(const Program&, const Ins&);

@@ -1,14 +1,13 @@
+#include "packed_program.hpp"
 
 #include <algorithm>
 #include <string_view>
 
-#include "packed_program.hpp"
 #include "../limits.hpp"
 #include "../schedule/divergence.hpp"
 #include "operations.hpp"
 
 namespace sim {
-
 namespace {
 
 bool is_register(const Program& p, i32 slot, u32 bytes) {
