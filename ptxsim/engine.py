@@ -20,6 +20,7 @@ from ptxsim.errors import EngineError
 from ptxsim.findings.finding import Event
 from ptxsim.lowering.operation import FLAG_BITS, SPACES, SPECIAL_REGISTERS
 
+ENGINE = Path(__file__).parent / "engine"  # its C++
 FLAGS = (
     "-std=c++20",
     "-O2",
@@ -192,7 +193,7 @@ class Engine:
 
 
 def engine_sources() -> tuple[Path, ...]:
-    return tuple(sorted((Path(__file__).parent / "engine").rglob("*.cpp")))
+    return tuple(sorted(ENGINE.rglob("*.cpp")))
 
 
 def build_engine(target: Path, compiler: str = "g++") -> Path:
