@@ -1,7 +1,7 @@
 """The interpreter library through ctypes: its operations, its records, its calls.
 
-Layouts here mirror engine/engine.hpp and engine/program.hpp; ``load_engine`` compares every field
-and constant with the library's own list (engine/layout.cpp).
+Layouts here mirror headers of engine/; ``load_engine`` compares every field and constant with the
+library's own list (engine/layout.cpp).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ptxsim.errors import EngineError
 from ptxsim.findings.finding import Event
 from ptxsim.lowering.operation import FLAG_BITS, SPACES, SPECIAL_REGISTERS
 
+ENGINE = Path(__file__).parent / "engine"  # its C++
 FLAGS = (
     "-std=c++20",
     "-O2",
@@ -188,11 +189,11 @@ _RECORDS = {
 class Engine:
     library: ctypes.CDLL
     operations: dict[str, int]  # name → number
-    shapes: dict[str, str]  # name → the operands it takes, as engine.hpp writes them
+    shapes: dict[str, str]  # name → the operands it takes, as operations.hpp writes them
 
 
 def engine_sources() -> tuple[Path, ...]:
-    return tuple(sorted((Path(__file__).parent / "engine").glob("*.cpp")))
+    return tuple(sorted(ENGINE.rglob("*.cpp")))
 
 
 def build_engine(target: Path, compiler: str = "g++") -> Path:

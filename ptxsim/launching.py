@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.engine import FLAGS, Engine, build_engine, engine_sources, load_engine
+from ptxsim.engine import ENGINE, FLAGS, Engine, build_engine, load_engine
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
@@ -93,9 +93,8 @@ def default_engine() -> Engine:
 def engine_path() -> Path:
     """Where ``default_engine`` keeps the engine. The name changes with the sources, and with the
     machine, since it is compiled for this processor."""
-    folder = engine_sources()[0].parent
     digest = hashlib.sha256("\0".join((*FLAGS, platform.node())).encode())
-    for source in sorted(folder.iterdir()):
+    for source in sorted(ENGINE.rglob("*.?pp")):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     caches = os.environ.get("XDG_CACHE_HOME")
     home = Path(caches) if caches else Path.home() / ".cache"

@@ -30,7 +30,7 @@ _MOST_OF_A_CLUSTER = 16  # blocks
 _MOST_THREADS = 1024
 _MOST_TOGETHER = 1 << 16  # blocks that run at the same time; no GPU holds as many
 _MOST_STACK = 512 << 10  # bytes of a thread
-_MOST_SHARED = 1 << 20  # bytes, dynamic; engine.hpp has the same
+_MOST_SHARED = 1 << 20  # bytes, dynamic; limits.hpp has the same
 
 
 def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_bytes: int) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ptxsim.records import Free, Operation, SymbolWrite, Synchronise
 
-# How a launch has used a cell: shadow.hpp has the same.
+# How a launch has used a cell: region.hpp has the same.
 READ, WRITTEN, READ_STRONGLY, WRITTEN_STRONGLY = 1, 2, 4, 8
 _PLAIN = READ | WRITTEN
 _WRITES = WRITTEN | WRITTEN_STRONGLY

@@ -42,7 +42,7 @@ from grader.hardware.gpus import Gpu
 from grader.model import Bound, KernelCounts, KernelInfo, Limit, Waiting
 from grader.performance.loop_steps import MainLoop
 from grader.performance.waiting import Wave, waited
-from grader.problems.problem import Work
+from grader.problems.work import Work
 
 _PASS = 0.01  # of the operations that the task needs; a launch with fewer prepares or collects
 _SECTOR = 32  # bytes

@@ -38,7 +38,8 @@ from grader.performance.loop_steps import MainLoop, main_loop_steps
 from grader.performance.sass import Function, Instruction, main_loop_code, summarise
 from grader.performance.shared_accesses import SharedAccess, shared_accesses
 from grader.problems.operands import Operand
-from grader.problems.problem import Problem, Work
+from grader.problems.problem import Problem
+from grader.problems.work import Work
 from ptxsim.engine import load_engine
 from ptxsim.sampling import LaunchSample
 

@@ -25,7 +25,7 @@ from grader.performance.loop_steps import MainLoop, Step
 from grader.performance.sass import Instruction
 from grader.performance.shared_accesses import SharedAccess
 from grader.performance.structure import place
-from grader.problems.problem import Work
+from grader.problems.work import Work
 
 _NOTICED = 1.02  # a smaller gain is within what the model leaves out
 _NEAR = 1.25

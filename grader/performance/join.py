@@ -17,7 +17,7 @@ from grader.performance.conservation import conserve
 from grader.performance.divergence import splits
 from grader.performance.sass import Function, Instruction, Product
 from grader.performance.serial import warp_cycles
-from grader.problems.problem import Work
+from grader.problems.work import Work
 from ptxsim.findings.row_counts import RowCount
 from ptxsim.sampling import LaunchSample
 

@@ -17,7 +17,7 @@ from grader.performance.join import executions, scale
 from grader.performance.route import round_trip
 from grader.performance.sass import Function, Instruction, Product, ffma_reads
 from grader.performance.serial import LATENCY, OTHER_LATENCY
-from grader.problems.problem import Work
+from grader.problems.work import Work
 from ptxsim.sampling import LaunchSample
 
 _SECTOR = 32  # bytes

@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from grader.model import Message, ProblemInfo, Record, Size
 from grader.problems.on_gpu import OnGpu, Tools
 from grader.problems.operands import FLOAT, Element, Launch, Operand
 from grader.problems.questions import Question
+from grader.problems.work import Unit, Work
 
 if TYPE_CHECKING:  # NumPy takes a while to load, and commands that only read labs need none
     from grader.problems.inputs import Places, Source
@@ -100,18 +101,6 @@ def vendor_library(name: str) -> str | None:
     return next((own for start, own in _VENDORS.items() if name.startswith(start)), None)
 
 
-class Unit(Record):
-    """In what a speed is told."""
-
-    name: str  # "TFLOPS"
-    scale: float  # so many operations or bytes a second are 1
-    of: Literal["operations", "bytes"]  # what is counted, and which peak of the GPU is asked about
-
-
-TFLOPS = Unit(name="TFLOPS", scale=1e12, of="operations")
-GB_S = Unit(name="GB/s", scale=1e9, of="bytes")
-
-
 class Expected(Record):
     """What one output must be, as float64 arrays of the operand's shape. An element is right if
     ``|got - want| / scale <= tolerance``."""
@@ -125,27 +114,6 @@ class Recomputed(Record):
 
     outputs: tuple[Expected, ...]  # arrays as flat as the places asked for
     tolerance: float
-
-
-class Work(Record):
-    """What one size of a problem asks for, as far as a bound on the speed needs it."""
-
-    size: Size
-    operations: int  # floating-point; 0 where these do not count
-    bytes: int  # the fewest that must come from memory or go there
-    elements: int  # of the outputs
-    amount: int  # what the unit counts
-    unit: Unit
-    arithmetic: str = "f32"  # as of the problem
-
-    def speed(self, seconds: float) -> float:
-        """In the unit."""
-        return self.amount / seconds / self.unit.scale
-
-    def peak(self, tflops: float, dram_gb_s: float) -> float:
-        """Of a GPU, in the unit. tflops: of ``arithmetic``."""
-        per_second = tflops * 1e12 if self.unit.of == "operations" else dram_gb_s * 1e9
-        return per_second / self.unit.scale
 
 
 class Cause(Record):

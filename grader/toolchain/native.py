@@ -140,8 +140,8 @@ class Native(Record):
     """A program, or a library if ``shared``, made from C++ ``sources``.
 
     ``flags`` go to the compiler and the linker. The standard is C++17 unless they name
-    another. The cache key covers the sources, the headers in their folders, the compiler and the
-    flags.
+    another. The cache key covers the sources, the headers in and below their folders, the compiler
+    and the flags.
     """
 
     name: str
@@ -242,7 +242,7 @@ def _key(compiler: Path, sources: Sequence[Path], flags: Sequence[str]) -> str:
     if "-march=native" in flags:
         digest.update(_cpu())
     folders = {source.parent for source in sources}
-    headers = {path for folder in folders for path in folder.iterdir() if path.suffix in _HEADERS}
+    headers = {path for folder in folders for path in folder.rglob("*") if path.suffix in _HEADERS}
     for path in [*sources, *sorted(headers)]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

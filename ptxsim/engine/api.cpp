@@ -3,7 +3,12 @@
 #include <new>
 #include <stdexcept>
 
-#include "program.hpp"
+#include "limits.hpp"
+#include "machine/machine.hpp"
+#include "memory/cost.hpp"
+#include "program/operations.hpp"
+#include "program/packed_program.hpp"
+#include "schedule/turns.hpp"
 #include "tensor_map.hpp"
 
 using namespace sim;

@@ -3,8 +3,10 @@
 // A line for each field, "Record.field offset bytes", for each record, "Record bytes", and for each
 // constant, "Group.NAME value".
 #include <cstddef>
+#include <string>
 
-#include "program.hpp"
+#include "machine/event.hpp"
+#include "program/packed_program.hpp"
 
 using namespace sim;
 

@@ -15,7 +15,7 @@ from ptxsim.lowering.program import Program
 
 @dataclass(frozen=True)
 class Counters:
-    """What one run of one program counted, per instruction (see engine.hpp)."""
+    """What one run of one program counted, per instruction (see counts.hpp)."""
 
     program: Program
     blocks: np.ndarray

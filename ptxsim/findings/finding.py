@@ -29,7 +29,7 @@ class Kind(str, Enum):
 
 
 class Event(IntEnum):
-    """What the engine saw, numbered as engine.hpp's EventKind."""
+    """What the engine saw, numbered as event.hpp's EventKind."""
 
     OUT_OF_BOUNDS = 0
     MISALIGNED = 1

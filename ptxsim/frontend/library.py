@@ -3,7 +3,7 @@
 The driver formats what a kernel prints in the host process, from a format that the program holds:
 on an H200 (driver 580.159.04, 2026-11-21) a wild format killed the process that measures. So a
 build for a GPU defines these functions itself, and they print nothing. The simulator has its own
-(``ptxsim/engine/print.cpp``) and maps calls of these names to it.
+(``ptxsim/engine/control/print.cpp``) and maps calls of these names to it.
 """
 
 from __future__ import annotations

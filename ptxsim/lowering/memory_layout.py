@@ -20,8 +20,8 @@ _RETURN_ADDRESS = 8  # bytes
 # it holds when a block begins is not said.
 _RESERVED, _RESERVED_BYTES = "%reserved_smem_offset_1", 288
 _MOST_ALIGN = 1 << 16
-_MOST_LOCAL = 512 << 10  # bytes per thread, as CUDA has it; engine.hpp has the same
-_MOST_SHARED = 1 << 20  # bytes of static arrays, more than any GPU has; engine.hpp has the same
+_MOST_LOCAL = 512 << 10  # bytes per thread, as CUDA has it; limits.hpp has the same
+_MOST_SHARED = 1 << 20  # bytes of static arrays, more than any GPU has; limits.hpp has the same
 
 
 @dataclass(frozen=True)

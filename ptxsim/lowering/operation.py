@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from ptxsim.frontend import Instruction
 from ptxsim.message import Message, phrase
 
-# Spaces and flags as engine.hpp numbers them; load_engine compares them.
+# Spaces and flags as the engine numbers them; load_engine compares them.
 SPACES = ("GLOBAL", "SHARED", "LOCAL", "PARAM", "CONST", "GENERIC")
 GLOBAL, SHARED, LOCAL, PARAM, CONST, GENERIC = range(len(SPACES))
 FLAG_BITS = {
@@ -21,7 +21,7 @@ FLAG_BITS = {
 }
 SIGNED, SYNCHRONISES, CROSS_LANE, OWN_TAINT, SELECTS, DECIDES = FLAG_BITS.values()
 
-# In the order of engine.hpp's SpecialRegister.
+# In the order of special_registers.hpp.
 SPECIAL_REGISTERS = (
     *(f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"),
     *("%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid"),
@@ -110,7 +110,7 @@ def output_count(shape: str) -> int:
 
 
 def fits(shape: str, operation: Operation) -> bool:
-    """Whether the operands are those that ``shape`` (see engine.hpp) asks for."""
+    """Whether the operands are those that ``shape`` (see operations.hpp) asks for."""
     outputs, _, inputs = shape.lstrip("*").partition(">")
     operands = list(operation.extra if shape[0] == "*" else operation.operands)
     for kind in outputs + inputs:

@@ -86,7 +86,7 @@ def test_every_kind_of_the_grader_is_made_somewhere() -> None:
 
 
 def test_events_are_numbered_as_in_the_engine() -> None:
-    text = (ROOT / "ptxsim" / "engine" / "engine.hpp").read_text()
+    text = (ROOT / "ptxsim" / "engine" / "machine" / "event.hpp").read_text()
     (body,) = re.findall(r"enum EventKind : u32 \{(.*?)\}", text, re.DOTALL)
     assert re.findall(r"\w+", body) == [event.name for event in Event]
 

@@ -14,7 +14,8 @@ from grader.model import Size
 from grader.problems.comparison import check, poisoned, tile_edge, tile_map
 from grader.problems.inputs import KEY_BYTES, make_inputs, values
 from grader.problems.operands import FLOAT, Operand, Steps
-from grader.problems.problem import GB_S, Dim, Expected, Interface, Problem
+from grader.problems.problem import Dim, Expected, Interface, Problem
+from grader.problems.work import GB_S
 from tests.support import kernels
 
 

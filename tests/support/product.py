@@ -10,7 +10,7 @@ from grader.ladder.document import Ladder, shipped_ladders
 from grader.model import Size
 from grader.problems.catalogue import ProblemRef
 from grader.problems.gemm.gemm import Gemm
-from grader.problems.problem import Work
+from grader.problems.work import Work
 
 GEMM = Gemm()
 GEMM_REF = ProblemRef(source=GEMM.name, options={})

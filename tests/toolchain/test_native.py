@@ -41,12 +41,15 @@ def test_program_and_library(cache: Path, sources: list[Path]) -> None:
     assert program.parent == cache / "native"
 
 
-def test_kept_until_a_header_changes(cache: Path, sources: list[Path]) -> None:
+@pytest.mark.parametrize("place", ["answer.h", "below/deeper.hpp"])
+def test_kept_until_a_header_changes(cache: Path, sources: list[Path], place: str) -> None:
+    header = sources[0].parent / place
+    header.parent.mkdir(exist_ok=True)
+    header.touch()
     first = native.compile_native("p", sources, shared=False)
     stamp = first.stat().st_mtime_ns
     assert native.compile_native("p", sources, shared=False) == first
     assert first.stat().st_mtime_ns == stamp
-    header = sources[0].parent / "answer.h"
     header.write_text(header.read_text() + "// changed\n")
     assert native.compile_native("p", sources, shared=False) != first
 

@@ -43,15 +43,8 @@ from grader.problems.gemm.questions import QUESTIONS
 from grader.problems.inputs import Places, Source
 from grader.problems.on_gpu import OnGpu, Tools
 from grader.problems.operands import Operand
-from grader.problems.problem import (
-    TFLOPS,
-    Cause,
-    Dim,
-    Expected,
-    Interface,
-    Problem,
-    Recomputed,
-)
+from grader.problems.problem import Cause, Dim, Expected, Interface, Problem, Recomputed
+from grader.problems.work import TFLOPS
 
 Doubles = NDArray[np.float64]
 

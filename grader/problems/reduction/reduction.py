@@ -37,15 +37,8 @@ from grader.model import Message, Record, Size, phrase
 from grader.problems.inputs import Places, Source
 from grader.problems.on_gpu import OnGpu, Tools
 from grader.problems.operands import FLOAT, Operand, Steps
-from grader.problems.problem import (
-    GB_S,
-    Cause,
-    Dim,
-    Expected,
-    Interface,
-    Problem,
-    Recomputed,
-)
+from grader.problems.problem import Cause, Dim, Expected, Interface, Problem, Recomputed
+from grader.problems.work import GB_S
 
 UNIT_BITS = 23
 UNIT = 2.0**UNIT_BITS

@@ -1,0 +1,53 @@
+// Bulk copies: cp.async.bulk and, by tensor maps, cp.async.bulk.tensor.
+//
+// What a copy brings to shared memory is there at once, but counts as under way until somebody has
+// waited for the mbarrier that it completes on. What a copy takes from shared memory counts as
+// being read until its thread has waited for its group.
+#pragma once
+
+#include <vector>
+
+#include "../memory/access.hpp"
+
+namespace sim {
+
+constexpr u32 PIECE = 16;  // bytes that are swizzled as one
+
+void report_misaligned(Warp& w, int lane, u64 address, u32 size, u8 space);
+
+// --- global memory
+
+// Reads global memory into `to`; whether all of it had been written.
+bool fetch(Warp& w, int lane, u64 address, u32 bytes, u8* to);
+void put_back(Warp& w, int lane, u64 address, u32 bytes, const u8* from);
+void count_global_side(Warp& w, u32 bytes, u64 sectors);
+// Of 32 bytes, between an address and the end of what begins there.
+constexpr u64 sectors(u64 address, u64 bytes) { return (address + bytes + 31) / 32 - address / 32; }
+
+// --- shared memory
+
+// What moves, as it lies in shared memory: a swizzle exchanges its pieces.
+struct Tile {
+  std::vector<u8> data;
+  std::vector<u8> undefined;  // per piece
+  u32 swizzle = 0;
+
+  explicit Tile(u32 bytes) : data(bytes), undefined((bytes + PIECE - 1) / PIECE) {}
+  u32 bytes() const { return u32(data.size()); }
+  // In shared memory: a swizzle moves pieces anywhere in its 32, 64 or 128 bytes.
+  u32 room() const {
+    const u32 span = PIECE << swizzle;
+    return swizzle ? (bytes() + span - 1) / span * span : bytes();
+  }
+};
+
+// Whether these bytes lie in an array; else a finding.
+bool in_shared(Warp& w, int lane, u32 address, u32 bytes, bool write);
+// To one block, or to every block of the cluster that `ranks` names, at the same place in each.
+void deliver_to(Warp& w, int lane, const Tile& tile, u64 to, u64 barrier, const u32* ranks);
+// Takes the tile from the warp's own shared memory.
+void take(Warp& w, int lane, Tile& tile, u32 from);
+
+bool is_load_tile(const Ins& i);  // by a tensor map
+
+}  // namespace sim

@@ -1,0 +1,80 @@
+
+#include "doubts.hpp"
+
+#include <string_view>
+
+#include "../program/kinds.hpp"
+#include "../program/operations.hpp"
+#include "undefined.hpp"
+
+namespace sim {
+namespace {
+
+constexpr size_t MOST_DOUBTS = 1 << 16;  // reads of one call
+
+// All warps of a block that come to a read at the same time of theirs: they do the same.
+Machine::Read read_at(const Machine& m, u32 block, u32 who, u32 pc) {
+  return {m.launches, block, who >> 10, pc};
+}
+
+// Whether it is said what becomes of an undefined operand, or that it does harm. Here it must be:
+// the wait for a barrier, a copy, a count, an array in local memory forget it.
+bool is_followed(const Ins& i, std::string_view name) {
+  if (name.starts_with("bar.")) return false;  // a vote comes to other warps
+  if (!(i.flags & OWN_TAINT)) return i.x;      // by propagate()
+  return name == "ld" || (name == "st" && (i.space == SHARED || i.space == GLOBAL)) ||
+         name == "ldmatrix" || name == "stmatrix" || name.starts_with("mma.");
+}
+
+bool is_undefined(const Warp& w, char kind, i32 slot) {
+  if (slot < 0) return false;
+  if (kind == 'p' || kind == 'P') return w.pred_undefined[slot] & w.exec;
+  return std::string_view("nNwWvVa").find(kind) != std::string_view::npos &&
+         w.undefined[slot] & w.exec;
+}
+
+}  // namespace
+
+void doubt(Machine& m, const Event& e, u32 block, u32 who, u32 pc) {
+  const Ins& reader = m.program->code[pc];
+  if (is_load(reader) || is_load_matrix(reader)) {
+    if (m.doubts.size() < MOST_DOUBTS) m.doubts.try_emplace(read_at(m, block - 1, who, pc), e);
+  }
+}
+
+bool is_doubted(Warp& w) {
+  Machine& m = *w.block->machine;
+  if (__builtin_expect(!m.looks_again, 1)) return false;
+  const auto found = m.doubts.find(read_at(m, w.home->linear, w.stamp(0), w.pc));
+  if (found == m.doubts.end()) return false;
+  Event e = found->second;
+  e.kind = UNUSED_RACE;
+  m.report(e);
+  return true;
+}
+
+void check_use(Warp& w, const Ins& i) {
+  if (!w.block->machine->looks_again) return;
+  if (i.guard >= 0) check_defined(w, i.guard, UNDEFINED_BRANCH, true);
+  const Named& named = *w.program->named[w.pc];
+  const std::string_view name = named.name;
+  if (is_followed(i, name)) return;
+  // It saves and restores registers, but not whether they have a value.
+  if (name.ends_with(".recursive"))
+    for (u32 slot = 0; slot < w.program->slots; ++slot)
+      check_defined(w, i32(slot), UNDEFINED_BRANCH, false);
+  const bool pooled = named.shape[0] == '*';
+  const i32* o = pooled ? i.x + i.pooled() : i.o;
+  bool input = false;
+  for (char kind : named.shape.substr(pooled)) {
+    if (kind == '>') {
+      input = true;
+      continue;
+    }
+    if (input && is_undefined(w, kind, *o))
+      check_defined(w, *o, UNDEFINED_BRANCH, kind == 'p' || kind == 'P');
+    o += kind == 'a' ? 2 : 1;
+  }
+}
+
+}  // namespace sim

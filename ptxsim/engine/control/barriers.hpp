@@ -1,0 +1,14 @@
+// Barriers of a block.
+#pragma once
+
+#include "../machine/warp.hpp"
+#include "../program/instruction.hpp"
+
+namespace sim {
+
+// The next instruction runs when the threads that it names have come to barrier `id`.
+Flow meet(Warp& w, u32 id, u32 threads);
+// The lanes exit.
+Flow leave(Warp& w, u32 lanes);
+
+}  // namespace sim

@@ -1,0 +1,222 @@
+// Operations across the lanes of a warp: shuffles, votes, matches, reductions, __syncwarp.
+#include <algorithm>
+#include <bit>
+
+#include "../checks/undefined.hpp"
+#include "../machine/machine.hpp"
+#include "../program/operations.hpp"
+#include "../schedule/divergence.hpp"
+
+namespace sim {
+namespace {
+
+void report_mask(Warp& w, EventKind kind, int lane, u32 mask) {
+  Event e = event_at(w, kind, lane);
+  e.mask = mask;
+  e.lanes = w.exec;
+  w.block->machine->report(e);
+}
+
+// Every lane must stand in the mask that it gives, and lanes that never were are better not named.
+void check_masks(Warp& w, i32 slot, bool reads_others) {
+  const u32* masks = lanes<u32>(w, slot);
+  u32 named = 0;
+  for (u32 rest = w.exec; rest; rest &= rest - 1) {
+    const int l = __builtin_ctz(rest);
+    named |= masks[l];
+    if (masks[l] >> l & 1) continue;
+    report_mask(w, MASK_WITHOUT_CALLER, l, masks[l]);
+    break;
+  }
+  if (reads_others && named & ~w.started)
+    report_mask(w, MASK_BEYOND_BLOCK, __builtin_ctz(w.exec), named);
+}
+
+// True when the operation may go ahead; a finding is made when lanes that it names cannot come.
+bool assembled(Warp& w, i32 masks, Flow& flow, bool reads_others = false) {
+  u32 members = 0;
+  for (u32 rest = w.exec; rest; rest &= rest - 1)
+    members |= lanes<u32>(w, masks)[__builtin_ctz(rest)];
+  const Assembly assembly = assemble(w, members, Group::warp_sync);
+  if (assembly == Assembly::waiting) {
+    flow = Flow::yield;
+    return false;
+  }
+  check_masks(w, masks, reads_others);
+  if (assembly == Assembly::incomplete) report_missing(w, DIVERGENT_WARP_OP, members & w.live);
+  return true;
+}
+
+// Runs `f` once for the lanes of every mask: groups of lanes may come to one instruction together.
+template <class F> Flow in_groups(Warp& w, i32 masks, F f) {
+  Flow flow = Flow::next;
+  if (!assembled(w, masks, flow)) return flow;
+  const u32 exec = w.exec;
+  const u32* mask = lanes<u32>(w, masks);
+  for (u32 left = exec; left; left &= ~w.exec) {
+    const u32 own = mask[__builtin_ctz(left)];
+    w.exec = 0;
+    for (u32 rest = left; rest; rest &= rest - 1)
+      w.exec |= u32(mask[__builtin_ctz(rest)] == own) << __builtin_ctz(rest);
+    f();
+  }
+  w.exec = exec;
+  return Flow::next;
+}
+
+enum Shuffle { UP, DOWN, BFLY, IDX };
+
+struct ShuffleOperands {
+  i32 result, inside, source, lane, clamp, members;
+};  // inside: -1: not wanted
+
+template <Shuffle mode> Flow shuffle(Warp& w, const Ins& i) {
+  const auto o = operands<ShuffleOperands>(i);
+  Flow flow = Flow::next;
+  if (!assembled(w, o.members, flow, true)) return flow;
+  u32 *d = lanes<u32>(w, o.result), *a = lanes<u32>(w, o.source), *b = lanes<u32>(w, o.lane),
+      *c = lanes<u32>(w, o.clamp);
+  u32 result[LANES], valid = 0, undefined = 0, origin = w.pc;
+  for (int l = 0; l < LANES; ++l) {
+    if (!(w.exec >> l & 1)) continue;
+    i32 segment = c[l] >> 8 & 31, clamp = c[l] & 31, lane = l, by = b[l] & 31;
+    i32 high = (lane & segment) | (clamp & ~segment), low = lane & segment;
+    i32 from = mode == UP     ? lane - by
+               : mode == DOWN ? lane + by
+               : mode == BFLY ? lane ^ by
+                              : low | (by & ~segment);
+    bool inside = mode == UP ? from >= high : from <= high;
+    if (!inside) from = lane;
+    valid |= u32(inside) << l;
+    result[l] = a[from];
+    if (!(w.exec >> from & 1)) undefined |= 1u << l;  // a lane that takes no part has no value
+    else if (w.tainted && w.undefined[o.source] >> from & 1) {
+      undefined |= 1u << l;
+      origin = w.origin[o.source];
+    }
+  }
+  for (int l = 0; l < LANES; ++l)
+    if (w.exec >> l & 1) d[l] = result[l];
+  if (o.inside >= 0) w.preds[o.inside] = (w.preds[o.inside] & ~w.exec) | valid;
+  if (undefined || w.tainted) mark_undefined(w, o.result, undefined, origin);
+  return Flow::next;
+}
+
+enum Vote { EVERY, ANYONE, UNANIMOUS, BALLOT };
+struct VoteOperands {
+  i32 result, vote, members;
+};  // result: of ballot a register, else a predicate
+
+template <Vote mode> Flow vote(Warp& w, const Ins& i) {
+  const auto o = operands<VoteOperands>(i);
+  return in_groups(w, o.members, [&] {
+    u32 yes = w.preds[o.vote] & w.exec;
+    if (mode == BALLOT) {
+      u32* d = lanes<u32>(w, o.result);
+      for (int l = 0; l < LANES; ++l)
+        if (w.exec >> l & 1) d[l] = yes;
+      return;
+    }
+    bool result = mode == EVERY ? yes == w.exec : mode == ANYONE ? yes != 0 : !yes || yes == w.exec;
+    w.preds[o.result] = (w.preds[o.result] & ~w.exec) | (result ? w.exec : 0);
+  });
+}
+
+struct MatchOperands { i32 result, agree, source, members; };  // agree: -1: not wanted
+
+template <class T, bool all> Flow match(Warp& w, const Ins& i) {
+  const auto o = operands<MatchOperands>(i);
+  return in_groups(w, o.members, [&] {
+    u32* d = lanes<u32>(w, o.result);
+    T* a = lanes<T>(w, o.source);
+    u32 result[LANES] = {}, agree = 0;
+    for (int l = 0; l < LANES; ++l)
+      for (int k = 0; k < LANES; ++k)
+        if (w.exec >> l & w.exec >> k & 1 && a[k] == a[l]) result[l] |= 1u << k;
+    for (int l = 0; l < LANES; ++l) {
+      if (!(w.exec >> l & 1)) continue;
+      bool same = result[l] == w.exec;
+      d[l] = all ? (same ? w.exec : 0) : result[l];
+      agree |= u32(same) << l;
+    }
+    if (all && o.agree >= 0) w.preds[o.agree] = (w.preds[o.agree] & ~w.exec) | agree;
+  });
+}
+
+struct ReduceOperands { i32 result, source, members; };
+
+template <class T, class F> Flow reduce(Warp& w, const Ins& i) {
+  const auto o = operands<ReduceOperands>(i);
+  return in_groups(w, o.members, [&] {
+    T *d = lanes<T>(w, o.result), *a = lanes<T>(w, o.source);
+    T sum = a[__builtin_ctz(w.exec)];
+    for (u32 rest = w.exec & (w.exec - 1); rest; rest &= rest - 1)
+      sum = F{}(sum, a[__builtin_ctz(rest)]);
+    for (int l = 0; l < LANES; ++l)
+      if (w.exec >> l & 1) d[l] = sum;
+  });
+}
+template <class T, class F> void redux(Table& t, const char* name, F) {
+  t.push_back({name, reduce<T, F>, "n>nn"});
+}
+
+struct SyncOperands { i32 members; };
+
+Flow sync_warp(Warp& w, const Ins& i) {
+  const auto o = operands<SyncOperands>(i);
+  Flow flow = Flow::next;
+  if (!assembled(w, o.members, flow)) return flow;
+  w.tick();
+  return Flow::next;
+}
+
+Flow active_mask(Warp& w, const Ins& i) {
+  u32* d = lanes<u32>(w, i.output());
+  for (int l = 0; l < LANES; ++l)
+    if (w.exec >> l & 1) d[l] = w.exec;
+  return Flow::next;
+}
+
+struct ElectOperands { i32 leader, elected, members; };  // leader: -1: not wanted
+
+Flow elect(Warp& w, const Ins& i) {
+  const auto o = operands<ElectOperands>(i);
+  return in_groups(w, o.members, [&] {
+    u32 leader = __builtin_ctz(w.exec);
+    if (o.leader >= 0)
+      for (int l = 0; l < LANES; ++l)
+        if (w.exec >> l & 1) lanes<u32>(w, o.leader)[l] = leader;
+    w.preds[o.elected] = (w.preds[o.elected] & ~w.exec) | 1u << leader;
+  });
+}
+
+}  // namespace
+
+void add_warp(Table& t) {
+  t.push_back({"shfl.up", shuffle<UP>, "nP>nnnn"});
+  t.push_back({"shfl.down", shuffle<DOWN>, "nP>nnnn"});
+  t.push_back({"shfl.bfly", shuffle<BFLY>, "nP>nnnn"});
+  t.push_back({"shfl.idx", shuffle<IDX>, "nP>nnnn"});
+  t.push_back({"vote.all", vote<EVERY>, "p>pn"});
+  t.push_back({"vote.any", vote<ANYONE>, "p>pn"});
+  t.push_back({"vote.uni", vote<UNANIMOUS>, "p>pn"});
+  t.push_back({"vote.ballot", vote<BALLOT>, "n>pn"});
+  t.push_back({"match.any.b32", match<u32, false>, "nP>nn"});
+  t.push_back({"match.any.b64", match<u64, false>, "nP>wn"});
+  t.push_back({"match.all.b32", match<u32, true>, "nP>nn"});
+  t.push_back({"match.all.b64", match<u64, true>, "nP>wn"});
+  redux<u32>(t, "redux.add.u32", [](u32 a, u32 b) { return a + b; });
+  redux<u32>(t, "redux.add.s32", [](u32 a, u32 b) { return a + b; });
+  redux<u32>(t, "redux.min.u32", [](u32 a, u32 b) { return std::min(a, b); });
+  redux<u32>(t, "redux.max.u32", [](u32 a, u32 b) { return std::max(a, b); });
+  redux<i32>(t, "redux.min.s32", [](i32 a, i32 b) { return std::min(a, b); });
+  redux<i32>(t, "redux.max.s32", [](i32 a, i32 b) { return std::max(a, b); });
+  redux<u32>(t, "redux.and.b32", [](u32 a, u32 b) { return a & b; });
+  redux<u32>(t, "redux.or.b32", [](u32 a, u32 b) { return a | b; });
+  redux<u32>(t, "redux.xor.b32", [](u32 a, u32 b) { return a ^ b; });
+  t.push_back({"bar.warp.sync", sync_warp, ">n"});
+  t.push_back({"activemask", active_mask, "n>"});
+  t.push_back({"elect", elect, "Np>n"});
+}
+
+}  // namespace sim

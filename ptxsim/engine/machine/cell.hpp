@@ -1,0 +1,28 @@
+// The shadow of shared memory.
+#pragma once
+
+#include "region.hpp"
+
+namespace sim {
+
+// Shadow of one cell of shared memory.
+struct Cell {
+  u32 writer, writer_pc;  // stamp; 0: never written. pc bit 31: an undefined value, its origin
+  u32 reader, reader_pc;  // the two latest reads by different threads; pc bit 31: BY_WGMMA
+  u32 reader2, reader2_pc;
+  u32 pending, pending_pc;  // thread + 1 of a cp.async in flight
+};
+constexpr u32 UNDEFINED_BIT = 0x80000000u;
+constexpr u32 BY_WGMMA = 0x80000000u;  // the stamp holds its group's number, + 1, for a clock
+constexpr u32 BEFORE_ALL = 1;          // a writer whose time is 0: it comes before every access
+constexpr u32 BY_PEER = ~0u;           // a writer that belongs to another block of the cluster
+
+// What other blocks of the cluster did last to a cell of shared memory. writer: where Cell::writer
+// is BY_PEER.
+struct PeerCell { Region::Stamp writer, reader, reader2; };
+
+// Beside the program counter of an access, here and in a Region::Stamp.
+constexpr u32 ATOMIC_BIT = 0x40000000u;
+constexpr u32 PC_MASK = 0x3fffffffu;
+
+}  // namespace sim

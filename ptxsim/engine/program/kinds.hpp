@@ -1,0 +1,15 @@
+// What kind of instruction did something; each is answered beside the handler.
+#pragma once
+
+#include "instruction.hpp"
+
+namespace sim {
+
+bool is_load(const Ins& i);                // ld
+bool is_load_matrix(const Ins& i);         // ldmatrix
+bool is_bulk_copy(const Ins& i);           // of any kind, to shared memory
+bool is_async_copy(const Ins& i);          // cp.async
+bool completes_at_mbarrier(const Ins& i);  // a bulk copy to shared memory, st.async
+bool is_wgmma(const Ins& i);
+
+}  // namespace sim

@@ -1,0 +1,47 @@
+#include "operations.hpp"
+
+namespace sim {
+
+const Table& operations() {
+  static const Table table = [] {
+    Table t;
+    add_floats(t);
+    add_directed(t);
+    add_halves(t);
+    add_integers(t);
+    add_bits(t);
+    add_logic(t);
+    add_comparisons(t);
+    add_carries(t);
+    add_conversions(t);
+    add_loads(t);
+    add_stores(t);
+    add_atomics(t);
+    add_addresses(t);
+    add_fences(t);
+    add_async(t);
+    add_mbarrier(t);
+    add_branches(t);
+    add_calls(t);
+    add_barriers(t);
+    add_print(t);
+    add_block_heads(t);
+    add_undefined(t);
+    add_warp(t);
+    add_mma(t);
+    add_matrix_accesses(t);
+    add_proxy(t);
+    add_bulk(t);
+    add_tensor_copies(t);
+    add_store_async(t);
+    add_wgmma(t);
+    add_cluster_addresses(t);
+    add_cluster_barrier(t);
+    add_clocks(t);
+    add_dependency(t);
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace sim
