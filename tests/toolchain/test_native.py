@@ -60,6 +60,26 @@ def test_flags_are_part_of_the_key(cache: Path, sources: list[Path]) -> None:
     assert plain != tuned
 
 
+def test_many_sources_read_the_standard_headers_once(cache: Path, tmp_path: Path) -> None:
+    sources = [tmp_path / f"{i}.cpp" for i in range(12)]
+    for i, source in enumerate(sources):
+        source.write_text(
+            f'#include <string>\nint part{i}() {{ return int(std::string("{i}").size()); }}\n'
+        )
+    names = [f"part{i}()" for i in range(12)]
+    declared = "".join(f"int {name};\n" for name in names)
+    sources.append(tmp_path / "main.cpp")
+    # Nobody includes <string> here: what one source includes, the others see.
+    sources[-1].write_text(
+        f"{declared}std::string nobody;\nint main() {{ return {' + '.join(names)}; }}\n"
+    )
+
+    program = native.compile_native("p", sources, shared=False, flags=("-O1",))
+
+    assert subprocess.run([program], check=False).returncode == 14
+    assert [path.name for path in program.parent.iterdir() if path.suffix == ".gch"] == []
+
+
 def test_two_at_once(cache: Path, sources: list[Path]) -> None:
     with ThreadPoolExecutor(4) as pool:
         jobs = [pool.submit(native.compile_native, "p", sources, shared=False) for _ in range(4)]
