@@ -6,6 +6,7 @@ import ast
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -82,6 +83,37 @@ def test_only_the_gpu_device_imports_cupy() -> None:
         if names & {"cupy", "cupy_backends"}:
             own = path.parent == PACKAGE / "backends" / "gpu"
             assert own or (stage(path) == "problems" and path.name.endswith("on_gpu.py"))
+
+
+# Built at import, by commands that have no second thread.
+OWN_DECODERS = {"results/index.py": ["msgspec.msgpack.Decoder"]}
+
+
+def test_types_are_described_to_msgspec_in_one_place() -> None:
+    """See model/decoding.py. Decoding to no type in particular describes none."""
+    for path in (*MODULES, *SIMULATOR):
+        name = path.relative_to(PACKAGE.parent).as_posix().removeprefix("grader/")
+        tree = ast.parse(path.read_text())
+        found = [ast.unparse(call.func) for call in ast.walk(tree) if _describes_a_type(call)]
+        if name == "model/decoding.py":
+            assert found, "the names that this test looks for"
+        else:
+            assert found == OWN_DECODERS.get(name, []), name
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("msgspec"):
+                hidden = {alias.name for alias in node.names} & {"convert", "json", "msgpack"}
+                assert not hidden, f"{name}: import msgspec, so that this test sees the calls"
+
+
+def _describes_a_type(node: ast.AST) -> TypeGuard[ast.Call]:
+    if not isinstance(node, ast.Call):
+        return False
+    module, _, last = ast.unparse(node.func).rpartition(".")
+    if module.split(".")[0] != "msgspec":
+        return False
+    return last in {"convert", "Decoder"} or (
+        last == "decode" and any(keyword.arg in {"type", None} for keyword in node.keywords)
+    )
 
 
 def test_every_room_has_its_tests() -> None:

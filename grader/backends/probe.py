@@ -12,6 +12,7 @@ import msgspec
 
 import grader
 from grader.model import Record
+from grader.model.decoding import decode
 
 _NAME_BYTES = 256
 # Where our processes start: -m looks for modules in the working directory first, which must never
@@ -133,7 +134,7 @@ def _seen_alone(uuid: str) -> tuple[VisibleGpu, ...]:
         capture_output=True,
         check=False,
     )
-    return msgspec.json.decode(done.stdout or b"[]", type=tuple[VisibleGpu, ...])
+    return decode(done.stdout or b"[]", tuple[VisibleGpu, ...])
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from grader.model import Record
+from grader.model.decoding import decode
 from grader.submission.reading import open_folder, read
 
 _CARD = "build.json"
@@ -71,7 +72,7 @@ def find(folder: Path, names: Iterable[str]) -> bytes | None:
         _discard(folder)
         return None
     try:
-        contents = msgspec.json.decode(read(_CARD, _LARGEST, descriptor), type=_Contents)
+        contents = decode(read(_CARD, _LARGEST, descriptor), _Contents)
         for name in names:
             content = read(name, _LARGEST, descriptor)
             if hashlib.sha256(content).hexdigest() != contents.sha256.get(name):

@@ -37,6 +37,7 @@ from grader.compile.steps import (
 )
 from grader.errors import Rejected, ToolchainError
 from grader.model import Build, BuildInfo, KernelInfo, Record, Submission, Verdict, phrase
+from grader.model.decoding import decode
 from grader.problems.problem import Interface
 from grader.sandbox.running import Limits, Sandbox
 from grader.submission.folder import copy_sources, with_hint
@@ -222,7 +223,7 @@ def _load(folder: Path, arch: str) -> Build | None:
     if found is None:
         return None
     try:
-        card = msgspec.json.decode(found, type=_Card)
+        card = decode(found, _Card)
     except msgspec.DecodeError:
         return None
     return Build(

@@ -22,9 +22,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
 from grader.model import Dim3, GpuInfo, Occupancy, Record
+from grader.model.decoding import decode
 
 _WARP = 32
 _REGISTERS_UNIT = 256  # a warp gets registers in multiples of this
@@ -135,7 +134,7 @@ class _Table(Record):
     gpus: tuple[Gpu, ...]
 
 
-_TABLE = msgspec.json.decode(Path(__file__).with_name("gpus.json").read_bytes(), type=_Table)
+_TABLE = decode(Path(__file__).with_name("gpus.json").read_bytes(), _Table)
 MULTIPROCESSORS = _TABLE.multiprocessors
 SHOWN = ("H200", "A100 80GB PCIe", "RTX 2080 Ti")  # for the bounds in a result without a GPU
 

@@ -26,6 +26,7 @@ from grader.labs.shape import Shape
 from grader.labs.time_rules import TimeRules
 from grader.labs.yaml_file import parse
 from grader.model import Record, Size, phrase
+from grader.model.decoding import convert
 from grader.problems import catalogue
 from grader.problems.catalogue import ProblemRef
 from grader.problems.problem import Dim, Problem
@@ -154,7 +155,7 @@ def load_lab(path: Path | None = None) -> Lab:
         raise LabError(f"{path}: problem: {error}") from None
     shape = Shape(kind, document)
     try:
-        file = msgspec.convert(document, shape.record)
+        file = convert(document, shape.record)
     except msgspec.ValidationError as error:
         raise LabError(f"{path}: {explain(error, document, shape.sections, shape.words)}") from None
     problem = next(contradictions(file, shape.size_key, kind.dims), None)

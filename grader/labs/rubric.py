@@ -14,6 +14,7 @@ from grader.errors import LabError
 from grader.labs.complaints import explain
 from grader.labs.yaml_file import parse
 from grader.model import Message, Record, phrase
+from grader.model.decoding import convert
 
 _Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 _Points = Annotated[float, Meta(gt=0, le=1e6)]
@@ -87,7 +88,7 @@ def read_rubric(path: Path) -> Rubric:
         raise LabError(f"{path}: cannot be read: {error.strerror}") from None
     document = parse(path, data, _EXAMPLE)
     try:
-        rubric = msgspec.convert(document, Rubric)
+        rubric = convert(document, Rubric)
     except msgspec.ValidationError as error:
         raise LabError(f"{path}: {explain(error, document, _SECTIONS, _WORDS)}") from None
     for mistake in contradictions(rubric):

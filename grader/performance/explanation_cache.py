@@ -16,6 +16,7 @@ import ptxsim
 from grader.compile import build_cache as cache
 from grader.hardware.gpus import Gpu
 from grader.model import Build, Explanation, Plan
+from grader.model.decoding import decode
 from grader.problems.problem import Problem
 from grader.toolchain.discovery import Toolchain
 from grader.toolchain.native import cache_folder
@@ -48,7 +49,7 @@ def recall(key: str) -> Explanation | None:
     """The explanation that ``keep`` stored; None where there is none."""
     found = cache.find(_folder(key), ())
     try:
-        return None if found is None else msgspec.json.decode(found, type=Explanation)
+        return None if found is None else decode(found, Explanation)
     except msgspec.DecodeError:
         return None
 

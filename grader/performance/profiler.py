@@ -19,6 +19,7 @@ from grader.backends.probe import CODE
 from grader.backends.process import for_a_gpu
 from grader.errors import MachineError
 from grader.model import Launch, Message, Profile, Record, phrase
+from grader.model.decoding import decode
 
 METRICS = (
     "gpu__time_duration.sum",
@@ -143,7 +144,7 @@ def profile_into(
             check=False,
             timeout=seconds,
         )
-        chosen = msgspec.json.decode(chosen_by(folder / _JOB).read_bytes(), type=list[str])
+        chosen = decode(chosen_by(folder / _JOB).read_bytes(), list[str])
         seen = dealt_out(jobs, read(table.stdout, table.stderr), chosen)
         report.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(kept, report)

@@ -15,10 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import msgspec
-
 from grader.errors import LabError
 from grader.model import Record
+from grader.model.decoding import convert
 from grader.problems.problem import Problem
 
 DEFAULT = "gemm"
@@ -57,7 +56,7 @@ def problem_class(source: str) -> type[Problem]:
 def load_problem(ref: ProblemRef) -> Problem:
     """Raises LabError, and msgspec.ValidationError for options that do not fit."""
     kind = problem_class(ref.source)
-    return kind(msgspec.convert(ref.options, kind.Options))
+    return kind(convert(ref.options, kind.Options))
 
 
 def _loaded(path: Path) -> ModuleType:

@@ -32,6 +32,7 @@ from grader.model import (
     Verdict,
     phrase,
 )
+from grader.model.decoding import decode
 from grader.problems.problem import FUNCTION, Problem, vendor_library
 from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
@@ -190,7 +191,7 @@ def _outcome(ended: Ended, given: Given, known: Known, record_s: float) -> Plan 
         message = f"host code did not return within {record_s:g} s"
         return _Refusal(verdict=Verdict.TLE, message=message)
     try:
-        reply = msgspec.json.decode(ended.reply, type=_Reply)
+        reply = decode(ended.reply, _Reply)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _silent(ended)
     refusal = reply.refusal

@@ -18,6 +18,7 @@ import msgspec
 
 from grader.errors import StoreError, one_line
 from grader.model import SCHEMA, SCHEMA_VERSION, LabRef, Record, Result, phrase
+from grader.model.decoding import convert, decode
 from grader.results.migration import upgraded_result
 from grader.submission.reading import NotAFileError, read
 
@@ -108,7 +109,7 @@ def save(out: Path, result: Result) -> Path:
 def _keep_former(path: Path, lab: LabRef) -> None:
     try:
         content = read(path)
-        older = msgspec.json.decode(content, type=_Replaced).lab.sha256
+        older = decode(content, _Replaced).lab.sha256
     except (OSError, msgspec.MsgspecError, ValueError):  # there is none, or it is damaged
         return
     if older != lab.sha256:
@@ -236,7 +237,7 @@ def load_document(
         why = error.why if isinstance(error, NotAFileError) else str(error.strerror)
         raise StoreError(phrase("{place}: cannot be read: {why}", place=name, why=why)) from None
     try:
-        document = msgspec.json.decode(content, type=kind)
+        document = decode(content, kind)
         if (document.schema, document.version) == (schema, newest):
             return document
     except (msgspec.MsgspecError, ValueError):  # an older one, or not a document: the header tells
@@ -244,9 +245,9 @@ def load_document(
     version = _checked_version(name, content, schema, newest)
     try:
         if version == newest:
-            return msgspec.json.decode(content, type=kind)  # raises what is wrong with it
+            return decode(content, kind)  # raises what is wrong with it
         older = upgraded(msgspec.json.decode(content)) | {"version": newest}
-        return msgspec.convert(older, kind)
+        return convert(older, kind)
     except (msgspec.MsgspecError, ValueError, *_NOT_THERE) as error:
         raise StoreError(
             phrase("{file}: damaged result document: {why}", file=name, why=_line(error))
@@ -256,7 +257,7 @@ def load_document(
 def _checked_version(name: str, content: bytes, schema: str, newest: int) -> int:
     """Raises StoreError for a document that this grader cannot read, whatever is in it."""
     try:
-        header = msgspec.json.decode(content, type=_Header)
+        header = decode(content, _Header)
     except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
         raise StoreError(
             phrase("{file}: not a result document: {why}", file=name, why=_line(error))

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from grader.model import GpuInfo, Record, Size
+from grader.model.decoding import decode
 from grader.problems.operands import Launch
 
 _REPEATS = 4
@@ -42,7 +43,7 @@ class Choices:
         key = f"{problem}, {size}, {self._where}"
         path = self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            known = msgspec.json.decode(path.read_bytes(), type=Choice)
+            known = decode(path.read_bytes(), Choice)
             if known.key == key and known.fastest in baselines:
                 return known.fastest
         times = {

@@ -37,12 +37,13 @@ from grader.backends.protocol import (
 from grader.errors import MachineError
 from grader.labs.lab import Lab
 from grader.model import Build, Finding, GpuInfo, Message, phrase, verbatim
+from grader.model.decoding import decoder
 from grader.problems.catalogue import ProblemRef
 
 _WORKER = (sys.executable, "-m", "grader.backends.gpu.gpu_worker")
 _STARTING_S = 60.0  # CUDA context, CuPy and its kernels, on top of the launch limit
 _CHECKING_S = 5.0  # inputs, comparison and baseline between two launches
-_DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
+_DECODER: msgspec.json.Decoder[Reply] = decoder(Reply)
 
 
 class GpuDevice:

@@ -37,12 +37,11 @@ from grader.backends.protocol import Done, Failed, refused
 from grader.backends.serving import Replies, replying, requests
 from grader.errors import GraderError, Rejected
 from grader.model import Finding, Message, Verdict, phrase
+from grader.model.decoding import decoder
 from grader.problems.catalogue import load_problem
 from grader.problems.problem import FUNCTION
 
-_DECODER: msgspec.json.Decoder[Prepare | Warm | GpuJob] = msgspec.json.Decoder(
-    Prepare | Warm | GpuJob
-)
+_DECODER: msgspec.json.Decoder[Prepare | Warm | GpuJob] = decoder(Prepare | Warm | GpuJob)
 _ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
 
 

@@ -20,6 +20,7 @@ from grader.backends.gpu.gpu_messages import Watching, chosen_by
 from grader.backends.gpu.kernels import Kernels
 from grader.backends.gpu.memory import Arena, PlanMemory
 from grader.backends.gpu.plan_replay import Replay, load_module
+from grader.model.decoding import decode
 from grader.problems.arrays_on_gpu import ArraysOnGpu
 from grader.problems.catalogue import load_problem
 from grader.problems.inputs import fresh_key
@@ -30,7 +31,7 @@ _TRIALS = 4  # of each baseline
 
 def main() -> None:
     """JOB is a file that holds a JSON list of ``Watching``."""
-    jobs = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=list[Watching])
+    jobs = decode(Path(sys.argv[1]).read_bytes(), list[Watching])
     stream = cupy.cuda.Stream(non_blocking=True)
     kernels, arena, caller = Kernels(stream), Arena(), Caller()
     chosen: list[str] = []  # the baselines, in the order of the jobs that ask for one

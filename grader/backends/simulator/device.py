@@ -46,6 +46,7 @@ from grader.errors import MachineError, Rejected
 from grader.labs.lab import Lab
 from grader.labs.lab import Limits as LabLimits
 from grader.model import Build, Finding, Message, Plan, Verdict, counted, phrase, verbatim
+from grader.model.decoding import decoder
 from grader.problems.catalogue import ProblemRef
 from grader.sandbox.children import started
 from grader.sandbox.meter import FellAsleep, Starved, TookTooLong
@@ -64,7 +65,7 @@ _PROBE_SECONDS = 30.0  # the same
 _THREADS = 32  # the worker's own, and those that a library starts
 _FILE_MB = 8  # its log, and a piece of memory that it maps many times
 _DEFAULT = LabLimits()
-_DECODER: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
+_DECODER: msgspec.json.Decoder[Reply] = decoder(Reply)
 
 
 class CpuDevice:

@@ -42,6 +42,7 @@ from grader.backends.simulator.simulation_messages import (
 from grader.backends.simulator.wording import worded
 from grader.errors import GraderError, Rejected
 from grader.model import Plan, Verdict, phrase
+from grader.model.decoding import decoder
 from grader.problems.catalogue import ProblemRef, load_problem
 from grader.problems.problem import Problem
 from grader.sandbox import seccomp
@@ -52,7 +53,7 @@ from ptxsim.frontend.interface import Interface
 from ptxsim.outcome import SimLimits, SimOutcome
 from ptxsim.sampling import LaunchSample, Sampler
 
-_DECODER: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+_DECODER: msgspec.json.Decoder[Request] = decoder(Request)
 # Needed in any case: the interpreter, and the operands with their copies and shadows.
 _INTERPRETER, _PER_BYTE = 512 << 20, 16
 _OUT_OF_MEMORY = phrase(
@@ -85,7 +86,7 @@ def _load() -> Engine:
 
 def _problem() -> Problem | None:
     """None where nothing is to be verified."""
-    found = msgspec.json.decode(sys.argv[2], type=ProblemRef | None)
+    found = decoder(ProblemRef | None).decode(sys.argv[2])
     return load_problem(found) if found else None
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from grader.errors import UsageError
 from grader.model import Record
+from grader.model.decoding import decode
 from grader.results import store
 from grader.submission.reading import read
 
@@ -34,7 +35,7 @@ def write_manifest(path: Path, students: Sequence[str]) -> None:
 def read_manifest(path: Path) -> Manifest:
     """Raises UsageError naming the file."""
     try:
-        return msgspec.json.decode(read(path), type=Manifest)
+        return decode(read(path), Manifest)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
