@@ -226,9 +226,9 @@ def test_a_tile_begins_at_a_multiple_of_16_bytes(
 ) -> None:
     """Of the innermost dimension; other coordinates may be anything."""
     each = {DataType.UINT8: 1, DataType.FLOAT16: 2, DataType.FLOAT64: 8}[type_]
-    ptx = ptx_for((4, 2), (first, other), tmp_path)  # 4 words, in elements of any size
-    tensor, words = np.ones(1024, np.float32), np.ones(8, np.float32)
-    given = TensorMap(tensor, type_, (64, 4), (512,), (16 // each, 2))
+    ptx = ptx_for((4, 8), (first, other), tmp_path)  # 4 words a row, in elements of any size
+    tensor, words = np.ones(1024, np.float32), np.ones(32, np.float32)
+    given = TensorMap(tensor, type_, (64, 8), (512,), (16 // each, 8))
     found = launch(ptx, kernel, 1, 32, [given, words], engine=engine()).findings
     assert [each.event for each in found] == [Event.TILE_MISALIGNED] * bool(says)
     for each_found in found:
