@@ -59,7 +59,10 @@ def _shape(
 def tile(
     rng: np.random.Generator, tiles: Tiles, array: NDArray[Any], first: int, room: int
 ) -> tuple[TensorMap, list[int]]:
-    """A random tensor in ``room`` bytes of the array from ``first`` on, and a copy of its tile."""
+    """A random tensor in ``room`` bytes of the array from ``first`` on, and a copy of its tile.
+
+    It begins at a multiple of 16 bytes: the GPU stops at other innermost coordinates.
+    """
     while True:
         swizzle = tiles.swizzle
         if swizzle is None:
@@ -93,6 +96,7 @@ def tile(
     )
     beyond = 2 * (rng.integers(8) == 0)  # a tile may lie beyond the tensor altogether
     at = [int(rng.integers(1 - b - beyond, e + beyond)) for b, e in zip(box, extents, strict=True)]
+    at[0] -= at[0] % (16 // each)
     size = int(np.prod(counts)) * each
     room_for_rows = size // row * _SPANS.get(swizzle, row)
     place = 128 * int(rng.integers((4 * _WORDS - room_for_rows) // 128 + 1))

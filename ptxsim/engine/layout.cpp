@@ -69,6 +69,7 @@ const char* name(EventKind kind) {
     NAME(PEER_NOT_STARTED);
     NAME(UNUSED_RACE);
     NAME(BEFORE_GRID_WAIT);
+    NAME(TILE_MISALIGNED);
   }
   return nullptr;
 }

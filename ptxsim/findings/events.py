@@ -62,6 +62,7 @@ _KINDS = {
     Event.PEER_NOT_STARTED: Kind.OUT_OF_BOUNDS,
     Event.UNUSED_RACE: Kind.RACE,
     Event.BEFORE_GRID_WAIT: Kind.RACE,
+    Event.TILE_MISALIGNED: Kind.MISALIGNED,
 }
 # Legal as far as every GPU of today goes.
 _WARNINGS = {

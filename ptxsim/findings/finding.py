@@ -69,6 +69,7 @@ class Event(IntEnum):
     PEER_NOT_STARTED = 35  # the same
     UNUSED_RACE = 36  # in shared memory, with a read whose value nothing uses
     BEFORE_GRID_WAIT = 37  # with a kernel that may still run: this launch is programmatic
+    TILE_MISALIGNED = 38  # in its tensor a tile does not begin at a multiple of 16 bytes
 
 
 class Accessed(Record):
@@ -117,7 +118,8 @@ class Finding(Record):
     same_value: bool = False  # both accesses write the same
     # Threads at a barrier or a warp operation; blocks that fit the GPU, and of the grid; calls that
     # have not returned, and bytes of the stack; arrivals at an mbarrier, and those that a phase
-    # takes; dimensions of a tensor map (0: it is none), and of the instruction that uses it.
+    # takes; dimensions of a tensor map (0: it is none), and of the instruction that uses it; the
+    # innermost coordinate of a tile, in 32 bits with a sign, and the bytes of an element.
     arrived: int = 0
     expected: int = 0
     count: int = 1  # how many times it happened

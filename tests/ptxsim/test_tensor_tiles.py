@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptxsim.findings.finding import Kind
+from ptxsim.findings.finding import Event, Kind, Severity
 from ptxsim.launching import launch
 from ptxsim.tensor_maps import DataType, Output, Swizzle, TensorMap
+from tests.support.english import sentence
 from tests.support.kernels import engine
 
 # Both kernels: the tensor map, then the tile as it lies in shared memory, in words.
@@ -92,12 +93,12 @@ DONE:
 # the tensor on both sides, and one lies beyond it altogether.
 TILES = [
     ((100,), (32,), (80,)),
-    ((100,), (32,), (-7,)),
+    ((100,), (32,), (-8,)),
     ((20, 30), (16, 8), (8, 25)),
     ((20, 30), (16, 8), (-4, -3)),
     ((24, 7, 5), (8, 4, 2), (20, 5, 4)),
     ((8, 5, 4, 3), (8, 2, 3, 2), (0, 4, -1, 2)),
-    ((8, 3, 2, 4, 3), (4, 2, 2, 3, 2), (6, -1, 1, 2, -1)),
+    ((8, 3, 2, 4, 3), (8, 2, 2, 3, 2), (4, -1, 1, 2, -1)),
     ((8, 3, 2, 4, 3), (4, 2, 2, 3, 2), (0, 0, 2, 0, 0)),
 ]
 # Bits of the shared address that are flipped by others, three places further up.
@@ -203,6 +204,36 @@ def test_a_swizzle_needs_room_for_its_whole_span(kernel: str, room: int, tmp_pat
     beyond = [f for f in outcome.findings if f.kind is Kind.OUT_OF_BOUNDS]
     assert bool(beyond) == (room == 176)
     assert not any(f.kind is Kind.RACE for f in outcome.findings)
+
+
+@pytest.mark.parametrize("kernel", ["brings", "takes"])
+@pytest.mark.parametrize(
+    ("type_", "first", "says"),
+    [
+        (DataType.FLOAT16, 27, "has 27 as its innermost coordinate, which comes to 54 bytes"),
+        (DataType.FLOAT16, -4, "has -4 as its innermost coordinate, which comes to -8 bytes"),
+        (DataType.FLOAT16, 40, ""),
+        (DataType.FLOAT16, -8, ""),
+        (DataType.UINT8, 8, "comes to 8 bytes"),
+        (DataType.UINT8, 16, ""),
+        (DataType.FLOAT64, 1, "comes to 8 bytes"),
+        (DataType.FLOAT64, 2, ""),
+    ],
+)
+@pytest.mark.parametrize("other", [-1, 0])
+def test_a_tile_begins_at_a_multiple_of_16_bytes(
+    kernel: str, type_: DataType, first: int, says: str, other: int, tmp_path: Path
+) -> None:
+    """Of the innermost dimension; other coordinates may be anything."""
+    each = {DataType.UINT8: 1, DataType.FLOAT16: 2, DataType.FLOAT64: 8}[type_]
+    ptx = ptx_for((4, 8), (first, other), tmp_path)  # 4 words a row, in elements of any size
+    tensor, words = np.ones(1024, np.float32), np.ones(32, np.float32)
+    given = TensorMap(tensor, type_, (64, 8), (512,), (16 // each, 8))
+    found = launch(ptx, kernel, 1, 32, [given, words], engine=engine()).findings
+    assert [each.event for each in found] == [Event.TILE_MISALIGNED] * bool(says)
+    for each_found in found:
+        assert each_found.kind is Kind.MISALIGNED and each_found.severity is Severity.ERROR
+        assert says in sentence(each_found)
 
 
 def test_maps_may_lie_in_device_memory_and_tensors_behind_an_arrays_start(tmp_path: Path) -> None:

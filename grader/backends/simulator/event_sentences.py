@@ -112,6 +112,17 @@ def _tensor_map(s: EventScene) -> Message:
     )
 
 
+def _tile_misaligned(s: EventScene) -> Message:
+    first = s.seen.arrived - (1 << 32) if s.seen.arrived >> 31 else s.seen.arrived
+    return phrase(
+        "the tile that {who} copies at {here} has {first} as its innermost coordinate, which comes "
+        "to {bytes}: GPUs take multiples of 16 bytes only, and stop at others with an illegal "
+        "instruction",
+        first=first,
+        bytes=byte_count(first * s.seen.expected),
+    )
+
+
 # A sentence about the scene, or a function of it.
 _SENTENCES: dict[Event, Message | Callable[[EventScene], Message]] = {
     Event.OUT_OF_BOUNDS: out_of_bounds,
@@ -245,6 +256,7 @@ _SENTENCES: dict[Event, Message | Callable[[EventScene], Message]] = {
         "but a __syncthreads() between them would make that certain"
     ),
     Event.BEFORE_GRID_WAIT: _before_grid_wait,
+    Event.TILE_MISALIGNED: _tile_misaligned,
     Event.PEER_NOT_STARTED: phrase(
         "{who} accesses at {here} the shared memory of {that_block}, which may not have started "
         "yet; a barrier of the cluster must come first"

@@ -41,6 +41,16 @@ bool read_map(Warp& w, int lane, u64 address, u32 rank, TensorMap& map) {
   return false;
 }
 
+// GPUs take only tiles that begin at a multiple of 16 bytes of the innermost dimension. The copy
+// goes on all the same: whoever waits for it would be a second finding.
+void check_start(Warp& w, int lane, const TensorMap& map, i32 innermost) {
+  if (i64(innermost) * map.element() % PIECE == 0) return;
+  Event e = event_at(w, TILE_MISALIGNED, lane);
+  e.arrived = u32(innermost);
+  e.expected = map.element();
+  w.block->machine->report(e);
+}
+
 // Calls `f(address, offset, first, last)` for every row of the box: where its first element would
 // lie in global memory, where in the tile, and which of its elements lie in the tensor.
 template <class F> void each_row(const TensorMap& map, const i32* at, F f) {
@@ -106,6 +116,7 @@ template <class F> void each_tile(Warp& w, const Ins& i, bool write, F f) {
       check_defined(w, o.at[d], UNDEFINED_ADDRESS, false);
       at[d] = lanes<i32>(w, o.at[d])[l];
     }
+    check_start(w, l, map, at[0]);
     const u32 shared = lanes<u32>(w, o.shared)[l];
     if (shared % TILE_ALIGNMENT) {
       report_misaligned(w, l, shared & WITHIN_BLOCK, TILE_ALIGNMENT, SHARED);

@@ -43,6 +43,7 @@ enum EventKind : u32 {
   PEER_NOT_STARTED,
   UNUSED_RACE,
   BEFORE_GRID_WAIT,
+  TILE_MISALIGNED,
 };
 
 // One finding before it becomes a sentence. The layout is read by Python (engine.py).

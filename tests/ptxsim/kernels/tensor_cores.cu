@@ -692,6 +692,15 @@ KERNEL tile_misaligned(const __grid_constant__ Map A, half* C) {
     LOAD_TILE(s + 32, &A, 0, 0, &full);  // BAD
   }
 }
+KERNEL tile_at_an_odd_column(const __grid_constant__ Map A, half* C) {
+  TILE_AND_BARRIER;
+  if (t == 0) {
+    EXPECT(&full, TILE);
+    LOAD_TILE(s, &A, 27, 0, &full);  // BAD
+  }
+  WAIT_FOR(&full, 0);
+  for (int e = t; e < 1024; e += 128) C[e] = s[e];
+}
 KERNEL barrier_never_initialised(const __grid_constant__ Map A, half* C) {
   __shared__ alignas(128) half s[32 * 32];
   __shared__ alignas(8) u64 full;
@@ -718,6 +727,18 @@ KERNEL store_without_proxy_fence(const __grid_constant__ Map C, const half* A) {
   __syncthreads();
   if (t == 0) {
     STORE_TILE(&C, 32, 0, s);  // BAD
+    BULK_COMMIT;
+    BULK_WAIT;
+  }
+}
+KERNEL tile_stored_before_the_first_column(const __grid_constant__ Map C, const half* A) {
+  __shared__ alignas(128) half s[32 * 32];
+  const int t = threadIdx.x;
+  for (int e = t; e < 1024; e += 128) s[e] = A[e];
+  FENCE_PROXY;
+  __syncthreads();
+  if (t == 0) {
+    STORE_TILE(&C, -4, 0, s);  // BAD
     BULK_COMMIT;
     BULK_WAIT;
   }
@@ -830,6 +851,16 @@ KERNEL __cluster_dims__(2, 1, 1) multicasts(const __grid_constant__ Map A, half*
   if (t == 0) EXPECT(&full, TILE);
   CLUSTER_SYNC;
   if (t == 0 && rank_in_cluster() == 0) MULTICAST(s, &A, 32, 32, &full);
+  WAIT_FOR(&full, 0);
+  for (int e = t; e < 1024; e += 128) C[blockIdx.x * 1024 + e] = s[e];
+  CLUSTER_SYNC;
+}
+KERNEL __cluster_dims__(2, 1, 1) tile_multicast_from_column_33(const __grid_constant__ Map A,
+                                                               half* C) {
+  TILE_AND_BARRIER;
+  if (t == 0) EXPECT(&full, TILE);
+  CLUSTER_SYNC;
+  if (t == 0 && rank_in_cluster() == 0) MULTICAST(s, &A, 33, 32, &full);  // BAD
   WAIT_FOR(&full, 0);
   for (int e = t; e < 1024; e += 128) C[blockIdx.x * 1024 + e] = s[e];
   CLUSTER_SYNC;
