@@ -81,7 +81,7 @@ def programs() -> list[Program]:
     found = [Program(name, name, squares_only=name != _TOP) for name in rungs]
     found += [
         Program(f"variant-{i}", _TOP, (f"HGEMM_VARIANT={i}",), squares_only=i > 3)
-        for i in range(16)
+        for i in range(11)
     ]
     found += [
         Program(
@@ -90,7 +90,7 @@ def programs() -> list[Program]:
             (f"HGEMM_VARIANT={i}", f"HGEMM_BAND={band}"),
             squares_only=True,
         )
-        for i in (0, 9)
+        for i in (0, 4)
         for band in (4, 16)
     ]
     found.append(Program(_TOP, _TOP, ("HGEMM_BF16",), "bf16"))
