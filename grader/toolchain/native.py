@@ -205,7 +205,8 @@ def _compile_and_link(
 ) -> str:
     """The compiler's warnings."""
     objects = [output.parent / f"{index}.o" for index in range(len(sources))]
-    command = [str(compiler), *flags]
+    # With a library among its arguments, g++ would link a precompiled header.
+    command = [str(compiler), *(flag for flag in flags if not flag.startswith("-l"))]
     if len(sources) >= _MANY:
         command += ["-include", str(_precompiled(command, sources, output.parent))]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:

@@ -74,7 +74,7 @@ def test_many_sources_read_the_standard_headers_once(cache: Path, tmp_path: Path
         f"{declared}std::string nobody;\nint main() {{ return {' + '.join(names)}; }}\n"
     )
 
-    program = native.compile_native("p", sources, shared=False, flags=("-O1",))
+    program = native.compile_native("p", sources, shared=False, flags=("-O1", "-ldl"))
 
     assert subprocess.run([program], check=False).returncode == 14
     assert [path.name for path in program.parent.iterdir() if path.suffix == ".gch"] == []
