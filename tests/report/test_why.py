@@ -58,7 +58,8 @@ def test_a_branch_that_splits_warps_is_named_with_its_cost() -> None:
 
     (counts,) = why.counts
     assert counts.splits and counts.splits[0].line == branch
-    assert counts.splits[0].splits == counts.splits[0].reached
+    # Both are estimates from some of the blocks, on a busy machine from fewer.
+    assert 0.99 < counts.splits[0].splits / counts.splits[0].reached <= 1
     assert 0.4 < counts.splits[0].lost / counts.instructions < 0.5
     words = f"sgemm.cu:{branch} splits a warp in 100 % of its executions"
     assert words in said["Which branches split warps?"]
