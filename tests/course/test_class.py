@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from grader.course.class_run.forks import warm_up
 from grader.course.class_run.pool import Queue, grade_all, lanes
 from grader.course.class_run.roll import Entrant, call_roll
 from grader.course.leaderboard.ranking import make_boards, read_entries
-from grader.errors import UsageError
+from grader.errors import MachineError, UsageError
 from grader.model import Result, Verdict
 from grader.results import store
 from grader.submission.folder import load_listed
@@ -317,6 +318,51 @@ def test_the_process_that_they_are_forked_from_dies(place: Path) -> None:
     assert [report.verdict for report in found[:2]] == [Verdict.AC] * 2
     assert found[2].verdict in (Verdict.AC, Verdict.IE)  # it may have had its task already
     assert set(multiprocessing.active_children()) == before
+
+
+def the_server() -> int:
+    """The process that workers are forked from."""
+    for path in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):  # ended meanwhile
+            ours = f"\nPPid:\t{os.getpid()}\n" in path.read_text()
+            if ours and b"multiprocessing.forkserver" in (path.parent / "cmdline").read_bytes():
+                return int(path.parent.name)
+    raise AssertionError("there is none")
+
+
+def test_the_process_that_they_are_forked_from_dies_as_it_forks(place: Path) -> None:
+    folder = class_of(place / "c", {"a": STARTER})
+    before = set(multiprocessing.active_children())
+    warm_up()
+    server = the_server()
+    os.kill(server, signal.SIGSTOP)
+    killer = threading.Timer(1.0, os.kill, (server, signal.SIGKILL))
+    killer.start()
+    (report,) = grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place))
+    killer.join()
+    assert report.verdict is Verdict.AC
+    assert set(multiprocessing.active_children()) == before
+
+
+def test_it_dies_again_and_again(place: Path) -> None:
+    folder = class_of(place / "c", {"a": STARTER})
+    ended = threading.Event()
+
+    def kill() -> None:
+        while not ended.wait(0.01):
+            with suppress(AssertionError, ProcessLookupError):
+                os.kill(the_server(), signal.SIGKILL)
+
+    warm_up()
+    os.kill(the_server(), signal.SIGKILL)  # one that has long begun forks at once
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        with pytest.raises(MachineError, match="killed 3 times"):
+            list(grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place)))
+    finally:
+        ended.set()
+        killer.join()
 
 
 # --- the command ------------------------------------------------------------------------------

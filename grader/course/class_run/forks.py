@@ -6,12 +6,52 @@ A fork of the command itself would have its signal handlers and its CUDA driver.
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Callable
 from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Concatenate, ParamSpec
 
-CONTEXT = multiprocessing.get_context("forkserver")
+from grader.errors import MachineError
+from grader.model import phrase
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_TRIES = 3
+_Arguments = ParamSpec("_Arguments")
 
 
 def warm_up() -> None:
     """Begin while the command still imports its own modules and looks at its arguments."""
-    CONTEXT.set_forkserver_preload(["grader.course.class_run.class_worker"])
+    _CONTEXT.set_forkserver_preload(["grader.course.class_run.class_worker"])
     forkserver.ensure_running()
+
+
+def fork(
+    work: Callable[Concatenate[Connection, _Arguments], None],
+    *args: _Arguments.args,
+    **kwargs: _Arguments.kwargs,
+) -> tuple[BaseProcess, Connection]:
+    """A process that does ``work(pipe, ...)``, and our end of its pipe.
+
+    Whoever kills the process that forks may do so at this very moment. Then another one forks, with
+    a new pipe: a worker may exist that nobody has heard of, and it ends when its pipe closes.
+    Raises MachineError if that happens again and again.
+    """
+    for _ in range(_TRIES):
+        ours, theirs = _CONTEXT.Pipe()
+        process = _CONTEXT.Process(target=work, args=(theirs, *args), kwargs=kwargs)
+        try:
+            process.start()
+        except (EOFError, ConnectionError, FileNotFoundError):
+            ours.close()
+        else:
+            return process, ours
+        finally:
+            theirs.close()
+    raise MachineError(
+        phrase(
+            "the process that starts a class's workers was killed {tries} times while it started"
+            " one; see whether the machine runs out of memory (dmesg), and try again",
+            tries=_TRIES,
+        )
+    )

@@ -10,14 +10,13 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from typing import Literal
 
 import msgspec
 
 from grader.backends.probe import VisibleGpu
 from grader.course.class_run.class_worker import Kind, Lane, Report, Setup, Task, serve
-from grader.course.class_run.forks import CONTEXT, warm_up
+from grader.course.class_run.forks import fork, warm_up
 from grader.model import Verdict
 
 # A worker that grades on a GPU keeps so many processes busy: two builds, simulating, reading.
@@ -44,12 +43,7 @@ class _Worker:
     def __init__(self, lane: Lane, setup: Setup) -> None:
         self.lane = lane
         self.task: Task | None = None
-        self.pipe, theirs = CONTEXT.Pipe()
-        self._process: BaseProcess = CONTEXT.Process(
-            target=_serve, args=(dict(os.environ), theirs, setup, lane)
-        )
-        self._process.start()
-        theirs.close()
+        self._process, self.pipe = fork(_serve, dict(os.environ), setup, lane)
 
     def start(self, task: Task) -> bool:
         """Give it a task; False if it died while idle."""
@@ -85,7 +79,7 @@ class _Worker:
         self._process.join()
 
 
-def _serve(environment: Mapping[str, str], pipe: Connection, setup: Setup, lane: Lane) -> None:
+def _serve(pipe: Connection, environment: Mapping[str, str], setup: Setup, lane: Lane) -> None:
     """In this process, whose environment is that of the first worker's time."""
     os.environ.clear()
     os.environ.update(environment)
