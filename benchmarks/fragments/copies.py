@@ -31,11 +31,14 @@ class Tiles:
     narrow: bool = False  # rows shorter than the swizzle's span
     strided: bool = False  # element strides other than 1
     uneven: bool = False  # strides that are no multiples of each other
+    stored: bool = False
+    fills: bool = True  # with NaN, half of the maps
 
     @property
     def name(self) -> str:
         swizzle = "" if self.swizzle is None else f" {self.swizzle.name.lower()}"
         form = " narrow" * self.narrow + " strided" * self.strided + " uneven" * self.uneven
+        form += " filling" * (self.stored and self.fills)
         return f"{self.rank}d {self.type.name.lower()}{swizzle}{form}"
 
 
@@ -61,7 +64,8 @@ def tile(
 ) -> tuple[TensorMap, list[int]]:
     """A random tensor in ``room`` bytes of the array from ``first`` on, and a copy of its tile.
 
-    It begins at a multiple of 16 bytes: the GPU stops at other innermost coordinates.
+    It begins at a multiple of 16 bytes, and within the tensor if it is stored: the GPU stops at
+    other coordinates.
     """
     while True:
         swizzle = tiles.swizzle
@@ -91,11 +95,12 @@ def tile(
         box,
         steps,
         swizzle,
-        fills_nan=tiles.type >= DataType.FLOAT16 and bool(rng.integers(2)),
+        fills_nan=tiles.fills and tiles.type >= DataType.FLOAT16 and bool(rng.integers(2)),
         offset=first + offset,
     )
     beyond = 2 * (rng.integers(8) == 0)  # a tile may lie beyond the tensor altogether
-    at = [int(rng.integers(1 - b - beyond, e + beyond)) for b, e in zip(box, extents, strict=True)]
+    starts = [0 if tiles.stored else 1 - count - beyond for count in box]
+    at = [int(rng.integers(s, e + beyond)) for s, e in zip(starts, extents, strict=True)]
     at[0] -= at[0] % (16 // each)
     size = int(np.prod(counts)) * each
     room_for_rows = size // row * _SPANS.get(swizzle, row)
@@ -153,10 +158,12 @@ _LOADED = [
     *(Tiles(2, type_, None) for type_ in DataType if type_ not in _TYPES),
     *(Tiles(rank, DataType.FLOAT32, None, uneven=True) for rank in (3, 5)),
 ]
+_stored = partial(Tiles, swizzle=None, stored=True, fills=False)
 _STORED = [
-    *(Tiles(rank, type_, None) for rank in range(1, 6) for type_ in _TYPES),
-    *(Tiles(rank, type_, None, narrow=True) for rank in range(1, 6) for type_ in _TYPES),
-    *(Tiles(rank, type_, None, strided=True) for rank in range(2, 6) for type_ in _TYPES),
+    *(_stored(rank, type_) for rank in range(1, 6) for type_ in _TYPES),
+    *(_stored(rank, type_, narrow=True) for rank in range(1, 6) for type_ in _TYPES),
+    *(_stored(rank, type_, strided=True) for rank in range(2, 6) for type_ in _TYPES),
+    *(_stored(2, type_, fills=True) for type_ in _TYPES),
 ]
 
 KINDS = [

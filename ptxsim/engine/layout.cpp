@@ -70,6 +70,7 @@ const char* name(EventKind kind) {
     NAME(UNUSED_RACE);
     NAME(BEFORE_GRID_WAIT);
     NAME(TILE_MISALIGNED);
+    NAME(TILE_BEFORE_TENSOR);
   }
   return nullptr;
 }

@@ -16,6 +16,9 @@ constexpr uint32_t TENSOR_MAP_BYTES = 128, MOST_DIMENSIONS = 5;
 constexpr uint8_t ELEMENT_BYTES[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
 constexpr uint32_t ELEMENT_TYPES = sizeof ELEMENT_BYTES;
 constexpr bool is_floating(uint32_t type) { return type >= 6; }
+constexpr bool is_tf32(uint32_t type) { return type >= 11; }
+
+constexpr uint32_t SPANS[] = {0, 32, 64, 128};  // bytes, by swizzle
 
 struct TensorMap {
   uint64_t magic = TENSOR_MAP_MAGIC;
@@ -31,6 +34,9 @@ struct TensorMap {
   uint32_t count(uint32_t dimension) const {
     return (box[dimension] + steps[dimension] - 1u) / steps[dimension];
   }
+  uint32_t row_bytes() const { return count(0) * element(); }
+  // From a row of the box to the next in shared memory: a swizzle gives each row its whole span.
+  uint32_t pitch() const { return swizzle ? SPANS[swizzle] : row_bytes(); }
   uint64_t box_bytes() const {  // up to 2^43, more than any block has
     uint64_t bytes = element();
     for (uint32_t d = 0; d < rank; ++d) bytes *= count(d);
@@ -45,7 +51,7 @@ struct TensorMap {
       if (!box[d] || box[d] > 256 || !steps[d] || steps[d] > 8 || !extents[d] ||
           extents[d] > uint64_t{1} << 32 || strides[d] >= uint64_t{1} << 40)
         return false;
-    return box[0] * element() % 16 == 0 && steps[0] == 1;
+    return row_bytes() % 16 == 0 && steps[0] == 1 && row_bytes() <= pitch();
   }
 };
 static_assert(sizeof(TensorMap) <= TENSOR_MAP_BYTES);
@@ -61,7 +67,6 @@ struct TensorMapRequest {
 
 // Writes the map, or returns why there is none; null when it did.
 inline const char* encode(const TensorMapRequest& from, TensorMap& to) {
-  constexpr uint32_t SPANS[] = {0, 32, 64, 128};  // by swizzle: bytes of the innermost dimension
   if (from.type >= ELEMENT_TYPES) return "the data type is none of CUtensorMapDataType";
   if (!from.rank || from.rank > MOST_DIMENSIONS) return "tensorRank must be 1 to 5";
   if (!from.extents || (from.rank > 1 && !from.strides) || !from.box || !from.steps)

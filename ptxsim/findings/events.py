@@ -63,6 +63,7 @@ _KINDS = {
     Event.UNUSED_RACE: Kind.RACE,
     Event.BEFORE_GRID_WAIT: Kind.RACE,
     Event.TILE_MISALIGNED: Kind.MISALIGNED,
+    Event.TILE_BEFORE_TENSOR: Kind.OUT_OF_BOUNDS,
 }
 # Legal as far as every GPU of today goes.
 _WARNINGS = {

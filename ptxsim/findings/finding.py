@@ -70,6 +70,7 @@ class Event(IntEnum):
     UNUSED_RACE = 36  # in shared memory, with a read whose value nothing uses
     BEFORE_GRID_WAIT = 37  # with a kernel that may still run: this launch is programmatic
     TILE_MISALIGNED = 38  # in its tensor a tile does not begin at a multiple of 16 bytes
+    TILE_BEFORE_TENSOR = 39  # that is stored: a coordinate is negative
 
 
 class Accessed(Record):

@@ -205,6 +205,7 @@ WRONG = {
     "tile_misaligned": (Event.MISALIGNED, "not a multiple of 128"),
     "tile_at_an_odd_column": (Event.TILE_MISALIGNED, "comes to 54 bytes"),
     "tile_stored_before_the_first_column": (Event.TILE_MISALIGNED, "comes to -8 bytes"),
+    "tile_stored_before_the_first_row": (Event.TILE_BEFORE_TENSOR, "has -1 as coordinate 1"),
     "tile_multicast_from_column_33": (Event.TILE_MISALIGNED, "comes to 66 bytes"),
     "barrier_never_initialised": (Event.BARRIER_UNINITIALISED, "never initialised"),
     "store_without_proxy_fence": (Event.PROXY_FENCE_MISSING, "no fence.proxy.async"),

@@ -54,7 +54,7 @@ COPY:
   add.u64 %rd6, %rd4, %rd5;
   st.global.u32 [%rd6], %r6;
   add.u32 %r4, %r4, 128;
-  setp.lt.u32 %p3, %r4, {bytes};
+  setp.lt.u32 %p3, %r4, {words};
   @%p3 bra COPY;
   ret;
 }}
@@ -76,7 +76,7 @@ COPY:
   add.u32 %r5, %r1, %r4;
   st.shared.u32 [%r5], %r6;
   add.u32 %r4, %r4, 128;
-  setp.lt.u32 %p3, %r4, {bytes};
+  setp.lt.u32 %p3, %r4, {words};
   @%p3 bra COPY;
   fence.proxy.async.shared::cta;
   bar.sync 0;
@@ -126,21 +126,35 @@ def in_tile(
     return found
 
 
-def laid_out(tile: NDArray[Any], swizzle: Swizzle) -> NDArray[Any]:
-    """The words of shared memory that hold a tile, at a multiple of 1024 bytes."""
-    addresses = 4 * np.arange(tile.size)
-    places = addresses ^ (addresses >> 3 & SWIZZLED.get(swizzle, 0))
-    words = np.empty_like(tile)
+def laid_out(tile: NDArray[Any], box: tuple[int, ...], swizzle: Swizzle) -> NDArray[Any]:
+    """The words of shared memory that hold a tile, at a multiple of 1024 bytes.
+
+    A swizzle gives each row of the innermost dimension its whole span; what is left of it is -1.
+    """
+    flipped = SWIZZLED.get(swizzle, 0)
+    pitch = flipped + 16 if flipped else 4 * box[0]
+    rows, columns = np.divmod(np.arange(tile.size), box[0])
+    addresses = pitch * rows + 4 * columns
+    places = addresses ^ (addresses >> 3 & flipped)
+    words = np.full(tile.size // box[0] * pitch // 4, -1, tile.dtype)
     words[places // 4] = tile
     return words
 
 
-def ptx_for(box: tuple[int, ...], at: tuple[int, ...], folder: Path, room: int = 0) -> Path:
-    """room: of the array for the tile in shared memory, if it is not as large as the tile."""
+def ptx_for(
+    box: tuple[int, ...], at: tuple[int, ...], folder: Path, words: int = 0, room: int = 0
+) -> Path:
+    """words: how many are copied by themselves; room: bytes of the array in shared memory.
+
+    0: as many as the tile has.
+    """
     path = folder / "tiles.ptx"
     size = 4 * int(np.prod(box))
-    text = PTX.format(bytes=size, room=room or size, rank=len(box), at=", ".join(map(str, at)))
-    path.write_text(text)
+    words = 4 * words or size
+    first = ", ".join(map(str, at))
+    path.write_text(
+        PTX.format(bytes=size, words=words, room=room or words, rank=len(box), at=first)
+    )
     return path
 
 
@@ -151,26 +165,32 @@ def brought_and_taken(
     swizzle: Swizzle,
     folder: Path,
 ) -> None:
-    ptx = ptx_for(box, at, folder)
     size, pairs = int(np.prod(box)), in_tile(extents, box, at)
+    ptx = ptx_for(box, at, folder, laid_out(np.zeros(size), box, swizzle).size)
     tensor = np.arange(1, np.prod(extents) + 1, dtype=np.float32)
     tile = np.zeros(size, np.float32)
     for place, source in pairs:
         tile[place] = tensor[source]
 
-    words = np.full(size, -1, np.float32)
+    expected = laid_out(tile, box, swizzle)
+    words = np.zeros_like(expected)
     given = map_of(tensor, extents, box, swizzle)
     outcome = launch(ptx, "brings", 1, 32, [given, Output(words)], engine=engine())
-    assert outcome.findings == ()
-    np.testing.assert_array_equal(words, laid_out(tile, swizzle))
+    gaps = bool((expected == -1).any())  # nothing was ever written there
+    assert [f.event for f in outcome.findings] == [Event.UNDEFINED_STORE] * gaps
+    np.testing.assert_array_equal(words[expected != -1], expected[expected != -1])
 
-    tile = -np.arange(1, size + 1, dtype=np.float32)
+    tile = -np.arange(2, size + 2, dtype=np.float32)
     expected = tensor.copy()
     for place, target in pairs:
         expected[target] = tile[place]
     given = map_of(tensor, extents, box, swizzle)
-    outcome = launch(ptx, "takes", 1, 32, [given, laid_out(tile, swizzle)], engine=engine())
-    assert outcome.findings == ()
+    words = laid_out(tile, box, swizzle)
+    outcome = launch(ptx, "takes", 1, 32, [given, words], engine=engine())
+    before = [f"has {a} as coordinate {d} " for d, a in enumerate(at) if a < 0]
+    assert [f.event for f in outcome.findings] == [Event.TILE_BEFORE_TENSOR] * bool(before)
+    for found in outcome.findings:
+        assert found.kind is Kind.OUT_OF_BOUNDS and before[0] in sentence(found)
     np.testing.assert_array_equal(tensor, expected)
 
 
@@ -194,15 +214,15 @@ def test_a_swizzle_moves_pieces_of_16_bytes(swizzle: Swizzle, rank: int, tmp_pat
 
 
 @pytest.mark.parametrize("kernel", ["brings", "takes"])
-@pytest.mark.parametrize("room", [176, 256])
+@pytest.mark.parametrize("room", [176, 11 * 128 - 16, 11 * 128])
 def test_a_swizzle_needs_room_for_its_whole_span(kernel: str, room: int, tmp_path: Path) -> None:
-    """Of 11 rows of 16 bytes the last one lies behind 176 bytes, as the swizzle exchanges them."""
-    ptx = ptx_for((4, 11), (0, 0), tmp_path, room)
+    """Rows of 16 bytes lie 128 bytes apart; the last one may lie anywhere in these."""
+    ptx = ptx_for((4, 11), (0, 0), tmp_path, room=room)
     tensor = np.ones((11, 4), np.float32)
     given = map_of(tensor, (4, 11), (4, 11), Swizzle.BYTES_128)
     outcome = launch(ptx, kernel, 1, 32, [given, np.zeros(44, np.float32)], engine=engine())
     beyond = [f for f in outcome.findings if f.kind is Kind.OUT_OF_BOUNDS]
-    assert bool(beyond) == (room == 176)
+    assert bool(beyond) == (room < 11 * 128)
     assert not any(f.kind is Kind.RACE for f in outcome.findings)
 
 
@@ -220,7 +240,7 @@ def test_a_swizzle_needs_room_for_its_whole_span(kernel: str, room: int, tmp_pat
         (DataType.FLOAT64, 2, ""),
     ],
 )
-@pytest.mark.parametrize("other", [-1, 0])
+@pytest.mark.parametrize("other", [0, 1])
 def test_a_tile_begins_at_a_multiple_of_16_bytes(
     kernel: str, type_: DataType, first: int, says: str, other: int, tmp_path: Path
 ) -> None:
@@ -230,10 +250,64 @@ def test_a_tile_begins_at_a_multiple_of_16_bytes(
     tensor, words = np.ones(1024, np.float32), np.ones(32, np.float32)
     given = TensorMap(tensor, type_, (64, 8), (512,), (16 // each, 8))
     found = launch(ptx, kernel, 1, 32, [given, words], engine=engine()).findings
-    assert [each.event for each in found] == [Event.TILE_MISALIGNED] * bool(says)
+    events = [Event.TILE_MISALIGNED] * bool(says)
+    if kernel == "takes" and first == -8:
+        events, says = [Event.TILE_BEFORE_TENSOR], "has -8 as coordinate 0 "
+    assert [each.event for each in found] == events
     for each_found in found:
-        assert each_found.kind is Kind.MISALIGNED and each_found.severity is Severity.ERROR
-        assert says in sentence(each_found)
+        assert each_found.severity is Severity.ERROR and says in sentence(each_found)
+
+
+@pytest.mark.parametrize(
+    ("type_", "bits"),
+    [
+        (DataType.FLOAT16, np.uint16(0x7FF7)),
+        (DataType.BFLOAT16, np.uint16(0x7FF7)),
+        (DataType.FLOAT32, np.uint32(0x7FF77FF7)),
+        (DataType.TFLOAT32, np.uint32(0x7FF77FF7)),
+        (DataType.FLOAT64, np.uint64(0x7FF77FF77FF77FF7)),
+    ],
+)
+def test_what_fills_with_nan(type_: DataType, bits: np.generic, tmp_path: Path) -> None:
+    """Of maps that ask for it; others fill with zeros."""
+    ptx = ptx_for((32,), (0,), tmp_path)
+    tensor = np.ones(16, np.float32)
+    each = bits.itemsize
+    for fills in (False, True):
+        words = np.zeros(32, np.float32)
+        given = TensorMap(tensor, type_, (64 // each,), (), (128 // each,), fills_nan=fills)
+        outcome = launch(ptx, "brings", 1, 32, [given, Output(words)], engine=engine())
+        assert outcome.findings == ()
+        assert set(words.view(bits.dtype)[64 // each :]) == {bits if fills else 0}
+        assert (words[:16] == 1).all()
+
+
+# Before and after. A TF32 keeps 10 of a float's 23 bits.
+ROUNDED = {
+    0x3F801000: 0x3F800000,  # half of the last bit: to the even one
+    0x3F801001: 0x3F802000,
+    0x3F803000: 0x3F804000,
+    0xBF801FFF: 0xBF802000,
+    0x00000001: 0x00000000,
+    0x007FFFFF: 0x00800000,
+    0x7F7FFFFF: 0x7F800000,  # too large: infinite
+    0x7F800000: 0x7F800000,
+    0xFF800000: 0xFF800000,
+    0x7FC12345: 0x7FFFE000,  # one NaN for all
+    0xFFA00001: 0x7FFFE000,
+    0x3F802000: 0x3F802000,
+}
+
+
+@pytest.mark.parametrize("type_", [DataType.TFLOAT32, DataType.TFLOAT32_FTZ, DataType.FLOAT32])
+def test_what_is_brought_as_tf32_is_rounded(type_: DataType, tmp_path: Path) -> None:
+    ptx = ptx_for((32,), (0,), tmp_path)
+    tensor, words = np.array(list(ROUNDED), np.uint32), np.zeros(32, np.uint32)
+    given = TensorMap(tensor, type_, (tensor.size,), (), (32,))
+    outcome = launch(ptx, "brings", 1, 32, [given, Output(words)], engine=engine())
+    assert outcome.findings == ()
+    expected = list(ROUNDED) if type_ is DataType.FLOAT32 else list(ROUNDED.values())
+    assert [hex(word) for word in words[: tensor.size]] == [hex(word) for word in expected]
 
 
 def test_maps_may_lie_in_device_memory_and_tensors_behind_an_arrays_start(tmp_path: Path) -> None:

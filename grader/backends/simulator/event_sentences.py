@@ -112,8 +112,23 @@ def _tensor_map(s: EventScene) -> Message:
     )
 
 
+def _coordinate(s: EventScene) -> int:
+    """The one in question, of 32 bits with a sign."""
+    return s.seen.arrived - (1 << 32) if s.seen.arrived >> 31 else s.seen.arrived
+
+
+def _tile_before_tensor(s: EventScene) -> Message:
+    return phrase(
+        "the tile that {who} stores at {here} has {at} as coordinate {dimension} (0 is the "
+        "innermost): a store may reach beyond its tensor's end, but no coordinate of its start may "
+        "be negative",
+        at=_coordinate(s),
+        dimension=s.seen.expected,
+    )
+
+
 def _tile_misaligned(s: EventScene) -> Message:
-    first = s.seen.arrived - (1 << 32) if s.seen.arrived >> 31 else s.seen.arrived
+    first = _coordinate(s)
     return phrase(
         "the tile that {who} copies at {here} has {first} as its innermost coordinate, which comes "
         "to {bytes}: GPUs take multiples of 16 bytes only, and stop at others with an illegal "
@@ -257,6 +272,7 @@ _SENTENCES: dict[Event, Message | Callable[[EventScene], Message]] = {
     ),
     Event.BEFORE_GRID_WAIT: _before_grid_wait,
     Event.TILE_MISALIGNED: _tile_misaligned,
+    Event.TILE_BEFORE_TENSOR: _tile_before_tensor,
     Event.PEER_NOT_STARTED: phrase(
         "{who} accesses at {here} the shared memory of {that_block}, which may not have started "
         "yet; a barrier of the cluster must come first"

@@ -6,7 +6,6 @@
 #include "../checks/global_races.hpp"
 #include "../checks/shared_races.hpp"
 #include "../checks/undefined.hpp"
-#include "../tensor_map.hpp"
 #include "mbarrier.hpp"
 
 namespace sim {
@@ -58,7 +57,7 @@ void deliver(Warp& w, int lane, const Tile& tile, u32 to, u32 barrier) {
   if (in_shared(w, lane, to, tile.room(), true)) {
     const u32 shift = w.program->shared_shift;
     for (u32 at = 0; at < tile.bytes(); at += PIECE) {
-      const u32 place = swizzled(to + at, tile.swizzle);
+      const u32 place = tile.place(to, at);
       std::memcpy(w.block->shared.data() + place, tile.data.data() + at, PIECE);
       shared_write(w, lane, place, PIECE, false, false,
                    tile.undefined[at / PIECE] ? w.pc : DEFINED);
@@ -147,7 +146,7 @@ void take(Warp& w, int lane, Tile& tile, u32 from) {
   count_shared_side(w, tile.bytes());
   AsyncReader reader(w, lane);
   for (u32 at = 0; at < tile.bytes(); at += PIECE) {
-    const u32 place = swizzled(from + at, tile.swizzle);
+    const u32 place = tile.place(from, at);
     reader.read(place);
     std::memcpy(tile.data.data() + at, w.block->shared.data() + place, PIECE);
   }

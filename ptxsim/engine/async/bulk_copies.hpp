@@ -5,9 +5,11 @@
 // being read until its thread has waited for its group.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "../memory/access.hpp"
+#include "../tensor_map.hpp"
 
 namespace sim {
 
@@ -30,14 +32,18 @@ constexpr u64 sectors(u64 address, u64 bytes) { return (address + bytes + 31) / 
 struct Tile {
   std::vector<u8> data;
   std::vector<u8> undefined;  // per piece
-  u32 swizzle = 0;
+  u32 row, pitch;             // bytes of a row, and from one to the next in shared memory
+  u32 swizzle;
 
-  explicit Tile(u32 bytes) : data(bytes), undefined((bytes + PIECE - 1) / PIECE) {}
+  explicit Tile(u32 bytes) : Tile(bytes, std::max(bytes, 1u), std::max(bytes, 1u), 0) {}
+  Tile(u32 bytes, u32 row, u32 pitch, u32 swizzle)
+      : data(bytes), undefined((bytes + PIECE - 1) / PIECE), row(row), pitch(pitch),
+        swizzle(swizzle) {}
   u32 bytes() const { return u32(data.size()); }
-  // In shared memory: a swizzle moves pieces anywhere in its 32, 64 or 128 bytes.
-  u32 room() const {
-    const u32 span = PIECE << swizzle;
-    return swizzle ? (bytes() + span - 1) / span * span : bytes();
+  u32 room() const { return bytes() / row * pitch; }  // in shared memory
+  // Of the piece at `at` in shared memory, if the tile begins at `start`.
+  u32 place(u32 start, u32 at) const {
+    return swizzled(start + at / row * pitch + at % row, swizzle);
   }
 };
 

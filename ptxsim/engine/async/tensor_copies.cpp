@@ -4,7 +4,6 @@
 #include "../limits.hpp"
 #include "../checks/undefined.hpp"
 #include "../program/operations.hpp"
-#include "../tensor_map.hpp"
 #include "../memory/cluster_addresses.hpp"
 #include "bulk_copies.hpp"
 
@@ -41,20 +40,26 @@ bool read_map(Warp& w, int lane, u64 address, u32 rank, TensorMap& map) {
   return false;
 }
 
-// GPUs take only tiles that begin at a multiple of 16 bytes of the innermost dimension. The copy
-// goes on all the same: whoever waits for it would be a second finding.
-void check_start(Warp& w, int lane, const TensorMap& map, i32 innermost) {
-  if (i64(innermost) * map.element() % PIECE == 0) return;
+// GPUs take only tiles that begin at a multiple of 16 bytes of the innermost dimension, and store
+// only what does not begin before its tensor. The copy goes on all the same: whoever waits for it
+// would be a second finding.
+void check_start(Warp& w, int lane, const TensorMap& map, const i32* at, bool stored) {
   Event e = event_at(w, TILE_MISALIGNED, lane);
-  e.arrived = u32(innermost);
+  e.arrived = u32(at[0]);
   e.expected = map.element();
+  if (i64(at[0]) * map.element() % PIECE) return w.block->machine->report(e);
+  const i32* const before = std::find_if(at, at + map.rank, [](i32 first) { return first < 0; });
+  if (!stored || before == at + map.rank) return;
+  e.kind = TILE_BEFORE_TENSOR;
+  e.arrived = u32(*before);
+  e.expected = u32(before - at);
   w.block->machine->report(e);
 }
 
 // Calls `f(address, offset, first, last)` for every row of the box: where its first element would
 // lie in global memory, where in the tile, and which of its elements lie in the tensor.
 template <class F> void each_row(const TensorMap& map, const i32* at, F f) {
-  const u32 row = map.count(0) * map.element();
+  const u32 row = map.row_bytes();
   u32 rows = 1;
   for (u32 d = 1; d < map.rank; ++d) rows *= map.count(d);
   const i64 start = at[0], extent = i64(map.extents[0]);
@@ -77,11 +82,24 @@ template <class F> void each_row(const TensorMap& map, const i32* at, F f) {
 // What lies outside the tensor.
 void fill_outside(const TensorMap& map, Tile& tile) {
   if (!map.fills_nan) return;
-  static constexpr u8 HALF[] = {0xff, 0x7f}, FLOAT[] = {0xff, 0xff, 0xff, 0x7f};
-  static constexpr u8 DOUBLE[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};
-  const u32 size = map.element();
-  const u8* const value = size == 2 ? HALF : size == 4 ? FLOAT : DOUBLE;
-  for (u32 at = 0; at < tile.bytes(); ++at) tile.data[at] = value[at % size];
+  static constexpr u8 NAN_OF_16_BITS[] = {0xf7, 0x7f};  // larger ones consist of these
+  for (u32 at = 0; at < tile.bytes(); ++at) tile.data[at] = NAN_OF_16_BITS[at % 2];
+}
+
+// To the nearest float of 10 bits, ties to even.
+u32 as_tf32(u32 bits) {
+  constexpr u32 INFINITE = 0x7f800000, NOT_A_NUMBER = 0x7fffe000, LOST = 0x1fff;
+  if ((bits & 0x7fffffff) > INFINITE) return NOT_A_NUMBER;
+  return (bits + LOST / 2 + (bits >> 13 & 1)) & ~LOST;
+}
+
+void round_to_tf32(u8* data, u32 bytes) {
+  for (u32 at = 0; at < bytes; at += 4) {
+    u32 bits;
+    std::memcpy(&bits, data + at, 4);
+    bits = as_tf32(bits);
+    std::memcpy(data + at, &bits, 4);
+  }
 }
 
 // map: its generic address; ranks: of a multicast; then the coordinates
@@ -116,7 +134,7 @@ template <class F> void each_tile(Warp& w, const Ins& i, bool write, F f) {
       check_defined(w, o.at[d], UNDEFINED_ADDRESS, false);
       at[d] = lanes<i32>(w, o.at[d])[l];
     }
-    check_start(w, l, map, at[0]);
+    check_start(w, l, map, at, !write);
     const u32 shared = lanes<u32>(w, o.shared)[l];
     if (shared % TILE_ALIGNMENT) {
       report_misaligned(w, l, shared & WITHIN_BLOCK, TILE_ALIGNMENT, SHARED);
@@ -126,8 +144,7 @@ template <class F> void each_tile(Warp& w, const Ins& i, bool write, F f) {
       in_shared(w, l, shared & WITHIN_BLOCK, MAX_SHARED_BYTES + 1, write);
       continue;
     }
-    Tile tile(u32(map.box_bytes()));
-    tile.swizzle = map.swizzle;
+    Tile tile(u32(map.box_bytes()), map.row_bytes(), map.pitch(), map.swizzle);
     count_global_side(w, tile.bytes(), box_sectors(map, at));
     f(l, map, at, tile, shared);
   }
@@ -144,6 +161,7 @@ Flow load_tile(Warp& w, const Ins& i) {
       if (!fetch(w, l, address + from, bytes, tile.data.data() + offset + from))
         for (u32 byte = offset + from; byte < offset + from + bytes; ++byte)
           tile.undefined[byte / PIECE] = 1;
+      if (is_tf32(map.type)) round_to_tf32(tile.data.data() + offset + from, bytes);
     });
     deliver_to(w, l, tile, shared, lanes<u32>(w, o.barrier)[l],
                o.ranks < 0 ? nullptr : lanes<u32>(w, o.ranks) + l);

@@ -44,6 +44,7 @@ enum EventKind : u32 {
   UNUSED_RACE,
   BEFORE_GRID_WAIT,
   TILE_MISALIGNED,
+  TILE_BEFORE_TENSOR,
 };
 
 // One finding before it becomes a sentence. The layout is read by Python (engine.py).

@@ -743,6 +743,18 @@ KERNEL tile_stored_before_the_first_column(const __grid_constant__ Map C, const 
     BULK_WAIT;
   }
 }
+KERNEL tile_stored_before_the_first_row(const __grid_constant__ Map C, const half* A) {
+  __shared__ alignas(128) half s[32 * 32];
+  const int t = threadIdx.x;
+  for (int e = t; e < 1024; e += 128) s[e] = A[e];
+  FENCE_PROXY;
+  __syncthreads();
+  if (t == 0) {
+    STORE_TILE(&C, 0, -1, s);  // BAD
+    BULK_COMMIT;
+    BULK_WAIT;
+  }
+}
 KERNEL stored_tile_overwritten(const __grid_constant__ Map C, const half* A) {
   __shared__ alignas(128) half s[32 * 32];
   const int t = threadIdx.x;
