@@ -23,7 +23,8 @@ from benchmarks.judge_h200 import ALICE, Kernel, measured
 from benchmarks.tools import MAIN, on_gpu
 from grader.backends.gpu.bench import LoadedAhead, SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
-from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
+from grader.backends.gpu.measure import time_case, verify_case
+from grader.backends.gpu.measured_case import MeasuredCase
 from grader.backends.gpu.plan_replay import load_module
 from grader.backends.protocol import CaseOutcome, PlannedCase
 from grader.grading.pipeline import Bench, grade

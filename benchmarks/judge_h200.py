@@ -22,7 +22,8 @@ import cupy
 from benchmarks.tools import cubes, on_gpu
 from grader.backends.gpu.bench import LoadedAhead, SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
-from grader.backends.gpu.measure import MeasuredCase, time_case
+from grader.backends.gpu.measure import time_case
+from grader.backends.gpu.measured_case import MeasuredCase
 from grader.backends.gpu.plan_replay import load_module
 from grader.backends.protocol import PlannedCase
 from grader.grading.pipeline import Bench, grade

@@ -15,7 +15,8 @@ from typing import Any
 
 from benchmarks.tools import MAIN, cubes, tools
 from grader.backends.gpu.bench import LoadedAhead, SharedBench
-from grader.backends.gpu.measure import MeasuredCase, verify_case
+from grader.backends.gpu.measure import verify_case
+from grader.backends.gpu.measured_case import MeasuredCase
 from grader.backends.gpu.memory import PlanMemory
 from grader.backends.gpu.plan_replay import load_module
 from grader.backends.probe import first_gpu_arch

@@ -124,7 +124,7 @@ def compared(bench: SharedBench, each: Made, sizes: Sequence[int]) -> list[Row]:
 
 
 def one(bench: SharedBench, each: Made, native: subprocess.Popen[str], n: int) -> Row:
-    from grader.backends.gpu.measure import MeasuredCase
+    from grader.backends.gpu.measured_case import MeasuredCase
     from grader.backends.gpu.plan_replay import load_module
 
     assert native.stdin and native.stdout

@@ -16,7 +16,8 @@ from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16
 from grader.backends.gpu.bench import LoadedAhead, SharedBench
 from grader.backends.gpu.gpu_messages import GpuJob
 from grader.backends.gpu.host_check import HostCheck, measured, take
-from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
+from grader.backends.gpu.measure import time_case, verify_case
+from grader.backends.gpu.measured_case import MeasuredCase
 from grader.backends.gpu.memory import PlanMemory
 from grader.backends.gpu.plan_replay import load_module
 from grader.backends.probe import first_gpu_arch

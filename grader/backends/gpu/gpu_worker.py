@@ -30,7 +30,8 @@ from grader.backends.gpu.gpu_messages import (
     Warm,
 )
 from grader.backends.gpu.kernels import CHECKS
-from grader.backends.gpu.measure import MeasuredCase, time_case, verify_case
+from grader.backends.gpu.measure import time_case, verify_case
+from grader.backends.gpu.measured_case import MeasuredCase
 from grader.backends.gpu.plan_replay import load_module
 from grader.backends.probe import first_gpu_arch
 from grader.backends.protocol import Done, Failed, refused
