@@ -11,13 +11,11 @@ from rich.text import Text
 
 from grader.backends.gpu.device import GpuDevice
 from grader.cli import exit_status, formats, progress
+from grader.cli.bench import open_bench
 from grader.cli.boards import known_ladders
-from grader.cli.device import choose_device
 from grader.cli.notices import complain, say
-from grader.cli.readiness import ready
 from grader.cli.report_command import write_page
 from grader.cli.speaking import spoken
-from grader.cli.toolkit import choose_toolchain
 from grader.errors import GraderError, StoreError, SubmissionError
 from grader.grading.pipeline import Bench, grade
 from grader.labs.lab import Lab
@@ -26,7 +24,6 @@ from grader.report import terminal
 from grader.report.text import clean
 from grader.results import store
 from grader.results.sources import keep_sources
-from grader.sandbox.running import Sandbox
 from grader.submission.folder import student_of
 
 
@@ -34,15 +31,7 @@ def grade_each(
     chosen: argparse.Namespace, lab: Lab, console: Console, gpu: GpuDevice | None
 ) -> int:
     """The exit status. gpu: one that stands by, for the first."""
-    arch = choose_device(chosen.device, console)
-    bench = Bench(
-        lab=lab,
-        gpu_arch=arch,
-        toolchain=choose_toolchain(lab, arch, console),
-        sandbox=Sandbox.open(chosen.sandbox),
-        ladders=known_ladders(chosen.out, console),
-    )
-    ready(bench, chosen.sandbox)
+    bench = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
     first, *others = chosen.submissions
     status = _grade_one(first, bench, chosen, console, gpu)
     return max([status, *(_grade_one(path, bench, chosen, console) for path in others)])

@@ -11,21 +11,19 @@ from rich.console import Console
 
 from grader.backends.probe import first_gpu_uuid
 from grader.cli import exit_status, options, progress
-from grader.cli.device import choose_device
+from grader.cli.bench import open_bench
 from grader.cli.notices import say
 from grader.cli.parser import Parser
 from grader.cli.picture_files import write_pictures
 from grader.cli.speaking import spoken
-from grader.cli.toolkit import choose_toolchain
 from grader.errors import UsageError, one_line
 from grader.grading.preparing import Bench
 from grader.hardware.gpus import standing_for
 from grader.labs.lab import Lab, find_lab, load_lab
 from grader.model import Size, Submission, listed, phrase, verbatim
 from grader.results import store
-from grader.sandbox.running import Sandbox
 from grader.study import sweep_render as render
-from grader.study.sweep import Point, Sweep, run_sweep, variants_of
+from grader.study.sweep import Point, Sweep, run_sweep, sweepable, variants_of
 from grader.submission.folder import load_submission
 
 _MOST_POINTS = 1024
@@ -72,7 +70,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    lab = load_lab(find_lab(chosen.lab))
+    lab = sweepable(load_lab(find_lab(chosen.lab)))
     sizes = _sizes(chosen.sizes, lab)
     submission = load_submission(chosen.submission, lab.problem.interface.main)
     values = dict(_macro(each, submission) for each in chosen.define)
@@ -89,19 +87,13 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
                 most=_MOST_POINTS,
             )
         )
-    arch = choose_device(chosen.device, console)
-    bench = Bench(
-        lab=lab,
-        gpu_arch=arch,
-        toolchain=choose_toolchain(lab, arch, console),
-        sandbox=Sandbox.open(chosen.sandbox),
-    )
+    bench = open_bench(chosen, lab, console)
     with progress.stages(submission.student, console) as told:
         found = run_sweep(
             sweep,
             bench,
             chosen.out,
-            first_gpu_uuid() if arch else None,
+            first_gpu_uuid() if bench.gpu_arch else None,
             told,
             force=chosen.force,
             found=lambda point, stored: _tell(point, stored, console),

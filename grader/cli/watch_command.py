@@ -15,18 +15,15 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.cli import exit_status, options
-from grader.cli.device import choose_device
+from grader.cli.bench import open_bench
 from grader.cli.notices import say
 from grader.cli.parser import Parser
-from grader.cli.readiness import ready
 from grader.cli.speaking import speak_as, spoken
-from grader.cli.toolkit import choose_toolchain
 from grader.errors import Rejected, SubmissionError
-from grader.grading.pipeline import Bench, grade
+from grader.grading.pipeline import grade
 from grader.labs.lab import find_lab, load_lab
 from grader.model import Message, Result, phrase
 from grader.report import terminal
-from grader.sandbox.running import Sandbox
 from grader.submission.folder import load_submission, student_of
 
 _PAUSE_S = 0.1
@@ -52,15 +49,7 @@ def add_options(parser: Parser) -> None:
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
     speak_as(lab, console)
-    arch = choose_device(chosen.device, console)
-    bench = Bench(
-        lab=lab,
-        gpu_arch=arch,
-        toolchain=choose_toolchain(lab, arch, console),
-        sandbox=Sandbox.open(chosen.sandbox),
-        explain=False,
-    )
-    ready(bench, chosen.sandbox)
+    bench = open_bench(chosen, lab, console, explain=False)
     folder: Path = chosen.submission
     student = student_of(folder)
     graded: tuple[str, Result] | None = None  # the sources' hash, and what came of them

@@ -90,8 +90,11 @@ def notes(version: Version) -> Iterator[Message]:
     if version.followed:
         yield phrase("advice followed: {ideas}", ideas=listed(map(_followed, version.followed)))
     if version.became is not None:
-        yield phrase(
-            "{times:.3g} times as fast as the accepted version before", times=version.became
+        times = f"{version.became:.3g}"
+        yield (
+            phrase("as fast as the accepted version before")
+            if times == "1"
+            else phrase("{times} times as fast as the accepted version before", times=times)
         )
 
 

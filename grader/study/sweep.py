@@ -20,7 +20,8 @@ from grader.backends.protocol import Progress
 from grader.errors import Rejected, StoreError
 from grader.grading.pipeline import Bench, grade_loaded
 from grader.grading.preparing import explained, prepared
-from grader.labs.lab import Case
+from grader.labs.lab import Case, Lab
+from grader.labs.scoring_rules import Scoring
 from grader.model import (
     NOTHING,
     Dims,
@@ -137,6 +138,11 @@ def _stored(path: Path) -> Point | None:
         return store.load_document(path, Point, SCHEMA, SCHEMA_VERSION, lambda older: older)
     except StoreError:
         return None
+
+
+def sweepable(lab: Lab) -> Lab:
+    """The lab without rules for points: they may know neither the GPU nor the sizes of a sweep."""
+    return msgspec.structs.replace(lab, scoring=Scoring(runs=lab.scoring.runs))
 
 
 # --- one variant ------------------------------------------------------------------------------

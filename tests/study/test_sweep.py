@@ -11,10 +11,13 @@ import pytest
 from rich.console import Console
 
 from grader.cli.entry import main
+from grader.errors import LabError
+from grader.grading.measures import measures
+from grader.labs.lab import load_lab
 from grader.language import language
 from grader.model import Size, Submission, Verdict, phrase
 from grader.study import sweep_render as render
-from grader.study.sweep import Measured, Point, Sweep, run_sweep, variants_of
+from grader.study.sweep import Measured, Point, Sweep, run_sweep, sweepable, variants_of
 from grader.submission.folder import load_submission
 from tests.support.bench import bench
 from tests.support.chinese import assert_chinese
@@ -143,6 +146,28 @@ def test_a_sweep_of_which_nothing_is_left_says_so(defines: tuple[str, ...]) -> N
     assert render.picture(points, shown) is None and "<table" not in page
     some = [*points, timed(4096, 20, *defines)]
     assert "Nothing is left" not in render.markdown(some, shown)
+
+
+def test_points_that_know_no_such_size_or_gpu_stop_no_sweep(tmp_path: Path) -> None:
+    """A sweep gives none."""
+    path = tmp_path / "lab.yaml"
+    path.write_text(
+        """\
+id: timed
+correctness: [[1, 1, 1]]
+performance: [{mnk: [64, 64, 64]}]
+cpu: [[1, 1, 1]]
+scoring:
+  policy: curve
+  measure: ms
+  pieces: [{name: only, points: 100}]
+  milliseconds: [{gpu: NVIDIA H200, size: [64, 64, 64], at: [2, 1]}]
+"""
+    )
+    lab = load_lab(path)
+    with pytest.raises(LabError, match="none for NVIDIA A100"):
+        measures(lab, "NVIDIA A100", ())
+    assert set(measures(sweepable(lab), "NVIDIA A100", ())) == {each.id for each in lab.timed}
 
 
 def test_a_table_over_sizes_with_the_ratio_to_the_baseline() -> None:
