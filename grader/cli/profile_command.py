@@ -15,6 +15,7 @@ from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.cli import exit_status, options
 from grader.cli.notices import say
 from grader.cli.parser import Parser
+from grader.cli.readiness import ready
 from grader.cli.speaking import spoken
 from grader.errors import MachineError, UsageError
 from grader.grading.preparing import Bench, explained, prepared
@@ -84,6 +85,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     find_ncu()
     arch = lab.arch_on(here)
     bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
+    ready(bench, "auto")
     sizes = [_size(lab, extent) for extent in sorted(set(chosen.size or lab.problem.profiled))]
     own = load_submission(chosen.submission, lab.problem.interface.main)
     watched = [

@@ -12,6 +12,7 @@ from rich.console import Console
 from grader.backends.probe import first_gpu_arch, gpu_names
 from grader.cli import exit_status, options
 from grader.cli.parser import Parser
+from grader.cli.readiness import ready
 from grader.cli.speaking import spoken
 from grader.grading.preparing import Bench, compiled
 from grader.labs.lab import Lab, find_lab, load_lab
@@ -53,6 +54,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
     arch = chosen.arch or _at_hand(lab) or lab.architectures[0]
     bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
+    ready(bench, "auto")
     submission = load_submission(chosen.submission, lab.problem.interface.main)
     cubin = compiled(submission, bench, arch).cubin
     functions = disassemble(cubin, bench.toolchain, bench.sandbox)

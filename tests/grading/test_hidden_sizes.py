@@ -25,6 +25,7 @@ from rich.console import Console
 from grader.backends.gpu.device import GpuDevice
 from grader.backends.gpu.gpu_messages import Ready
 from grader.backends.protocol import CaseOutcome, refused
+from grader.cli import exit_status
 from grader.cli.entry import main
 from grader.cli.formats import RENDERERS
 from grader.cli.readiness import ready
@@ -50,6 +51,7 @@ from grader.model import (
 from grader.report import html, terminal
 from grader.results import store
 from grader.results.sources import keep_sources
+from grader.sandbox.running import Sandbox
 from grader.study.sweep import Sweep, run_sweep
 from grader.submission.folder import load_submission
 from tests.support.bench import bench
@@ -479,6 +481,24 @@ def test_a_seed_that_every_sandbox_shows_is_refused() -> None:
     tools = msgspec.structs.replace(bench(), lab=msgspec.structs.replace(lab, hidden=hidden))
     with pytest.raises(UsageError, match=r"hidden.seed: submissions can read files in /usr; keep"):
         ready(tools, "auto")
+
+
+def test_without_a_sandbox_no_submission_comes_near_the_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever command compiles or runs it; --sandbox off accepts that."""
+    (tmp_path / "lab.yaml").write_text(LAB)
+    (tmp_path / "hidden.seed").write_text(SECRETS[0])
+    (tmp_path / "all" / "zoe").mkdir(parents=True)
+    (tmp_path / "all" / "zoe" / MAIN).write_text(STARTER)
+    bare = msgspec.structs.replace(Sandbox.open("auto"), kind="rlimits")
+    monkeypatch.setattr(Sandbox, "open", lambda _mode="auto": bare)
+    monkeypatch.chdir(tmp_path)
+    for command in (("class", "all"), *((*c, "all/zoe") for c in ((), ("sweep",), ("sass",)))):
+        assert main([*command, "--lab", "lab.yaml"]) == exit_status.WRONG_USAGE
+        assert "hidden sizes need a sandbox" in capsys.readouterr().err
+    tools = msgspec.structs.replace(bench(), lab=load_lab(Path("lab.yaml")), sandbox=bare)
+    ready(tools, "off")
 
 
 def test_what_did_not_run_is_said_so() -> None:
