@@ -25,65 +25,61 @@ bool whole_pieces(Warp& w, int lane, u64 global, u64 shared, u32 bytes) {
   return false;
 }
 
-// The base is of shared memory, which is written; the barrier lies in the same block.
-Flow copy_in(Warp& w, const Ins& i) {
+// Calls `f(lane, shared address that the base names, source, bytes)`.
+template <class F> void each_copy(Warp& w, const Ins& i, F f) {
   const auto o = operands<BulkOperands>(i);
-  Access target;
-  resolve_addresses(w, i, target);
+  Access base;
+  resolve_addresses(w, i, base);
   for (u32 rest = w.exec; rest; rest &= rest - 1) {
     const int l = __builtin_ctz(rest);
-    const u64 to = generic_to_shared(target.at[l]);
-    const u64 from = lanes<u64>(w, o.source)[l] + i64(o.source_offset);
-    const u32 bytes = lanes<u32>(w, o.bytes)[l];
-    if (!whole_pieces(w, l, from, to, bytes) || bytes > MAX_SHARED_BYTES) continue;
+    f(l, generic_to_shared(base.at[l]), lanes<u64>(w, o.source)[l] + i64(o.source_offset),
+      lanes<u32>(w, o.bytes)[l]);
+  }
+}
+
+u64 barrier_of(Warp& w, const Ins& i, int lane) {
+  const auto o = operands<BulkOperands>(i);
+  return lanes<u32>(w, o.barrier)[lane] + u32(o.barrier_offset);
+}
+
+// The base is written; the barrier lies in the same block.
+Flow copy_in(Warp& w, const Ins& i) {
+  const i32 ranks = operands<BulkOperands>(i).ranks;
+  each_copy(w, i, [&](int l, u64 to, u64 from, u32 bytes) {
+    if (!whole_pieces(w, l, from, to, bytes) || bytes > MAX_SHARED_BYTES) return;
     Tile tile(bytes);
     if (!fetch(w, l, from, bytes, tile.data.data()))
       std::fill(tile.undefined.begin(), tile.undefined.end(), 1);
     count_global_side(w, bytes, sectors(from, bytes));
-    const u64 barrier = lanes<u32>(w, o.barrier)[l] + u32(o.barrier_offset);
-    deliver_to(w, l, tile, to, barrier, o.ranks < 0 ? nullptr : lanes<u32>(w, o.ranks) + l);
-  }
+    deliver_to(w, l, tile, to, barrier_of(w, i, l), ranks < 0 ? nullptr : lanes<u32>(w, ranks) + l);
+  });
   w.tick();
   return Flow::next;
 }
 
 // From the block's own shared memory to that of another: source is a shared address.
 Flow copy_across(Warp& w, const Ins& i) {
-  const auto o = operands<BulkOperands>(i);
-  Access target;
-  resolve_addresses(w, i, target);
-  for (u32 rest = w.exec; rest; rest &= rest - 1) {
-    const int l = __builtin_ctz(rest);
-    const u64 to = generic_to_shared(target.at[l]);
-    const u64 from = generic_to_shared(lanes<u64>(w, o.source)[l] + i64(o.source_offset));
-    const u32 bytes = lanes<u32>(w, o.bytes)[l];
-    if (!whole_pieces(w, l, 0, from | to, bytes)) continue;
-    if (!in_shared(w, l, u32(from & WITHIN_BLOCK), bytes, false)) continue;
+  each_copy(w, i, [&](int l, u64 to, u64 source, u32 bytes) {
+    const u64 from = generic_to_shared(source);
+    if (!whole_pieces(w, l, 0, from | to, bytes)) return;
+    if (!in_shared(w, l, u32(from & WITHIN_BLOCK), bytes, false)) return;
     Tile tile(bytes);
     take(w, l, tile, u32(from & WITHIN_BLOCK));
-    deliver_to(w, l, tile, to, lanes<u32>(w, o.barrier)[l] + u32(o.barrier_offset), nullptr);
-  }
+    deliver_to(w, l, tile, to, barrier_of(w, i, l), nullptr);
+  });
   w.tick();
   return Flow::next;
 }
 
-// The base is of shared memory, which is read; source is where the bytes go in global memory.
+// The base is read; source is where the bytes go in global memory.
 Flow copy_out(Warp& w, const Ins& i) {
-  const auto o = operands<BulkOperands>(i);
-  Access from;
-  resolve_addresses(w, i, from);
-  for (u32 rest = w.exec; rest; rest &= rest - 1) {
-    const int l = __builtin_ctz(rest);
-    const u64 place = generic_to_shared(from.at[l]);
-    const u64 to = lanes<u64>(w, o.source)[l] + i64(o.source_offset);
-    const u32 bytes = lanes<u32>(w, o.bytes)[l];
-    if (!whole_pieces(w, l, to, place, bytes) || !in_shared(w, l, u32(place), bytes, false))
-      continue;
+  each_copy(w, i, [&](int l, u64 place, u64 to, u32 bytes) {
+    if (!whole_pieces(w, l, to, place, bytes) || !in_shared(w, l, u32(place), bytes, false)) return;
     Tile tile(bytes);
     take(w, l, tile, u32(place));
     put_back(w, l, to, bytes, tile.data.data());
     count_global_side(w, bytes, sectors(to, bytes));
-  }
+  });
   return Flow::next;
 }
 
