@@ -9,7 +9,7 @@ from grader.errors import LabError
 from grader.judging.scoring import Yardsticks, yardsticks
 from grader.labs.lab import Lab
 from grader.ladder.document import Ladder
-from grader.model import Dims, size_text
+from grader.model import Dims, phrase, size_text
 
 
 def measures(lab: Lab, gpu: str, ladders: Sequence[Ladder]) -> Yardsticks:
@@ -28,20 +28,41 @@ def _rung_ratio(lab: Lab, gpu: str, ladders: Sequence[Ladder], rung: str, size: 
     here = [each for each in alike if each.gpu and each.gpu.name == gpu]
     if not here:
         known = ", ".join(dict.fromkeys(each.gpu.name for each in alike if each.gpu))
-        raise LabError(
-            f"scoring.rung: no ladder was measured on {gpu}"
-            f"{f', only on {known}' if known else ''}; measure one there with: grade ladder"
+        missing = (
+            phrase(
+                "scoring.rung: no ladder was measured on {gpu}, only on {known}; measure one there "
+                "with: grade ladder",
+                known=known,
+            )
+            if known
+            else phrase(
+                "scoring.rung: no ladder was measured on {gpu}; measure one there with: grade "
+                "ladder"
+            )
         )
+        raise LabError(missing.given(gpu=gpu))
     steps = [step for ladder in here for step in ladder.steps if step.rung.name == rung]
     if not steps:
         names = [step.rung.name for step in here[0].steps]
         guess = difflib.get_close_matches(rung, names, 1) or names[-1:]
-        raise LabError(f"scoring.rung: no rung is named {rung!r}; did you mean {guess[0]!r}?")
+        raise LabError(
+            phrase(
+                "scoring.rung: no rung is named {name}; did you mean {other}?",
+                name=repr(rung),
+                other=repr(guess[0]),
+            )
+        )
     for step in steps:
         if speed := step.at(size):
             return speed.ratio
     timed = ", ".join(dict.fromkeys(size_text(each) for each in here[0].sizes))
     raise LabError(
-        f"scoring.rung: {rung} was not timed at {size_text(size)} on {gpu}; "
-        f"time one of {timed}, or measure the ladder with such a lab file"
+        phrase(
+            "scoring.rung: {rung} was not timed at {size} on {gpu}; time one of {timed}, or "
+            "measure the ladder with such a lab file",
+            rung=rung,
+            size=size_text(size),
+            gpu=gpu,
+            timed=timed,
+        )
     )

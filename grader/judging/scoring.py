@@ -27,6 +27,7 @@ from grader.model import (
     SizeCurve,
     Timing,
     Verdict,
+    phrase,
 )
 from grader.problems.problem import Problem
 
@@ -85,7 +86,12 @@ def _in_milliseconds(scoring: Scoring, case: Case, problem: Problem, gpu: str) -
             return Yardstick(pieces=_pieces(scoring, each.at), measure="ms", ms_at_unit_speed=ms)
     known = ", ".join(dict.fromkeys(each.gpu for each in scoring.milliseconds))
     raise LabError(
-        f"scoring.milliseconds: the lab has times for {known}, none for {gpu}; add entries for it"
+        phrase(
+            "scoring.milliseconds: the lab has times for {known}, none for {gpu}; add entries for "
+            "it",
+            known=known,
+            gpu=gpu,
+        )
     )
 
 

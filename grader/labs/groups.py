@@ -12,8 +12,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from grader.errors import LabError
+from grader.labs.complaints import at, wanted
 from grader.labs.scoring_rules import Positive
-from grader.model import Record, Size
+from grader.model import Message, Record, Size, phrase
 from grader.problems.problem import Dim
 
 Extent = Annotated[int, Meta(ge=1)]
@@ -49,21 +50,24 @@ class Groups(Record):
     hidden: HiddenGroup
 
 
-_RANGES = "a list of {ranges: [[1, 300], [1, 300], [1, 2000]], count: 3}"
+_EXAMPLE = "{ranges: [[1, 300], [1, 300], [1, 2000]], count: 3}"
+_LIST = phrase("a list of {example}", example=_EXAMPLE)
+_SOME = phrase("a list of {example}, at least one", example=_EXAMPLE)
+_RANGE = phrase("[LEAST, MOST], or one number")
 WORDS = {
-    "groups.public.weight": "a number > 0",
-    "groups.hidden.weight": "a number > 0",
-    "groups.hidden.seed_file": "the name of a file with the secret, beside the lab file",
+    "groups.public.weight": phrase("a number > 0"),
+    "groups.hidden.weight": phrase("a number > 0"),
+    "groups.hidden.seed_file": phrase("the name of a file with the secret, beside the lab file"),
     **{
         f"groups.hidden.{kind}{path}": words
         for kind in KINDS
         for path, words in (
-            ("", f"{_RANGES}, at least one" if kind != "correctness" else _RANGES),
-            ("[].ranges", "one [LEAST, MOST], or one number, for each dimension"),
-            ("[].ranges[]", "[LEAST, MOST], or one number"),
-            ("[].count", "an integer from 1 to 64"),
-            ("[].multiple_of", "an integer from 1 to 1024"),
-            ("[].weight", "a number > 0"),
+            ("", _LIST if kind == "correctness" else _SOME),
+            ("[].ranges", phrase("one [LEAST, MOST], or one number, for each dimension")),
+            ("[].ranges[]", _RANGE),
+            ("[].count", phrase("an integer from 1 to {most}", most=64)),
+            ("[].multiple_of", phrase("an integer from 1 to {most}", most=1024)),
+            ("[].weight", phrase("a number > 0")),
         )
     },
 }
@@ -75,27 +79,43 @@ SECTIONS: dict[str, type[Record]] = {
 }
 
 
-def contradictions(groups: Groups, dims: Sequence[Dim], multiple_of: int) -> Iterator[str]:
+def contradictions(groups: Groups, dims: Sequence[Dim], multiple_of: int) -> Iterator[Message]:
     """Mistakes that no single field shows."""
     for kind in KINDS:
         for i, drawn in enumerate(getattr(groups.hidden, kind)):
             where = f"groups.hidden.{kind}[{i}].ranges"
             if len(drawn.ranges) != len(dims):
-                names = ", ".join(dim.name.upper() for dim in dims)
-                yield f"{where}: expected {len(dims)} ranges, of {names}, got {len(drawn.ranges)}"
+                ranges = phrase(
+                    "{number} ranges, of {names}",
+                    number=len(dims),
+                    names=", ".join(dim.name.upper() for dim in dims),
+                )
+                yield at(where, wanted(ranges, str(len(drawn.ranges))))
                 continue
             step = math.lcm(drawn.multiple_of, multiple_of)
             for k, (one, dim) in enumerate(zip(drawn.ranges, dims, strict=True)):
                 if isinstance(one, tuple) and len(one) != 2:
-                    yield f"{where}[{k}]: expected [LEAST, MOST], or one number, got {list(one)}"
+                    yield at(f"{where}[{k}]", wanted(_RANGE, str(list(one))))
                     continue
                 low, high = _ends(one)
                 if high > dim.most:
-                    yield f"{where}[{k}]: {dim.name.upper()} is at most {dim.most}, got {high}"
+                    most = phrase(
+                        "{name} is at most {most}, got {value}",
+                        name=dim.name.upper(),
+                        most=dim.most,
+                        value=high,
+                    )
+                    yield at(f"{where}[{k}]", most)
                 if high < low:
-                    yield f"{where}[{k}]: expected [LEAST, MOST], got [{low}, {high}]"
+                    yield at(f"{where}[{k}]", wanted("[LEAST, MOST]", f"[{low}, {high}]"))
                 elif not _extents(low, high, step):
-                    yield f"{where}[{k}]: no multiple of {step} lies between {low} and {high}"
+                    none = phrase(
+                        "no multiple of {step} lies between {low} and {high}",
+                        step=step,
+                        low=low,
+                        high=high,
+                    )
+                    yield at(f"{where}[{k}]", none)
 
 
 def read_seed(path: Path) -> bytes | None:
@@ -106,12 +126,17 @@ def read_seed(path: Path) -> bytes | None:
     except (FileNotFoundError, PermissionError):
         return None
     except OSError as error:
-        raise LabError(f"{path}: cannot be read as the seed: {error.strerror}") from None
+        why = phrase("cannot be read as the seed: {why}", why=error.strerror or str(error))
+        raise LabError(at(str(path), why)) from None
     if not _LEAST_SEED <= len(seed) <= _MOST_SEED:
-        raise LabError(
-            f"{path}: a seed has {_LEAST_SEED} to {_MOST_SEED} bytes, this file {len(seed)}; "
-            "make one with: grade hidden --new-seed FILE"
+        size = phrase(
+            "a seed has {least} to {most} bytes, this file {size}; make one with: grade hidden "
+            "--new-seed FILE",
+            least=_LEAST_SEED,
+            most=_MOST_SEED,
+            size=len(seed),
         )
+        raise LabError(at(str(path), size))
     return seed
 
 
@@ -133,10 +158,8 @@ def draw(
         for number in range(each.count):
             size = _free(each, f"{kind}/{i}/{number}", dims, step, seed, used)
             if size is None:
-                where = f"groups.hidden.{kind}[{i}]"
-                raise LabError(
-                    f"{where}: the ranges have too few sizes; widen them, or lower count"
-                )
+                few = phrase("the ranges have too few sizes; widen them, or lower count")
+                raise LabError(at(f"groups.hidden.{kind}[{i}]", few))
             used.add(size)
             yield size, each.weight
 

@@ -10,6 +10,7 @@ import msgspec
 from grader.errors import LabError
 from grader.labs.groups import KINDS
 from grader.labs.lab import HIDDEN, Case, Hidden, Lab
+from grader.model import phrase
 
 
 def with_hidden(lab: Lab, other: Lab) -> Lab:
@@ -22,9 +23,13 @@ def with_hidden(lab: Lab, other: Lab) -> Lab:
     has hidden sizes already.
     """
     if other.problem_ref != lab.problem_ref:
-        raise LabError(f"the hidden sizes are of another problem than the lab {lab.id}")
+        raise LabError(
+            phrase("the hidden sizes are of another problem than the lab {lab}", lab=lab.id)
+        )
     if lab.hidden is not None:
-        raise LabError(f"the lab {lab.id} has hidden sizes of its own; leave --hidden out")
+        raise LabError(
+            phrase("the lab {lab} has hidden sizes of its own; leave --hidden out", lab=lab.id)
+        )
     cpu, correctness = _new(other.cpu, lab.cpu), _new(other.correctness, lab.correctness)
     told = f"{lab.sha256} and {len(cpu)}, {len(correctness)} hidden sizes"
     return msgspec.structs.replace(

@@ -16,7 +16,7 @@ import msgspec
 
 from grader.errors import LabError, one_line
 from grader.hardware.gpus import capability_of
-from grader.labs.complaints import explain, show
+from grader.labs.complaints import at, explain, show, wanted
 from grader.labs.contradictions import contradictions
 from grader.labs.fields import LabFile, Limits, Rules
 from grader.labs.groups import KINDS, HiddenGroup, draw, read_seed
@@ -25,7 +25,7 @@ from grader.labs.scoring_rules import Checkpoint, Scoring
 from grader.labs.shape import Shape
 from grader.labs.time_rules import TimeRules
 from grader.labs.yaml_file import parse
-from grader.model import Record, Size, phrase
+from grader.model import Record, Size, phrase, verbatim
 from grader.model.decoding import convert
 from grader.problems import catalogue
 from grader.problems.catalogue import ProblemRef
@@ -146,27 +146,29 @@ def load_lab(path: Path | None = None) -> Lab:
             phrase("{file}: no such lab file; check the path given to --lab", file=str(path))
         ) from None
     except OSError as error:
-        raise LabError(f"{path}: cannot be read: {error.strerror}") from None
+        why = phrase("cannot be read: {why}", why=error.strerror or str(error))
+        raise LabError(at(str(path), why)) from None
     document = parse(path, data, DEFAULT_LAB)
     source = _source(path, document.pop("problem", catalogue.DEFAULT))
     try:
         kind = catalogue.problem_class(source)
     except LabError as error:
-        raise LabError(f"{path}: problem: {error}") from None
+        raise LabError(at(str(path), at("problem", error.message))) from None
     shape = Shape(kind, document)
     try:
         file = convert(document, shape.record)
     except msgspec.ValidationError as error:
-        raise LabError(f"{path}: {explain(error, document, shape.sections, shape.words)}") from None
+        mistake = explain(error, document, shape.sections, shape.words)
+        raise LabError(at(str(path), mistake)) from None
     problem = next(contradictions(file, shape.size_key, kind.dims), None)
     if problem:
-        raise LabError(f"{path}: {problem}")
+        raise LabError(at(str(path), problem))
     own = {name: document[name] for name in _fields(kind.Options) if name in document}
     ref = ProblemRef(source=source, options=own)
     try:
         loaded = catalogue.load_problem(ref)
     except msgspec.ValidationError as error:  # options that do not go together
-        raise LabError(f"{path}: {error}") from None
+        raise LabError(at(str(path), verbatim(str(error)))) from None
     lab = Lab(
         id=file.id,
         sha256=_digest(data, document, ref),
@@ -220,7 +222,7 @@ def _with_hidden(lab: Lab, file: LabFile, path: Path) -> Lab:
     try:
         cases = {kind: _drawn(group, kind, lab, seed) for kind in KINDS}
     except LabError as error:
-        raise LabError(f"{path}: {error}") from None
+        raise LabError(at(str(path), error.message)) from None
     # Another seed is another lab. The digest tells nothing of the seed.
     sealed = hmac.new(seed, f"lab {lab.sha256}".encode(), hashlib.sha256).hexdigest()
     return msgspec.structs.replace(
@@ -249,8 +251,9 @@ def _drawn(group: HiddenGroup, kind: str, lab: Lab, seed: bytes) -> tuple[Case, 
 def _source(path: Path, named: object) -> str:
     """The problem as ``ProblemRef.source``: files are named relative to the lab file."""
     if not isinstance(named, str):
-        known = ", ".join(map(repr, catalogue.names()))
-        raise LabError(f"{path}: problem: expected {known} or 'NAME.py', got {show(named)}")
+        known = verbatim(", ".join(map(repr, catalogue.names())))
+        kinds = phrase("{one} or {other}", one=known, other="'NAME.py'")
+        raise LabError(at(str(path), at("problem", wanted(kinds, show(named)))))
     return str((path.parent / named).resolve()) if named.endswith(".py") else named
 
 

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Meta
 
 from grader.errors import LabError
-from grader.labs.complaints import explain
+from grader.labs.complaints import IDENTIFIER, at, explain
 from grader.labs.yaml_file import parse
-from grader.model import Message, Record, phrase
+from grader.model import Message, Record, phrase, verbatim
 from grader.model.decoding import convert
 
 _Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
@@ -59,14 +59,16 @@ class Rubric(Record):
 
 
 _WORDS = {
-    "": "{questions: [{id: q1, points: 10, text: …}], weights: {measured: 60, report: 40}}",
-    "questions": "a list of {id: q1, points: 10, text: …}, at least one",
-    "questions[].id": "letters, digits, '-' and '_', at most 64",
-    "questions[].points": "a number > 0",
-    "questions[].text": "the question's text",
-    "weights": "{measured: 60, report: 40}",
-    "weights.measured": "a number ≥ 0",
-    "weights.report": "a number ≥ 0",
+    "": verbatim(
+        "{questions: [{id: q1, points: 10, text: …}], weights: {measured: 60, report: 40}}"
+    ),
+    "questions": phrase("a list of {id: q1, points: 10, text: …}, at least one"),
+    "questions[].id": IDENTIFIER,
+    "questions[].points": phrase("a number > 0"),
+    "questions[].text": phrase("the question's text"),
+    "weights": verbatim("{measured: 60, report: 40}"),
+    "weights.measured": phrase("a number ≥ 0"),
+    "weights.report": phrase("a number ≥ 0"),
 }
 _SECTIONS: dict[str, type[Record]] = {
     "": Rubric,
@@ -85,27 +87,29 @@ def read_rubric(path: Path) -> Rubric:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise LabError(f"{path}: cannot be read: {error.strerror}") from None
+        why = phrase("cannot be read: {why}", why=error.strerror or str(error))
+        raise LabError(at(str(path), why)) from None
     document = parse(path, data, _EXAMPLE)
     try:
         rubric = convert(document, Rubric)
     except msgspec.ValidationError as error:
-        raise LabError(f"{path}: {explain(error, document, _SECTIONS, _WORDS)}") from None
-    for mistake in contradictions(rubric):
-        raise LabError(f"{path}: {mistake}")
+        raise LabError(at(str(path), explain(error, document, _SECTIONS, _WORDS))) from None
+    for mistake in contradictions(rubric, ""):
+        raise LabError(at(str(path), mistake))
     return rubric
 
 
-def contradictions(rubric: Rubric) -> Iterator[str]:
-    """Mistakes that no single field shows."""
+def contradictions(rubric: Rubric, prefix: str) -> Iterator[Message]:
+    """Mistakes that no single field shows. prefix: of the fields' names."""
     seen: dict[str, int] = {}
     for i, question in enumerate(rubric.questions):
         if question.id.lower() in seen:
-            first = seen[question.id.lower()]
-            yield f"questions[{i}].id: {question.id!r} is taken by questions[{first}]"
+            first = f"questions[{seen[question.id.lower()]}]"
+            taken = phrase("{name} is taken by {other}", name=repr(question.id), other=first)
+            yield at(f"{prefix}questions[{i}].id", taken)
         seen[question.id.lower()] = i
     if rubric.weights and not rubric.weights.measured + rubric.weights.report > 0:
-        yield "weights: both are 0; give at least one of them a weight"
+        yield at(f"{prefix}weights", phrase("both are 0; give at least one of them a weight"))
 
 
 def read_weights(text: str) -> Weights:

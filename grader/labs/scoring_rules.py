@@ -13,7 +13,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from grader.model import Record, Shape
+from grader.labs.complaints import at, wanted
+from grader.model import Message, Record, Shape, phrase
 
 Positive = Annotated[float, Meta(gt=0, le=1e9)]  # the bound keeps infinity out
 NotNegative = Annotated[float, Meta(ge=0, le=1e9)]
@@ -67,25 +68,29 @@ class Scoring(Record):
 
 
 WORDS = {
-    "scoring.runs": "an integer from 1 to 100",
-    "scoring.cap": "a number > 0",
-    "scoring.checkpoints": "a list of {ratio: 0.5, score: 60}",
-    "scoring.checkpoints[].ratio": "a number > 0",
-    "scoring.checkpoints[].score": "a number ≥ 0",
-    "scoring.rung": "the name of a rung's folder, such as 16_float4",
-    "scoring.start": "where the first piece begins, such as {at: 0, points: 0}",
-    "scoring.start.at": "a ratio ≥ 0",
-    "scoring.start.points": "a number ≥ 0",
-    "scoring.pieces": "a list of {name: start, to: 0.5, points: 60}",
-    "scoring.pieces[].name": "at most 40 characters",
-    "scoring.pieces[].points": "a number ≥ 0",
-    "scoring.pieces[].to": "a ratio > 0",
-    "scoring.pieces[].rate": "a number",
-    "scoring.milliseconds": "a list of {gpu: NVIDIA H200, size: [M, N, K], at: [200, 50, 22]}",
-    "scoring.milliseconds[].gpu": "the GPU's model as its driver names it, such as NVIDIA H200",
-    "scoring.milliseconds[].size": "one of the performance sizes",
-    "scoring.milliseconds[].at": "a list of milliseconds > 0",
-    "scoring.milliseconds[].at[]": "milliseconds > 0",
+    "scoring.runs": phrase("an integer from 1 to {most}", most=100),
+    "scoring.cap": phrase("a number > 0"),
+    "scoring.checkpoints": phrase("a list of {ratio: 0.5, score: 60}"),
+    "scoring.checkpoints[].ratio": phrase("a number > 0"),
+    "scoring.checkpoints[].score": phrase("a number ≥ 0"),
+    "scoring.rung": phrase("the name of a rung's folder, such as 16_float4"),
+    "scoring.start": phrase("where the first piece begins, such as {at: 0, points: 0}"),
+    "scoring.start.at": phrase("a ratio ≥ 0"),
+    "scoring.start.points": phrase("a number ≥ 0"),
+    "scoring.pieces": phrase("a list of {name: start, to: 0.5, points: 60}"),
+    "scoring.pieces[].name": phrase("at most 40 characters"),
+    "scoring.pieces[].points": phrase("a number ≥ 0"),
+    "scoring.pieces[].to": phrase("a ratio > 0"),
+    "scoring.pieces[].rate": phrase("a number"),
+    "scoring.milliseconds": phrase(
+        "a list of {gpu: NVIDIA H200, size: [M, N, K], at: [200, 50, 22]}"
+    ),
+    "scoring.milliseconds[].gpu": phrase(
+        "the GPU's model as its driver names it, such as NVIDIA H200"
+    ),
+    "scoring.milliseconds[].size": phrase("one of the performance sizes"),
+    "scoring.milliseconds[].at": phrase("a list of milliseconds > 0"),
+    "scoring.milliseconds[].at[]": phrase("milliseconds > 0"),
 }
 SECTIONS: dict[str, type[Record]] = {
     "scoring": Scoring,
@@ -96,117 +101,155 @@ SECTIONS: dict[str, type[Record]] = {
 }
 
 
+_IN_MILLISECONDS = phrase("measure: ms has scoring.milliseconds instead; remove it")
+
+
 # --- checks across fields ---------------------------------------------------------------------
 
 
 def contradictions(
     scoring: Scoring, sizes: Sequence[tuple[int, ...] | int], *, hidden: bool
-) -> Iterator[str]:
+) -> Iterator[Message]:
     """Mistakes that no single field shows. sizes: those of ``performance``; hidden: whether some
     that the file does not name are timed, too."""
     if scoring.policy == "curve":
         yield from _wrong_curve(scoring, hidden=hidden)
         yield from _wrong_milliseconds(scoring, sizes)
         return
+    policy = repr(scoring.policy)
     for name in ("rung", "start", "pieces", "milliseconds"):
         if getattr(scoring, name) != getattr(Scoring(), name):
-            yield f"scoring.{name}: the policy {scoring.policy!r} has none; policy: curve has"
+            only = phrase("the policy {policy} has none; policy: curve has", policy=policy)
+            yield at(f"scoring.{name}", only)
     if scoring.measure != "baseline":
-        yield f"scoring.measure: the policy {scoring.policy!r} is a ratio to the baseline"
+        ratio = phrase("the policy {policy} is a ratio to the baseline", policy=policy)
+        yield at("scoring.measure", ratio)
     yield from _wrong_checkpoints(scoring)
 
 
-def _wrong_checkpoints(scoring: Scoring) -> Iterator[str]:
+def _wrong_checkpoints(scoring: Scoring) -> Iterator[Message]:
+    field = "scoring.checkpoints"
     if scoring.policy == "oj":
         if scoring.checkpoints:
-            yield "scoring.checkpoints: the policy 'oj' has none; remove them or change the policy"
+            yield at(field, phrase("the policy 'oj' has none; remove them or change the policy"))
         return
     if len(scoring.checkpoints) < 2:
-        yield f"scoring.checkpoints: the policy {scoring.policy!r} needs at least 2"
+        policy = repr(scoring.policy)
+        yield at(field, phrase("the policy {policy} needs at least 2", policy=policy))
     for i in range(1, len(scoring.checkpoints)):
         if scoring.checkpoints[i].ratio <= scoring.checkpoints[i - 1].ratio:
-            yield f"scoring.checkpoints[{i}].ratio: expected more than checkpoint {i - 1}'s ratio"
+            more = phrase("expected more than checkpoint {before}'s ratio", before=i - 1)
+            yield at(f"{field}[{i}].ratio", more)
 
 
-def _wrong_curve(scoring: Scoring, *, hidden: bool) -> Iterator[str]:
+def _wrong_curve(scoring: Scoring, *, hidden: bool) -> Iterator[Message]:
     if scoring.checkpoints:
-        yield "scoring.checkpoints: the policy 'curve' has pieces instead; write them there"
-    if not scoring.pieces:
-        yield "scoring.pieces: missing; the policy 'curve' needs at least one"
-    if scoring.measure == "rung" and scoring.rung is None:
-        yield "scoring.rung: missing; measure: rung needs the name of a rung's folder"
-    if scoring.measure != "rung" and scoring.rung is not None:
-        yield "scoring.rung: only measure: rung has one; remove it or change the measure"
-    if scoring.measure != "baseline" and hidden:
-        yield (
-            "scoring.measure: hidden sizes are timed, and only the baseline is measured at them; "
-            "take measure: baseline"
+        yield at(
+            "scoring.checkpoints",
+            phrase("the policy 'curve' has pieces instead; write them there"),
         )
-    at, points = scoring.start.at, scoring.start.points
+    if not scoring.pieces:
+        yield at("scoring.pieces", phrase("missing; the policy 'curve' needs at least one"))
+    if scoring.measure == "rung" and scoring.rung is None:
+        yield at("scoring.rung", phrase("missing; measure: rung needs the name of a rung's folder"))
+    if scoring.measure != "rung" and scoring.rung is not None:
+        yield at(
+            "scoring.rung", phrase("only measure: rung has one; remove it or change the measure")
+        )
+    if scoring.measure != "baseline" and hidden:
+        yield at(
+            "scoring.measure",
+            phrase(
+                "hidden sizes are timed, and only the baseline is measured at them; take measure: "
+                "baseline"
+            ),
+        )
+    begins, points = scoring.start.at, scoring.start.points
     names: set[str] = set()
     for i, piece in enumerate(scoring.pieces):
         where = f"scoring.pieces[{i}]"
         if piece.name in names:
-            yield f"{where}.name: {piece.name!r} is taken by another piece"
+            taken = phrase("{name} is taken by another piece", name=repr(piece.name))
+            yield at(f"{where}.name", taken)
         names.add(piece.name)
         if piece.points < points:
-            yield f"{where}.points: expected at least {points:g}, where the piece begins"
+            yield at(
+                f"{where}.points",
+                phrase("expected at least {least:g}, where the piece begins", least=points),
+            )
         yield from _wrong_rate(piece, where)
         if scoring.measure == "ms":
             if piece.to is not None:
-                yield f"{where}.to: measure: ms has scoring.milliseconds instead; remove it"
+                yield at(f"{where}.to", _IN_MILLISECONDS)
         elif piece.to is None:
-            yield f"{where}.to: missing; expected a ratio > {at:g}, where the piece begins"
-        elif piece.to <= at:
-            yield f"{where}.to: expected more than {at:g}, where the piece begins"
-        at, points = piece.to or at, piece.points
+            words = phrase("a ratio > {least:g}, where the piece begins", least=begins)
+            yield at(f"{where}.to", phrase("missing; expected {words}", words=words))
+        elif piece.to <= begins:
+            more = phrase("expected more than {least:g}, where the piece begins", least=begins)
+            yield at(f"{where}.to", more)
+        begins, points = piece.to or begins, piece.points
     if scoring.pieces and points <= scoring.start.points:
-        yield "scoring.pieces: no piece gives a point; the last must end above scoring.start.points"
+        yield at(
+            "scoring.pieces",
+            phrase("no piece gives a point; the last must end above scoring.start.points"),
+        )
 
 
-def _wrong_rate(piece: Stretch, where: str) -> Iterator[str]:
-    rate = piece.rate
+def _wrong_rate(piece: Stretch, where: str) -> Iterator[Message]:
+    rate, field = piece.rate, f"{where}.rate"
     if piece.shape == "linear":
         if rate is not None:
-            yield f"{where}.rate: a linear piece has none; remove it or name a shape"
+            yield at(field, phrase("a linear piece has none; remove it or name a shape"))
     elif rate is None:
-        yield f"{where}.rate: missing; the shape {piece.shape!r} needs one, such as 1.5"
+        shape = repr(piece.shape)
+        yield at(field, phrase("missing; the shape {shape} needs one, such as 1.5", shape=shape))
     elif piece.shape == "log" and not 0 < rate <= 1e9:
-        yield f"{where}.rate: expected a number > 0, got {rate:g}"
+        yield at(field, wanted(phrase("a number > 0"), f"{rate:g}"))
     elif piece.shape == "exp" and not (rate and abs(rate) <= _MOST_RATE):
-        yield f"{where}.rate: expected a number from -100 to 100 that is not 0, got {rate:g}"
+        yield at(field, wanted(phrase("a number from -100 to 100 that is not 0"), f"{rate:g}"))
 
 
-def _wrong_milliseconds(scoring: Scoring, sizes: Sequence[tuple[int, ...] | int]) -> Iterator[str]:
-    table = scoring.milliseconds
+def _wrong_milliseconds(
+    scoring: Scoring, sizes: Sequence[tuple[int, ...] | int]
+) -> Iterator[Message]:
+    table, field = scoring.milliseconds, "scoring.milliseconds"
     if scoring.measure != "ms":
         if table:
-            yield "scoring.milliseconds: only measure: ms has them; remove them"
+            yield at(field, phrase("only measure: ms has them; remove them"))
         return
     if scoring.start.at:
-        yield "scoring.start.at: measure: ms has scoring.milliseconds instead; remove it"
+        yield at("scoring.start.at", _IN_MILLISECONDS)
     if not table:
-        yield "scoring.milliseconds: missing; measure: ms needs one entry for each size and GPU"
+        yield at(field, phrase("missing; measure: ms needs one entry for each size and GPU"))
     seen: dict[tuple[str, object], int] = {}
     for i, each in enumerate(table):
-        where = f"scoring.milliseconds[{i}]"
+        where = f"{field}[{i}]"
         if each.size not in sizes:
-            yield f"{where}.size: {_shown(each.size)} is none of the performance sizes"
+            none = phrase("{size} is none of the performance sizes", size=_shown(each.size))
+            yield at(f"{where}.size", none)
         if (each.gpu, each.size) in seen:
-            first = seen[each.gpu, each.size]
-            yield f"{where}: the same GPU and size as scoring.milliseconds[{first}]"
+            first = f"{field}[{seen[each.gpu, each.size]}]"
+            yield at(where, phrase("the same GPU and size as {entry}", entry=first))
         seen[each.gpu, each.size] = i
         if len(each.at) != len(scoring.pieces) + 1:
-            wanted = len(scoring.pieces) + 1
-            yield f"{where}.at: expected {wanted} times: the start, and the end of every piece"
+            times = phrase(
+                "expected {count} times: the start, and the end of every piece",
+                count=len(scoring.pieces) + 1,
+            )
+            yield at(f"{where}.at", times)
         for k in range(1, len(each.at)):
             if each.at[k] >= each.at[k - 1]:
-                before = each.at[k - 1]
-                yield f"{where}.at[{k}]: expected less than {before:g}: more points, less time"
+                less = phrase(
+                    "expected less than {before:g}: more points, less time", before=each.at[k - 1]
+                )
+                yield at(f"{where}.at[{k}]", less)
     for gpu in dict.fromkeys(each.gpu for each in table):
         for size in sizes:
             if (gpu, size) not in seen:
-                yield f"scoring.milliseconds: nothing for {_shown(size)} on {gpu}; add an entry"
+                yield at(
+                    field,
+                    phrase("nothing for {size} on {gpu}; add an entry", size=_shown(size), gpu=gpu),
+                )
 
 
 def _shown(size: tuple[int, ...] | int) -> str:

@@ -10,26 +10,28 @@ import msgspec
 from msgspec import Meta
 
 from grader.labs import groups, rubric, scoring_rules, time_rules
+from grader.labs.complaints import IDENTIFIER
 from grader.labs.fields import LabFile, Limits, Rules, Timed
 from grader.language import known_languages
-from grader.model import Record
+from grader.model import Message, Record, enumerated, phrase, verbatim
 from grader.problems.problem import Dim, Problem
 
-_IDENTIFIER = "letters, digits, '-' and '_', at most 64"
 _EXPECTED = {
     **scoring_rules.WORDS,
     **groups.WORDS,
     **time_rules.WORDS,
     **rubric.WORDS,
-    "id": _IDENTIFIER,
-    "performance[].weight": "a number > 0",
-    "performance[].id": _IDENTIFIER,
-    "language": f"one of {', '.join(known_languages())}",
-    "multiple_of": "an integer from 1 to 1024",
-    "architectures": "a list of compute capabilities such as [80] or [90a, 80], at least one",
-    "architectures[]": "a compute capability without its dot, such as 80 for sm_80, or 90a",
-    "limits.memory_mb": "an integer ≥ 256 (MiB)",
-    **{f"limits.{name}": "a number > 0 (seconds)" for name in Limits.__struct_fields__[:5]},
+    "id": IDENTIFIER,
+    "performance[].weight": phrase("a number > 0"),
+    "performance[].id": IDENTIFIER,
+    "language": phrase("one of {names}", names=", ".join(known_languages())),
+    "multiple_of": phrase("an integer from 1 to {most}", most=1024),
+    "architectures": phrase(
+        "a list of compute capabilities such as [80] or [90a, 80], at least one"
+    ),
+    "architectures[]": phrase("a compute capability without its dot, such as 80 for sm_80, or 90a"),
+    "limits.memory_mb": phrase("an integer ≥ 256 (MiB)"),
+    **{f"limits.{name}": phrase("a number > 0 (seconds)") for name in Limits.__struct_fields__[:5]},
 }
 
 
@@ -91,21 +93,26 @@ def _size_type(dims: tuple[Dim, ...]) -> Any:
     return tuple[extents] if len(dims) > 1 else extents[0]
 
 
-def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, str]:
+def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, Message]:
     if len(dims) == 1:
-        names, size = dims[0].name, f"an integer from 1 to {dims[0].most}"
+        names, size = dims[0].name, phrase("an integer from 1 to {most}", most=dims[0].most)
     else:
         names = f"[{', '.join(dim.name.upper() for dim in dims)}]"
-        mosts = {dim.most for dim in dims}
-        most = " and ".join(str(each) for each in sorted(mosts))
-        size = f"{len(dims)} integers {names} from 1 to {most}"
+        mosts = sorted({dim.most for dim in dims})
+        size = phrase(
+            "{number} integers {names} from 1 to {most}",
+            number=len(dims),
+            names=names,
+            most=enumerated(verbatim(str(each)) for each in mosts),
+        )
     entry = f"{{{key}: {names}, weight: 1}}"
+    sizes = phrase("a list of sizes {names}, at least one", names=names)
     return {
-        "correctness": f"a list of sizes {names}, at least one",
+        "correctness": sizes,
         "correctness[]": size,
-        "cpu": f"a list of sizes {names}, at least one",
+        "cpu": sizes,
         "cpu[]": size,
-        "performance": f"a list of {entry}, at least one",
-        "performance[]": entry,
+        "performance": phrase("a list of {example}, at least one", example=entry),
+        "performance[]": verbatim(entry),
         f"performance[].{key}": size,
     }

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Literal
 
+from grader.labs.complaints import at, wanted
 from grader.labs.scoring_rules import NotNegative, Positive
-from grader.model import Message, Record, counted
+from grader.model import Message, Record, counted, phrase
 from grader.model.moments import moment
 
 Attempts = Literal["best", "latest", "last-before-deadline"]
@@ -43,40 +44,46 @@ class TimeRules(Record):
 
 
 WORDS = {
-    "time.due": f"a time with its zone in quotes, such as '{_EXAMPLE}'",
-    "time.grace_minutes": "a number ≥ 0",
-    "time.late.percent": "a number > 0",
-    "time.late.points": "a number > 0",
-    "time.late.most": "a number > 0",
-    "time.late.started": "'hour' or 'day'",
+    "time.due": phrase("a time with its zone in quotes, such as '{example}'", example=_EXAMPLE),
+    "time.grace_minutes": phrase("a number ≥ 0"),
+    "time.late.percent": phrase("a number > 0"),
+    "time.late.points": phrase("a number > 0"),
+    "time.late.most": phrase("a number > 0"),
+    "time.late.started": phrase("'hour' or 'day'"),
 }
 SECTIONS: dict[str, type[Record]] = {"time": TimeRules, "time.late": Late}
 
 
-def contradictions(rules: TimeRules) -> Iterator[str]:
+def contradictions(rules: TimeRules) -> Iterator[Message]:
     """Mistakes that no single field shows."""
     if rules.due is not None:
         try:
             due = datetime.fromisoformat(rules.due.strip().replace("Z", "+00:00"))
         except ValueError:
-            yield f"time.due: expected {WORDS['time.due']}, got {rules.due!r}"
+            yield at("time.due", wanted(WORDS["time.due"], repr(rules.due)))
         else:
             if due.tzinfo is None:
-                yield f"time.due: {rules.due!r} has no zone; write it as in '{_EXAMPLE}'"
+                zone = phrase(
+                    "{time} has no zone; write it as in '{example}'",
+                    time=repr(rules.due),
+                    example=_EXAMPLE,
+                )
+                yield at("time.due", zone)
     late = rules.late
     if late is not None:
-        yield from _wrong_late(late)
+        yield from _wrong_late(late, "time.late")
 
 
-def _wrong_late(late: Late) -> Iterator[str]:
+def _wrong_late(late: Late, field: str) -> Iterator[Message]:
     if (late.percent is None) == (late.points is None):
-        yield "time.late: expected either percent or points, and not both"
+        yield at(field, phrase("expected either percent or points, and not both"))
     if late.percent is not None and late.percent > 100:
-        yield f"time.late.percent: expected at most 100, got {late.percent:g}"
+        yield at(f"{field}.percent", wanted(phrase("at most 100"), f"{late.percent:g}"))
     if late.percent is not None and late.most is not None and late.most > 100:
-        yield f"time.late.most: expected at most 100 percent, got {late.most:g}"
+        yield at(f"{field}.most", wanted(phrase("at most 100 percent"), f"{late.most:g}"))
     if late.started == "day" and late.per == "hour":
-        yield "time.late.started: a day is longer than the hour that per names; take 'hour'"
+        longer = phrase("a day is longer than the hour that per names; take 'hour'")
+        yield at(f"{field}.started", longer)
 
 
 # --- the penalty ------------------------------------------------------------------------------
@@ -157,12 +164,11 @@ def due_rule(text: str) -> TimeRules:
             per="hour" if late[3] == "hour" else "day",
             most=float(most[1]) if most else None,
         )
-        wrong = next(iter([*_not_positive(rate, most), *_wrong_late(rule)]), None)
-        if wrong:
-            raise ValueError(wrong.removeprefix("time."))
+        for wrong in (*_not_positive(rate, most), *_wrong_late(rule, "late")):
+            raise ValueError(str(wrong))
     return TimeRules(due=due, grace_minutes=grace, late=rule)
 
 
-def _not_positive(rate: float, most: re.Match[str] | None) -> Iterator[str]:
+def _not_positive(rate: float, most: re.Match[str] | None) -> Iterator[Message]:
     if not rate > 0 or (most and not float(most[1]) > 0):
-        yield "late: expected a number > 0"
+        yield at("late", phrase("expected {words}", words=phrase("a number > 0")))

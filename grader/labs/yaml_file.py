@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from grader.errors import LabError
-from grader.labs.complaints import show
+from grader.labs.complaints import at, show, wanted
+from grader.model import phrase
 
 
 class _Loader(yaml.SafeLoader):
@@ -42,12 +43,15 @@ def parse(path: Path, data: bytes, example: Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
-        raise LabError(f"{where}: not valid YAML: {error.problem or error.context}") from None
+        why = str(error.problem or error.context)
+        raise LabError(at(where, phrase("not valid YAML: {why}", why=why))) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # dates, huge numbers, nesting
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise LabError(f"{path}: not valid YAML: {reason}") from None
+        raise LabError(at(str(path), phrase("not valid YAML: {why}", why=reason))) from None
     if document is None:
-        raise LabError(f"{path}: the file is empty; start from {example}")
+        empty = phrase("the file is empty; start from {example}", example=str(example))
+        raise LabError(at(str(path), empty))
     if not isinstance(document, dict):
-        raise LabError(f"{path}: expected fields such as 'id: sgemm', got {show(document)}")
+        fields = phrase("fields such as {example}", example="'id: sgemm'")
+        raise LabError(at(str(path), wanted(fields, show(document))))
     return document

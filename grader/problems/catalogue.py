@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from grader.errors import LabError
-from grader.model import Record
+from grader.model import Record, phrase
 from grader.model.decoding import convert
 from grader.problems.problem import Problem
 
@@ -48,8 +48,13 @@ def problem_class(source: str) -> type[Problem]:
     if source in _SHIPPED:
         return _only(importlib.import_module(_SHIPPED[source]), source)
     if not source.endswith(".py"):
-        known = ", ".join(map(repr, names()))
-        raise LabError(f"there is no problem {source!r}: it is {known}, or a file 'NAME.py'")
+        raise LabError(
+            phrase(
+                "there is no problem {name}: it is {known}, or a file 'NAME.py'",
+                name=repr(source),
+                known=", ".join(map(repr, names())),
+            )
+        )
     return _only(_loaded(Path(source)), source)
 
 
@@ -64,7 +69,8 @@ def _loaded(path: Path) -> ModuleType:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise LabError(f"{path}: cannot be read: {error.strerror}") from None
+        why = error.strerror or str(error)
+        raise LabError(phrase("{file}: cannot be read: {why}", file=str(path), why=why)) from None
     name = f"grader_problem_{hashlib.sha256(str(path).encode() + content).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -111,5 +117,18 @@ def _only(module: ModuleType, source: str) -> type[Problem]:
     ]
     if unfinished and not found:
         lacks = ", ".join(sorted(getattr(unfinished[0], "__abstractmethods__", ())))
-        raise LabError(f"{source}: {unfinished[0].__name__} lacks {lacks}")
-    raise LabError(f"{source}: expected one class that derives from Problem, got {len(found)}")
+        raise LabError(
+            phrase(
+                "{file}: {name} lacks {methods}",
+                file=source,
+                name=unfinished[0].__name__,
+                methods=lacks,
+            )
+        )
+    raise LabError(
+        phrase(
+            "{file}: expected one class that derives from Problem, got {count}",
+            file=source,
+            count=len(found),
+        )
+    )

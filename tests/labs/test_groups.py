@@ -11,6 +11,8 @@ import pytest
 from grader.errors import LabError
 from grader.labs.hidden import revealed
 from grader.labs.lab import Lab, load_lab
+from grader.language import language
+from tests.support.chinese import assert_chinese
 
 LAB = """\
 id: sealed
@@ -139,6 +141,7 @@ def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, words: str) -
     assert str(tmp_path / "lab.yaml") in str(caught.value)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert_chinese(language("zh_CN")(caught.value.message))
 
 
 def test_a_short_secret_is_refused(tmp_path: Path) -> None:

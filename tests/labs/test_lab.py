@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from grader.errors import LabError
 from grader.labs.lab import DEFAULT_LAB, load_lab
+from grader.language import language
 from grader.model import Size
+from tests.support.chinese import assert_chinese
 
 SMALL = """\
 id: tiny
@@ -155,6 +158,9 @@ def test_a_mistake_is_one_line_naming_file_and_field(
     assert words in message
     assert "\n" not in message
     assert len(message) < 250
+    # The words of the library, and names of fields, have no translation.
+    if not re.search("not valid YAML|known here|a mapping with", message):
+        assert_chinese(language("zh_CN")(caught.value.message))
 
 
 def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:

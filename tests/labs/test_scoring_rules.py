@@ -8,6 +8,8 @@ import pytest
 
 from grader.errors import LabError
 from grader.labs.lab import load_lab
+from grader.language import language
+from tests.support.chinese import assert_chinese
 
 BASE = """\
 id: x
@@ -103,3 +105,4 @@ def test_a_mistake_is_one_line(tmp_path: Path, text: str, old: str, new: str, wo
     assert str(caught.value).startswith(f"{file}: ")
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert_chinese(language("zh_CN")(caught.value.message))

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from grader.errors import LabError
 from grader.labs.hidden import with_hidden
 from grader.labs.lab import load_lab
-from grader.model import Record
+from grader.model import Record, phrase
 from grader.results import store
 
 LAB, HIDDEN = "lab.yaml", "hidden.yaml"
@@ -45,9 +45,16 @@ def lab_files(lab: Path, hidden: Path | None, *, secret: bool = True) -> dict[st
         seed = known.hidden.seed_file
         assert seed is not None
         if not known.hidden.known:
-            raise LabError(f"{seed}: no seed file that can be read; the kit needs it")
+            raise LabError(
+                phrase("{file}: no seed file that can be read; the kit needs it", file=str(seed))
+            )
         if seed.parent != lab.parent or seed.name in found:
-            raise LabError(f"{lab}: groups.hidden.seed_file: a kit needs it beside the lab file")
+            raise LabError(
+                phrase(
+                    "{file}: groups.hidden.seed_file: a kit needs it beside the lab file",
+                    file=str(lab),
+                )
+            )
         found[seed.name] = seed
     if hidden is not None:
         found[HIDDEN] = hidden
