@@ -15,7 +15,17 @@ from ptxsim.errors import EngineError
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend import Variable
 from ptxsim.lowering.variables import initial_bytes
-from ptxsim.records import Allocate, Copy, Free, Launch, Memset, Operation, Plan, SymbolWrite
+from ptxsim.records import (
+    Allocate,
+    Copy,
+    Free,
+    Launch,
+    Memset,
+    Operation,
+    Plan,
+    SymbolWrite,
+    Write,
+)
 from ptxsim.soundness import overlapping
 from ptxsim.streams import Use, launch_use
 
@@ -144,11 +154,10 @@ class Machine:
                     start : start + size
                 ].copy()
                 self._define(place, delta, size)
-            case SymbolWrite(symbol=symbol, delta=delta, data=written):
-                place, size = self._symbols[symbol], len(written)
-                data = np.frombuffer(written, np.uint8)
-                self._regions[place].data[delta : delta + size] = data
-                self._define(place, delta, size)
+            case SymbolWrite(symbol=symbol, delta=delta, data=data):
+                self._write(self._symbols[symbol], delta, data)
+            case Write(allocation=allocation, delta=delta, data=data):
+                self._write(self._allocations[allocation], delta, data)
 
     def uses(self, operation: Operation) -> Sequence[Use]:
         """What an operation that was just carried out has done to memory."""
@@ -164,6 +173,8 @@ class Machine:
                 )
             case SymbolWrite(symbol=symbol, delta=delta, data=data):
                 return (Use(self._symbols[symbol], delta, delta + len(data), True),)
+            case Write(allocation=allocation, delta=delta, data=data):
+                return (Use(self._allocations[allocation], delta, delta + len(data), True),)
             case Allocate(ordered=True) | Free():
                 index = self._allocations[operation.allocation]
                 return (Use(index, 0, len(self._regions[index].data), True),)
@@ -177,6 +188,10 @@ class Machine:
             seen = view(cells.value or 0, np.dtype(np.uint8), count)
             found.append(launch_use(index, seen, self._cell))
         return [use for use in found if use is not None]
+
+    def _write(self, place: int, start: int, data: bytes) -> None:
+        self._regions[place].data[start : start + len(data)] = np.frombuffer(data, np.uint8)
+        self._define(place, start, len(data))
 
     def _resize(self, allocation: int, size: int) -> None:
         """An allocation that is freed has no bytes."""

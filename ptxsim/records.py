@@ -68,7 +68,7 @@ class Allocation(Record):
 class PointerSlot(Record):
     """A device pointer in what a launch or a symbol write passes. Any eight bytes may hold one."""
 
-    offset: int  # bytes into Launch.params or SymbolWrite.data
+    offset: int  # bytes into Launch.params, SymbolWrite.data or Write.data
     allocation: int  # index into Plan.allocations
     delta: int  # bytes from the allocation's start; may be negative or past its end
 
@@ -138,6 +138,16 @@ class SymbolWrite(Issued, tag="symbol"):
     blocking: bool = False  # the host waits for the device before it copies
 
 
+class Write(Issued, tag="write"):
+    """cudaMemcpy from the host: bytes written into an allocation."""
+
+    allocation: int
+    delta: int
+    data: bytes
+    pointers: tuple[PointerSlot, ...] = ()
+    blocking: bool = False  # the host waits for the device before it copies
+
+
 class Allocate(Issued, tag="allocate"):
     """cudaMalloc; cudaMallocAsync where it is ``ordered`` in a stream."""
 
@@ -156,7 +166,7 @@ class Synchronise(Issued, tag="synchronise"):
     """The host waits for the device."""
 
 
-Operation = Launch | Memset | Copy | SymbolWrite | Allocate | Free | Synchronise
+Operation = Launch | Memset | Copy | SymbolWrite | Write | Allocate | Free | Synchronise
 
 
 class Plan(Record):
@@ -197,7 +207,7 @@ class Plan(Record):
         """How many of ``operations`` are work of the host: allocating, freeing, waiting."""
         return sum(
             isinstance(o, Allocate | Free | Synchronise)
-            or (isinstance(o, SymbolWrite) and o.blocking)
+            or (isinstance(o, SymbolWrite | Write) and o.blocking)
             for o in self.operations
         )
 
@@ -207,7 +217,7 @@ class Plan(Record):
         return any(
             isinstance(o, Synchronise)
             or (isinstance(o, Free) and not o.ordered)
-            or (isinstance(o, SymbolWrite) and o.blocking)
+            or (isinstance(o, SymbolWrite | Write) and o.blocking)
             for o in self.operations
         )
 

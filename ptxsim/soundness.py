@@ -22,6 +22,7 @@ from ptxsim.records import (
     Plan,
     SymbolWrite,
     Synchronise,
+    Write,
 )
 
 _ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
@@ -75,6 +76,10 @@ def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_b
             target = known.get(operation.symbol)
             if target is None or not _inside(operation.delta, len(operation.data), target.size):
                 raise _refused(f"a copy to the symbol {operation.symbol[:80]} exceeds it")
+        elif isinstance(operation, Write):
+            index, size = operation.allocation, len(operation.data)
+            if not 0 <= index < len(sizes) or not _inside(operation.delta, size, sizes[index]):
+                raise _refused("a copy from the host exceeds its allocation")
         elif not _moves_within(operation, sizes):
             raise _refused("a memset or a copy exceeds its allocation")
         elif isinstance(operation, Memset) and not 0 <= operation.value <= 255:

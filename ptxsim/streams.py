@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.records import Free, Operation, SymbolWrite, Synchronise
+from ptxsim.records import Free, Operation, SymbolWrite, Synchronise, Write
 
 # How a launch has used a cell: region.hpp has the same.
 READ, WRITTEN, READ_STRONGLY, WRITTEN_STRONGLY = 1, 2, 4, 8
@@ -75,7 +75,7 @@ def _host_waits(operation: Operation) -> bool:
             return True
         case Free(ordered=ordered):
             return not ordered
-        case SymbolWrite(blocking=blocking):
+        case SymbolWrite(blocking=blocking) | Write(blocking=blocking):
             return blocking
     return False
 

@@ -12,7 +12,7 @@ CALLS = 3  # of run_custom that are recorded for each size
 MAX_LAUNCHES = 10_000  # of one call
 MAX_TRANSFERS = 10_000  # memsets, copies, symbol writes and synchronisations of one call
 MAX_ALLOCATIONS = 1024  # of all calls, including A, B, C and symbols whose address was requested
-MAX_PLAN_BYTES = 8 << 20  # of one call as JSON: parameters, symbol data, every name
+MAX_PLAN_BYTES = 8 << 20  # of one call as JSON: parameters, data, every name
 MAX_REPLY_BYTES = CALLS * MAX_PLAN_BYTES
 
 # The arena lies where neither programs nor libraries are mapped and where a driver lets us map

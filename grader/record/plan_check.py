@@ -28,6 +28,7 @@ from grader.model import (
     Record,
     SymbolWrite,
     Synchronise,
+    Write,
 )
 from grader.record.calls import Given
 from grader.record.plan_bounds import (
@@ -45,7 +46,7 @@ from ptxsim.frontend.interface import Interface
 
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
-_TRANSFERS = (Memset, Copy, SymbolWrite, Synchronise)
+_TRANSFERS = (Memset, Copy, SymbolWrite, Write, Synchronise)
 _POINTER = 8
 _WARP = 32
 _MAX_CLUSTER = 16  # blocks
@@ -183,6 +184,10 @@ def _operation_flaw(
         case SymbolWrite(symbol=symbol, delta=delta, data=data):
             if not _fits(_extent(symbol, known), delta, len(data)):
                 return "a symbol write leaves its symbol"
+            return _pointers_flaw(operation.pointers, data, memory)
+        case Write(allocation=index, delta=delta, data=data):
+            if not _inside(memory, index, delta, len(data)):
+                return "a copy from the host leaves its allocation"
             return _pointers_flaw(operation.pointers, data, memory)
     return None
 

@@ -382,7 +382,7 @@ REFUSED = {
         "makes more than 10000 memsets, copies, symbol writes and synchronisations in one call",
     ),
     31: (Verdict.RE, "makes more than 1024 allocations of device memory in 3 calls"),
-    32: (Verdict.RE, "in one call: 8 MiB of kernel names, parameters and symbol data"),
+    32: (Verdict.RE, "in one call: 8 MiB of kernel names, parameters and data from the host"),
     36: (
         Verdict.RE,
         "cudaErrorCooperativeLaunchTooLarge: .* 864 blocks fit on the NVIDIA A100 .* , 865 were",

@@ -17,6 +17,7 @@ from grader.model import (
     Plan,
     SymbolWrite,
     Synchronise,
+    Write,
 )
 
 HOST = (Allocate, Free, Synchronise)  # work of the host alone
@@ -87,6 +88,15 @@ def _step(
             return Step(
                 kind=StepKind.WRITE,
                 target=places[operation.symbol],
+                target_delta=operation.delta,
+                data=operation.data,
+                pointers=operation.pointers,
+                flag=host and operation.blocking,
+            )
+        case Write():
+            return Step(
+                kind=StepKind.WRITE,
+                target=operation.allocation,
                 target_delta=operation.delta,
                 data=operation.data,
                 pointers=operation.pointers,

@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <cstring>
 
 #include "recorder.hpp"
@@ -75,19 +76,33 @@ cudaError_t fill(void* address, int value, size_t bytes, cudaStream_t stream, co
 void check_direction(bool from_device, bool to_device, cudaMemcpyKind kind, const char* caller) {
   if (from_device && to_device && (kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault))
     return;
-  if (kind == cudaMemcpyDeviceToDevice)
+  if (!from_device && to_device && (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDefault))
+    return;
+  if (!from_device && !to_device && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyDefault))
+    return;
+  if (kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyHostToDevice)
     refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: " +
-                     (from_device ? "the target" : "the source") + " is no device address");
-  refuse("FE",
-         std::string(caller) + " between host and device cannot be used in run_custom: " +
-             "only copies from device to device are supported. Pass constants as kernel parameters "
-             "or with cudaMemcpyToSymbol");
+                     (to_device ? "the source" : "the target") + " is no " +
+                     (from_device && to_device ? "host" : "device") + " address");
+  refuse("FE", std::string(caller) +
+                   " from the device to the host cannot be used in run_custom: its kernels run "
+                   "later, so there is nothing to read yet");
 }
 
-cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
+// blocking: the host waits for the device before it copies what is its own.
+cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind, bool blocking,
                  cudaStream_t stream, const char* caller) {
   if (bytes == 0) return cudaSuccess;
-  check_direction(in_device_range(source), in_device_range(target), kind, caller);
+  const bool from_device = in_device_range(source), to_device = in_device_range(target);
+  check_direction(from_device, to_device, kind, caller);
+  if (!to_device) {
+    std::memcpy(target, source, bytes);
+    return cudaSuccess;
+  }
+  if (!from_device) {
+    plan_write(device_place(target, bytes, caller, "the target"), source, bytes, blocking, stream);
+    return cudaSuccess;
+  }
   const Place from = device_place(source, bytes, caller, "the source");
   const Place to = device_place(target, bytes, caller, "the target");
   const size_t apart = from.delta > to.delta ? from.delta - to.delta : to.delta - from.delta;
@@ -105,7 +120,7 @@ cudaError_t write_symbol(const void* variable, const void* source, size_t bytes,
   if (bytes == 0) return cudaSuccess;
   if (in_device_range(source)) {
     void* target = static_cast<char*>(address_of(symbol)) + offset;
-    return copy(target, source, bytes, kind, stream, caller);
+    return copy(target, source, bytes, kind, blocking, stream, caller);
   }
   if (kind == cudaMemcpyDeviceToDevice) check_direction(false, true, kind, caller);
   plan_symbol(symbol.name, offset, source, bytes, blocking, stream);
@@ -116,7 +131,8 @@ cudaError_t read_symbol(void* target, const void* variable, size_t bytes, size_t
                         cudaMemcpyKind kind, cudaStream_t stream, const char* caller) {
   Symbol& symbol = symbol_of(variable, caller);
   check_symbol_range(symbol, offset, bytes, caller);
-  return copy(target, static_cast<char*>(address_of(symbol)) + offset, bytes, kind, stream, caller);
+  return copy(target, static_cast<char*>(address_of(symbol)) + offset, bytes, kind, false, stream,
+              caller);
 }
 
 }  // namespace
@@ -139,6 +155,22 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
   return release(address, true, stream, __func__);
 }
 
+// Pinned memory is only more quickly copied.
+cudaError_t cudaMallocHost(void** address, size_t bytes) {
+  if (address == nullptr) return failed(cudaErrorInvalidValue, __func__);
+  *address = std::malloc(bytes);
+  return *address ? cudaSuccess : failed(cudaErrorMemoryAllocation, __func__);
+}
+cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
+  return cudaMallocHost(address, bytes);
+}
+cudaError_t cudaFreeHost(void* address) {
+  std::free(address);
+  return cudaSuccess;
+}
+cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
   *total = request.target.memory_bytes;
   *free_bytes = request.target.memory_bytes - plan_workspace_bytes();
@@ -153,11 +185,11 @@ cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t
 }
 
 cudaError_t cudaMemcpy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind) {
-  return copy(target, source, bytes, kind, nullptr, __func__);
+  return copy(target, source, bytes, kind, true, nullptr, __func__);
 }
 cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  return copy(target, source, bytes, kind, stream, __func__);
+  return copy(target, source, bytes, kind, false, stream, __func__);
 }
 
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* source, size_t bytes, size_t offset,

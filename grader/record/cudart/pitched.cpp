@@ -1,4 +1,6 @@
 // Pitched and managed memory, as far as it is plain device memory, and the device's limits.
+#include <algorithm>
+
 #include "recorder.hpp"
 
 namespace {
@@ -22,16 +24,30 @@ size_t contiguous(size_t pitch, size_t width, size_t height, const char* caller)
   return width * height;
 }
 
+struct Managed {
+  const char* start;
+  size_t bytes;
+};
+std::vector<Managed> managed;
+
 size_t stack_bytes = 1 << 10;
 constexpr size_t MOST_STACK = 512 << 10;  // local memory that a thread can have
 
 }  // namespace
+
+bool is_managed(const void* address) {
+  const char* at = static_cast<const char*>(address);
+  return std::any_of(managed.begin(), managed.end(), [at](const Managed& each) {
+    return at >= each.start && size_t(at - each.start) < each.bytes;
+  });
+}
 
 size_t device_stack_bytes() { return stack_bytes; }
 
 extern "C" {
 
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  if (limit == cudaLimitPrintfFifoSize) return cudaSuccess;
   if (limit != cudaLimitStackSize)
     refuse("FE", "cudaDeviceSetLimit is supported for cudaLimitStackSize only");
   if (value > MOST_STACK) return failed(cudaErrorInvalidValue, __func__);
@@ -54,7 +70,25 @@ cudaError_t cudaMallocPitch(void** address, size_t* pitch, size_t width, size_t 
   return cudaMalloc(address, *pitch * height);
 }
 cudaError_t cudaMallocManaged(void** address, size_t bytes, unsigned) {
-  return cudaMalloc(address, bytes);
+  const cudaError_t error = cudaMalloc(address, bytes);
+  if (error == cudaSuccess) managed.push_back({static_cast<const char*>(*address), bytes});
+  return error;
+}
+// Managed memory is on the device from the start.
+#if CUDART_VERSION >= 13000
+cudaError_t cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t) {
+  return cudaSuccess;
+}
+cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation) {
+  return cudaSuccess;
+}
+#else
+cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
+#endif
+void __cudaRegisterManagedVar(void**, void**, char*, const char* name, int, size_t, int, int) {
+  refuse("FE", std::string(name) + ": __managed__ variables are not supported; use a __device__ "
+                   "variable and cudaMemcpyToSymbol");
 }
 
 cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source,
