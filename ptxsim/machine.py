@@ -27,7 +27,7 @@ from ptxsim.records import (
     Write,
 )
 from ptxsim.soundness import overlapping
-from ptxsim.streams import Use, launch_use
+from ptxsim.streams import Use, in_rows, launch_use, rows_use
 
 Bytes = NDArray[np.uint8]
 
@@ -147,13 +147,17 @@ class Machine:
                 place = self._allocations[operation.allocation]
                 self._regions[place].data[delta : delta + size] = operation.value
                 self._define(place, delta, size)
-            case Copy(source_delta=start, target_delta=delta, size=size):
+            case Copy(rows=rows, size=size):
                 source = self._regions[self._allocations[operation.source]].data
                 place = self._allocations[operation.target]
-                self._regions[place].data[delta : delta + size] = source[
-                    start : start + size
-                ].copy()
-                self._define(place, delta, size)
+                taken = in_rows(
+                    source[operation.source_delta :], rows, size, operation.source_pitch
+                )
+                target = self._regions[place].data[operation.target_delta :]
+                in_rows(target, rows, size, operation.target_pitch)[...] = taken.copy()
+                for row in range(rows):
+                    start = operation.target_delta + row * operation.target_pitch
+                    self._define(place, start, size)
             case SymbolWrite(symbol=symbol, delta=delta, data=data):
                 self._write(self._symbols[symbol], delta, data)
             case Write(allocation=allocation, delta=delta, data=data):
@@ -166,10 +170,14 @@ class Machine:
                 return self._launch_uses()
             case Memset(allocation=allocation, delta=delta, size=size):
                 return (Use(self._allocations[allocation], delta, delta + size, True),)
-            case Copy(source_delta=source, target_delta=target, size=size):
+            case Copy(source_delta=source, target_delta=target, size=size, rows=rows):
+                read, written = operation.source_pitch, operation.target_pitch
+                place, goal = (
+                    self._allocations[index] for index in (operation.source, operation.target)
+                )
                 return (
-                    Use(self._allocations[operation.source], source, source + size, False),
-                    Use(self._allocations[operation.target], target, target + size, True),
+                    rows_use(Use(place, source, source + size, False), rows, read, self._cell),
+                    rows_use(Use(goal, target, target + size, True), rows, written, self._cell),
                 )
             case SymbolWrite(symbol=symbol, delta=delta, data=data):
                 return (Use(self._symbols[symbol], delta, delta + len(data), True),)

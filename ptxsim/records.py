@@ -118,14 +118,35 @@ class Memset(Issued, tag="memset"):
     size: int  # bytes
 
 
+MOST_ROWS = 1 << 20  # of one copy
+
+
 class Copy(Issued, tag="copy"):
-    """Device to device."""
+    """Device to device: rows of ``size`` bytes."""
 
     source: int
     source_delta: int
     target: int
     target_delta: int
     size: int
+    rows: int = 1
+    source_pitch: int = 0  # bytes from the start of one row to the next
+    target_pitch: int = 0
+
+    @property
+    def sound(self) -> bool:
+        """Whether its rows are apart, and no more than anybody needs."""
+        least = min(self.source_pitch, self.target_pitch)
+        return self.rows == 1 or (1 < self.rows <= MOST_ROWS and least >= self.size > 0)
+
+    @property
+    def source_span(self) -> int:
+        """Bytes from the first that it reads to the last."""
+        return (self.rows - 1) * self.source_pitch + self.size
+
+    @property
+    def target_span(self) -> int:
+        return (self.rows - 1) * self.target_pitch + self.size
 
 
 class SymbolWrite(Issued, tag="symbol"):

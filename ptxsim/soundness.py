@@ -129,15 +129,17 @@ def _check_launch(launch: Launch, module: Module) -> None:
 
 def _moves_within(operation: Memset | Copy, sizes: Sequence[int]) -> bool:
     if isinstance(operation, Memset):
-        places = [(operation.allocation, operation.delta)]
+        places = [(operation.allocation, operation.delta, operation.size)]
     else:
         places = [
-            (operation.source, operation.source_delta),
-            (operation.target, operation.target_delta),
+            (operation.source, operation.source_delta, operation.source_span),
+            (operation.target, operation.target_delta, operation.target_span),
         ]
-    return all(
-        0 <= index < len(sizes) and _inside(delta, operation.size, sizes[index])
-        for index, delta in places
+        if not operation.sound:
+            return False
+    return operation.size >= 0 and all(
+        0 <= index < len(sizes) and _inside(delta, size, sizes[index])
+        for index, delta, size in places
     )
 
 

@@ -175,12 +175,8 @@ def _operation_flaw(
         case Memset(allocation=index, delta=delta, size=size):
             if not (0 <= operation.value <= 255 and _inside(memory, index, delta, size)):
                 return "a memset leaves its allocation"
-        case Copy(source=source, target=target, size=size):
-            start, end = operation.source_delta, operation.target_delta
-            if not (_inside(memory, source, start, size) and _inside(memory, target, end, size)):
-                return "a copy leaves its allocations"
-            if source == target and abs(start - end) < size:
-                return "a copy overlaps itself"
+        case Copy():
+            return _copy_flaw(operation, memory)
         case SymbolWrite(symbol=symbol, delta=delta, data=data):
             if not _fits(_extent(symbol, known), delta, len(data)):
                 return "a symbol write leaves its symbol"
@@ -189,6 +185,21 @@ def _operation_flaw(
             if not _inside(memory, index, delta, len(data)):
                 return "a copy from the host leaves its allocation"
             return _pointers_flaw(operation.pointers, data, memory)
+    return None
+
+
+def _copy_flaw(copy: Copy, memory: tuple[Allocation, ...]) -> str | None:
+    start, end = copy.source_delta, copy.target_delta
+    if copy.size < 1 or not copy.sound:
+        return "a copy has impossible rows"
+    if not (
+        _inside(memory, copy.source, start, copy.source_span)
+        and _inside(memory, copy.target, end, copy.target_span)
+    ):
+        return "a copy leaves its allocations"
+    room = copy.source_span if start < end else copy.target_span
+    if copy.source == copy.target and abs(start - end) < room:
+        return "a copy overlaps itself"
     return None
 
 

@@ -65,9 +65,15 @@ _SENTENCES = (
     phrase("{function}: {operand} belongs to the grader"),
     phrase("{function}: not a __device__ or __constant__ variable"),
     phrase(
-        "{function} cannot be used for rows with gaps ({sizes}): let a kernel do it, or allocate "
-        "without a pitch"
+        "{function} cannot be used for rows with gaps ({sizes}): let a kernel do it, or fill "
+        "the gaps, too"
     ),
+    phrase("{function} is supported for {most} rows with gaps"),
+    phrase(
+        "{function} from the host cannot be used for rows with gaps: copy each row, or all of them "
+        "without gaps"
+    ),
+    phrase("{function} of rows with gaps within one part of an allocation is not supported"),
     phrase("{function} returned {error}: not a __global__ function"),
     phrase("{function} returned {error}: rows of {sizes}"),
     phrase("{function} returned {error}: more than any GPU has"),

@@ -83,6 +83,9 @@ def _step(
                 source=operation.source,
                 source_delta=operation.source_delta,
                 size=operation.size,
+                rows=operation.rows,
+                source_pitch=operation.source_pitch,
+                target_pitch=operation.target_pitch,
             )
         case SymbolWrite():
             return Step(

@@ -89,6 +89,24 @@ void check_direction(bool from_device, bool to_device, cudaMemcpyKind kind, cons
                    "later, so there is nothing to read yet");
 }
 
+cudaError_t copy_on_device(void* target, const void* source, const Rows& rows, cudaStream_t stream,
+                           const char* caller) {
+  const size_t read = (rows.count - 1) * rows.source_pitch + rows.bytes;
+  const size_t written = (rows.count - 1) * rows.target_pitch + rows.bytes;
+  const Place from = device_place(source, read, caller, "the source");
+  const Place to = device_place(target, written, caller, "the target");
+  const bool meet =
+      from.delta < to.delta ? to.delta - from.delta < read : from.delta - to.delta < written;
+  if (from.allocation == to.allocation && meet) {
+    if (rows.count > 1)
+      refuse("FE", std::string(caller) +
+                       " of rows with gaps within one part of an allocation is not supported");
+    refuse("RE", std::string(caller) + ": source and target overlap, which CUDA leaves undefined");
+  }
+  plan_copy(from, to, rows, stream);
+  return cudaSuccess;
+}
+
 // blocking: the host waits for the device before it copies what is its own.
 cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind, bool blocking,
                  cudaStream_t stream, const char* caller) {
@@ -103,13 +121,7 @@ cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind 
     plan_write(device_place(target, bytes, caller, "the target"), source, bytes, blocking, stream);
     return cudaSuccess;
   }
-  const Place from = device_place(source, bytes, caller, "the source");
-  const Place to = device_place(target, bytes, caller, "the target");
-  const size_t apart = from.delta > to.delta ? from.delta - to.delta : to.delta - from.delta;
-  if (from.allocation == to.allocation && apart < bytes)
-    refuse("RE", std::string(caller) + ": source and target overlap, which CUDA leaves undefined");
-  plan_copy(from, to, bytes, stream);
-  return cudaSuccess;
+  return copy_on_device(target, source, {bytes}, stream, caller);
 }
 
 cudaError_t write_symbol(const void* variable, const void* source, size_t bytes, size_t offset,
@@ -136,6 +148,17 @@ cudaError_t read_symbol(void* target, const void* variable, size_t bytes, size_t
 }
 
 }  // namespace
+
+cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMemcpyKind kind,
+                      cudaStream_t stream, const char* caller) {
+  const bool from_device = in_device_range(source), to_device = in_device_range(target);
+  check_direction(from_device, to_device, kind, caller);
+  if (!from_device || !to_device)
+    refuse("FE", std::string(caller) +
+                     " from the host cannot be used for rows with gaps: copy each row, or all of "
+                     "them without gaps");
+  return copy_on_device(target, source, rows, stream, caller);
+}
 
 extern "C" {
 

@@ -11,17 +11,32 @@ std::string sizes(size_t pitch, size_t width) {
   return std::to_string(width) + " bytes at a pitch of " + std::to_string(pitch);
 }
 
-// The bytes of rows without a gap. A copy of rows with gaps would be a kernel's work.
-size_t contiguous(size_t pitch, size_t width, size_t height, const char* caller) {
+void check_rows(size_t pitch, size_t width, size_t height, const char* caller) {
   if (width > pitch)
     refuse("RE", std::string(caller) + " returned cudaErrorInvalidPitchValue: rows of " +
                      sizes(pitch, width));
+  if (height > MAX_ROWS && width != pitch)
+    refuse("FE", std::string(caller) + " is supported for " + std::to_string(MAX_ROWS) +
+                     " rows with gaps");
+  if (height > 1 && pitch > ARENA_BYTES / height)
+    refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: more than any GPU has");
+}
+
+// The bytes of rows without a gap. To fill rows with gaps would be a kernel's work.
+size_t contiguous(size_t pitch, size_t width, size_t height, const char* caller) {
+  check_rows(pitch, width, height, caller);
   if (width != pitch && height > 1)
     refuse("FE", std::string(caller) + " cannot be used for rows with gaps (" +
-                     sizes(pitch, width) + "): let a kernel do it, or allocate without a pitch");
-  if (height > 1 && width > ARENA_BYTES / height)
-    refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: more than any GPU has");
+                     sizes(pitch, width) + "): let a kernel do it, or fill the gaps, too");
   return width * height;
+}
+
+// Whether a copy of rows is one of a single row.
+bool as_one(size_t target_pitch, size_t source_pitch, size_t width, size_t height,
+            const char* caller) {
+  check_rows(source_pitch, width, height, caller);
+  check_rows(target_pitch, width, height, caller);
+  return width == 0 || height <= 1 || (width == source_pitch && width == target_pitch);
 }
 
 struct Managed {
@@ -87,21 +102,25 @@ cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t) { retur
 cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
 #endif
 void __cudaRegisterManagedVar(void**, void**, char*, const char* name, int, size_t, int, int) {
-  refuse("FE", std::string(name) + ": __managed__ variables are not supported; use a __device__ "
+  refuse("FE", std::string(name) +
+                   ": __managed__ variables are not supported; use a __device__ "
                    "variable and cudaMemcpyToSymbol");
 }
 
 cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source,
                               size_t source_pitch, size_t width, size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream) {
-  contiguous(source_pitch, width, height, "cudaMemcpy2D");
-  const size_t bytes = contiguous(target_pitch, width, height, "cudaMemcpy2D");
-  return cudaMemcpyAsync(target, source, bytes, kind, stream);
+  if (as_one(target_pitch, source_pitch, width, height, "cudaMemcpy2DAsync"))
+    return cudaMemcpyAsync(target, source, width * height, kind, stream);
+  return copy_rows(target, source, {width, height, source_pitch, target_pitch}, kind, stream,
+                   "cudaMemcpy2DAsync");
 }
 cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
                          size_t width, size_t height, cudaMemcpyKind kind) {
-  contiguous(source_pitch, width, height, __func__);
-  return cudaMemcpy(target, source, contiguous(target_pitch, width, height, __func__), kind);
+  if (as_one(target_pitch, source_pitch, width, height, __func__))
+    return cudaMemcpy(target, source, width * height, kind);
+  return copy_rows(target, source, {width, height, source_pitch, target_pitch}, kind, nullptr,
+                   __func__);
 }
 // Filling the gaps, too, would write what the caller did not ask for.
 cudaError_t cudaMemset2D(void* target, size_t pitch, int value, size_t width, size_t height) {

@@ -198,11 +198,14 @@ void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream) {
                order_on(stream));
 }
 
-void plan_copy(Place source, Place target, size_t bytes, cudaStream_t stream) {
-  add_transfer("{\"type\":\"copy\",\"source\":" + number(source.allocation) + ",\"source_delta\":" +
-                   number(source.delta) + ",\"target\":" + number(target.allocation) +
-                   ",\"target_delta\":" + number(target.delta) + ",\"size\":" + number(bytes) + "}",
-               order_on(stream));
+void plan_copy(Place source, Place target, const Rows& rows, cudaStream_t stream) {
+  add_transfer(
+      "{\"type\":\"copy\",\"source\":" + number(source.allocation) +
+          ",\"source_delta\":" + number(source.delta) + ",\"target\":" + number(target.allocation) +
+          ",\"target_delta\":" + number(target.delta) + ",\"size\":" + number(rows.bytes) +
+          ",\"rows\":" + number(rows.count) + ",\"source_pitch\":" + number(rows.source_pitch) +
+          ",\"target_pitch\":" + number(rows.target_pitch) + "}",
+      order_on(stream));
 }
 
 // `target` is the first fields, which say where the bytes go.
@@ -224,9 +227,8 @@ void plan_write(Place target, const void* source, size_t bytes, bool blocking,
 
 void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
                  bool blocking, cudaStream_t stream) {
-  add_write(
-      "\"type\":\"symbol\",\"symbol\":" + json_text(symbol) + ",\"delta\":" + number(delta),
-      source, bytes, blocking, stream);
+  add_write("\"type\":\"symbol\",\"symbol\":" + json_text(symbol) + ",\"delta\":" + number(delta),
+            source, bytes, blocking, stream);
 }
 
 size_t plan_launches() { return launch_count; }

@@ -100,7 +100,9 @@ void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
                  bool programmatic, dim3 cluster);
 void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream);
-void plan_copy(Place source, Place target, size_t bytes, cudaStream_t stream);
+// Rows of `bytes`; pitches are from the start of one to the next.
+struct Rows { size_t bytes, count = 1, source_pitch = 0, target_pitch = 0; };
+void plan_copy(Place source, Place target, const Rows& rows, cudaStream_t stream);
 // From host memory.
 void plan_write(Place target, const void* source, size_t bytes, bool blocking, cudaStream_t stream);
 void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
@@ -110,6 +112,10 @@ size_t plan_place();     // of the next operation in this call
 void plan_end_call();
 std::string plan_json();
 std::string json_text(const std::string& text);
+
+// --- memory.cpp
+cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMemcpyKind kind,
+                      cudaStream_t stream, const char* caller);
 
 // --- launch.cpp
 extern Frames launch_site;  // where the <<<>>> stands that is being launched, else empty

@@ -62,8 +62,8 @@ void refuse_call(const std::string& function) {
   refuse("FE", function + " cannot be used in run_custom: " + why_not(function));
 }
 
-// Fills the slots through which the library around this address would call what it lacks. It is linked for lazy
-// binding, so the slots are still unresolved, and writable.
+// Fills the slots through which the library around this address would call what it lacks. It is
+// linked for lazy binding, so the slots are still unresolved, and writable.
 void stub_unresolved(const void* within) {
   static bool done = false;
   Dl_info info;
