@@ -13,6 +13,7 @@ Only builds that fail outside the student's own files need a trial, which takes 
 from __future__ import annotations
 
 import re
+import signal
 from functools import partial
 from pathlib import Path
 
@@ -104,6 +105,13 @@ def _words(failure: Failed, log: str) -> Message:
         return complaint.message
     if lines:
         return phrase("the compiler failed: {line}", line=lines[-1])
+    if failure.done.signal is not None:
+        return phrase(
+            "the compiler failed: {step} itself crashed ({signal}); inline assembly may be the "
+            "cause",
+            step=failure.step,
+            signal=signal.strsignal(failure.done.signal) or failure.done.signal,
+        )
     return phrase(
         "the compiler failed: {step} ended with status {status}",
         step=failure.step,

@@ -44,6 +44,7 @@ _SENTENCES = (
         "those for cooperative, clustered and programmatic launches are"
     ),
     phrase("{function} is supported for cudaLimitStackSize only"),
+    phrase("{function} is supported for cudaLimitStackSize and cudaLimitPrintfFifoSize only"),
     phrase(
         "{function} of the CUDA driver is not supported; of its functions only "
         "cuTensorMapEncodeTiled is"
@@ -68,7 +69,7 @@ _SENTENCES = (
         "{function} cannot be used for rows with gaps ({sizes}): let a kernel do it, or fill "
         "the gaps, too"
     ),
-    phrase("{function} is supported for {most} rows with gaps"),
+    phrase("{function} is supported for at most {most} rows with gaps"),
     phrase(
         "{function} from the host cannot be used for rows with gaps: copy each row, or all of them "
         "without gaps"

@@ -254,7 +254,7 @@ def test_compile_errors_name_the_students_lines(compiled: Compile) -> None:
     [
         ('#include "none.h"', Verdict.CE, r"^sgemm\.cu:1:10: fatal error: none\.h"),
         ('#include "tile.cuh"', Verdict.CE, r'^tile\.cuh\(2\): error: identifier "oops"'),
-        ("#include <thrust/fill.h>", Verdict.CE, r"^thrust/detail/config\.h.*: write a kernel"),
+        ("#include <thrust/sort.h>", Verdict.CE, r"^thrust/detail/config\.h.*: write a kernel"),
         ("#include <cublas_none.h>", Verdict.FE, "sgemm.cu:1 includes .* may not call cuBLAS"),
     ],
 )
@@ -461,6 +461,16 @@ def test_a_part_of_the_compiler_is_killed(compiled: Compile, tmp_path: Path) -> 
     part.chmod(0o755)
     with pytest.raises(ToolchainError, match="killed twice"):
         compiled(STARTER, tools)
+
+
+def test_an_assembler_that_crashes_is_said_to(compiled: Compile, tmp_path: Path) -> None:
+    program = tmp_path / "ptxas"
+    program.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    program.chmod(0o755)
+    tools = msgspec.structs.replace(find_toolchain(), ptxas=program)
+    refused(
+        compiled, Verdict.CE, r"ptxas itself crashed \(Segmentation fault\)", STARTER, tools=tools
+    )
 
 
 def test_a_machine_that_cannot_compile_is_no_fault_of_the_submission(

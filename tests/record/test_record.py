@@ -438,7 +438,7 @@ REFUSED = {
     71: (Verdict.FE, "cudaMemcpy2D of rows with gaps within one part of an allocation is not"),
     72: (Verdict.FE, "managed memory cannot be read or written by host code here"),
     73: (Verdict.FE, "cudaDeviceReset cannot be used .* this function of CUDA is not supported"),
-    67: (Verdict.FE, "cudaDeviceSetLimit is supported for cudaLimitStackSize only"),
+    67: (Verdict.FE, "cudaDeviceSetLimit is supported for cudaLimitStackSize and"),
     68: (Verdict.RE, "cudaErrorInvalidConfiguration: .* a cluster of (2, 0, 0) blocks"),
     80: (Verdict.RE, "cudaMemset returned cudaErrorInvalidValue"),
     81: (Verdict.RE, "A belongs to the grader"),

@@ -16,7 +16,7 @@ void check_rows(size_t pitch, size_t width, size_t height, const char* caller) {
     refuse("RE", std::string(caller) + " returned cudaErrorInvalidPitchValue: rows of " +
                      sizes(pitch, width));
   if (height > MAX_ROWS && width != pitch)
-    refuse("FE", std::string(caller) + " is supported for " + std::to_string(MAX_ROWS) +
+    refuse("FE", std::string(caller) + " is supported for at most " + std::to_string(MAX_ROWS) +
                      " rows with gaps");
   if (height > 1 && pitch > ARENA_BYTES / height)
     refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: more than any GPU has");
@@ -64,7 +64,9 @@ extern "C" {
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
   if (limit == cudaLimitPrintfFifoSize) return cudaSuccess;
   if (limit != cudaLimitStackSize)
-    refuse("FE", "cudaDeviceSetLimit is supported for cudaLimitStackSize only");
+    refuse(
+        "FE",
+        "cudaDeviceSetLimit is supported for cudaLimitStackSize and cudaLimitPrintfFifoSize only");
   if (value > MOST_STACK) return failed(cudaErrorInvalidValue, __func__);
   stack_bytes = value;
   return cudaSuccess;
