@@ -27,6 +27,7 @@ from grader.problems.problem import Interface, vendor_library
 from grader.submission.folder import copy_sources, with_hint
 
 _OURS = "../entry/"
+_NESTED = "launch from __device__ or __global__ functions requires separate compilation"
 _UNDEFINED = re.compile(r"undefined|[Uu]nresolved")
 
 
@@ -102,6 +103,10 @@ def _words(failure: Failed, log: str) -> Message:
         return phrase("the linker failed: {line}", line=lines[0])
     complaint = first_error(log)
     if complaint is not None:
+        if _NESTED in complaint.text:
+            return phrase(
+                "{error}; kernels that launch kernels are not supported", error=complaint.message
+            )
         return complaint.message
     if lines:
         return phrase("the compiler failed: {line}", line=lines[-1])

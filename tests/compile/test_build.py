@@ -463,6 +463,12 @@ def test_a_part_of_the_compiler_is_killed(compiled: Compile, tmp_path: Path) -> 
         compiled(STARTER, tools)
 
 
+def test_a_kernel_that_launches_a_kernel(compiled: Compile) -> None:
+    nested = "__global__ void inner() {}\n__global__ void outer() { inner<<<1, 1>>>(); }\n"
+    words = r"sgemm\.cu\(\d+\): .*; kernels that launch kernels are not supported"
+    refused(compiled, Verdict.CE, words, f"{STARTER}\n{nested}")
+
+
 def test_an_assembler_that_crashes_is_said_to(compiled: Compile, tmp_path: Path) -> None:
     program = tmp_path / "ptxas"
     program.write_text("#!/bin/sh\nkill -SEGV $$\n")
