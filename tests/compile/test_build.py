@@ -470,12 +470,16 @@ def test_a_kernel_that_launches_a_kernel(compiled: Compile) -> None:
 
 
 def test_an_assembler_that_crashes_is_said_to(compiled: Compile, tmp_path: Path) -> None:
-    program = tmp_path / "ptxas"
-    program.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    tools = host_compiler(tmp_path, 'exec $REAL "$@"')
+    program = tools.host_compiler.with_name("ptxas")
+    program.write_text(
+        f'#!/bin/sh\ngrep -q unlucky kernels.ptx && kill -SEGV $$\nexec {tools.ptxas} "$@"\n'
+    )
     program.chmod(0o755)
-    tools = msgspec.structs.replace(find_toolchain(), ptxas=program)
+    source = f"{STARTER}\n__global__ void unlucky() {{}}\n"
+    words = r"ptxas itself crashed \(Segmentation fault\)"
     refused(
-        compiled, Verdict.CE, r"ptxas itself crashed \(Segmentation fault\)", STARTER, tools=tools
+        compiled, Verdict.CE, words, source, tools=msgspec.structs.replace(tools, ptxas=program)
     )
 
 
