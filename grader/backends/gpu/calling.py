@@ -145,7 +145,7 @@ class Call:
         self._stream = ctypes.c_void_p(stream)
 
     def _packed(self, step: Step) -> _Step:
-        data = (ctypes.c_uint8 * max(len(step.data), 1))(*step.data)
+        data = ctypes.create_string_buffer(step.data, max(len(step.data), 1))
         patches = (_Patch * max(len(step.pointers), 1))(
             *(_Patch(slot.offset, slot.allocation, slot.delta) for slot in step.pointers)
         )
