@@ -15,9 +15,19 @@ from ptxsim.errors import EngineError
 from ptxsim.findings.names import plain_name
 from ptxsim.frontend import Variable
 from ptxsim.lowering.variables import initial_bytes
-from ptxsim.records import Allocate, Copy, Free, Launch, Memset, Operation, Plan, SymbolWrite
+from ptxsim.records import (
+    Allocate,
+    Copy,
+    Free,
+    Launch,
+    Memset,
+    Operation,
+    Plan,
+    SymbolWrite,
+    Write,
+)
 from ptxsim.soundness import overlapping
-from ptxsim.streams import Use, launch_use
+from ptxsim.streams import Use, in_rows, launch_use, rows_use
 
 Bytes = NDArray[np.uint8]
 
@@ -137,18 +147,21 @@ class Machine:
                 place = self._allocations[operation.allocation]
                 self._regions[place].data[delta : delta + size] = operation.value
                 self._define(place, delta, size)
-            case Copy(source_delta=start, target_delta=delta, size=size):
+            case Copy(rows=rows, size=size):
                 source = self._regions[self._allocations[operation.source]].data
                 place = self._allocations[operation.target]
-                self._regions[place].data[delta : delta + size] = source[
-                    start : start + size
-                ].copy()
-                self._define(place, delta, size)
-            case SymbolWrite(symbol=symbol, delta=delta, data=written):
-                place, size = self._symbols[symbol], len(written)
-                data = np.frombuffer(written, np.uint8)
-                self._regions[place].data[delta : delta + size] = data
-                self._define(place, delta, size)
+                taken = in_rows(
+                    source[operation.source_delta :], rows, size, operation.source_pitch
+                )
+                target = self._regions[place].data[operation.target_delta :]
+                in_rows(target, rows, size, operation.target_pitch)[...] = taken.copy()
+                for row in range(rows):
+                    start = operation.target_delta + row * operation.target_pitch
+                    self._define(place, start, size)
+            case SymbolWrite(symbol=symbol, delta=delta, data=data):
+                self._write(self._symbols[symbol], delta, data)
+            case Write(allocation=allocation, delta=delta, data=data):
+                self._write(self._allocations[allocation], delta, data)
 
     def uses(self, operation: Operation) -> Sequence[Use]:
         """What an operation that was just carried out has done to memory."""
@@ -157,13 +170,19 @@ class Machine:
                 return self._launch_uses()
             case Memset(allocation=allocation, delta=delta, size=size):
                 return (Use(self._allocations[allocation], delta, delta + size, True),)
-            case Copy(source_delta=source, target_delta=target, size=size):
+            case Copy(source_delta=source, target_delta=target, size=size, rows=rows):
+                read, written = operation.source_pitch, operation.target_pitch
+                place, goal = (
+                    self._allocations[index] for index in (operation.source, operation.target)
+                )
                 return (
-                    Use(self._allocations[operation.source], source, source + size, False),
-                    Use(self._allocations[operation.target], target, target + size, True),
+                    rows_use(Use(place, source, source + size, False), rows, read, self._cell),
+                    rows_use(Use(goal, target, target + size, True), rows, written, self._cell),
                 )
             case SymbolWrite(symbol=symbol, delta=delta, data=data):
                 return (Use(self._symbols[symbol], delta, delta + len(data), True),)
+            case Write(allocation=allocation, delta=delta, data=data):
+                return (Use(self._allocations[allocation], delta, delta + len(data), True),)
             case Allocate(ordered=True) | Free():
                 index = self._allocations[operation.allocation]
                 return (Use(index, 0, len(self._regions[index].data), True),)
@@ -177,6 +196,10 @@ class Machine:
             seen = view(cells.value or 0, np.dtype(np.uint8), count)
             found.append(launch_use(index, seen, self._cell))
         return [use for use in found if use is not None]
+
+    def _write(self, place: int, start: int, data: bytes) -> None:
+        self._regions[place].data[start : start + len(data)] = np.frombuffer(data, np.uint8)
+        self._define(place, start, len(data))
 
     def _resize(self, allocation: int, size: int) -> None:
         """An allocation that is freed has no bytes."""

@@ -68,7 +68,7 @@ class Allocation(Record):
 class PointerSlot(Record):
     """A device pointer in what a launch or a symbol write passes. Any eight bytes may hold one."""
 
-    offset: int  # bytes into Launch.params or SymbolWrite.data
+    offset: int  # bytes into Launch.params, SymbolWrite.data or Write.data
     allocation: int  # index into Plan.allocations
     delta: int  # bytes from the allocation's start; may be negative or past its end
 
@@ -118,20 +118,51 @@ class Memset(Issued, tag="memset"):
     size: int  # bytes
 
 
+MOST_ROWS = 1 << 20  # of one copy
+
+
 class Copy(Issued, tag="copy"):
-    """Device to device."""
+    """Device to device: rows of ``size`` bytes."""
 
     source: int
     source_delta: int
     target: int
     target_delta: int
     size: int
+    rows: int = 1
+    source_pitch: int = 0  # bytes from the start of one row to the next
+    target_pitch: int = 0
+
+    @property
+    def sound(self) -> bool:
+        """Whether its rows are apart, and no more than anybody needs."""
+        least = min(self.source_pitch, self.target_pitch)
+        return self.rows == 1 or (1 < self.rows <= MOST_ROWS and least >= self.size > 0)
+
+    @property
+    def source_span(self) -> int:
+        """Bytes from the first that it reads to the last."""
+        return (self.rows - 1) * self.source_pitch + self.size
+
+    @property
+    def target_span(self) -> int:
+        return (self.rows - 1) * self.target_pitch + self.size
 
 
 class SymbolWrite(Issued, tag="symbol"):
     """cudaMemcpyToSymbol: bytes written into a __device__ or __constant__ variable."""
 
     symbol: str  # mangled name
+    delta: int
+    data: bytes
+    pointers: tuple[PointerSlot, ...] = ()
+    blocking: bool = False  # the host waits for the device before it copies
+
+
+class Write(Issued, tag="write"):
+    """cudaMemcpy from the host: bytes written into an allocation."""
+
+    allocation: int
     delta: int
     data: bytes
     pointers: tuple[PointerSlot, ...] = ()
@@ -156,7 +187,7 @@ class Synchronise(Issued, tag="synchronise"):
     """The host waits for the device."""
 
 
-Operation = Launch | Memset | Copy | SymbolWrite | Allocate | Free | Synchronise
+Operation = Launch | Memset | Copy | SymbolWrite | Write | Allocate | Free | Synchronise
 
 
 class Plan(Record):
@@ -197,7 +228,7 @@ class Plan(Record):
         """How many of ``operations`` are work of the host: allocating, freeing, waiting."""
         return sum(
             isinstance(o, Allocate | Free | Synchronise)
-            or (isinstance(o, SymbolWrite) and o.blocking)
+            or (isinstance(o, SymbolWrite | Write) and o.blocking)
             for o in self.operations
         )
 
@@ -207,7 +238,7 @@ class Plan(Record):
         return any(
             isinstance(o, Synchronise)
             or (isinstance(o, Free) and not o.ordered)
-            or (isinstance(o, SymbolWrite) and o.blocking)
+            or (isinstance(o, SymbolWrite | Write) and o.blocking)
             for o in self.operations
         )
 

@@ -13,7 +13,7 @@ from ptxsim.findings.finding import Finding, Kind
 from ptxsim.findings.row_counts import RowCount, row_counts
 from ptxsim.lowering.operation import UnsupportedInstruction
 from ptxsim.mapping import ones
-from ptxsim.records import Copy, Dim3, Launch, Memset, Plan, Record, SymbolWrite
+from ptxsim.records import Copy, Dim3, Launch, Memset, Plan, Record, SymbolWrite, Write
 from ptxsim.simulator import Running, Simulator
 from ptxsim.soundness import check_plan, cluster_of
 
@@ -105,7 +105,7 @@ class Sampler(Simulator):
         started = time.thread_time()
         try:
             for operation in (*plan.setup, *plan.operations):
-                if isinstance(operation, Memset | Copy | SymbolWrite):
+                if isinstance(operation, Memset | Copy | SymbolWrite | Write):
                     run.machine.carry_out(operation)
                 if not isinstance(operation, Launch) or id(operation) not in looked_at:
                     continue

@@ -22,6 +22,7 @@ from ptxsim.records import (
     Plan,
     SymbolWrite,
     Synchronise,
+    Write,
 )
 
 _ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
@@ -75,6 +76,10 @@ def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_b
             target = known.get(operation.symbol)
             if target is None or not _inside(operation.delta, len(operation.data), target.size):
                 raise _refused(f"a copy to the symbol {operation.symbol[:80]} exceeds it")
+        elif isinstance(operation, Write):
+            index, size = operation.allocation, len(operation.data)
+            if not 0 <= index < len(sizes) or not _inside(operation.delta, size, sizes[index]):
+                raise _refused("a copy from the host exceeds its allocation")
         elif not _moves_within(operation, sizes):
             raise _refused("a memset or a copy exceeds its allocation")
         elif isinstance(operation, Memset) and not 0 <= operation.value <= 255:
@@ -124,15 +129,17 @@ def _check_launch(launch: Launch, module: Module) -> None:
 
 def _moves_within(operation: Memset | Copy, sizes: Sequence[int]) -> bool:
     if isinstance(operation, Memset):
-        places = [(operation.allocation, operation.delta)]
+        places = [(operation.allocation, operation.delta, operation.size)]
     else:
         places = [
-            (operation.source, operation.source_delta),
-            (operation.target, operation.target_delta),
+            (operation.source, operation.source_delta, operation.source_span),
+            (operation.target, operation.target_delta, operation.target_span),
         ]
-    return all(
-        0 <= index < len(sizes) and _inside(delta, operation.size, sizes[index])
-        for index, delta in places
+        if not operation.sound:
+            return False
+    return operation.size >= 0 and all(
+        0 <= index < len(sizes) and _inside(delta, size, sizes[index])
+        for index, delta, size in places
     )
 
 

@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxsim.records import Free, Operation, SymbolWrite, Synchronise
+from ptxsim.records import Free, Operation, SymbolWrite, Synchronise, Write
 
 # How a launch has used a cell: region.hpp has the same.
 READ, WRITTEN, READ_STRONGLY, WRITTEN_STRONGLY = 1, 2, 4, 8
@@ -51,6 +51,23 @@ def launch_use(region: int, cells: Cells, size: int) -> Use | None:
     return Use(region, first * size, last * size, bool((part & _WRITES).any()), part)
 
 
+def in_rows(data: Cells, rows: int, size: int, pitch: int) -> Cells:
+    """``rows`` of ``size`` bytes of ``data``, as a view."""
+    return np.lib.stride_tricks.as_strided(data, (rows, size), (pitch, 1))
+
+
+def rows_use(first: Use, rows: int, pitch: int, cell: int) -> Use:
+    """What is done to ``rows`` like the first, in cells of ``cell`` bytes."""
+    if rows == 1:
+        return first
+    lead, size = first.start % cell, first.end - first.start
+    span = (rows - 1) * pitch + size
+    used = np.zeros(-(-(lead + span) // cell) * cell, np.uint8)
+    in_rows(used[lead:], rows, size, pitch)[...] = WRITTEN if first.writes else READ
+    cells = used.reshape(-1, cell).max(1)
+    return Use(first.region, first.start, first.start + span, first.writes, cells)
+
+
 def unordered(operations: Sequence[Operation]) -> list[int]:
     """Of each operation, as bits, the earlier ones that it does not come after."""
     before: list[int] = []
@@ -75,7 +92,7 @@ def _host_waits(operation: Operation) -> bool:
             return True
         case Free(ordered=ordered):
             return not ordered
-        case SymbolWrite(blocking=blocking):
+        case SymbolWrite(blocking=blocking) | Write(blocking=blocking):
             return blocking
     return False
 

@@ -13,6 +13,7 @@ Only builds that fail outside the student's own files need a trial, which takes 
 from __future__ import annotations
 
 import re
+import signal
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from grader.problems.problem import Interface, vendor_library
 from grader.submission.folder import copy_sources, with_hint
 
 _OURS = "../entry/"
+_NESTED = "launch from __device__ or __global__ functions requires separate compilation"
 _UNDEFINED = re.compile(r"undefined|[Uu]nresolved")
 
 
@@ -101,9 +103,20 @@ def _words(failure: Failed, log: str) -> Message:
         return phrase("the linker failed: {line}", line=lines[0])
     complaint = first_error(log)
     if complaint is not None:
+        if _NESTED in complaint.text:
+            return phrase(
+                "{error}; kernels that launch kernels are not supported", error=complaint.message
+            )
         return complaint.message
     if lines:
         return phrase("the compiler failed: {line}", line=lines[-1])
+    if failure.done.signal is not None:
+        return phrase(
+            "the compiler failed: {step} itself crashed ({signal}); inline assembly may be the "
+            "cause",
+            step=failure.step,
+            signal=signal.strsignal(failure.done.signal) or failure.done.signal,
+        )
     return phrase(
         "the compiler failed: {step} ended with status {status}",
         step=failure.step,

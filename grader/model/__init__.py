@@ -101,6 +101,7 @@ from ptxsim.records import (
     SymbolWrite,
     Synchronise,
     Thread,
+    Write,
 )
 
 __all__ = [
@@ -184,6 +185,7 @@ __all__ = [
     "Verdict",
     "Waiting",
     "Watched",
+    "Write",
     "clauses",
     "counted",
     "element_words",

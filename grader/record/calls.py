@@ -24,6 +24,7 @@ from grader.model import (
     Size,
     SymbolWrite,
     Synchronise,
+    Write,
 )
 from grader.problems.operands import Operand
 from ptxsim.findings.names import plain_name
@@ -148,6 +149,13 @@ class _Comparison:
                     (one.symbol, one.delta, one.blocking, one.after)
                     == (other.symbol, other.delta, other.blocking, other.after)
                 )
+            case (Write(), Write()):
+                return (
+                    self._same_bytes(one, other, one.data, other.data, call)
+                    and self._same_place(one.allocation, other.allocation, call)
+                    and (one.delta, one.blocking, one.after)
+                    == (other.delta, other.blocking, other.after)
+                )
             case (Memset() | Allocate() | Free(), Memset() | Allocate() | Free()):
                 places = self._same_place(one.allocation, other.allocation, call)
                 return places and one == msgspec.structs.replace(other, allocation=one.allocation)
@@ -174,8 +182,8 @@ class _Comparison:
 
     def _same_bytes(
         self,
-        one: Launch | SymbolWrite,
-        other: Launch | SymbolWrite,
+        one: Launch | SymbolWrite | Write,
+        other: Launch | SymbolWrite | Write,
         mine: bytes,
         theirs: bytes,
         call: int,
@@ -241,7 +249,7 @@ def _first_difference(one: bytes, other: bytes, start: int) -> int | None:
     return next((at for at in places if one[at] != other[at]), None)
 
 
-def _without(data: bytes, holder: Launch | SymbolWrite) -> bytes:
+def _without(data: bytes, holder: Launch | SymbolWrite | Write) -> bytes:
     """``data`` without its pointers."""
     blank = bytearray(data)
     for slot in holder.pointers:
@@ -260,6 +268,8 @@ def _in_words(operation: Operation) -> str:
             return f"a copy of {size} bytes"
         case SymbolWrite(symbol=symbol):
             return f"a copy to {plain_name(symbol)[:80]}"
+        case Write(data=data):
+            return f"a copy of {len(data)} bytes from the host"
         case Allocate():
             return "an allocation"
         case Free():

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ptxsim.records import MOST_ROWS
+
 CALLS = 3  # of run_custom that are recorded for each size
 MAX_LAUNCHES = 10_000  # of one call
 MAX_TRANSFERS = 10_000  # memsets, copies, symbol writes and synchronisations of one call
 MAX_ALLOCATIONS = 1024  # of all calls, including A, B, C and symbols whose address was requested
-MAX_PLAN_BYTES = 8 << 20  # of one call as JSON: parameters, symbol data, every name
+MAX_PLAN_BYTES = 8 << 20  # of one call as JSON: parameters, data, every name
 MAX_REPLY_BYTES = CALLS * MAX_PLAN_BYTES
 
 # The arena lies where neither programs nor libraries are mapped and where a driver lets us map
@@ -42,6 +44,7 @@ def macros() -> tuple[str, ...]:
         "MAX_TRANSFERS": MAX_TRANSFERS,
         "MAX_ALLOCATIONS": MAX_ALLOCATIONS,
         "MAX_PLAN_BYTES": MAX_PLAN_BYTES,
+        "MAX_ROWS": MOST_ROWS,
         "MAX_REPLY_BYTES": MAX_REPLY_BYTES,
         "FIRST_ADDRESS": FIRST_ADDRESS,
         "STRIDE": STRIDE,

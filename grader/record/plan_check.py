@@ -28,6 +28,7 @@ from grader.model import (
     Record,
     SymbolWrite,
     Synchronise,
+    Write,
 )
 from grader.record.calls import Given
 from grader.record.plan_bounds import (
@@ -45,7 +46,7 @@ from ptxsim.frontend.interface import Interface
 
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
-_TRANSFERS = (Memset, Copy, SymbolWrite, Synchronise)
+_TRANSFERS = (Memset, Copy, SymbolWrite, Write, Synchronise)
 _POINTER = 8
 _WARP = 32
 _MAX_CLUSTER = 16  # blocks
@@ -174,16 +175,31 @@ def _operation_flaw(
         case Memset(allocation=index, delta=delta, size=size):
             if not (0 <= operation.value <= 255 and _inside(memory, index, delta, size)):
                 return "a memset leaves its allocation"
-        case Copy(source=source, target=target, size=size):
-            start, end = operation.source_delta, operation.target_delta
-            if not (_inside(memory, source, start, size) and _inside(memory, target, end, size)):
-                return "a copy leaves its allocations"
-            if source == target and abs(start - end) < size:
-                return "a copy overlaps itself"
+        case Copy():
+            return _copy_flaw(operation, memory)
         case SymbolWrite(symbol=symbol, delta=delta, data=data):
             if not _fits(_extent(symbol, known), delta, len(data)):
                 return "a symbol write leaves its symbol"
             return _pointers_flaw(operation.pointers, data, memory)
+        case Write(allocation=index, delta=delta, data=data):
+            if not _inside(memory, index, delta, len(data)):
+                return "a copy from the host leaves its allocation"
+            return _pointers_flaw(operation.pointers, data, memory)
+    return None
+
+
+def _copy_flaw(copy: Copy, memory: tuple[Allocation, ...]) -> str | None:
+    start, end = copy.source_delta, copy.target_delta
+    if copy.size < 1 or not copy.sound:
+        return "a copy has impossible rows"
+    if not (
+        _inside(memory, copy.source, start, copy.source_span)
+        and _inside(memory, copy.target, end, copy.target_span)
+    ):
+        return "a copy leaves its allocations"
+    room = copy.source_span if start < end else copy.target_span
+    if copy.source == copy.target and abs(start - end) < room:
+        return "a copy overlaps itself"
     return None
 
 

@@ -17,6 +17,14 @@ _SENTENCES = (
         "the same cache)"
     ),
     phrase(
+        "{function} cannot be used in run_custom: CUDA graphs are not supported; launch the "
+        "kernels directly, in the same order"
+    ),
+    phrase(
+        "{function} cannot be used in run_custom: this function of CUDA is not supported; kernel "
+        "launches, device memory, streams and events are"
+    ),
+    phrase(
         "{function} cannot be used in run_custom: kernel launches, device memory, streams and "
         "events of the CUDA runtime are supported, other libraries are not"
     ),
@@ -36,22 +44,37 @@ _SENTENCES = (
         "those for cooperative, clustered and programmatic launches are"
     ),
     phrase("{function} is supported for cudaLimitStackSize only"),
+    phrase("{function} is supported for cudaLimitStackSize and cudaLimitPrintfFifoSize only"),
     phrase(
         "{function} of the CUDA driver is not supported; of its functions only "
         "cuTensorMapEncodeTiled is"
     ),
     phrase("threads are not available here: run_custom has one thread and launches kernels"),
     phrase(
-        "{function} between host and device cannot be used in run_custom: only copies from device "
-        "to device are supported. Pass constants as kernel parameters or with cudaMemcpyToSymbol"
+        "{function} from the device to the host cannot be used in run_custom: its kernels run "
+        "later, so there is nothing to read yet"
+    ),
+    phrase(
+        "managed memory cannot be read or written by host code here, since kernels run later; pass "
+        "values as kernel parameters or copy them with cudaMemcpy"
+    ),
+    phrase(
+        "{name}: __managed__ variables are not supported; use a __device__ variable and "
+        "cudaMemcpyToSymbol"
     ),
     phrase("{function}: source and target overlap, which CUDA leaves undefined"),
     phrase("{function}: {operand} belongs to the grader"),
     phrase("{function}: not a __device__ or __constant__ variable"),
     phrase(
-        "{function} cannot be used for rows with gaps ({sizes}): let a kernel do it, or allocate "
-        "without a pitch"
+        "{function} cannot be used for rows with gaps ({sizes}): let a kernel do it, or fill "
+        "the gaps, too"
     ),
+    phrase("{function} is supported for at most {most} rows with gaps"),
+    phrase(
+        "{function} from the host cannot be used for rows with gaps: copy each row, or all of them "
+        "without gaps"
+    ),
+    phrase("{function} of rows with gaps within one part of an allocation is not supported"),
     phrase("{function} returned {error}: not a __global__ function"),
     phrase("{function} returned {error}: rows of {sizes}"),
     phrase("{function} returned {error}: more than any GPU has"),
@@ -59,6 +82,7 @@ _SENTENCES = (
     phrase("{function} returned {error}: not an allocation"),
     phrase("{function} returned {error}: the source is no device address"),
     phrase("{function} returned {error}: the target is no device address"),
+    phrase("{function} returned {error}: the source is no host address"),
     phrase("{function} returned {error}: the source of {bytes} bytes is in memory that was freed"),
     phrase("{function} returned {error}: the target of {bytes} bytes is in memory that was freed"),
     phrase(
@@ -116,7 +140,7 @@ _SENTENCES = (
     phrase("run_custom makes more than {most} allocations of device memory in {calls} calls"),
     phrase(
         "run_custom asks for more than its record can hold in one call: {most} MiB of kernel "
-        "names, parameters and symbol data"
+        "names, parameters and data from the host"
     ),
     phrase(
         "host code crashed with {signal}: it dereferenced a device pointer; only a kernel may read "

@@ -28,6 +28,7 @@ from grader.model import (
     Size,
     SymbolWrite,
     Synchronise,
+    Write,
 )
 from ptxsim.tensor_maps import DataType, Swizzle, TensorMap, encode
 from tests.support.kernels import engine
@@ -80,6 +81,10 @@ int cuMemsetD8Async(u64 at, unsigned char v, size_t n, void*) {
 }
 int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t n, void*) {
   return said("copy %llx %llx %zu", to, from, n);
+}
+int cuMemcpy2DAsync_v2(const size_t* c, void*) {
+  return said("rows %zx %zx %zu %zu %zu %zu %d %d", c[11], c[4], c[14], c[15], c[6], c[13],
+              int(c[2]), int(c[9]));
 }
 int cuMemcpyHtoDAsync_v2(u64 to, const char* from, size_t n, void*) {
   return said(n < 160 ? "write %llx %.3s %zu" : "write %llx %.3s %zu %02x", to, from, n,
@@ -140,6 +145,16 @@ def test_every_step_in_order(driver: Path, log: Path) -> None:
         launch,
         Step(kind=StepKind.MEMSET, target=0, target_delta=4, value=255, size=9),
         Step(kind=StepKind.COPY, target=1, target_delta=1, source=3, source_delta=2, size=5),
+        Step(
+            kind=StepKind.COPY,
+            target=1,
+            source=3,
+            source_delta=2,
+            size=5,
+            rows=7,
+            source_pitch=8,
+            target_pitch=9,
+        ),
         Step(kind=StepKind.WRITE, target=3, target_delta=3, data=b"abc", flag=True),
         Step(kind=StepKind.FREE, target=2),
         Step(kind=StepKind.SYNCHRONISE),
@@ -161,6 +176,7 @@ def test_every_step_in_order(driver: Path, log: Path) -> None:
         f"launch f 1 2 3 4 5 6 7 0x77 8 {at - 8:x}",
         "memset a004 255 9",
         "copy b001 d002 5",
+        "rows b000 d002 5 7 8 9 2 2",
         "stream waits",
         "write d003 abc 3",
         f"free {at:x}",
@@ -288,7 +304,17 @@ PLAN = Plan(
             arguments=(0, 8),
             pointers=(PointerSlot(offset=0, allocation=4, delta=16),),
         ),
-        Copy(source=4, source_delta=0, target=2, target_delta=0, size=4),
+        Copy(
+            source=4,
+            source_delta=0,
+            target=2,
+            target_delta=0,
+            size=4,
+            rows=2,
+            source_pitch=8,
+            target_pitch=6,
+        ),
+        Write(allocation=2, delta=1, data=b"uvw"),
         Synchronise(),
     ),
 )
@@ -317,7 +343,8 @@ def test_the_devices_part_of_a_call_stays_in_our_memory(driver: Path, log: Path)
         "write 7ab1e4 xyz 3",
         "memset e008 1 2",
         "launch f 1 1 1 2 1 1 0 0x77 8 e010",
-        "copy c000 e000 4",
+        "rows c000 e000 4 2 8 6 2 2",
+        "write c001 uvw 3",
     ]
 
 
@@ -330,7 +357,8 @@ def test_a_whole_call_allocates_frees_and_waits(driver: Path, log: Path) -> None
     assert rest == [
         f"memset {at + 8:x} 1 2",
         f"launch f 1 1 1 2 1 1 0 0x77 8 {at + 16:x}",
-        f"copy c000 {at:x} 4",
+        f"rows c000 {at:x} 4 2 8 6 2 2",
+        "write c001 uvw 3",
         "waits",
     ]
     assert after == [f"free {at:x}"], "what the call leaves is freed once"

@@ -254,7 +254,7 @@ def test_compile_errors_name_the_students_lines(compiled: Compile) -> None:
     [
         ('#include "none.h"', Verdict.CE, r"^sgemm\.cu:1:10: fatal error: none\.h"),
         ('#include "tile.cuh"', Verdict.CE, r'^tile\.cuh\(2\): error: identifier "oops"'),
-        ("#include <thrust/fill.h>", Verdict.CE, r"^thrust/detail/config\.h.*: write a kernel"),
+        ("#include <thrust/sort.h>", Verdict.CE, r"^thrust/detail/config\.h.*: write a kernel"),
         ("#include <cublas_none.h>", Verdict.FE, "sgemm.cu:1 includes .* may not call cuBLAS"),
     ],
 )
@@ -461,6 +461,26 @@ def test_a_part_of_the_compiler_is_killed(compiled: Compile, tmp_path: Path) -> 
     part.chmod(0o755)
     with pytest.raises(ToolchainError, match="killed twice"):
         compiled(STARTER, tools)
+
+
+def test_a_kernel_that_launches_a_kernel(compiled: Compile) -> None:
+    nested = "__global__ void inner() {}\n__global__ void outer() { inner<<<1, 1>>>(); }\n"
+    words = r"sgemm\.cu\(\d+\): .*; kernels that launch kernels are not supported"
+    refused(compiled, Verdict.CE, words, f"{STARTER}\n{nested}")
+
+
+def test_an_assembler_that_crashes_is_said_to(compiled: Compile, tmp_path: Path) -> None:
+    tools = host_compiler(tmp_path, 'exec $REAL "$@"')
+    program = tools.host_compiler.with_name("ptxas")
+    program.write_text(
+        f'#!/bin/sh\ngrep -q unlucky kernels.ptx && kill -SEGV $$\nexec {tools.ptxas} "$@"\n'
+    )
+    program.chmod(0o755)
+    source = f"{STARTER}\n__global__ void unlucky() {{}}\n"
+    words = r"ptxas itself crashed \(Segmentation fault\)"
+    refused(
+        compiled, Verdict.CE, words, source, tools=msgspec.structs.replace(tools, ptxas=program)
+    )
 
 
 def test_a_machine_that_cannot_compile_is_no_fault_of_the_submission(

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from grader.model import Allocation, Copy, Launch, Memset, Plan, Size, SymbolWrite
+from grader.model import Allocation, Copy, Launch, Memset, Plan, Size, SymbolWrite, Write
 from ptxsim.engine import REFUSED, check_layout
 from ptxsim.errors import EngineError, Reason, RefusedProgram
 from ptxsim.frontend import read_module
@@ -338,6 +338,21 @@ def memory(*symbols: tuple[str, int, int]) -> dict[str, Any]:
     return {"allocations": (*a_plan().allocations, *more)}
 
 
+def rows(size: int, count: int, read: int, written: int) -> dict[str, Any]:
+    """A copy with these pitches between two allocations of 256 bytes."""
+    copy = Copy(
+        source=0,
+        source_delta=0,
+        target=1,
+        target_delta=0,
+        size=size,
+        rows=count,
+        source_pitch=read,
+        target_pitch=written,
+    )
+    return {"operations": (copy,)}
+
+
 def carry_out(plan: Plan) -> SimOutcome:
     text = MODULE.format(body="st.global.u32 [%rd4], %r1;")
     return Simulator(text, Path("/nowhere"), engine()).run(plan, {}, SimLimits(bytes=1 << 30))
@@ -359,6 +374,11 @@ FORGED = {
     "copy beyond": {
         "operations": (Copy(source=0, source_delta=1, target=1, target_delta=0, size=256),)
     },
+    "rows beyond": rows(4, 8, 4, 40),
+    "rows that overlap": rows(4, 2, 4, 3),
+    "no end of rows": rows(0, 1 << 40, 0, 0),
+    "written beyond": {"operations": (Write(allocation=0, delta=255, data=b"xy"),)},
+    "written nowhere": {"operations": (Write(allocation=9, delta=0, data=b"x"),)},
     "parameters missing": {"launch": {"params": b""}},
     "parameters too many": {"launch": {"params": bytes(1 << 16)}},
     "no kernel": {"launch": {"kernel": "kept"}},

@@ -14,6 +14,7 @@ from ptxsim.streams import (
     Use,
     Watch,
     launch_use,
+    rows_use,
     unordered,
 )
 
@@ -47,6 +48,10 @@ def launch(*cells: int) -> Use:
     return use
 
 
+def rows(start: int, end: int, count: int, pitch: int) -> Use:
+    return rows_use(Use(0, start, end, True), count, pitch, CELL)
+
+
 RACES = [
     ("a read and a write", launch(READ), launch(WRITTEN), True),
     ("two reads", launch(READ), launch(READ), False),
@@ -77,6 +82,10 @@ RACES = [
     ("a memset of the rest", launch(READ, 0, READ), Use(0, 4, 8, True), False),
     ("a memset and atomics", launch(WRITTEN_STRONGLY), Use(0, 0, 4, True), True),
     ("a copy that reads", launch(READ), Use(0, 0, 4, False), False),
+    ("rows between", launch(WRITTEN, 0, 0, WRITTEN), rows(4, 8, 3, 12), False),
+    ("rows that meet", launch(0, 0, WRITTEN), rows(4, 9, 3, 12), True),
+    ("rows beside each other", rows(0, 5, 3, 12), rows(8, 10, 3, 12), False),
+    ("rows over each other", rows(0, 8, 3, 12), rows(18, 20, 1, 12), True),
     ("two memsets", Use(0, 0, 6, True), Use(0, 6, 9, True), False),
     ("two memsets that meet", Use(0, 0, 7, True), Use(0, 6, 9, True), True),
     ("elsewhere", Use(0, 0, 7, True), Use(1, 0, 7, True), False),

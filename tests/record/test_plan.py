@@ -26,6 +26,7 @@ from grader.model import (
     Size,
     SymbolWrite,
     Synchronise,
+    Write,
 )
 from grader.record import plan_bounds as bounds
 from grader.record.calls import Given
@@ -86,6 +87,22 @@ PLAN = Plan(
                 PointerSlot(offset=16, allocation=5, delta=0),
             ),
         ),
+        Write(
+            allocation=5,
+            delta=4,
+            data=b"123" + words(AT[4] + 64),
+            pointers=(PointerSlot(offset=3, allocation=4, delta=64),),
+        ),
+        Copy(
+            source=0,
+            source_delta=4,
+            target=5,
+            target_delta=8,
+            size=4,
+            rows=3,
+            source_pitch=12,
+            target_pitch=40,
+        ),
     ),
     setup=(Allocate(allocation=3), Allocate(allocation=5), Free(allocation=3)),
 )
@@ -144,6 +161,17 @@ FORGED: dict[tuple[str | int, ...], st.SearchStrategy[Any]] = {
     (DO, 3, "pointers", 1, "offset"): far(16, 16),
     (DO, 3, "pointers", 0, "allocation"): far(0, 0),
     (DO, 3, "pointers", 1, "delta"): far(0, 0),
+    (DO, 4, "allocation"): st.sampled_from([-1, 6, 2**63]),
+    (DO, 4, "delta"): far(0, SIZES[5] - 11),
+    (DO, 4, "pointers", 0, "offset"): far(3, 3),
+    (DO, 4, "pointers", 0, "delta"): far(64, 64),
+    (DO, 5, "source"): st.sampled_from([-1, 2, 6, 2**63]),
+    (DO, 5, "source_delta"): far(0, SIZES[0] - 28),
+    (DO, 5, "target_delta"): far(0, SIZES[5] - 84),
+    (DO, 5, "size"): far(1, 12),
+    (DO, 5, "rows"): far(1, 3),
+    (DO, 5, "source_pitch"): far(4, 16),
+    (DO, 5, "target_pitch"): far(4, 44),
     **{("setup", i, "allocation"): far(at, at) for i, at in enumerate((3, 5))},
     ("setup", 2, "allocation"): st.one_of(far(0, 5), st.integers(0, 2), st.just(4)),
 }

@@ -31,6 +31,7 @@ from grader.model import (
     SymbolWrite,
     Synchronise,
     Verdict,
+    Write,
 )
 from grader.record.recording import record_plans
 from grader.sandbox.running import Sandbox
@@ -281,6 +282,23 @@ def test_pitched_and_managed_memory_is_device_memory(recorded: Recorder) -> None
     assert launch.stack_bytes == 8 << 10
 
 
+def test_copies_from_the_host_and_of_rows(recorded: Recorder) -> None:
+    one = plan(recorded, 74)
+    pointer, number, rows, whole = (
+        each for each in one.operations if isinstance(each, Copy | Write)
+    )
+    assert isinstance(pointer, Write)
+    assert [(p.offset, p.allocation, p.delta) for p in pointer.pointers] == [(0, 0, 4)]
+    assert (pointer.delta, len(pointer.data), pointer.blocking) == (4, 8, False)
+    assert isinstance(number, Write)
+    assert (number.data, number.blocking) == (struct.pack("<i", one.size.extents[2]), True)
+    assert isinstance(rows, Copy)
+    assert isinstance(whole, Copy)
+    shape = rows.size, rows.rows, rows.source_pitch, rows.target_pitch
+    assert (shape, rows.source_span, rows.target_span) == ((8, 2, 12, 16), 20, 24)
+    assert (whole.size, whole.rows) == (16, 1)
+
+
 def test_symbols(recorded: Recorder) -> None:
     one = plan(recorded, 6)
     write, copy, launch, _ = without_places(one.operations)
@@ -382,7 +400,7 @@ REFUSED = {
         "makes more than 10000 memsets, copies, symbol writes and synchronisations in one call",
     ),
     31: (Verdict.RE, "makes more than 1024 allocations of device memory in 3 calls"),
-    32: (Verdict.RE, "in one call: 8 MiB of kernel names, parameters and symbol data"),
+    32: (Verdict.RE, "in one call: 8 MiB of kernel names, parameters and data from the host"),
     36: (
         Verdict.RE,
         "cudaErrorCooperativeLaunchTooLarge: .* 864 blocks fit on the NVIDIA A100 .* , 865 were",
@@ -399,12 +417,12 @@ REFUSED = {
     49: (Verdict.RE, "ended its process"),
     59: (
         Verdict.FE,
-        "cudaOccupancyMaxActiveClusters with the attribute cudaLaunchAttributePriority is not",
+        "cudaOccupancyMaxActiveClusters with the attribute cudaLaunchAttributeMemSyncDomain is not",
     ),
     60: (Verdict.FE, "cudaMallocArray cannot be used"),
     61: (Verdict.FE, "cublasSgemm_v2 cannot be used .* not even where the lab allows"),
-    62: (Verdict.FE, "cudaMemcpy between host and device"),
-    63: (Verdict.FE, "cudaMemcpy between host and device"),
+    62: (Verdict.FE, "cudaMemcpyAsync from the device to the host cannot be used"),
+    63: (Verdict.FE, "cudaMemcpy from the device to the host cannot be used"),
     64: (
         Verdict.FE,
         "attribute cudaLaunchAttributeProgrammaticEvent is not supported: use "
@@ -412,11 +430,15 @@ REFUSED = {
     ),
     69: (
         Verdict.FE,
-        "attribute cudaLaunchAttributePriority is not supported: of launch attributes only",
+        "attribute cudaLaunchAttributeMemSyncDomain is not supported: of launch attributes only",
     ),
-    65: (Verdict.FE, "cudaStreamBeginCapture cannot be used"),
-    66: (Verdict.FE, "cudaMemcpy2D cannot be used for rows with gaps"),
-    67: (Verdict.FE, "cudaDeviceSetLimit is supported for cudaLimitStackSize only"),
+    65: (Verdict.FE, "cudaStreamBeginCapture cannot be used .* CUDA graphs are not supported"),
+    66: (Verdict.FE, "cudaMemcpy2D from the host cannot be used for rows with gaps"),
+    70: (Verdict.FE, "cudaMemset2D cannot be used for rows with gaps"),
+    71: (Verdict.FE, "cudaMemcpy2D of rows with gaps within one part of an allocation is not"),
+    72: (Verdict.FE, "managed memory cannot be read or written by host code here"),
+    73: (Verdict.FE, "cudaDeviceReset cannot be used .* this function of CUDA is not supported"),
+    67: (Verdict.FE, "cudaDeviceSetLimit is supported for cudaLimitStackSize and"),
     68: (Verdict.RE, "cudaErrorInvalidConfiguration: .* a cluster of (2, 0, 0) blocks"),
     80: (Verdict.RE, "cudaMemset returned cudaErrorInvalidValue"),
     81: (Verdict.RE, "A belongs to the grader"),

@@ -38,7 +38,8 @@ struct Step {
   u64 patch_count;
   u64 target, source;  // allocations
   i64 target_delta, source_delta;
-  u64 value;  // MEMSET
+  u64 rows, source_pitch, target_pitch;  // COPY: rows of `bytes`
+  u64 value;                             // MEMSET
   // LAUNCH: cooperative; ALLOCATE and FREE: ordered in the stream; WRITE: the host waits first
   u64 flag;
   u64 programmatic;  // LAUNCH: may begin before the one before it has ended
@@ -64,12 +65,28 @@ struct Config {
   unsigned count;
 };
 
+// CUDA_MEMCPY2D
+struct Place {
+  size_t x, y;
+  int type;
+  const void* host;
+  u64 device;
+  void* array;
+  size_t pitch;
+};
+constexpr int ON_DEVICE = 2;  // CU_MEMORYTYPE_DEVICE
+struct Rows {
+  Place source, target;
+  size_t bytes, count;
+};
+
 struct Driver {
   int (*launch)(u64, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,
                 void**, void**);
   int (*launch_with)(const Config*, u64, void**, void**);
   int (*fill)(u64, unsigned char, size_t, Stream);
   int (*copy)(u64, u64, size_t, Stream);
+  int (*copy_rows)(const Rows*, Stream);
   int (*write)(u64, const void*, size_t, Stream);
   int (*allocate)(u64*, size_t);
   int (*allocate_ordered)(u64*, size_t, Stream);
@@ -147,6 +164,15 @@ int launch(const Step& s, unsigned char* data, Stream stream) {
                        unsigned(s.shared), stream, parameters.data(), nullptr);
 }
 
+int copy(const Step& s, u64 target, u64 source, Stream stream) {
+  if (s.rows == 1) return driver.copy(target, source, s.bytes, stream);
+  const Rows rows = {{0, 0, ON_DEVICE, nullptr, source, nullptr, s.source_pitch},
+                     {0, 0, ON_DEVICE, nullptr, target, nullptr, s.target_pitch},
+                     s.bytes,
+                     s.rows};
+  return driver.copy_rows(&rows, stream);
+}
+
 int run(const Step& s, u64* addresses, Stream stream) {
   for (u64 i = 0; i < s.patch_count; ++i) {
     const Patch& patch = s.patches[i];
@@ -163,8 +189,7 @@ int run(const Step& s, u64* addresses, Stream stream) {
   switch (s.kind) {
     case LAUNCH: return launch(s, data, stream);
     case MEMSET: return driver.fill(target, static_cast<unsigned char>(s.value), s.bytes, stream);
-    case COPY:
-      return driver.copy(target, addresses[s.source] + u64(s.source_delta), s.bytes, stream);
+    case COPY: return copy(s, target, addresses[s.source] + u64(s.source_delta), stream);
     case WRITE:
       if (s.flag)
         if (const int error = driver.wait_for_stream(stream)) return error;
@@ -194,6 +219,7 @@ int calling_open(const char* path) {
          find(library, "cuLaunchKernelEx", driver.launch_with) &&
          find(library, "cuMemsetD8Async", driver.fill) &&
          find(library, "cuMemcpyDtoDAsync_v2", driver.copy) &&
+         find(library, "cuMemcpy2DAsync_v2", driver.copy_rows) &&
          find(library, "cuMemcpyHtoDAsync_v2", driver.write) &&
          find(library, "cuMemAlloc_v2", driver.allocate) &&
          find(library, "cuMemAllocAsync", driver.allocate_ordered) &&

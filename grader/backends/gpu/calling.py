@@ -52,6 +52,9 @@ class Step(Record):
     target_delta: int = 0
     source: int = 0
     source_delta: int = 0
+    rows: int = 1  # that are copied, each of size bytes
+    source_pitch: int = 0  # bytes from the start of one row to the next
+    target_pitch: int = 0
     value: int = 0
     # Ordered in the stream; of a launch: cooperative; of a write: the host waits first.
     flag: bool = False
@@ -93,6 +96,9 @@ class _Step(ctypes.Structure):
         ("source", ctypes.c_uint64),
         ("target_delta", ctypes.c_int64),
         ("source_delta", ctypes.c_int64),
+        ("rows", ctypes.c_uint64),
+        ("source_pitch", ctypes.c_uint64),
+        ("target_pitch", ctypes.c_uint64),
         ("value", ctypes.c_uint64),
         ("flag", ctypes.c_uint64),
         ("programmatic", ctypes.c_uint64),
@@ -139,7 +145,7 @@ class Call:
         self._stream = ctypes.c_void_p(stream)
 
     def _packed(self, step: Step) -> _Step:
-        data = (ctypes.c_uint8 * max(len(step.data), 1))(*step.data)
+        data = ctypes.create_string_buffer(step.data, max(len(step.data), 1))
         patches = (_Patch * max(len(step.pointers), 1))(
             *(_Patch(slot.offset, slot.allocation, slot.delta) for slot in step.pointers)
         )
@@ -161,6 +167,9 @@ class Call:
             source=step.source,
             target_delta=step.target_delta,
             source_delta=step.source_delta,
+            rows=step.rows,
+            source_pitch=step.source_pitch,
+            target_pitch=step.target_pitch,
             value=step.value,
             flag=step.flag,
             programmatic=step.programmatic,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from grader.model import Copy, Launch, Memset, PartTime, SymbolWrite
+from grader.model import Copy, Launch, Memset, PartTime, SymbolWrite, Write
 
 REPETITIONS = 3
 # Of more operations the host could not launch each before the GPU has finished the one before.
@@ -32,7 +32,8 @@ def part_of(operation: object) -> Part:
         return operation.kernel, True
     if isinstance(operation, Memset):
         return "memset", False
-    return "copy" if isinstance(operation, Copy | SymbolWrite) else "host calls", False
+    copies = isinstance(operation, Copy | SymbolWrite | Write)
+    return "copy" if copies else "host calls", False
 
 
 def time_parts(

@@ -17,6 +17,7 @@ from grader.model import (
     Plan,
     SymbolWrite,
     Synchronise,
+    Write,
 )
 
 HOST = (Allocate, Free, Synchronise)  # work of the host alone
@@ -82,11 +83,23 @@ def _step(
                 source=operation.source,
                 source_delta=operation.source_delta,
                 size=operation.size,
+                rows=operation.rows,
+                source_pitch=operation.source_pitch,
+                target_pitch=operation.target_pitch,
             )
         case SymbolWrite():
             return Step(
                 kind=StepKind.WRITE,
                 target=places[operation.symbol],
+                target_delta=operation.delta,
+                data=operation.data,
+                pointers=operation.pointers,
+                flag=host and operation.blocking,
+            )
+        case Write():
+            return Step(
+                kind=StepKind.WRITE,
+                target=operation.allocation,
                 target_delta=operation.delta,
                 data=operation.data,
                 pointers=operation.pointers,

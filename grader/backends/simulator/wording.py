@@ -11,7 +11,17 @@ from ptxsim.errors import Reason, RefusedProgram
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.finding import Crossing, Severity
 from ptxsim.findings.names import plain_name
-from ptxsim.records import Allocate, Copy, Free, Launch, Memset, Operation, Place, SymbolWrite
+from ptxsim.records import (
+    Allocate,
+    Copy,
+    Free,
+    Launch,
+    Memset,
+    Operation,
+    Place,
+    SymbolWrite,
+    Write,
+)
 
 _REFUSALS = {
     Reason.UNREADABLE: phrase("the grader cannot read what nvcc made of this: {why}"),
@@ -101,6 +111,8 @@ def _operation(operation: Operation) -> Message:
             return phrase("the copy of {bytes}", bytes=byte_count(size))
         case SymbolWrite(symbol=symbol):
             return phrase("the copy to {symbol}", symbol=plain_name(symbol)[:80])
+        case Write(data=data):
+            return phrase("the copy of {bytes} from the host", bytes=byte_count(len(data)))
         case Allocate():
             return phrase("the allocation")
         case Free():

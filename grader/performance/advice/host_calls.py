@@ -18,6 +18,7 @@ from grader.model import (
     SymbolWrite,
     Synchronise,
     Timing,
+    Write,
     enumerated,
     phrase,
 )
@@ -88,5 +89,5 @@ def _of_host(operation: Operation) -> bool:
 
 
 def _only_waits(operation: Operation) -> bool:
-    blocks = isinstance(operation, SymbolWrite) and operation.blocking
+    blocks = isinstance(operation, SymbolWrite | Write) and operation.blocking
     return blocks or isinstance(operation, Synchronise)

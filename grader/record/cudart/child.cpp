@@ -123,6 +123,10 @@ void lock_down() {
 void on_signal(int number, siginfo_t* info, void*) {
   std::string message = "host code crashed with " + std::string(strsignal(number));
   if (number == SIGSEGV || number == SIGBUS) {
+    if (is_managed(info->si_addr))
+      refuse("FE",
+             "managed memory cannot be read or written by host code here, since kernels run later; "
+             "pass values as kernel parameters or copy them with cudaMemcpy");
     if (in_device_range(info->si_addr))
       message +=
           ": it dereferenced a device pointer; only a kernel may read or write device memory";
@@ -155,8 +159,9 @@ Entry load() {
       refuse_call(error.substr(name + std::strlen("undefined symbol: ")));
     refuse("FE", "the host code cannot be loaded: " + error);
   }
-  stub_unresolved(library);
-  return reinterpret_cast<Entry>(dlsym(library, "sgemm_grader_entry"));
+  const auto entry = reinterpret_cast<Entry>(dlsym(library, "sgemm_grader_entry"));
+  stub_unresolved(reinterpret_cast<void*>(entry));
+  return entry;
 }
 
 }  // namespace

@@ -171,7 +171,8 @@ Asked asked_by(const cudaLaunchConfig_t& config, const char* caller = "cudaLaunc
     else if (attribute.id == cudaLaunchAttributeClusterDimension)
       asked.cluster = {attribute.val.clusterDim.x, attribute.val.clusterDim.y,
                        attribute.val.clusterDim.z};
-    else if (attribute.id != cudaLaunchAttributeIgnore)
+    else if (attribute.id != cudaLaunchAttributeIgnore &&
+             attribute.id != cudaLaunchAttributePriority)  // as of streams: all run as one
       refuse("FE", std::string(caller) + " with the attribute " + attribute_name(attribute.id) +
                        " is not supported: " + why_refused(attribute.id));
   }
@@ -206,7 +207,9 @@ Kernel& kernel_of(const void* function, const char* caller) {
 
 extern "C" {
 
+// The first call of all, before constructors of the host code's own, which may call anything.
 void** __cudaRegisterFatBinary(void*) {
+  stub_unresolved(__builtin_return_address(0));
   static void* handle;
   return &handle;
 }

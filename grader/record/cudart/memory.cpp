@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <cstring>
 
 #include "recorder.hpp"
@@ -75,26 +76,52 @@ cudaError_t fill(void* address, int value, size_t bytes, cudaStream_t stream, co
 void check_direction(bool from_device, bool to_device, cudaMemcpyKind kind, const char* caller) {
   if (from_device && to_device && (kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault))
     return;
-  if (kind == cudaMemcpyDeviceToDevice)
+  if (!from_device && to_device && (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDefault))
+    return;
+  if (!from_device && !to_device && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyDefault))
+    return;
+  if (kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyHostToDevice)
     refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: " +
-                     (from_device ? "the target" : "the source") + " is no device address");
-  refuse("FE",
-         std::string(caller) + " between host and device cannot be used in run_custom: " +
-             "only copies from device to device are supported. Pass constants as kernel parameters "
-             "or with cudaMemcpyToSymbol");
+                     (to_device ? "the source" : "the target") + " is no " +
+                     (from_device && to_device ? "host" : "device") + " address");
+  refuse("FE", std::string(caller) +
+                   " from the device to the host cannot be used in run_custom: its kernels run "
+                   "later, so there is nothing to read yet");
 }
 
-cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
+cudaError_t copy_on_device(void* target, const void* source, const Rows& rows, cudaStream_t stream,
+                           const char* caller) {
+  const size_t read = (rows.count - 1) * rows.source_pitch + rows.bytes;
+  const size_t written = (rows.count - 1) * rows.target_pitch + rows.bytes;
+  const Place from = device_place(source, read, caller, "the source");
+  const Place to = device_place(target, written, caller, "the target");
+  const bool meet =
+      from.delta < to.delta ? to.delta - from.delta < read : from.delta - to.delta < written;
+  if (from.allocation == to.allocation && meet) {
+    if (rows.count > 1)
+      refuse("FE", std::string(caller) +
+                       " of rows with gaps within one part of an allocation is not supported");
+    refuse("RE", std::string(caller) + ": source and target overlap, which CUDA leaves undefined");
+  }
+  plan_copy(from, to, rows, stream);
+  return cudaSuccess;
+}
+
+// blocking: the host waits for the device before it copies what is its own.
+cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind, bool blocking,
                  cudaStream_t stream, const char* caller) {
   if (bytes == 0) return cudaSuccess;
-  check_direction(in_device_range(source), in_device_range(target), kind, caller);
-  const Place from = device_place(source, bytes, caller, "the source");
-  const Place to = device_place(target, bytes, caller, "the target");
-  const size_t apart = from.delta > to.delta ? from.delta - to.delta : to.delta - from.delta;
-  if (from.allocation == to.allocation && apart < bytes)
-    refuse("RE", std::string(caller) + ": source and target overlap, which CUDA leaves undefined");
-  plan_copy(from, to, bytes, stream);
-  return cudaSuccess;
+  const bool from_device = in_device_range(source), to_device = in_device_range(target);
+  check_direction(from_device, to_device, kind, caller);
+  if (!to_device) {
+    std::memcpy(target, source, bytes);
+    return cudaSuccess;
+  }
+  if (!from_device) {
+    plan_write(device_place(target, bytes, caller, "the target"), source, bytes, blocking, stream);
+    return cudaSuccess;
+  }
+  return copy_on_device(target, source, {bytes}, stream, caller);
 }
 
 cudaError_t write_symbol(const void* variable, const void* source, size_t bytes, size_t offset,
@@ -105,7 +132,7 @@ cudaError_t write_symbol(const void* variable, const void* source, size_t bytes,
   if (bytes == 0) return cudaSuccess;
   if (in_device_range(source)) {
     void* target = static_cast<char*>(address_of(symbol)) + offset;
-    return copy(target, source, bytes, kind, stream, caller);
+    return copy(target, source, bytes, kind, blocking, stream, caller);
   }
   if (kind == cudaMemcpyDeviceToDevice) check_direction(false, true, kind, caller);
   plan_symbol(symbol.name, offset, source, bytes, blocking, stream);
@@ -116,10 +143,22 @@ cudaError_t read_symbol(void* target, const void* variable, size_t bytes, size_t
                         cudaMemcpyKind kind, cudaStream_t stream, const char* caller) {
   Symbol& symbol = symbol_of(variable, caller);
   check_symbol_range(symbol, offset, bytes, caller);
-  return copy(target, static_cast<char*>(address_of(symbol)) + offset, bytes, kind, stream, caller);
+  return copy(target, static_cast<char*>(address_of(symbol)) + offset, bytes, kind, false, stream,
+              caller);
 }
 
 }  // namespace
+
+cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMemcpyKind kind,
+                      cudaStream_t stream, const char* caller) {
+  const bool from_device = in_device_range(source), to_device = in_device_range(target);
+  check_direction(from_device, to_device, kind, caller);
+  if (!from_device || !to_device)
+    refuse("FE", std::string(caller) +
+                     " from the host cannot be used for rows with gaps: copy each row, or all of "
+                     "them without gaps");
+  return copy_on_device(target, source, rows, stream, caller);
+}
 
 extern "C" {
 
@@ -139,6 +178,22 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
   return release(address, true, stream, __func__);
 }
 
+// Pinned memory is only more quickly copied.
+cudaError_t cudaMallocHost(void** address, size_t bytes) {
+  if (address == nullptr) return failed(cudaErrorInvalidValue, __func__);
+  *address = std::malloc(bytes);
+  return *address ? cudaSuccess : failed(cudaErrorMemoryAllocation, __func__);
+}
+cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
+  return cudaMallocHost(address, bytes);
+}
+cudaError_t cudaFreeHost(void* address) {
+  std::free(address);
+  return cudaSuccess;
+}
+cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
   *total = request.target.memory_bytes;
   *free_bytes = request.target.memory_bytes - plan_workspace_bytes();
@@ -153,11 +208,11 @@ cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t
 }
 
 cudaError_t cudaMemcpy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind) {
-  return copy(target, source, bytes, kind, nullptr, __func__);
+  return copy(target, source, bytes, kind, true, nullptr, __func__);
 }
 cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  return copy(target, source, bytes, kind, stream, __func__);
+  return copy(target, source, bytes, kind, false, stream, __func__);
 }
 
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* source, size_t bytes, size_t offset,

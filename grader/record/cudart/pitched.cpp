@@ -1,4 +1,6 @@
 // Pitched and managed memory, as far as it is plain device memory, and the device's limits.
+#include <algorithm>
+
 #include "recorder.hpp"
 
 namespace {
@@ -9,31 +11,62 @@ std::string sizes(size_t pitch, size_t width) {
   return std::to_string(width) + " bytes at a pitch of " + std::to_string(pitch);
 }
 
-// The bytes of rows without a gap. A copy of rows with gaps would be a kernel's work.
-size_t contiguous(size_t pitch, size_t width, size_t height, const char* caller) {
+void check_rows(size_t pitch, size_t width, size_t height, const char* caller) {
   if (width > pitch)
     refuse("RE", std::string(caller) + " returned cudaErrorInvalidPitchValue: rows of " +
                      sizes(pitch, width));
+  if (height > MAX_ROWS && width != pitch)
+    refuse("FE", std::string(caller) + " is supported for at most " + std::to_string(MAX_ROWS) +
+                     " rows with gaps");
+  if (height > 1 && pitch > ARENA_BYTES / height)
+    refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: more than any GPU has");
+}
+
+// The bytes of rows without a gap. To fill rows with gaps would be a kernel's work.
+size_t contiguous(size_t pitch, size_t width, size_t height, const char* caller) {
+  check_rows(pitch, width, height, caller);
   if (width != pitch && height > 1)
     refuse("FE", std::string(caller) + " cannot be used for rows with gaps (" +
-                     sizes(pitch, width) + "): let a kernel do it, or allocate without a pitch");
-  if (height > 1 && width > ARENA_BYTES / height)
-    refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: more than any GPU has");
+                     sizes(pitch, width) + "): let a kernel do it, or fill the gaps, too");
   return width * height;
 }
+
+// Whether a copy of rows is one of a single row.
+bool as_one(size_t target_pitch, size_t source_pitch, size_t width, size_t height,
+            const char* caller) {
+  check_rows(source_pitch, width, height, caller);
+  check_rows(target_pitch, width, height, caller);
+  return width == 0 || height <= 1 || (width == source_pitch && width == target_pitch);
+}
+
+struct Managed {
+  const char* start;
+  size_t bytes;
+};
+std::vector<Managed> managed;
 
 size_t stack_bytes = 1 << 10;
 constexpr size_t MOST_STACK = 512 << 10;  // local memory that a thread can have
 
 }  // namespace
 
+bool is_managed(const void* address) {
+  const char* at = static_cast<const char*>(address);
+  return std::any_of(managed.begin(), managed.end(), [at](const Managed& each) {
+    return at >= each.start && size_t(at - each.start) < each.bytes;
+  });
+}
+
 size_t device_stack_bytes() { return stack_bytes; }
 
 extern "C" {
 
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  if (limit == cudaLimitPrintfFifoSize) return cudaSuccess;
   if (limit != cudaLimitStackSize)
-    refuse("FE", "cudaDeviceSetLimit is supported for cudaLimitStackSize only");
+    refuse(
+        "FE",
+        "cudaDeviceSetLimit is supported for cudaLimitStackSize and cudaLimitPrintfFifoSize only");
   if (value > MOST_STACK) return failed(cudaErrorInvalidValue, __func__);
   stack_bytes = value;
   return cudaSuccess;
@@ -54,20 +87,42 @@ cudaError_t cudaMallocPitch(void** address, size_t* pitch, size_t width, size_t 
   return cudaMalloc(address, *pitch * height);
 }
 cudaError_t cudaMallocManaged(void** address, size_t bytes, unsigned) {
-  return cudaMalloc(address, bytes);
+  const cudaError_t error = cudaMalloc(address, bytes);
+  if (error == cudaSuccess) managed.push_back({static_cast<const char*>(*address), bytes});
+  return error;
+}
+// Managed memory is on the device from the start.
+#if CUDART_VERSION >= 13000
+cudaError_t cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t) {
+  return cudaSuccess;
+}
+cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation) {
+  return cudaSuccess;
+}
+#else
+cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
+#endif
+void __cudaRegisterManagedVar(void**, void**, char*, const char* name, int, size_t, int, int) {
+  refuse("FE", std::string(name) +
+                   ": __managed__ variables are not supported; use a __device__ "
+                   "variable and cudaMemcpyToSymbol");
 }
 
 cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source,
                               size_t source_pitch, size_t width, size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream) {
-  contiguous(source_pitch, width, height, "cudaMemcpy2D");
-  const size_t bytes = contiguous(target_pitch, width, height, "cudaMemcpy2D");
-  return cudaMemcpyAsync(target, source, bytes, kind, stream);
+  if (as_one(target_pitch, source_pitch, width, height, "cudaMemcpy2DAsync"))
+    return cudaMemcpyAsync(target, source, width * height, kind, stream);
+  return copy_rows(target, source, {width, height, source_pitch, target_pitch}, kind, stream,
+                   "cudaMemcpy2DAsync");
 }
 cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
                          size_t width, size_t height, cudaMemcpyKind kind) {
-  contiguous(source_pitch, width, height, __func__);
-  return cudaMemcpy(target, source, contiguous(target_pitch, width, height, __func__), kind);
+  if (as_one(target_pitch, source_pitch, width, height, __func__))
+    return cudaMemcpy(target, source, width * height, kind);
+  return copy_rows(target, source, {width, height, source_pitch, target_pitch}, kind, nullptr,
+                   __func__);
 }
 // Filling the gaps, too, would write what the caller did not ask for.
 cudaError_t cudaMemset2D(void* target, size_t pitch, int value, size_t width, size_t height) {

@@ -52,7 +52,7 @@ void bounded_text(size_t more) {
   if (more > MAX_PLAN_BYTES || operations.size() + memory.size() + more > MAX_PLAN_BYTES - FRAME)
     refuse("RE", "run_custom asks for more than its record can hold in one call: " +
                      number(MAX_PLAN_BYTES >> 20) +
-                     " MiB of kernel names, parameters and symbol data");
+                     " MiB of kernel names, parameters and data from the host");
 }
 
 // Work of the host costs time in every call, and operations of several streams may race: for these
@@ -198,21 +198,37 @@ void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream) {
                order_on(stream));
 }
 
-void plan_copy(Place source, Place target, size_t bytes, cudaStream_t stream) {
-  add_transfer("{\"type\":\"copy\",\"source\":" + number(source.allocation) + ",\"source_delta\":" +
-                   number(source.delta) + ",\"target\":" + number(target.allocation) +
-                   ",\"target_delta\":" + number(target.delta) + ",\"size\":" + number(bytes) + "}",
-               order_on(stream));
+void plan_copy(Place source, Place target, const Rows& rows, cudaStream_t stream) {
+  add_transfer(
+      "{\"type\":\"copy\",\"source\":" + number(source.allocation) +
+          ",\"source_delta\":" + number(source.delta) + ",\"target\":" + number(target.allocation) +
+          ",\"target_delta\":" + number(target.delta) + ",\"size\":" + number(rows.bytes) +
+          ",\"rows\":" + number(rows.count) + ",\"source_pitch\":" + number(rows.source_pitch) +
+          ",\"target_pitch\":" + number(rows.target_pitch) + "}",
+      order_on(stream));
+}
+
+// `target` is the first fields, which say where the bytes go.
+static void add_write(const std::string& target, const void* source, size_t bytes, bool blocking,
+                      cudaStream_t stream) {
+  bounded_text(bytes);
+  const auto data = static_cast<const unsigned char*>(source);
+  add_transfer("{" + target + ",\"data\":\"" + base64(data, bytes) + "\",\"pointers\":[" +
+                   pointers_in(data, bytes) + "],\"blocking\":" + truth(blocking) + "}",
+               order_on(stream, blocking), blocking ? Worker::host : Worker::device);
+}
+
+void plan_write(Place target, const void* source, size_t bytes, bool blocking,
+                cudaStream_t stream) {
+  add_write("\"type\":\"write\",\"allocation\":" + number(target.allocation) +
+                ",\"delta\":" + number(target.delta),
+            source, bytes, blocking, stream);
 }
 
 void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
                  bool blocking, cudaStream_t stream) {
-  bounded_text(bytes);
-  const auto data = static_cast<const unsigned char*>(source);
-  add_transfer("{\"type\":\"symbol\",\"symbol\":" + json_text(symbol) + ",\"delta\":" +
-                   number(delta) + ",\"data\":\"" + base64(data, bytes) + "\",\"pointers\":[" +
-                   pointers_in(data, bytes) + "],\"blocking\":" + truth(blocking) + "}",
-               order_on(stream, blocking), blocking ? Worker::host : Worker::device);
+  add_write("\"type\":\"symbol\",\"symbol\":" + json_text(symbol) + ",\"delta\":" + number(delta),
+            source, bytes, blocking, stream);
 }
 
 size_t plan_launches() { return launch_count; }

@@ -81,7 +81,7 @@ std::string call_site();
 bool in_device_range(const void* address);
 
 // --- unresolved.cpp
-void stub_unresolved(void* library);
+void stub_unresolved(const void* within);
 [[noreturn]] void refuse_call(const std::string& function);  // mangled
 
 // --- plan.cpp
@@ -100,7 +100,11 @@ void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
                  bool programmatic, dim3 cluster);
 void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream);
-void plan_copy(Place source, Place target, size_t bytes, cudaStream_t stream);
+// Rows of `bytes`; pitches are from the start of one to the next.
+struct Rows { size_t bytes, count = 1, source_pitch = 0, target_pitch = 0; };
+void plan_copy(Place source, Place target, const Rows& rows, cudaStream_t stream);
+// From host memory.
+void plan_write(Place target, const void* source, size_t bytes, bool blocking, cudaStream_t stream);
 void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
                  bool blocking, cudaStream_t stream);
 size_t plan_launches();  // of this call
@@ -108,6 +112,10 @@ size_t plan_place();     // of the next operation in this call
 void plan_end_call();
 std::string plan_json();
 std::string json_text(const std::string& text);
+
+// --- memory.cpp
+cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMemcpyKind kind,
+                      cudaStream_t stream, const char* caller);
 
 // --- launch.cpp
 extern Frames launch_site;  // where the <<<>>> stands that is being launched, else empty
@@ -118,6 +126,7 @@ Kernel& kernel_of(const void* function, const char* caller);
 int blocks_per_multiprocessor(const Kernel& kernel, int threads, size_t dynamic);
 
 // --- pitched.cpp
+bool is_managed(const void* address);
 size_t device_stack_bytes();  // of a thread, as cudaDeviceSetLimit left it
 
 // --- order.cpp

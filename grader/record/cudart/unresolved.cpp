@@ -33,10 +33,25 @@ bool concerns_textures(const std::string& name) {
   return false;
 }
 
+// A function of the CUDA runtime or driver, whose name is not mangled.
+bool is_cudas(const std::string& name) {
+  return name.rfind("cuda", 0) == 0 ||
+         (name.rfind("cu", 0) == 0 && name.size() > 2 && name[2] >= 'A' && name[2] <= 'Z');
+}
+
+bool concerns_graphs(const std::string& name) {
+  return name.find("Graph") != std::string::npos || name.find("Capture") != std::string::npos;
+}
+
 const char* why_not(const std::string& function) {
+  if (is_cudas(function) && concerns_graphs(function))
+    return "CUDA graphs are not supported; launch the kernels directly, in the same order";
   if (concerns_textures(function))
     return "textures, surfaces and CUDA arrays are not supported; read the matrix through a "
            "pointer (const float* __restrict__ or __ldg takes the same cache)";
+  if (is_cudas(function))
+    return "this function of CUDA is not supported; kernel launches, device memory, streams and "
+           "events are";
   return "kernel launches, device memory, streams and events of the CUDA runtime are supported, "
          "other libraries are not";
 }
@@ -47,11 +62,15 @@ void refuse_call(const std::string& function) {
   refuse("FE", function + " cannot be used in run_custom: " + why_not(function));
 }
 
-// Fills the slots through which the library would call what it lacks. It is linked for lazy
-// binding, so the slots are still unresolved, and writable.
-void stub_unresolved(void* library) {
+// Fills the slots through which the library around this address would call what it lacks. It is
+// linked for lazy binding, so the slots are still unresolved, and writable.
+void stub_unresolved(const void* within) {
+  static bool done = false;
+  Dl_info info;
   link_map* map = nullptr;
-  if (dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return;
+  if (done || !dladdr1(within, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP)) return;
+  done = true;
+  void* library = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
   const ElfW(Rela)* slots = nullptr;
   const ElfW(Sym)* symbols = nullptr;
   const char* strings = nullptr;

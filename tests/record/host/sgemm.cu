@@ -208,6 +208,20 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
       tell<<<1, 1>>>(work, int(pitch + stack));
       break;
     }
+    case 74: {  // from the host, and rows with gaps
+      float* pinned;
+      cudaMallocHost(&pinned, 16);
+      float* const pointer = A + 1;
+      cudaMemcpy(pinned, &pointer, 8, cudaMemcpyHostToHost);
+      cudaMalloc(&work, 64);
+      cudaMemcpyAsync(work + 1, pinned, 8, cudaMemcpyHostToDevice);
+      cudaMemcpy(work, &k, 4, cudaMemcpyDefault);
+      cudaMemcpy2D(work, 16, A, 12, 8, 2, cudaMemcpyDeviceToDevice);
+      cudaMemcpy2DAsync(work, 8, A, 8, 8, 2, cudaMemcpyDeviceToDevice);
+      cudaFreeHost(pinned);
+      tell<<<1, 1>>>(work, 0);
+      break;
+    }
     // --- several streams
     case 33: {
       cudaStream_t one, two;
@@ -346,17 +360,21 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
     // --- what is not supported
     case 60: cudaMallocArray(nullptr, nullptr, 4); break;
     case 61: cublasSgemm_v2(1); break;
-    case 62: cudaMemcpy(C, &k, 4, cudaMemcpyHostToDevice); break;
+    case 62: cudaMemcpyAsync(&nothing, C, 4, cudaMemcpyDefault); break;
     case 63: cudaMemcpy(&nothing, C, 4, cudaMemcpyDeviceToHost); break;
     case 64: launch_with(cudaLaunchAttributeProgrammaticEvent, 1, C); break;
-    case 69: launch_with(cudaLaunchAttributePriority, 1, C); break;
+    case 69: launch_with(cudaLaunchAttributeMemSyncDomain, 1, C); break;
     case 65: cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal); break;
-    case 66: cudaMemcpy2D(C, 8, A, 8, 4, 2, cudaMemcpyDeviceToDevice); break;
+    case 66: cudaMemcpy2D(C, 8, table, 8, 4, 2, cudaMemcpyHostToDevice); break;
+    case 70: cudaMemset2D(C, 8, 0, 4, 2); break;
+    case 71: cudaMemcpy2D(C, 8, C + 1, 12, 4, 2, cudaMemcpyDeviceToDevice); break;
+    case 72: cudaMallocManaged(&work, 4), work[0] = 1; break;
+    case 73: cudaDeviceReset(); break;
     case 68: launch_with(cudaLaunchAttributeClusterDimension, 2, C); break;
     case 67: cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1 << 20); break;
     case 59: {
       cudaLaunchAttribute attribute{};
-      attribute.id = cudaLaunchAttributePriority;
+      attribute.id = cudaLaunchAttributeMemSyncDomain;
       cudaLaunchConfig_t config{};
       config.attrs = &attribute;
       config.numAttrs = 1;

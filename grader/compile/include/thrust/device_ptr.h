@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 
 namespace thrust {
 
 template <typename T>
 class device_reference;
 
-// A pointer to device memory. It can be passed around and taken apart, not dereferenced: the
-// host has no way to the device's memory while a submission is graded.
+// A pointer to device memory. It can be passed around, taken apart and written through. It cannot
+// be read: nothing has run while host code is recorded.
 template <typename T>
 class device_ptr {
  public:
@@ -47,14 +48,18 @@ class device_ptr {
 };
 
 // What d_A[0] gives, so that thrust::raw_pointer_cast(&d_A[0]) works. Reading it would be a copy
-// from device to host, which a submission cannot make.
+// from device to host, which a submission cannot make; writing is a copy to the device.
 template <typename T>
 class device_reference {
  public:
   __host__ __device__ explicit device_reference(device_ptr<T> pointer) : pointer_(pointer) {}
   __host__ __device__ device_ptr<T> operator&() const { return pointer_; }
   operator T() const = delete;
-  device_reference& operator=(const T&) = delete;
+  const device_reference& operator=(const T& value) const {
+    if (cudaMemcpy(pointer_.get(), &value, sizeof(T), cudaMemcpyHostToDevice) != cudaSuccess)
+      throw std::bad_alloc();
+    return *this;
+  }
 
  private:
   device_ptr<T> pointer_;

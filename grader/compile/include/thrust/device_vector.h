@@ -58,16 +58,23 @@ class device_vector {
   explicit device_vector(size_type size, const T& value = T()) { resize(size, value); }
   device_vector(sgemm_grader::view, T* data, size_type size)
       : data_(data), size_(size), capacity_(size), owner_(false) {}
+  device_vector(iterator first, iterator last) { assign(first, last); }
+  device_vector(const std::vector<T>& values) { *this = values; }
+  device_vector(std::initializer_list<T> values) { *this = std::vector<T>(values); }
   device_vector(const device_vector& other) { *this = other; }
   device_vector(device_vector&& other) { swap(other); }
   ~device_vector() { release(); }
 
   device_vector& operator=(const device_vector& other) {
-    if (this == &other) return *this;
-    reserve(other.size_);
-    size_ = other.size_;
-    if (size_) check(cudaMemcpy(data_, other.data_, size_ * sizeof(T), cudaMemcpyDeviceToDevice));
+    if (this != &other) assign(other.begin(), other.end());
     return *this;
+  }
+  device_vector& operator=(const std::vector<T>& values) {
+    take(values.data(), values.size(), cudaMemcpyHostToDevice);
+    return *this;
+  }
+  void assign(iterator first, iterator last) {
+    take(first.get(), size_type(last - first), cudaMemcpyDeviceToDevice);
   }
   device_vector& operator=(device_vector&& other) {
     swap(other);
@@ -101,7 +108,14 @@ class device_vector {
     }
     size_ = size;
   }
+  // A view stays where the grader looks, so its values are exchanged.
   void swap(device_vector& other) {
+    if (!owner_ || !other.owner_) {
+      const device_vector values = *this;
+      *this = other;
+      other = values;
+      return;
+    }
     const device_vector_state mine{data_, size_, capacity_, owner_};
     data_ = other.data_, size_ = other.size_, capacity_ = other.capacity_, owner_ = other.owner_;
     other.data_ = mine.data, other.size_ = mine.size;
@@ -117,6 +131,11 @@ class device_vector {
 
   static void check(cudaError_t error) {
     if (error != cudaSuccess) throw std::bad_alloc();
+  }
+  void take(const T* data, size_type size, cudaMemcpyKind kind) {
+    reserve(size);
+    size_ = size;
+    if (size) check(cudaMemcpy(data_, data, size * sizeof(T), kind));
   }
   void release() {
     if (owner_ && data_) cudaFree(data_);

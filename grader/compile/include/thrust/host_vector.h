@@ -1,5 +1,5 @@
-// Part of the grader's stand-in for Thrust: a host_vector is a std::vector. It cannot be copied to
-// or from a device_vector, because the host has no way to the device's memory here.
+// Part of the grader's stand-in for Thrust: a host_vector is a std::vector. It can be copied to a
+// device_vector but not from one: the host cannot read the device's memory here.
 #pragma once
 
 #include <vector>

@@ -5,5 +5,5 @@
 #define THRUST_WRAPPED_NAMESPACE sgemm_grader_for_cub
 #include_next <thrust/detail/config.h>
 #else
-#error only <thrust/device_vector.h>, <thrust/device_ptr.h> and <thrust/host_vector.h> can be used in this lab: write a kernel instead
+#error of Thrust only device_vector.h, device_ptr.h, host_vector.h, fill.h and copy.h can be used in this lab: write a kernel instead
 #endif
