@@ -7,7 +7,6 @@ import io
 from pathlib import Path
 
 from grader.errors import UsageError
-from grader.report.text import clean
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
@@ -28,8 +27,7 @@ def open_csv(path: Path) -> csv.DictReader[str]:
 
 
 def harmless(cell: object) -> object:
-    """A spreadsheet runs what begins like a formula; an apostrophe makes it text. A terminal, which
-    may show the file, obeys control characters."""
-    if not isinstance(cell, str):
-        return cell
-    return f"'{clean(cell)}" if cell.startswith(_FORMULA) else clean(cell)
+    """A spreadsheet runs what begins like a formula; an apostrophe makes it text."""
+    if isinstance(cell, str) and cell.startswith(_FORMULA):
+        return f"'{cell}"
+    return cell

@@ -2,8 +2,8 @@
 
 A fork of the command itself would have its signal handlers and its CUDA driver.
 
-A new Python looks for modules in the folder that it starts in, before all others. For us that is often
-the folder of the submissions, and one of them may be called ``signal``. So it starts in ``/``.
+A new Python looks for modules in the folder that it starts in, before all others. That may be the
+folder of the submissions, and a group may be called ``signal``. So it starts in ``/``.
 """
 
 from __future__ import annotations
