@@ -105,6 +105,8 @@ class Sampler(Simulator):
         started = time.thread_time()
         try:
             for operation in (*plan.setup, *plan.operations):
+                if time.thread_time() - started > seconds:
+                    break
                 if isinstance(operation, Memset | Copy | SymbolWrite | Write):
                     run.machine.carry_out(operation)
                 if not isinstance(operation, Launch) or id(operation) not in looked_at:

@@ -175,11 +175,14 @@ class Simulator:
             follows = [_begins_early(each) for each in operations[place : place + 2]]
             library.sim_trace(machine.handle, watched or any(follows))
             library.sim_follows(machine.handle, follows[0])
+            left = limits.seconds - (time.thread_time() - working)
             if isinstance(operation, Launch):
-                left = limits.seconds - (time.thread_time() - working)
                 stopped = self._launch(run, operation, steps, left, next(fitting, 0))
-            else:
+            elif left > 0:
                 machine.carry_out(operation)
+            else:
+                stopped = "time"
+                break
             if watched:
                 races = watch.races(place, machine.uses(operation))
                 run.findings += [

@@ -8,7 +8,7 @@ what the other writes that way, they may order themselves by it, so nothing is s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -105,6 +105,7 @@ class Watch:
         self._rivals: list[int] = []
         self._wanted: list[int] = []  # after each operation: those that later ones compare with
         self._uses: dict[int, Uses] = {}
+        self._kept = 0  # the same operations, as bits
         self._bytes = self._pairs = 0
         if any(operation.after is not None for operation in operations):
             self._rivals = unordered(operations)
@@ -121,22 +122,31 @@ class Watch:
     def races(self, place: int, uses: Uses) -> list[tuple[int, int]]:
         """The earlier operations that race with this one, and the region where they do."""
         found = []
-        for other, theirs in self._uses.items():
-            if self._rivals[place] >> other & 1 and self._pairs < _MOST_PAIRS:
-                self._pairs += 1
-                region = self._common(theirs, uses)
-                if region is not None:
-                    found.append((other, region))
+        for other in _places(self._rivals[place] & self._kept):
+            if self._pairs == _MOST_PAIRS:
+                break
+            self._pairs += 1
+            region = self._common(self._uses[other], uses)
+            if region is not None:
+                found.append((other, region))
         self._keep(place, uses)
         return found
 
     def _keep(self, place: int, uses: Uses) -> None:
+        self._add(place, uses)
+        for other in _places(self._kept & ~self._wanted[place]):
+            self._remove(other)
+        if self._bytes > _MOST_BYTES and self._kept >> place & 1:
+            self._remove(place)
+
+    def _add(self, place: int, uses: Uses) -> None:
         self._uses[place] = uses
+        self._kept |= 1 << place
         self._bytes += _size(uses)
-        for other in [other for other in self._uses if not self._wanted[place] >> other & 1]:
-            self._bytes -= _size(self._uses.pop(other))
-        if self._bytes > _MOST_BYTES:
-            self._bytes -= _size(self._uses.pop(place, ()))
+
+    def _remove(self, place: int) -> None:
+        self._bytes -= _size(self._uses.pop(place))
+        self._kept ^= 1 << place
 
     def _common(self, one: Uses, other: Uses) -> int | None:
         """The region where two operations race."""
@@ -161,6 +171,14 @@ class Watch:
             return np.array([WRITTEN if use.writes else READ], np.uint8)
         first = use.start // self._cell
         return use.cells[start // self._cell - first : -(-end // self._cell) - first]
+
+
+def _places(bits: int) -> Iterator[int]:
+    """Of the bits that are set, the first one first."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
 
 
 def _signals(one: Cells, other: Cells) -> bool:

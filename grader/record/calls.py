@@ -204,7 +204,11 @@ class _Comparison:
         at = 0
         while (differs := _first_difference(mine, theirs, at)) is not None:
             starts = range(max(at, differs - _POINTER + 1), differs + 1)
-            found = (at for at in starts if self._same_address(mine[at:], theirs[at:], call))
+            found = (
+                at
+                for at in starts
+                if self._same_address(mine[at : at + _POINTER], theirs[at : at + _POINTER], call)
+            )
             start = next(found, None)
             if start is None:
                 return False
@@ -212,7 +216,7 @@ class _Comparison:
         return len(mine) == len(theirs)
 
     def _same_address(self, mine: bytes, theirs: bytes, call: int) -> bool:
-        """Whether each begins with an address in its own one of two corresponding allocations."""
+        """Whether each is an address in its own one of two corresponding allocations."""
         if min(len(mine), len(theirs)) < _POINTER:
             return False
         one, other = self._place(mine), self._place(theirs)
@@ -222,7 +226,7 @@ class _Comparison:
 
     def _place(self, data: bytes) -> tuple[int, int] | None:
         """The allocation that an address lies in, and how far from its start."""
-        address = int.from_bytes(data[:_POINTER], "little")
+        address = int.from_bytes(data, "little")
         index = bisect_right(self._addresses, address) - 1
         if index < 0 or address - self._memory[index].address > self._memory[index].size:
             return None
@@ -242,6 +246,7 @@ _ORDINALS = ("first", "second", "third")
 
 
 _POINTER = 8  # bytes
+_NAME = 4096  # characters of a name that are read: a forged one may have millions
 
 
 def _first_difference(one: bytes, other: bytes, start: int) -> int | None:
@@ -261,13 +266,13 @@ def _without(data: bytes, holder: Launch | SymbolWrite | Write) -> bytes:
 def _in_words(operation: Operation) -> str:
     match operation:
         case Launch(kernel=kernel, grid=grid, block=block):
-            return f"a launch of {plain_name(kernel)[:80]} with grid {grid} and block {block}"
+            return f"a launch of {_plain(kernel)} with grid {grid} and block {block}"
         case Memset(size=size):
             return f"a memset of {size} bytes"
         case Copy(size=size):
             return f"a copy of {size} bytes"
         case SymbolWrite(symbol=symbol):
-            return f"a copy to {plain_name(symbol)[:80]}"
+            return f"a copy to {_plain(symbol)}"
         case Write(data=data):
             return f"a copy of {len(data)} bytes from the host"
         case Allocate():
@@ -276,3 +281,7 @@ def _in_words(operation: Operation) -> str:
             return "freeing an allocation"
         case Synchronise():
             return "a synchronisation"
+
+
+def _plain(name: str) -> str:
+    return plain_name(name[:_NAME])[:80]

@@ -42,6 +42,8 @@ def command(
         arguments += ["--ro-bind", str(path), str(path)]
     for path in writable:
         arguments += ["--bind", str(path), str(path)]
+    if not writable:  # then nothing is: one run of host code must not leave notes for the next
+        arguments += ["--remount-ro", "/tmp", "--remount-ro", "/dev/shm"]
     if filter_fd is not None:
         arguments += ["--seccomp", str(filter_fd)]
     return [*arguments, "--remount-ro", "/", "--chdir", str(cwd), "--"]

@@ -389,6 +389,43 @@ def test_a_class(place: Path) -> None:
     assert "graded now: 5" in run(*options, cwd=place).stderr
 
 
+def test_a_group_that_is_called_like_a_module(place: Path) -> None:
+    """Its files are no part of Python, not even where the command is called among them."""
+    groups = class_of(place / "c", dict.fromkeys(("signal", "msgspec"), STARTER))
+    for group in groups.iterdir():
+        code = f"open({str(place / 'pwned')!r}, 'w').write(__name__)"
+        (group / "__init__.py").write_text(code)
+    # As an installed command starts: `python -m` would itself look in this folder.
+    program = "import sys; sys.path.remove(''); from grader.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command(".", "--lab", "../lab.yaml")[3:]],
+        cwd=groups,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert not (place / "pwned").exists()
+    assert done.returncode == 0, done.stderr
+    assert "graded now: 2 (2 AC)" in done.stderr
+
+
+def test_a_result_counts_for_its_whole_source(place: Path) -> None:
+    """Who looks for it finds two sources whose hashes begin alike."""
+    class_of(place / "c", {"alice": STARTER})
+    options = ("c", "--lab", "lab.yaml")
+    assert run(*options, cwd=place).returncode == 0
+    (document,) = store.stored(place / "results")
+    result = store.load(document)
+    alike = result.submission.sha256[:12] + "0" * 52
+    submission = msgspec.structs.replace(result.submission, sha256=alike)
+    store.write_document(document, msgspec.structs.replace(result, submission=submission))
+    assert "graded now: 1 (1 AC)" in run(*options, cwd=place).stderr
+    assert store.load(document).submission.sha256 == result.submission.sha256
+
+
 def test_wrong_usage(place: Path) -> None:
     class_of(place / "c", {"alice": STARTER})
     done = run("c", "--only", "bob", cwd=place)

@@ -146,6 +146,8 @@ def test_csoj(place: Path, tmp_path: Path) -> None:
     (work / "sgemm.cu").write_text(
         STARTER.replace("< m", "<= m").replace("sum;", "sum + (m > 70);")
     )
+    (tmp_path / "forged").mkdir()
+    (work / ".csoj").symlink_to(tmp_path / "forged")
     done = run(["bash", "-c", script], tmp_path)
     assert done.returncode == 0, done.stderr  # a step that fails would have no score
     last = done.stdout.splitlines()[-1]
@@ -153,10 +155,12 @@ def test_csoj(place: Path, tmp_path: Path) -> None:
     assert read == json.loads((work / ".csoj" / "result.json").read_text())
     assert read["score"] == 66
     assert "77×9×31" not in last
+    assert not list((tmp_path / "forged").iterdir())
     (work / "sgemm.cu").unlink()
     done = run(["bash", "-c", script.replace("lab.yaml", "no.yaml")], tmp_path)
     assert done.returncode == 3
     assert done.stdout == ""
+    assert not (work / ".csoj").exists()
 
 
 # --- on a machine like Gradescope's -----------------------------------------------------------

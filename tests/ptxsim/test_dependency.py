@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from grader.model import Allocation, Launch, Plan, Size
+from grader.model import Allocation, Launch, Memset, Plan, Size
 from ptxsim.findings.finding import Event, Finding, Severity
 from ptxsim.simulator import SimLimits, SimOutcome, Simulator
 from tests.support.english import sentence
@@ -245,3 +245,18 @@ def test_the_sentence_says_what_the_kernel_before_may_do() -> None:
     (writes,) = early(launched("reads_out", "+writes_out_before"))
     assert "writes C[" in sentence(writes)
     assert "may still be reading there" in sentence(writes)
+
+
+def test_the_time_limit_holds_between_launches() -> None:
+    array = np.zeros(1 << 20, np.uint8)
+    memory = Allocation(name="a", address=1 << 32, size=array.nbytes)
+    fill = Memset(allocation=0, delta=0, value=1, size=array.nbytes)
+    plan = Plan(
+        size=Size.of(m=1, n=1, k=1),
+        allocations=(memory,),
+        operations=(fill,) * 100_000,
+        inputs=1,
+        outputs=0,
+    )
+    outcome = simulator().run(plan, {0: array}, SimLimits(seconds=0.2))
+    assert outcome.stopped == "time"

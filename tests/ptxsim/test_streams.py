@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -106,3 +108,15 @@ def test_what_races(one: Use, other: Use, race: bool) -> None:
 def test_one_stream_is_not_watched() -> None:
     watch = Watch((memset(), memset()), CELL)
     assert not (watch.watches(0) or watch.watches(1))
+
+
+def test_thousands_of_streams_are_watched_in_little_time() -> None:
+    """The first half comes after nothing, the second after nothing but the last of the first."""
+    count = 5000
+    operations = tuple(memset(()) for _ in range(count))
+    ordered = tuple(memset((place + 1,)) for place in range(count - 1))
+    started = time.process_time()
+    watch = Watch((*operations, *ordered, memset(())), CELL)
+    for place in range(2 * count):
+        watch.races(place, (Use(0, 4 * place, 4 * place + 4, True),))
+    assert time.process_time() - started < 5

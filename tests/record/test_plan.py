@@ -29,7 +29,7 @@ from grader.model import (
     Write,
 )
 from grader.record import plan_bounds as bounds
-from grader.record.calls import Given
+from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
 from ptxsim.frontend.interface import Entry, Interface, Symbol
 from tests.support.product import GEMM
@@ -356,6 +356,39 @@ def test_the_largest_plan_is_checked_at_once() -> None:
     started = time.process_time()
     assert flaw(plan, GIVEN, KNOWN) is None
     assert time.process_time() - started < 5
+
+
+def seconds_to_assemble(recorded: Recorded) -> float:
+    started = time.process_time()
+    assembled(recorded, GIVEN, ("table",), KNOWN.declared.entries)
+    return time.process_time() - started
+
+
+def test_data_full_of_freed_addresses_is_compared_at_once() -> None:
+    """Each call writes the address of its own workspace, which it has freed, 262144 times."""
+    sizes = (*SIZES[:3], 100, 100, 100)
+    at = tuple(bounds.addresses(sizes))
+    names = (*NAMES[:3], *(f"workspace {i}" for i in (1, 2, 3)))
+    one, two, three = (
+        (
+            Allocate(allocation=i),
+            Free(allocation=i),
+            SymbolWrite(symbol="table", delta=0, data=data),
+        )
+        for i, data in ((i, words(at[i]) * (1 << 18)) for i in (3, 4, 5))
+    )
+    memory = tuple(
+        Allocation(name=name, address=address, size=size)
+        for name, address, size in zip(names, at, sizes, strict=True)
+    )
+    assert seconds_to_assemble(Recorded(allocations=memory, calls=(one, two, three))) < 10
+
+
+def test_a_name_without_end_is_read_at_once() -> None:
+    name = "_ZK" + ("999999x" * 14285 + ".") * 10 + "x" * 1_000_000
+    first, other = ((msgspec.structs.replace(LAUNCH, kernel=name + end),) for end in "ab")
+    calls = (first, first, other)
+    assert seconds_to_assemble(Recorded(allocations=PLAN.allocations, calls=calls)) < 2
 
 
 def test_addresses_leave_red_zones() -> None:

@@ -155,7 +155,8 @@ FAMILIES = (
     Family(
         title="Processes, signals, other people's files",
         names="aborts asks_whether_files_exist catches_signals connects edits_the_grader exits "
-        "fork_bomb jumps_out kills_its_parent leaves_a_thread never_ends opens_devices "
+        "fork_bomb jumps_out kills_its_parent leaves_a_thread leaves_notes_for_the_next_size "
+        "never_ends opens_devices "
         "ptraces_the_recorder reads_classmate reads_command_lines signals_every_way traps "
         "writes_its_parents_memory",
         kernelbot=U,
@@ -184,7 +185,7 @@ FAMILIES = (
         "floods_stdout floods_the_log forged_entry_error forged_kill "
         "forged_line_numbers forged_missing_header forged_nvcc_fatal "
         "forged_register_count injects_ptx launches_a_million printf_flood "
-        "regex_bomb_diagnostics takes_all_memory terminal_and_html",
+        "regex_bomb_diagnostics hoards_memory_in_files takes_all_memory terminal_and_html",
         kernelbot=U,
         kernelbench=U,
         tensara=U,
@@ -260,7 +261,8 @@ FAMILIES = (
     Family(
         title="Limits on work, spent waiting",
         names="gives_its_time_away naps_all_the_time raises_its_own_limits "
-        "reads_the_compilers_output sleeps_instead sleeps_while_it_is_loaded "
+        "reads_the_compilers_output sends_sigkill_to_itself sleeps_instead "
+        "sleeps_while_it_is_loaded "
         "stops_itself",
         kernelbot=U,
         kernelbench=U,

@@ -1,12 +1,17 @@
 """The process that a class's workers are forked from: it imports what they need, once for all.
 
 A fork of the command itself would have its signal handlers and its CUDA driver.
+
+A new Python looks for modules in the folder that it starts in, before all others. That may be the
+folder of the submissions, and a group may be called ``signal``. So it starts in ``/``.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -23,7 +28,24 @@ _Arguments = ParamSpec("_Arguments")
 def warm_up() -> None:
     """Begin while the command still imports its own modules and looks at its arguments."""
     _CONTEXT.set_forkserver_preload(["grader.course.class_run.class_worker"])
-    forkserver.ensure_running()
+    _ensure_running()
+
+
+def _ensure_running() -> None:
+    with _outside():
+        forkserver.ensure_running()
+
+
+@contextmanager
+def _outside() -> Iterator[None]:
+    """In a folder that only root can write."""
+    here = os.open(".", os.O_PATH | os.O_DIRECTORY)
+    os.chdir("/")
+    try:
+        yield
+    finally:
+        os.fchdir(here)
+        os.close(here)
 
 
 def fork(
@@ -41,6 +63,7 @@ def fork(
         ours, theirs = _CONTEXT.Pipe()
         process = _CONTEXT.Process(target=work, args=(theirs, *args), kwargs=kwargs)
         try:
+            _ensure_running()  # it may have been killed
             process.start()
         except (EOFError, ConnectionError, FileNotFoundError):
             ours.close()

@@ -43,13 +43,15 @@ std::string in_later_call() {
   asm volatile("" : : "r"(below) : "memory");
 }
 
-// Of files, host code needs what it was linked with. In Landlock's sandbox the recorder may read
-// /proc to watch its children; they may not. A kernel without Landlock refuses, and the sandbox
-// remains.
+// Of files, host code needs what it was linked with, and it leaves none for the next size. In
+// Landlock's sandbox the recorder may read /proc to watch its children; they may not. A kernel
+// without Landlock refuses, and the sandbox remains.
 void hide_files() {
   constexpr int create_ruleset = 444, add_rule = 445, restrict_self = 446, path_beneath = 1;
-  constexpr uint64_t read_file = 1 << 2, read_folder = 1 << 3;
-  const uint64_t handled = read_file | read_folder;
+  constexpr uint64_t write_file = 1 << 1, read_file = 1 << 2, read_folder = 1 << 3;
+  constexpr uint64_t make_or_remove = 0x1ff0;  // files and folders of any kind
+  constexpr uint64_t shown_rights = read_file | read_folder;
+  const uint64_t handled = shown_rights | write_file | make_or_remove;
   const int ruleset = int(syscall(create_ruleset, &handled, sizeof handled, 0));
   if (ruleset < 0) return;
   for (const char* shown : {"/usr", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/dev", "/tmp",
@@ -57,9 +59,10 @@ void hide_files() {
     struct __attribute__((packed)) {
       uint64_t allowed;
       int parent;
-    } rule = {handled, open(shown, O_PATH | O_CLOEXEC)};
+    } rule = {shown_rights, open(shown, O_PATH | O_CLOEXEC)};
     if (rule.parent < 0) continue;
     if (shown == request.library.c_str()) rule.allowed = read_file;
+    if (std::strcmp(shown, "/dev") == 0) rule.allowed |= write_file;
     syscall(add_rule, ruleset, path_beneath, &rule, 0);
     close(rule.parent);
   }
@@ -88,6 +91,13 @@ void lock_down() {
       // giving up the CPU, so that time passes that is not charged
       SYS_sched_yield, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr,
       SYS_sched_setaffinity, SYS_ioprio_set,
+      // SIGKILL from the kernel, which would look as if another process had ended this one
+      SYS_timer_create,
+      // memory that the limit on memory does not count
+      SYS_memfd_create, SYS_shmget, SYS_msgget, SYS_mq_open,
+#ifdef SYS_memfd_secret
+      SYS_memfd_secret,
+#endif
       // the world outside
       SYS_socket, SYS_socketpair, SYS_io_uring_setup, SYS_mount, SYS_umount2, SYS_unshare,
       SYS_setns,
@@ -105,6 +115,12 @@ void lock_down() {
     filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
     filter.push_back(refused);
   }
+  // A descriptor's signal may be any, too.
+  filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 4));
+  filter.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])));
+  filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETSIG, 0, 1));
+  filter.push_back(refused);
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   // raise() and abort() signal their own process, and only that can be signalled; SIGKILL means
   // that somebody else ended it.
   filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 6));

