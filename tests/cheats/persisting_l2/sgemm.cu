@@ -1,8 +1,8 @@
 // Asks for the L2 to keep A and B from one launch to the next.
 // Stopped by: not among the supported calls; the L2 is flushed and its persisting lines are reset
 //   before every launch
-// CPU: FE for cudaLimitStackSize only
-// GPU: FE for cudaLimitStackSize only
+// CPU: FE for cudaLimitStackSize and cudaLimitPrintfFifoSize only
+// GPU: FE for cudaLimitStackSize and cudaLimitPrintfFifoSize only
 #include "gemm.cuh"
 
 __global__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {
