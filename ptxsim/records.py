@@ -136,8 +136,10 @@ class Copy(Issued, tag="copy"):
     @property
     def sound(self) -> bool:
         """Whether its rows are apart, and no more than anybody needs."""
-        least = min(self.source_pitch, self.target_pitch)
-        return self.rows == 1 or (1 < self.rows <= MOST_ROWS and least >= self.size > 0)
+        pitches = (self.source_pitch, self.target_pitch)
+        if self.rows == 1:
+            return pitches == (0, 0)  # a forged one may be no machine's number
+        return 1 < self.rows <= MOST_ROWS and min(pitches) >= self.size > 0
 
     @property
     def source_span(self) -> int:

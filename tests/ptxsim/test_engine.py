@@ -374,6 +374,8 @@ FORGED = {
     "copy beyond": {
         "operations": (Copy(source=0, source_delta=1, target=1, target_delta=0, size=256),)
     },
+    "one row, a pitch beyond 64 bits": rows(4, 1, 1 << 70, 0),
+    "one row, a pitch below 0": rows(4, 1, 0, -(1 << 70)),
     "rows beyond": rows(4, 8, 4, 40),
     "rows that overlap": rows(4, 2, 4, 3),
     "no end of rows": rows(0, 1 << 40, 0, 0),
