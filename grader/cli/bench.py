@@ -23,8 +23,8 @@ def open_bench(
     explain: bool = True,
     ladders: tuple[Ladder, ...] = (),
 ) -> Bench:
-    """Raises what ``ready`` raises, ToolchainError, SandboxError, and UsageError if the device that
-    was asked for is not there."""
+    """Raises what ``ready`` raises, ToolchainError, SandboxError, and MachineError if a GPU is
+    required and cannot be used."""
     arch = choose_device(chosen.device, console)
     bench = Bench(
         lab=lab,
