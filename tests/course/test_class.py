@@ -358,7 +358,7 @@ def test_it_dies_again_and_again(place: Path) -> None:
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        with pytest.raises(MachineError, match="killed 3 times"):
+        with pytest.raises(MachineError, match="killed 4 times"):
             list(grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place)))
     finally:
         ended.set()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver
@@ -21,7 +22,7 @@ from grader.errors import MachineError
 from grader.model import phrase
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_TRIES = 3
+_PAUSES = (0.05, 0.2, 1.0, 0.0)  # seconds after each try
 _Arguments = ParamSpec("_Arguments")
 
 
@@ -56,10 +57,11 @@ def fork(
     """A process that does ``work(pipe, ...)``, and our end of its pipe.
 
     Whoever kills the process that forks may do so at this very moment. Then another one forks, with
-    a new pipe: a worker may exist that nobody has heard of, and it ends when its pipe closes.
+    a new pipe: a worker may exist that nobody has heard of, and it ends when its pipe closes. A busy
+    machine takes a while until the dead one is gone, and only then does another one start.
     Raises MachineError if that happens again and again.
     """
-    for _ in range(_TRIES):
+    for pause in _PAUSES:
         ours, theirs = _CONTEXT.Pipe()
         process = _CONTEXT.Process(target=work, args=(theirs, *args), kwargs=kwargs)
         try:
@@ -67,6 +69,7 @@ def fork(
             process.start()
         except (EOFError, ConnectionError, FileNotFoundError):
             ours.close()
+            time.sleep(pause)
         else:
             return process, ours
         finally:
@@ -75,6 +78,6 @@ def fork(
         phrase(
             "the process that starts a class's workers was killed {tries} times while it started"
             " one; see whether the machine runs out of memory (dmesg), and try again",
-            tries=_TRIES,
+            tries=len(_PAUSES),
         )
     )
