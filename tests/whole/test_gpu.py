@@ -23,7 +23,7 @@ from grader.hardware import gpus
 from grader.hardware.targets import target_for
 from grader.labs.lab import Case, Lab, find_lab, load_lab
 from grader.ladder.document import stored_ladders
-from grader.model import Result, Size, Verdict
+from grader.model import Result, Size, Verdict, size_text
 from grader.report.text import score_block
 from grader.results.profiles import stored_profile
 from grader.sandbox.running import Sandbox
@@ -62,6 +62,10 @@ def graded(folder: Path, rules: Lab | None = None) -> Result:
         gpu_arch=first_gpu_arch(),
     )
     return grade(folder, bench, lambda _stage, _detail: None).result
+
+
+def said(result: Result) -> str:
+    return "\n".join(str(case.message) for case in result.cases)
 
 
 def findings(result: Result) -> set[str]:
@@ -229,7 +233,7 @@ def test_a_block_cannot_have_more_shared_memory_than_there_is(tmp_path: Path) ->
     (tmp_path / "sgemm.cu").write_text(text)
     result = graded(tmp_path)
     assert result.verdict is Verdict.RE, result
-    assert "shared memory" in str(result.cases), result.cases
+    assert "shared memory" in said(result)
 
 
 def test_more_memory_than_the_gpu_has(tmp_path: Path) -> None:
@@ -239,7 +243,7 @@ def test_more_memory_than_the_gpu_has(tmp_path: Path) -> None:
     (tmp_path / "sgemm.cu").write_text(text)
     result = graded(tmp_path)
     assert result.verdict is Verdict.RE, result
-    assert f"no room for the {memory} bytes" in str(result.cases), result.cases
+    assert f"no room for the {memory} bytes" in said(result)
 
 
 def test_who_shares_the_gpu_gets_no_low_score() -> None:
@@ -287,7 +291,7 @@ def test_a_crash_at_the_timed_size_leaves_smaller_ones_their_verdicts(tmp_path: 
     (tmp_path / "sgemm.cu").write_text(text.replace("  const int i =", trap, 1))
     result = graded(tmp_path, lab(2048))
     assert result.verdict is Verdict.RE, result
-    verdicts = {str(case.size): case.verdict for case in result.cases}
+    verdicts = {size_text(case.size): case.verdict for case in result.cases}
     assert verdicts["2048×2048×2048"] is Verdict.RE
     assert verdicts["1000×1000×1000"] is verdicts["1×1×1"] is Verdict.AC
     assert verdicts["4097×4097×4097"] is None  # not run
