@@ -213,6 +213,19 @@ def test_a_swizzle_moves_pieces_of_16_bytes(swizzle: Swizzle, rank: int, tmp_pat
     brought_and_taken(extents, box, at, swizzle, tmp_path)
 
 
+@pytest.mark.parametrize("room", [8, 5])
+def test_the_last_16_bytes_of_a_row_are_stored_whole(room: int, tmp_path: Path) -> None:
+    """A tensor of five floats; behind it in memory there are three more, or nothing."""
+    ptx = ptx_for((32,), (0,), tmp_path)
+    tensor = np.full(room, -1, np.float32)
+    words = np.arange(32, dtype=np.float32)
+    given = map_of(tensor, (5,), (32,), Swizzle.NONE)
+    found = launch(ptx, "takes", 1, 32, [given, words], engine=engine()).findings
+    assert [each.kind for each in found] == [Kind.OUT_OF_BOUNDS] * (room == 5)
+    if not found:
+        np.testing.assert_array_equal(tensor, words[:room])
+
+
 @pytest.mark.parametrize("kernel", ["brings", "takes"])
 @pytest.mark.parametrize("room", [176, 11 * 128 - 16, 11 * 128])
 def test_a_swizzle_needs_room_for_its_whole_span(kernel: str, room: int, tmp_path: Path) -> None:

@@ -176,8 +176,9 @@ Flow store_tile(Warp& w, const Ins& i) {
     each_row(map, at, [&](u64 address, u32 offset, u32 first, u32 last) {
       if (first == last) return;
       const u32 from = first * map.element();
-      put_back(w, l, address + from, (last - first) * map.element(),
-               tile.data.data() + offset + from);
+      // GPUs store the last 16 bytes whole, even if the tensor ends within them.
+      const u32 pieces = ((last - first) * map.element() + PIECE - 1) / PIECE;
+      put_back(w, l, address + from, pieces * PIECE, tile.data.data() + offset + from);
     });
   });
   return Flow::next;
