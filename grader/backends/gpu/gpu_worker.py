@@ -43,6 +43,9 @@ from grader.problems.catalogue import load_problem
 from grader.problems.problem import FUNCTION
 
 _DECODER: msgspec.json.Decoder[Prepare | Warm | GpuJob] = decoder(Prepare | Warm | GpuJob)
+# Queues from the host to the GPU. All work is in one stream and needs one; the eight that the driver
+# makes otherwise take half of a context's time.
+_QUEUES = ("CUDA_DEVICE_MAX_CONNECTIONS", "1")
 _ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
 
 
@@ -132,6 +135,7 @@ def _gpu_failed(error: Exception) -> Message:
 
 
 def main() -> None:
+    os.environ.update([_QUEUES])
     with replying() as replies:
         try:
             _serve(replies)

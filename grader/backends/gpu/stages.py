@@ -10,6 +10,9 @@ from grader.model import Record
 # Beside another worker's context run only sizes that take so much less than the operands of the
 # largest do. What a submission allocates itself makes a size larger, never the largest one.
 _SMALLER = 2
+# The share of the small sizes that are verified before anything is timed: most programs that are
+# wrong are wrong there. While the others are verified, the next worker makes its context.
+_FIRST = 4
 
 
 class Stages(Record):
@@ -20,14 +23,14 @@ class Stages(Record):
 
 def in_stages(cases: Sequence[PlannedCase], timed: Set[str], *, put_off: bool) -> Stages:
     """cases: in increasing order. put_off: whether some may run last, for the sake of the next
-    worker: the larger half of those before the first timed one."""
+    worker: three quarters of those before the first timed one."""
     most = max((_bytes(each, each.plan.given) for each in cases), default=0) // _SMALLER
     at = next((i for i, each in enumerate(cases) if each.id in timed or _bytes(each) > most), 0)
     small, alone = tuple(cases[:at]), tuple(cases[at:])
     if not put_off or not any(each.id in timed for each in alone):
         return Stages(first=small, alone=alone, last=())
-    half = len(small) - len(small) // 2
-    return Stages(first=small[:half], alone=alone, last=small[half:])
+    before = -(-len(small) // _FIRST)
+    return Stages(first=small[:before], alone=alone, last=small[before:])
 
 
 def _bytes(case: PlannedCase, allocations: int | None = None) -> int:
