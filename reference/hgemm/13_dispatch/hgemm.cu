@@ -1,32 +1,37 @@
 // Rung 13: for every shape the tile that should be fastest, and no shape that TMA cannot take.
 //
-// Changed:  four shapes of the same kernel, 256 x 128, 192 x 128, 128 x 128 and 128 x 64. A model
-//           of two figures for each, the clocks of a step along K and of all that a tile takes
-//           besides, says which is to end first: waves times the time of a tile. A product of one
-//           wave does without clusters; it begins while the launch before it ends, and waits
-//           before it reads. A consumer puts its whole tile of C together before one thread stores
-//           it. Where K is no multiple of 8, A and B are first copied with longer lines; where M is
-//           none, C is stored plainly.
+// Changed:  four shapes of the same kernel, 256 x 128, 192 x 128, 128 x 128 and 128 x 64, and one
+//           whose consumers take turns, each with a tile of its own. A model of two figures for
+//           each, the clocks of a step along K and of all that a tile takes besides, says which is
+//           to end first: waves times the time of a tile. A product of one wave does without
+//           clusters; it begins while the launch before it ends, and waits before it reads. A
+//           consumer puts its whole tile of C together before one thread stores it. Where K is no
+//           multiple of 8, A and B are first copied with longer lines; where M is none, C is
+//           stored plainly.
 // Why:      1024 x 1024 is 32 tiles of 256 x 128, for 132 multiprocessors; with 128 x 64 it is 128.
 //           3072 x 3072 is 288 tiles of 256 x 128, two waves and a fifth; with 192 x 128 it is 384,
 //           nearly three. The tensor cores stood still for 2200 clocks while pieces of C took turns
-//           in shared memory, and for 1200 now. TMA wants lines that begin at multiples of 16
-//           bytes. To copy both matrices takes their size twice in traffic, a fifth of the
-//           product's time at 4097, and wgmma does the rest.
+//           in shared memory, and for 1200 now, which is 7 % of a tile's time where K is 1024. In
+//           turns they do not, but a tile of B serves one consumer, which takes more power. TMA
+//           wants lines that begin at multiples of 16 bytes. To copy both matrices takes their size
+//           twice in traffic, a fifth of the product's time at 4097, and wgmma does the rest.
 // Tuning:   -DHGEMM_VARIANT=N takes one shape of the table in variants.cuh for all, -DHGEMM_BAND=N
 //           sets the lines of a band, -DHGEMM_BF16 the type. benchmarks/hgemm_h200.py times them.
-// Tile:     256 x 128, 3 stages, and 192 x 128, 4 stages; 128 x 128, 6 stages, no cluster; 128 x
-// 64,
-//           one consumer, 8 stages; clusters of 2 or none; BK = 64.
+// Tile:     256 x 128, 3 stages, and 192 x 128, 4 stages; 128 x 128, 6 stages, no cluster;
+//           128 x 64, one consumer, 8 stages; 192 x 128 in turns, 5 stages; clusters of 2 or none;
+//           BK = 64.
 // Bound:    power where the product is large; below 2048 the time until the first tiles arrive.
-// Source:   CUTLASS, sm90 tile heuristics; the model is rung 32's of reference/sgemm.
+// Source:   CUTLASS, sm90 tile heuristics and "pingpong" kernels; the model is rung 32's of
+//           reference/sgemm.
 // Command:  grade --lab hgemm reference/hgemm/13_dispatch
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "gemm.cuh"
 #include "pad.cuh"
 #include "product.cuh"
+#include "turns.cuh"
 #include "variants.cuh"
 #include "workspace.cuh"
 
@@ -48,14 +53,18 @@ int waves(int cluster_tiles) {
 }
 
 template <class S>
-void launch(const Element* A, const Element* B, Element* C, int m, int n, int k) {
-  const Work w{m, n, k, tiles(m, S::BM), tiles(n, S::BN * S::CLUSTER), HGEMM_BAND, m % 8 == 0};
+Work work(int m, int n, int k, int band) {
+  return {m, n, k, tiles(m, S::BM), tiles(n, S::BN * S::CLUSTER), band, m % 8 == 0};
+}
+
+template <class S, class Kernel, class... Arguments>
+void start(Kernel kernel, int shared, const Work& w, const Arguments&... arguments) {
   // As few clusters as end in as many waves: what the others would need is power.
   const int all = w.tiles_m * w.tiles_n, clusters = tiles(all, waves<S>(all));
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(clusters * S::CLUSTER);
   config.blockDim = dim3(S::THREADS);
-  config.dynamicSmemBytes = sizeof(Storage<S>);
+  config.dynamicSmemBytes = shared;
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim = {S::CLUSTER, 1, 1};
@@ -64,10 +73,25 @@ void launch(const Element* A, const Element* B, Element* C, int m, int n, int k)
   attributes[1].val.programmaticStreamSerializationAllowed = waves<S>(all) == 1;
   config.attrs = attributes;
   config.numAttrs = 2;
-  cudaFuncSetAttribute(hgemm<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Storage<S>));
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+  cudaLaunchKernelEx(&config, kernel, arguments..., w);
+}
+
+template <class S>
+void launch(const Element* A, const Element* B, Element* C, int m, int n, int k) {
+  const Work w = work<S>(m, n, k, HGEMM_BAND);
   const CUtensorMap a = tensor_map(A, m, k, S::BM / S::CLUSTER), b = tensor_map(B, n, k, S::BN);
   const CUtensorMap c = w.by_tma ? tensor_map(C, n, m, S::ROWS) : a;
-  cudaLaunchKernelEx(&config, hgemm<S>, a, b, c, C, w);
+  start<S>(hgemm<S>, sizeof(Storage<S>), w, a, b, c, C);
+}
+
+using Turns = TurnsShape<192, 5, 2>;
+
+void launch_in_turns(const Element* A, const Element* B, Element* C, int m, int n, int k) {
+  using S = Turns;
+  const Work w = work<S>(m, n, k, 2 * HGEMM_BAND);
+  start<S>(hgemm_in_turns<S>, sizeof(TurnsStorage<S>), w, tensor_map(A, m, k, S::BM / S::CLUSTER),
+           tensor_map(B, n, k, S::BN), tensor_map(C, n, m, S::ROWS));
 }
 
 // Clocks of a step of 64 along K, a little more than the tensor cores need, and of a tile besides.
@@ -97,8 +121,19 @@ void launch_alone_or_not(const Element* A, const Element* B, Element* C, int m, 
 
 template <class S>
 double clocks(int m, int n, int k) {
-  const int cluster_tiles = tiles(m, S::BM) * tiles(n, S::BN * S::CLUSTER);
-  return waves<S>(cluster_tiles) * (double(tiles(k, BK)) * STEP_CLOCKS<S> + TILE_CLOCKS);
+  const Work w = work<S>(m, n, k, 1);
+  return waves<S>(w.tiles_m * w.tiles_n) * (double(tiles(k, BK)) * STEP_CLOCKS<S> + TILE_CLOCKS);
+}
+
+// In turns only the end of the last tile counts. Clocks as above, from 8192 x 8192 x 1024 and
+// 16384 x 2048 x 2048.
+constexpr int TURNS_STEP_CLOCKS = 900, TURNS_TILE_CLOCKS = 150, TURNS_END_CLOCKS = 3000;
+
+double clocks_in_turns(int m, int n, int k) {
+  if (m % 8) return HUGE_VAL;  // C cannot be stored by TMA
+  const Work w = work<Turns>(m, n, k, 1);
+  const double tile = double(tiles(k, BK)) * TURNS_STEP_CLOCKS + TURNS_TILE_CLOCKS;
+  return waves<Turns>(w.tiles_m * w.tiles_n) * tile + TURNS_END_CLOCKS;
 }
 
 void multiply_matrices(const Element* A, const Element* B, Element* C, int m, int n, int k) {
@@ -106,12 +141,14 @@ void multiply_matrices(const Element* A, const Element* B, Element* C, int m, in
   launch<Variant<HGEMM_VARIANT>>(A, B, C, m, n, k);
 #else
   const double each[] = {clocks<Variant<0>>(m, n, k), clocks<Variant<1>>(m, n, k),
-                         clocks<Variant<2>>(m, n, k), clocks<Variant<3>>(m, n, k)};
+                         clocks<Variant<2>>(m, n, k), clocks<Variant<3>>(m, n, k),
+                         clocks_in_turns(m, n, k)};
   switch (std::min_element(std::begin(each), std::end(each)) - each) {
     case 0: return launch_alone_or_not<Variant<0>>(A, B, C, m, n, k);
     case 1: return launch_alone_or_not<Variant<1>>(A, B, C, m, n, k);
     case 2: return launch_alone_or_not<Variant<2>>(A, B, C, m, n, k);
-    default: return launch_alone_or_not<Variant<3>>(A, B, C, m, n, k);
+    case 3: return launch_alone_or_not<Variant<3>>(A, B, C, m, n, k);
+    default: return launch_in_turns(A, B, C, m, n, k);
   }
 #endif
 }

@@ -78,6 +78,14 @@ __device__ void warpgroup_sync(int number) {
   asm volatile("bar.sync %0, 128;" ::"r"(number + 1) : "memory");
 }
 
+// One warpgroup lets another go on that waits for it, at a barrier of both.
+__device__ void let_go_on(int barrier) {
+  asm volatile("bar.arrive %0, 256;" ::"r"(barrier) : "memory");
+}
+__device__ void wait_until_let(int barrier) {
+  asm volatile("bar.sync %0, 256;" ::"r"(barrier) : "memory");
+}
+
 // --- launches that overlap, where the later one has the attribute of programmatic serialisation
 
 // Until all launches before have ended, and what they wrote can be read.

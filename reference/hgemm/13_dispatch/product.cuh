@@ -41,6 +41,10 @@ struct Place {
       parity ^= 1;
     }
   }
+  __device__ void skip(int steps) {
+    parity ^= (stage + steps) / S::STAGES % 2;
+    stage = (stage + steps) % S::STAGES;
+  }
 };
 
 // Calls `f(i0, j0)` for each of this block's tiles, with the tile's first row of A and column of B.
@@ -56,8 +60,8 @@ __device__ void each_tile(const Work& w, F f) {
 }
 
 // One thread keeps the ring full, across tiles.
-template <class S>
-__device__ void produce(Storage<S>& s, const CUtensorMap* A, const CUtensorMap* B, const Work& w) {
+template <class S, class Storage>
+__device__ void produce(Storage& s, const CUtensorMap* A, const CUtensorMap* B, const Work& w) {
   constexpr int SLICE = S::BM / S::CLUSTER;  // of A's tile, that this block fetches for all
   constexpr int BYTES = (S::BM + S::BN) * BK * int(sizeof(Element));
   const int slice = S::CLUSTER > 1 ? cluster_rank() * SLICE : 0;
@@ -78,11 +82,11 @@ __device__ void produce(Storage<S>& s, const CUtensorMap* A, const CUtensorMap* 
 
 // The stage is free, as far as this warp is concerned: every block of the cluster may fill it.
 template <class S>
-__device__ void release(Storage<S>& s, int stage, int lane) {
+__device__ void release(Barrier* empty, int stage, int lane) {
   if constexpr (S::CLUSTER == 1) {
-    if (lane == 0) barrier_arrive(&s.empty[stage]);
+    if (lane == 0) barrier_arrive(&empty[stage]);
   } else if (lane < S::CLUSTER) {
-    barrier_arrive_at(&s.empty[stage], lane);
+    barrier_arrive_at(&empty[stage], lane);
   }
 }
 
@@ -103,16 +107,28 @@ __device__ void multiply(Storage<S>& s, Place<S>& at, float (&sums)[S::BM / 2], 
       wgmma<S::BM>(sums, b + q * step_along_k, a + q * step_along_k, p + q > 0);
     wgmma_commit();
     wgmma_wait<1>();
-    if (p > 0) release(s, before, lane);
+    if (p > 0) release<S>(s.empty, before, lane);
     before = at.stage;
   }
   wgmma_wait<0>();
-  release(s, before, lane);
+  release<S>(s.empty, before, lane);
 }
 
 __device__ uint32_t pair(float low, float high) {
   alignas(4) const Element both[] = {Element(low), Element(high)};
   return *reinterpret_cast<const uint32_t*>(both);
+}
+
+// 64 x 64 sums to shared memory, as a tensor map with swizzled lines of 128 bytes wants them: this
+// lane's part, with the line that it names.
+__device__ void put_piece(Element* piece, const float* sums, int row, int lane) {
+#pragma unroll
+  for (int q = 0; q < 4; ++q) {  // 16 columns, two pieces of 16 bytes of the line
+    const float* of = sums + q * 8;
+    const int line_piece = (q * 2 + lane / 16) ^ row % 8;
+    store_matrices(&piece[row * 64 + line_piece * 8], {pair(of[0], of[1]), pair(of[2], of[3]),
+                                                       pair(of[4], of[5]), pair(of[6], of[7])});
+  }
 }
 
 // The consumer's lines of C by TMA. All four warps put them together in shared memory, in pieces of
@@ -126,14 +142,7 @@ __device__ void store_by_tma(Storage<S>& s, const CUtensorMap* C, const float (&
   warpgroup_sync(consumer);
 #pragma unroll
   for (int piece = 0; piece < S::BM / S::PIECE; ++piece)
-#pragma unroll
-    for (int q = 0; q < S::PIECE / 16; ++q) {  // 16 columns, two pieces of 16 bytes of the line
-      const float* of = sums + piece * S::PIECE / 2 + q * 8;
-      const int line_piece = (q * 2 + lane / 16) ^ row % 8;  // swizzled, as the map says
-      store_matrices(
-          &pieces[piece][row * S::PIECE + line_piece * 8],
-          {pair(of[0], of[1]), pair(of[2], of[3]), pair(of[4], of[5]), pair(of[6], of[7])});
-    }
+    put_piece(pieces[piece], sums + piece * S::PIECE / 2, row, lane);
   tma_store_fence();
   warpgroup_sync(consumer);
   if (t == 0) {
@@ -156,6 +165,24 @@ __device__ void store_plainly(Element* C, const float (&sums)[S::BM / 2], const 
   }
 }
 
+// Before anything else, the barriers of the ring. arrivals: of each block at an empty stage.
+template <class S, class Storage>
+__device__ void prepare(Storage& s, const CUtensorMap* A, const CUtensorMap* B,
+                        const CUtensorMap* C, int arrivals) {
+  if (threadIdx.x == 0) {
+    prefetch_map(A);
+    prefetch_map(B);
+    prefetch_map(C);
+    for (int stage = 0; stage < S::STAGES; ++stage) {
+      barrier_init(&s.full[stage], 1);
+      barrier_init(&s.empty[stage], S::CLUSTER * arrivals);
+    }
+    barrier_init_done();
+  }
+  if constexpr (S::CLUSTER > 1) cluster_sync();
+  else __syncthreads();
+}
+
 template <class S>
 __global__ void __launch_bounds__(S::THREADS, 1)
     hgemm(const __grid_constant__ CUtensorMap A, const __grid_constant__ CUtensorMap B,
@@ -163,24 +190,13 @@ __global__ void __launch_bounds__(S::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char memory[];
   Storage<S>& s = *reinterpret_cast<Storage<S>*>(memory);
   const int t = threadIdx.x, group = t / WARPGROUP;
-  if (t == 0) {
-    prefetch_map(&A);
-    prefetch_map(&B);
-    if (w.by_tma) prefetch_map(&C_map);
-    for (int stage = 0; stage < S::STAGES; ++stage) {
-      barrier_init(&s.full[stage], 1);
-      barrier_init(&s.empty[stage], S::CLUSTER * S::CONSUMERS * 4);  // a lane of every warp
-    }
-    barrier_init_done();
-  }
-  if constexpr (S::CLUSTER > 1) cluster_sync();
-  else __syncthreads();
+  prepare<S>(s, &A, &B, &C_map, 4 * S::CONSUMERS);  // a lane of every warp
 
   if (group == 0) {
     keep_registers<40>();
     if (t == 0) {
       wait_for_launches_before();  // and so does everybody: the first tile comes after it
-      produce(s, &A, &B, w);
+      produce<S>(s, &A, &B, w);
     }
   } else {
     take_registers<232>();
