@@ -352,10 +352,11 @@ def test_a_timed_size_that_ends_the_worker_does_not_keep_smaller_ones_from_runni
 
 
 def test_a_size_that_ends_the_worker_keeps_larger_ones_from_running(build: Build) -> None:
-    for breaks, ran_at_all in (("cpu-0", ["cpu-0"]), ("cpu-1", ["cpu-0", "cpu-1", "performance-0"])):
+    reached = {"cpu-0": ["cpu-0"], "cpu-1": ["cpu-0", "cpu-1", "performance-0"]}
+    for breaks, expected in reached.items():
         with real_worker(breaks_at=breaks) as gpu:
             found = gpu.run(build, "", EVERY, load_lab(), lambda *_: None)
-        assert [each.id for each in found] == ran_at_all
+        assert [each.id for each in found] == expected
 
 
 def test_all_sizes_share_the_time(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:

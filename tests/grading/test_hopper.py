@@ -3,6 +3,7 @@ wrong: tests/fixtures/hopper/tma_wgmma."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from grader.grading.pipeline import grade
 from grader.labs.lab import find_lab, load_lab
 from grader.model import Record, Result, Severity, Size, Verdict
 from tests.support.bench import bench
-from tests.support.places import FIXTURES
+from tests.support.places import FIXTURES, ROOT
 
 FOLDER = FIXTURES / "hopper" / "tma_wgmma"
 SOURCE = (FOLDER / "hgemm.cu").read_text()
@@ -133,9 +134,9 @@ WRONG = {
 QUICK = ("fewer bytes announced", "too many lines")
 
 
-def graded(folder: Path) -> Result:
+def graded(folder: Path, size: Size = SIZE) -> Result:
     lab = load_lab(find_lab("hgemm"))
-    case = msgspec.structs.replace(lab.cpu[0], size=SIZE)
+    case = msgspec.structs.replace(lab.cpu[0], size=size)
     lab = msgspec.structs.replace(lab, cpu=(case,), performance=())
     shared = msgspec.structs.replace(bench(), lab=lab, explain=False)
     return grade(folder, shared, lambda _stage, _detail: None).result
@@ -169,6 +170,33 @@ def test_a_wrong_line_is_found(name: str, tmp_path: Path) -> None:
         and wrong.at in lines[each.line or 0]
         for each in errors
     ), errors
+
+
+# The last rung on a GPU of two multiprocessors, where consumers always take turns.
+TURNS = (
+    ("hgemm.cu", "  return count;", "  return 2;"),
+    ("hgemm.cu", "TURNS_STEP_CLOCKS = 900", "TURNS_STEP_CLOCKS = 1"),
+)
+NO_TURNS = ("turns.cuh", "if (mine > 0) wait_until_let(turn_of(consumer));", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ordered", [True, False])
+def test_consumers_take_turns(ordered: bool, tmp_path: Path) -> None:
+    """A parity says too little to a consumer that waits for a phase several rounds ahead."""
+    folder = tmp_path / "student"
+    shutil.copytree(ROOT / "reference" / "hgemm" / "13_dispatch", folder)
+    for file, old, new in TURNS if ordered else (*TURNS, NO_TURNS):
+        text = (folder / file).read_text()
+        assert text.count(old) == 1
+        (folder / file).write_text(text.replace(old, new))
+    result = graded(folder, Size.of(m=200, n=520, k=392))  # six tiles, seven steps
+    errors = [each for each in result.findings if each.severity is Severity.ERROR]
+    if ordered:
+        assert result.verdict is Verdict.AC and not errors, (result.error, errors)
+        return
+    assert result.verdict in (Verdict.WA, Verdict.TLE)
+    assert any("bulk copy not waited for" in str(each.message) for each in errors), errors
 
 
 # A is copied first, by a kernel beside whose end the product begins: one thread waits for it, ahead

@@ -43,8 +43,8 @@ from grader.problems.catalogue import load_problem
 from grader.problems.problem import FUNCTION
 
 _DECODER: msgspec.json.Decoder[Prepare | Warm | GpuJob] = decoder(Prepare | Warm | GpuJob)
-# Queues from the host to the GPU. All work is in one stream and needs one; the eight that the driver
-# makes otherwise take half of a context's time.
+# Queues from the host to the GPU. All work is in one stream and needs one; the eight that the
+# driver makes otherwise take half of a context's time.
 _QUEUES = ("CUDA_DEVICE_MAX_CONNECTIONS", "1")
 _ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
 

@@ -57,8 +57,8 @@ def fork(
     """A process that does ``work(pipe, ...)``, and our end of its pipe.
 
     Whoever kills the process that forks may do so at this very moment. Then another one forks, with
-    a new pipe: a worker may exist that nobody has heard of, and it ends when its pipe closes. A busy
-    machine takes a while until the dead one is gone, and only then does another one start.
+    a new pipe: a worker may exist that nobody has heard of, and it ends when its pipe closes. On a
+    busy machine the dead one is gone a while later, and only then does another one start.
     Raises MachineError if that happens again and again.
     """
     for pause in _PAUSES:

@@ -1,30 +1,32 @@
 // Rung 7: blocks that run at the same time lie close together in C.
 //
 // Changed:  the grid is one row of blocks; they fill C in bands of 8 columns of tiles, along the
-//           band first, where the hardware's order goes down whole columns of tiles.
+//           band first, where the hardware's order goes down whole columns of tiles. A stage has 64
+//           along K, not 32: half as many barriers, and lines of 128 bytes, which need another
+//           swizzle. There are as many stages as the GPU has room for, 4 or 3.
 // Why:      132 blocks run at once on an H200. At 8192 that is two columns of 64 tiles, which need
 //           64 lines of tiles of 128 from A and 2 of 256 from B; 16 x 8 tiles need 16 and 8, less
 //           than half as many bytes. The rest comes from L2, and tensor cores ask for more than
 //           DRAM brings.
-// Tile:     BM = 128, BN = 256, BK = 32, warp 64 x 64, 4 stages, 96 KiB of shared memory, 256
-//           threads, bands of 8 tiles.
+// Tile:     BM = 128, BN = 256, BK = 64, warp 64 x 64, 4 stages in 192 KiB of shared memory or 3 in
+//           144, 256 threads, bands of 8 tiles.
 // Bound:    the tensor cores, as far as mma.sync uses them: on sm_90 only wgmma uses all of them.
 // Source:   CUTLASS, "Efficient GEMM in CUDA" (threadblock rasterization); rung 24 of sgemm.
 // Command:  grade reference/hgemm/07_rasterised --lab hgemm
 #include "gemm.cuh"
 
-constexpr int BM = 128, BN = 256, BK = 32, WM = 64, WN = 64, STAGES = 4;
+constexpr int BM = 128, BN = 256, BK = 64, WM = 64, WN = 64;
 constexpr int BAND = 8;  // columns of tiles
 constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
 constexpr int CHUNK = 8, CHUNKS = BK / CHUNK;  // halves in 16 bytes; so many make a line of a tile
 constexpr int GROUPS = WM / 32, COLUMNS = WN / 16;  // of 32 rows and of 16 columns of a warp's tile
 constexpr int STAGE = (BM + BN) * BK;               // halves of a stage: A's tile, then B's
-constexpr int SHARED = STAGES * STAGE * sizeof(__half);
-constexpr int STEPS = BK / 16;  // products along K in a tile
+constexpr int STEPS = BK / 16;                      // products along K in a tile
 
-// Where a chunk of a line lies in a tile, in halves.
+// Where a chunk of a line lies in a tile, in halves. Lines 0 to 7, and the two that begin every 8,
+// have it at different places: ldmatrix reads both kinds of eight.
 __device__ int place(int line, int chunk) {
-  return line * BK + (chunk ^ (line / 2) ^ (line / 8)) % CHUNKS * CHUNK;
+  return line * BK + (chunk ^ line ^ line / 8 * 2) % CHUNKS * CHUNK;
 }
 
 // Eight halves along K, of which `inside` exist; under way until waited for if ALIGNED.
@@ -139,7 +141,7 @@ __device__ int2 tile_at(int block, int rows, int columns) {
 }
 
 // ALIGNED: k is a multiple of 8, so that every line begins at a multiple of 16 bytes.
-template <bool ALIGNED>
+template <bool ALIGNED, int STAGES>
 __global__ void __launch_bounds__(THREADS, 1)
     hgemm(const __half* A, const __half* B, __half* C, int m, int n, int k, int tile_rows,
           int tile_columns) {
@@ -205,12 +207,21 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
 }
 
+template <bool ALIGNED, int STAGES>
+void launch(const __half* A, const __half* B, __half* C, int m, int n, int k) {
+  constexpr int SHARED = STAGES * STAGE * sizeof(__half);
+  const int rows = (m + BM - 1) / BM, columns = (n + BN - 1) / BN;
+  const auto kernel = hgemm<ALIGNED, STAGES>;
+  int room = 0;
+  cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
+  if (STAGES > 3 && room < SHARED) return launch<ALIGNED, 3>(A, B, C, m, n, k);
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
+  kernel<<<rows * columns, THREADS, SHARED>>>(A, B, C, m, n, k, rows, columns);
+}
+
 template <>
 void run_custom<__half>(thrust::device_vector<__half>& d_A, thrust::device_vector<__half>& d_B,
                         thrust::device_vector<__half>& d_C, const int m, const int n, const int k) {
-  const int rows = (m + BM - 1) / BM, columns = (n + BN - 1) / BN;
-  const auto kernel = k % CHUNK == 0 ? hgemm<true> : hgemm<false>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
-  kernel<<<rows * columns, THREADS, SHARED>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(),
-                                              m, n, k, rows, columns);
+  const auto run = k % CHUNK == 0 ? launch<true, 4> : launch<false, 4>;
+  run(d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);
 }
