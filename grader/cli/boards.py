@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 from rich.console import Console
 
-from grader.cli.notices import say, skipped
+from grader.cli.notices import say, skipped, to_stdout
 from grader.course.leaderboard.ranking import Board, make_boards, read_entries
 from grader.course.parties import Parties
 from grader.course.roster import Roster, read_roster
@@ -109,7 +108,7 @@ def only(boards: Sequence[Board]) -> Board:
 def write(text: str, target: Path, console: Console) -> None:
     """Write to a file, or to stdout for ``-``. Raises StoreError."""
     if str(target) == "-":
-        sys.stdout.write(text)
+        to_stdout(text)
         return
     try:
         with target.open("w", encoding="utf-8", newline="") as file:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
+from grader.cli.notices import to_stdout
 from grader.errors import MachineError, one_line
 from grader.language import Language
 from grader.model import Result, phrase
@@ -36,8 +37,7 @@ RENDERERS: dict[str, Callable[[Result, str, Language], str]] = {
 
 def write(name: str, result: Result, path: Path, language: Language) -> None:
     """Print the result of the submission in ``path``. Raises MachineError."""
-    sys.stdout.write(RENDERERS[name](result, in_workspace(path), language))
-    sys.stdout.flush()
+    to_stdout(RENDERERS[name](result, in_workspace(path), language))
     if name == "github":
         _append(_SUMMARY, github.job_summary(result, language))
         _append(_OUTPUT, github.outputs(result))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from rich.console import Console
 
 from grader.cli import exit_status, options
 from grader.cli.boards import known_ladders
-from grader.cli.notices import say, skipped
+from grader.cli.notices import say, skipped, to_stdout
 from grader.cli.parser import Parser
 from grader.cli.picture_files import write_pictures
 from grader.cli.speaking import spoken
@@ -65,7 +64,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         )
     if chosen.markdown:
         shown = chosen.svg or chosen.png
-        sys.stdout.write(markdown(history, shown.name if shown else None, spoken(console)))
+        to_stdout(markdown(history, shown.name if shown else None, spoken(console)))
     else:
         console.print(terminal(history, spoken(console)))
     own = store.result_path(chosen.out, found[-1].result).parent

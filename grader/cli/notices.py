@@ -1,7 +1,8 @@
-"""Lines on stderr that several commands print, without control characters."""
+"""What several commands print, without control characters."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -23,6 +24,12 @@ def complain(error: GraderError, console: Console) -> None:
     """Print why the command, or a part of it, failed."""
     words = clean(spoken(console)(error.message))
     console.print(Text(f"grade: {words}", style="bold red"), soft_wrap=True)
+
+
+def to_stdout(text: str) -> None:
+    """For another program, byte for byte; to a terminal without what would control it."""
+    sys.stdout.write(clean(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
 
 
 def skipped(complaints: Iterable[Message | str], console: Console) -> None:

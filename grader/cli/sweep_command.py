@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -12,7 +11,7 @@ from rich.console import Console
 from grader.backends.probe import first_gpu_uuid
 from grader.cli import exit_status, options, progress
 from grader.cli.bench import open_bench
-from grader.cli.notices import say
+from grader.cli.notices import say, to_stdout
 from grader.cli.parser import Parser
 from grader.cli.picture_files import write_pictures
 from grader.cli.speaking import spoken
@@ -128,7 +127,7 @@ def _show(
     picture = render.picture(points, shown, spoken(console))
     if chosen.markdown:
         name = chosen.svg or chosen.png
-        sys.stdout.write(
+        to_stdout(
             render.markdown(points, shown, name.name if name and picture else None, spoken(console))
         )
     else:

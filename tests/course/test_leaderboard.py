@@ -25,6 +25,7 @@ from grader.model.moments import moment
 from grader.results import store
 from tests.support.boards import grade, keep
 from tests.support.browser import Browser
+from tests.support.commands import environment
 from tests.support.page_checks import assert_readable
 from tests.support.pages import H200, RUNGS, gpu_result, sample_ladder
 from tests.support.places import ROOT
@@ -310,6 +311,19 @@ def test_the_command(tmp_path: Path) -> None:
     done = grade("leaderboard", "--due", "soon", cwd=tmp_path)
     assert done.returncode == 2
     assert "expected a time" in done.stderr
+
+
+def test_a_terminal_gets_nothing_that_controls_it(tmp_path: Path) -> None:
+    keep(tmp_path / "results", "al\x1b]0;ice", 80)
+    into_a_file = grade("export", "csv", "--to", "-", cwd=tmp_path)
+    assert "al\x1b]0;ice" in into_a_file.stdout
+    ours, terminal = os.openpty()
+    words = (sys.executable, "-m", "grader.cli", "leaderboard", "--csv", "-")
+    subprocess.run(words, cwd=tmp_path, env=environment(), stdout=terminal, check=True)
+    os.close(terminal)
+    shown = os.read(ours, 1 << 16)
+    os.close(ours)
+    assert b"al\xef\xbf\xbd]0;ice" in shown and b"\x1b" not in shown
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from grader.model import Record
 # Beside another worker's context run only sizes that take so much less than the operands of the
 # largest do. What a submission allocates itself makes a size larger, never the largest one.
 _SMALLER = 2
-# The share of the small sizes that are verified before anything is timed: most programs that are
+# One in so many of the small sizes is verified before anything is timed: most programs that are
 # wrong are wrong there. While the others are verified, the next worker makes its context.
 _FIRST = 4
 
