@@ -226,6 +226,18 @@ def test_the_last_16_bytes_of_a_row_are_stored_whole(room: int, tmp_path: Path) 
         np.testing.assert_array_equal(tensor, words[:room])
 
 
+def test_a_row_that_begins_anywhere_is_not_stored_beyond_its_end(tmp_path: Path) -> None:
+    """29 of 32 floats, three places before the tensor: 116 bytes, not 128."""
+    ptx = ptx_for((32,), (-3,), tmp_path)
+    tensor = np.full(100, -1, np.float32)
+    given = map_of(tensor, (100,), (32,), Swizzle.NONE)
+    words = np.arange(32, dtype=np.float32)
+    found = launch(ptx, "takes", 1, 32, [given, words], engine=engine()).findings
+    assert [each.event for each in found] == [Event.TILE_MISALIGNED]
+    np.testing.assert_array_equal(tensor[:29], words[3:])
+    assert (tensor[29:] == -1).all()
+
+
 @pytest.mark.parametrize("kernel", ["brings", "takes"])
 @pytest.mark.parametrize("room", [176, 11 * 128 - 16, 11 * 128])
 def test_a_swizzle_needs_room_for_its_whole_span(kernel: str, room: int, tmp_path: Path) -> None:

@@ -176,9 +176,11 @@ Flow store_tile(Warp& w, const Ins& i) {
     each_row(map, at, [&](u64 address, u32 offset, u32 first, u32 last) {
       if (first == last) return;
       const u32 from = first * map.element();
-      // GPUs store the last 16 bytes whole, even if the tensor ends within them.
+      // GPUs store the last 16 bytes whole, even if the tensor ends within them. A tile that begins
+      // elsewhere than at a multiple of 16 bytes, a finding, still has no more than its row.
       const u32 pieces = ((last - first) * map.element() + PIECE - 1) / PIECE;
-      put_back(w, l, address + from, pieces * PIECE, tile.data.data() + offset + from);
+      const u32 bytes = std::min(pieces * PIECE, map.row_bytes() - from);
+      put_back(w, l, address + from, bytes, tile.data.data() + offset + from);
     });
   });
   return Flow::next;
