@@ -172,7 +172,17 @@ def test_a_wrong_line_is_found(name: str, tmp_path: Path) -> None:
     ), errors
 
 
-# The last rung on a GPU of two multiprocessors, where consumers always take turns.
+def changed(folder: Path, *changes: tuple[str, str, str]) -> Path:
+    """The last rung, with other words in some of its files."""
+    shutil.copytree(ROOT / "reference" / "hgemm" / "13_dispatch", folder)
+    for file, old, new in changes:
+        text = (folder / file).read_text()
+        assert text.count(old) == 1, old
+        (folder / file).write_text(text.replace(old, new))
+    return folder
+
+
+# On a GPU of two multiprocessors, where consumers always take turns.
 TURNS = (
     ("hgemm.cu", "  return count;", "  return 2;"),
     ("hgemm.cu", "TURNS_STEP_CLOCKS = 900", "TURNS_STEP_CLOCKS = 1"),
@@ -184,12 +194,7 @@ NO_TURNS = ("turns.cuh", "if (mine > 0) wait_until_let(turn_of(consumer));", "")
 @pytest.mark.parametrize("ordered", [True, False])
 def test_consumers_take_turns(ordered: bool, tmp_path: Path) -> None:
     """A parity says too little to a consumer that waits for a phase several rounds ahead."""
-    folder = tmp_path / "student"
-    shutil.copytree(ROOT / "reference" / "hgemm" / "13_dispatch", folder)
-    for file, old, new in TURNS if ordered else (*TURNS, NO_TURNS):
-        text = (folder / file).read_text()
-        assert text.count(old) == 1
-        (folder / file).write_text(text.replace(old, new))
+    folder = changed(tmp_path / "student", *TURNS, *([] if ordered else [NO_TURNS]))
     result = graded(folder, Size.of(m=200, n=520, k=392))  # six tiles, seven steps
     errors = [each for each in result.findings if each.severity is Severity.ERROR]
     if ordered:
@@ -197,6 +202,29 @@ def test_consumers_take_turns(ordered: bool, tmp_path: Path) -> None:
         return
     assert result.verdict in (Verdict.WA, Verdict.TLE)
     assert any("bulk copy not waited for" in str(each.message) for each in errors), errors
+
+
+# On a GPU of four multiprocessors, always with wide tiles: two clusters share the last of three.
+WIDE = (
+    ("hgemm.cu", "  return count;", "  return 4;"),
+    ("hgemm.cu", "WIDE_STEP_CLOCKS = 1565", "WIDE_STEP_CLOCKS = 1"),
+    ("hgemm.cu", "WIDE_TILE_CLOCKS = 6000", "WIDE_TILE_CLOCKS = 1"),
+    ("hgemm.cu", "WIDE_SHARED_CLOCKS = 6000", "WIDE_SHARED_CLOCKS = 1"),
+    ("pace.cuh", "STEPS_TO_A_MARK = 16", "STEPS_TO_A_MARK = 2"),
+)
+NO_WAIT = ("wide.cuh", "while (atomicCAS(&sums_left[slot], 1, 0) != 1);", "sums_left[slot] = 0;")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("waits", [True, False])
+def test_clusters_share_a_tile(waits: bool, tmp_path: Path) -> None:
+    folder = changed(tmp_path / "student", *WIDE, *([] if waits else [NO_WAIT]))
+    result = graded(folder, Size.of(m=520, n=512, k=392))
+    errors = [each for each in result.findings if each.severity is Severity.ERROR]
+    if waits:
+        assert result.verdict is Verdict.AC and not errors, (result.error, errors)
+        return
+    assert any(each.kind.value == "race" for each in errors), errors
 
 
 # A is copied first, by a kernel beside whose end the product begins: one thread waits for it, ahead

@@ -14,21 +14,31 @@ struct Shape {
   static constexpr int BM = BM_, CONSUMERS = CONSUMERS_, STAGES = STAGES_, CLUSTER = CLUSTER_;
   static constexpr int ROWS = 64, BN = ROWS * CONSUMERS;
   static constexpr int THREADS = WARPGROUP * (CONSUMERS + 1);
-  static constexpr int PIECE = 64;  // columns of the product that one store takes: 128 bytes
+  static constexpr int PIECE = 64;        // columns of the product that one store takes: 128 bytes
+  static constexpr int OUT = BM / PIECE;  // pieces of C that each consumer has room for
 };
 
 template <class S>
 struct alignas(1024) Storage {
   Element a[S::STAGES][S::BM * BK], b[S::STAGES][S::BN * BK];
-  Element out[S::CONSUMERS][S::BM / S::PIECE][S::ROWS * S::PIECE];  // the tile of C
+  Element out[S::CONSUMERS][S::OUT][S::ROWS * S::PIECE];
   Barrier full[S::STAGES], empty[S::STAGES];
 };
 
 struct Work {
-  int m, n, k;
+  int m, n, steps;       // steps: of BK along K
   int tiles_m, tiles_n;  // tiles_n: of whole clusters
   int group;             // lines of tiles along N that are worked on together, for the L2's sake
   bool by_tma;           // whether C can be stored by TMA
+};
+
+// What a block multiplies before it turns to something else: a tile of C, all of K or some steps.
+struct Part {
+  int i0, j0;  // the tile's first row of A and column of B
+  int first, steps;
+  bool back;  // from the last step to the first
+
+  __device__ int k(int step) const { return (first + (back ? steps - 1 - step : step)) * BK; }
 };
 
 // A place in the ring of stages. The parity changes whenever the ring has been gone round.
@@ -47,35 +57,49 @@ struct Place {
   }
 };
 
-// Calls `f(i0, j0)` for each of this block's tiles, with the tile's first row of A and column of B.
-template <class S, class F>
-__device__ void each_tile(const Work& w, F f) {
-  const int tiles = w.tiles_m * w.tiles_n, band = w.group * w.tiles_m;
-  const int rank = S::CLUSTER > 1 ? cluster_rank() : 0;
-  for (int t = blockIdx.x / S::CLUSTER; t < tiles; t += gridDim.x / S::CLUSTER) {
-    const int first = t / band * w.group, lines = min(w.group, w.tiles_n - first);
-    const int j = first + t % band % lines, i = t % band / lines;
-    f(i * S::BM, (j * S::CLUSTER + rank) * S::BN);
-  }
+// The cluster's tile number t, all of K; mine: how many this block has had before. What was read
+// last is still in the L2: every second tile goes back along K, and every second band along M.
+template <class S>
+__device__ Part whole_tile(const Work& w, int t, int mine) {
+  const int band = w.group * w.tiles_m, rank = S::CLUSTER > 1 ? cluster_rank() : 0;
+  const int first = t / band * w.group, lines = min(w.group, w.tiles_n - first);
+  const int j = first + t % band % lines, line = t % band / lines;
+  const int i = t / band % 2 ? w.tiles_m - 1 - line : line;
+  return {i * S::BM, (j * S::CLUSTER + rank) * S::BN, 0, w.steps, mine % 2 == 1};
 }
 
-// One thread keeps the ring full, across tiles.
-template <class S, class Storage>
-__device__ void produce(Storage& s, const CUtensorMap* A, const CUtensorMap* B, const Work& w) {
+// Each of this block's tiles.
+template <class S>
+struct Tiles {
+  const Work& w;
+
+  template <class F>
+  __device__ void each(F f) const {
+    int mine = 0;
+    for (int t = blockIdx.x / S::CLUSTER; t < w.tiles_m * w.tiles_n; t += gridDim.x / S::CLUSTER)
+      f(whole_tile<S>(w, t, mine++));
+  }
+};
+
+// One thread keeps the ring full, across all parts. at_step: called before each step's loads.
+template <class S, class Parts, class F>
+__device__ void produce(Storage<S>& s, const CUtensorMap* A, const CUtensorMap* B, Parts parts,
+                        F at_step) {
   constexpr int SLICE = S::BM / S::CLUSTER;  // of A's tile, that this block fetches for all
   constexpr int BYTES = (S::BM + S::BN) * BK * int(sizeof(Element));
   const int slice = S::CLUSTER > 1 ? cluster_rank() * SLICE : 0;
   Place<S> at;
-  each_tile<S>(w, [&](int i0, int j0) {
-    for (int p = 0; p < w.k; p += BK, at.advance()) {
+  parts.each([&](const Part& part) {
+    for (int step = 0; step < part.steps; ++step, at.advance()) {
+      at_step();
       barrier_wait(&s.empty[at.stage], at.parity ^ 1);
       Barrier* const full = &s.full[at.stage];
       barrier_expect(full, BYTES);
-      tma_load(s.b[at.stage], B, p, j0, full);
+      tma_load(s.b[at.stage], B, part.k(step), part.j0, full);
       Element* const a = s.a[at.stage] + slice * BK;
       if constexpr (S::CLUSTER > 1)
-        tma_load_to_all(a, A, p, i0 + slice, full, (1 << S::CLUSTER) - 1);
-      else tma_load(a, A, p, i0, full);
+        tma_load_to_all(a, A, part.k(step), part.i0 + slice, full, (1 << S::CLUSTER) - 1);
+      else tma_load(a, A, part.k(step), part.i0, full);
     }
   });
 }
@@ -90,24 +114,24 @@ __device__ void release(Barrier* empty, int stage, int lane) {
   }
 }
 
-// sums = the product of all tiles along K. Two steps are in flight: while one is multiplied, the
+// sums = the product of these steps along K. Two steps are in flight: while one is multiplied, the
 // next is already queued, and only then the stage before is released.
 template <class S>
 __device__ void multiply(Storage<S>& s, Place<S>& at, float (&sums)[S::BM / 2], int consumer,
-                         int k) {
+                         int steps) {
   const int lane = threadIdx.x % 32;
   int before = 0;
-  for (int p = 0; p < k; p += BK, at.advance()) {
+  for (int step = 0; step < steps; ++step, at.advance()) {
     barrier_wait(&s.full[at.stage], at.parity);
     const uint64_t a = tile_descriptor(s.a[at.stage]);
     const uint64_t b = tile_descriptor(s.b[at.stage] + consumer * S::ROWS * BK);
     wgmma_fence();
 #pragma unroll
     for (int q = 0; q < BK / 16; ++q)
-      wgmma<S::BM>(sums, b + q * step_along_k, a + q * step_along_k, p + q > 0);
+      wgmma<S::BM>(sums, b + q * step_along_k, a + q * step_along_k, step + q > 0);
     wgmma_commit();
     wgmma_wait<1>();
-    if (p > 0) release<S>(s.empty, before, lane);
+    if (step > 0) release<S>(s.empty, before, lane);
     before = at.stage;
   }
   wgmma_wait<0>();
@@ -166,8 +190,8 @@ __device__ void store_plainly(Element* C, const float (&sums)[S::BM / 2], const 
 }
 
 // Before anything else, the barriers of the ring. arrivals: of each block at an empty stage.
-template <class S, class Storage>
-__device__ void prepare(Storage& s, const CUtensorMap* A, const CUtensorMap* B,
+template <class S>
+__device__ void prepare(Storage<S>& s, const CUtensorMap* A, const CUtensorMap* B,
                         const CUtensorMap* C, int arrivals) {
   if (threadIdx.x == 0) {
     prefetch_map(A);
@@ -196,18 +220,18 @@ __global__ void __launch_bounds__(S::THREADS, 1)
     keep_registers<40>();
     if (t == 0) {
       wait_for_launches_before();  // and so does everybody: the first tile comes after it
-      produce<S>(s, &A, &B, w);
+      produce(s, &A, &B, Tiles<S>{w}, [] {});
     }
   } else {
     take_registers<232>();
     const int consumer = group - 1;
     Place<S> at;
-    each_tile<S>(w, [&](int i0, int j0) {
+    Tiles<S>{w}.each([&](const Part& part) {
       float sums[S::BM / 2];
-      multiply(s, at, sums, consumer, w.k);
-      const int j = j0 + consumer * S::ROWS;
-      if (w.by_tma) store_by_tma(s, &C_map, sums, consumer, i0, j);
-      else store_plainly<S>(C, sums, w, i0, j + t % WARPGROUP / 32 * 16);
+      multiply(s, at, sums, consumer, part.steps);
+      const int j = part.j0 + consumer * S::ROWS;
+      if (w.by_tma) store_by_tma(s, &C_map, sums, consumer, part.i0, j);
+      else store_plainly<S>(C, sums, w, part.i0, j + t % WARPGROUP / 32 * 16);
     });
     let_next_launch_begin();
     if (t % WARPGROUP == 0) tma_store_wait<0>();

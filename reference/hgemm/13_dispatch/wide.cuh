@@ -1,0 +1,142 @@
+// The persistent product with tiles of 192 x 256, the largest whose sums fit into the registers.
+#pragma once
+
+#include "halves.cuh"
+#include "pace.cuh"
+
+// The larger the tile, the less is read, from memory and from the L2, and what moves is power: each
+// consumer has 192 x 128, and both share all of A's tile. C has room for one half at a time.
+using Wide = HalvesShape<192, 256, 3, 2, 3>;
+
+// Where at most half of the clusters would have a tile in the last wave, two share each of these:
+// one multiplies the first steps along K and leaves its sums, the other adds them to its own.
+enum class Role { ALL, LEAVES, ADDS };
+
+struct WidePart : Part {
+  Role role;
+  int place;  // where the sums are left
+};
+
+// The first tile that is shared, or the number of tiles.
+__host__ __device__ inline int first_shared(int tiles, int clusters) {
+  const int rest = tiles % clusters;
+  return 2 * rest <= clusters ? tiles - rest : tiles;
+}
+
+// Each of this block's parts. Clusters that leave sums have the lower numbers: they run already
+// when another one waits for them.
+template <class S>
+struct WideParts {
+  const Work& w;
+
+  // Of the cluster that has the most.
+  __device__ int most_steps() const {
+    const int tiles = w.tiles_m * w.tiles_n, clusters = gridDim.x / S::CLUSTER;
+    const int shared = first_shared(tiles, clusters), whole = (shared + clusters - 1) / clusters;
+    return whole * w.steps + (shared < tiles ? w.steps - w.steps / 2 : 0);
+  }
+
+  template <class F>
+  __device__ void each(F f) const {
+    const int tiles = w.tiles_m * w.tiles_n, clusters = gridDim.x / S::CLUSTER;
+    const int cluster = blockIdx.x / S::CLUSTER, shared = first_shared(tiles, clusters);
+    int mine = 0;
+    for (int t = cluster; t < shared; t += clusters)
+      f(WidePart{whole_tile<S>(w, t, mine++), Role::ALL, 0});
+    const int rest = tiles - shared, middle = w.steps / 2;
+    if (cluster >= 2 * rest) return;
+    const int number = cluster % rest;
+    WidePart part{whole_tile<S>(w, shared + number, mine), Role::LEAVES,
+                  number * S::CLUSTER + cluster_rank()};
+    part.steps = middle;
+    if (cluster >= rest) {
+      part.role = Role::ADDS;
+      part.first = middle;
+      part.steps = w.steps - middle;
+    }
+    f(part);
+  }
+};
+
+// One for each place and consumer: no GPU has as many multiprocessors. Zero before and after.
+__device__ unsigned sums_left[1024];
+
+template <class S>
+constexpr int SUMS_LEFT = S::HALVES * S::BM / 8;  // float4s of a thread
+
+template <class S>
+__device__ void leave_sums(float4* to, const float (&sums)[S::HALVES][S::BM / 2], int consumer,
+                           int place) {
+  const int slot = place * S::CONSUMERS + consumer, t = threadIdx.x % WARPGROUP;
+  to += slot * SUMS_LEFT<S> * WARPGROUP + t;
+#pragma unroll
+  for (int h = 0; h < S::HALVES; ++h)
+#pragma unroll
+    for (int e = 0; e < S::BM / 2; e += 4, to += WARPGROUP)
+      *to = {sums[h][e], sums[h][e + 1], sums[h][e + 2], sums[h][e + 3]};
+  __threadfence();
+  warpgroup_sync(consumer);
+  if (t == 0) atomicExch(&sums_left[slot], 1);
+}
+
+template <class S>
+__device__ void add_sums(const float4* from, float (&sums)[S::HALVES][S::BM / 2], int consumer,
+                         int place) {
+  const int slot = place * S::CONSUMERS + consumer, t = threadIdx.x % WARPGROUP;
+  from += slot * SUMS_LEFT<S> * WARPGROUP + t;
+  if (t == 0)
+    while (atomicCAS(&sums_left[slot], 1, 0) != 1);
+  __threadfence();
+  warpgroup_sync(consumer);
+#pragma unroll
+  for (int h = 0; h < S::HALVES; ++h)
+#pragma unroll
+    for (int e = 0; e < S::BM / 2; e += 4, from += WARPGROUP) {
+      const float4 left = __ldcg(from);
+      sums[h][e] += left.x;
+      sums[h][e + 1] += left.y;
+      sums[h][e + 2] += left.z;
+      sums[h][e + 3] += left.w;
+    }
+}
+
+// Lines of C begin at multiples of 16 bytes. left: room for the sums of all shared tiles.
+template <class S>
+__global__ void __launch_bounds__(S::THREADS, 1)
+    hgemm_wide(const __grid_constant__ CUtensorMap A, const __grid_constant__ CUtensorMap B,
+               const __grid_constant__ CUtensorMap C, float4* left, const Work w) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  Storage<S>& s = *reinterpret_cast<Storage<S>*>(memory);
+  const int t = threadIdx.x, group = t / WARPGROUP;
+  prepare<S>(s, &A, &B, &C, 4 * S::CONSUMERS);
+
+  if (group == 0) {
+    keep_registers<24>();
+    if (t == 0) {
+      wait_for_launches_before();
+      const WideParts<S> parts{w};
+      Pace pace(gridDim.x / S::CLUSTER, parts.most_steps());
+      const bool counts = cluster_rank() == 0;
+      produce(s, &A, &B, parts, [&] {
+        if (counts) pace.step();
+      });
+      if (counts) pace.end();
+    }
+  } else {
+    take_registers<240>();
+    const int consumer = group - 1, column = consumer * S::COLUMNS;
+    Place<S> at;
+    WideParts<S>{w}.each([&](const WidePart& part) {
+      float sums[S::HALVES][S::BM / 2];
+      multiply_halves(s, at, sums, column, part.steps, [] {});
+      if (part.role == Role::LEAVES) return leave_sums<S>(left, sums, consumer, part.place);
+      if (part.role == Role::ADDS) add_sums<S>(left, sums, consumer, part.place);
+#pragma unroll
+      for (int h = 0; h < S::HALVES; ++h)
+        store_by_tma(s, &C, sums[h], consumer, part.i0, part.j0 + column + h * S::ROWS);
+    });
+    let_next_launch_begin();
+    if (t % WARPGROUP == 0) tma_store_wait<0>();
+  }
+  if constexpr (S::CLUSTER > 1) cluster_sync();
+}
