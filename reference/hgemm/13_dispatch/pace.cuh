@@ -22,6 +22,7 @@ struct Pace {
     if (steps++ % STEPS_TO_A_MARK) return;
     atomicAdd(&marks_passed, 1);
     const volatile unsigned* const all = &marks_passed;
+#pragma unroll 1
     for (int look = 0; look < LOOKS && *all < clusters * passed; ++look);
     ++passed;
   }

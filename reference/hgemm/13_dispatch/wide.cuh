@@ -28,33 +28,33 @@ __host__ __device__ inline int first_shared(int tiles, int clusters) {
 template <class S>
 struct WideParts {
   const Work& w;
+  int clusters = gridDim.x / S::CLUSTER, cluster = blockIdx.x / S::CLUSTER;
+  int tiles = w.tiles_m * w.tiles_n, shared = first_shared(tiles, clusters), rest = tiles - shared;
 
   // Of the cluster that has the most.
   __device__ int most_steps() const {
-    const int tiles = w.tiles_m * w.tiles_n, clusters = gridDim.x / S::CLUSTER;
-    const int shared = first_shared(tiles, clusters), whole = (shared + clusters - 1) / clusters;
-    return whole * w.steps + (shared < tiles ? w.steps - w.steps / 2 : 0);
+    const int whole = (shared + clusters - 1) / clusters;
+    return whole * w.steps + (rest ? w.steps - w.steps / 2 : 0);
   }
 
   template <class F>
   __device__ void each(F f) const {
-    const int tiles = w.tiles_m * w.tiles_n, clusters = gridDim.x / S::CLUSTER;
-    const int cluster = blockIdx.x / S::CLUSTER, shared = first_shared(tiles, clusters);
-    int mine = 0;
-    for (int t = cluster; t < shared; t += clusters)
-      f(WidePart{whole_tile<S>(w, t, mine++), Role::ALL, 0});
-    const int rest = tiles - shared, middle = w.steps / 2;
-    if (cluster >= 2 * rest) return;
-    const int number = cluster % rest;
-    WidePart part{whole_tile<S>(w, shared + number, mine), Role::LEAVES,
-                  number * S::CLUSTER + cluster_rank()};
-    part.steps = middle;
+    const int end = cluster < 2 * rest ? shared + clusters : shared;
+    for (int t = cluster, mine = 0; t < end; t += clusters, ++mine) f(part(t, mine));
+  }
+
+ private:
+  __device__ WidePart part(int t, int mine) const {
+    if (t < shared) return {whole_tile<S>(w, t, mine), Role::ALL, 0};
+    const int number = cluster % rest, place = number * S::CLUSTER + cluster_rank();
+    WidePart half{whole_tile<S>(w, shared + number, mine), Role::LEAVES, place};
+    half.steps = w.steps / 2;
     if (cluster >= rest) {
-      part.role = Role::ADDS;
-      part.first = middle;
-      part.steps = w.steps - middle;
+      half.role = Role::ADDS;
+      half.first = half.steps;
+      half.steps = w.steps - half.first;
     }
-    f(part);
+    return half;
   }
 };
 
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(S::THREADS, 1)
   prepare<S>(s, &A, &B, &C, 4 * S::CONSUMERS);
 
   if (group == 0) {
-    keep_registers<24>();
+    keep_registers<40>();
     if (t == 0) {
       wait_for_launches_before();
       const WideParts<S> parts{w};
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(S::THREADS, 1)
       if (counts) pace.end();
     }
   } else {
-    take_registers<240>();
+    take_registers<232>();
     const int consumer = group - 1, column = consumer * S::COLUMNS;
     Place<S> at;
     WideParts<S>{w}.each([&](const WidePart& part) {
