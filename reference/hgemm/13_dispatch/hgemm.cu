@@ -15,7 +15,7 @@
 //           nearly three. Large products are limited by power, and what moves is power: at 8192 an
 //           H200 has 686 TFLOPS, 746 if all loads find their lines in the L2, and 836 without
 //           loads. So tiles are large, and begin where the lines are that were read last. At 16384
-//           clusters that drift apart read 16 GB from memory, those that keep together 7 GB. The
+//           clusters that drift apart read 14 GB from memory, those that keep together 7 GB. The
 //           tensor cores stood still for 2200 clocks while pieces of C took turns in shared memory,
 //           and for 1200 now, which is 7 % of a tile's time where K is 1024. In turns they do not,
 //           but a tile of B serves one consumer. TMA wants lines that begin at multiples of 16
