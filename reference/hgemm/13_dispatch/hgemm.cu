@@ -4,7 +4,7 @@
 //           consumers take turns, each with a tile of its own, and one of 192 x 256. A model of two
 //           figures for each, the clocks of a step along K and of all that a tile takes besides,
 //           says which is to end first: waves times the time of a tile. Every second tile goes back
-//           along K. Large tiles that would fill less than half of a last wave are shared by two
+//           along K. Large tiles that would fill at most half of a last wave are shared by two
 //           clusters each, and producers of large tiles keep together. A product of one wave does
 //           without clusters; it begins while the launch before it ends, and waits before it reads.
 //           A consumer puts its whole tile of C together before one thread stores it. Where K is no
