@@ -7,16 +7,20 @@
 constexpr int WARPGROUP = 128, BK = 64;
 
 // A tile of C is BM rows of A by BN columns of B, which is BN rows of the product C^T = B^T * A^T:
-// each consumer, a warpgroup, has ROWS of them. CLUSTER blocks have tiles side by side along N and
-// share the tile of A.
-template <int BM_, int CONSUMERS_, int STAGES_, int CLUSTER_>
+// each consumer, a warpgroup, has HALVES times ROWS of them. CLUSTER blocks have tiles side by side
+// along N and share the tile of A.
+template <int BM_, int CONSUMERS_, int STAGES_, int CLUSTER_, int HALVES_ = 1>
 struct Shape {
   static constexpr int BM = BM_, CONSUMERS = CONSUMERS_, STAGES = STAGES_, CLUSTER = CLUSTER_;
-  static constexpr int ROWS = 64, BN = ROWS * CONSUMERS;
-  static constexpr int THREADS = WARPGROUP * (CONSUMERS + 1);
+  static constexpr int ROWS = 64, HALVES = HALVES_, COLUMNS = ROWS * HALVES;
+  static constexpr int BN = COLUMNS * CONSUMERS, THREADS = WARPGROUP * (CONSUMERS + 1);
   static constexpr int PIECE = 64;        // columns of the product that one store takes: 128 bytes
   static constexpr int OUT = BM / PIECE;  // pieces of C that each consumer has room for
 };
+
+// What a thread of a consumer has of the product.
+template <class S>
+using Sums = float[S::HALVES][S::BM / 2];
 
 template <class S>
 struct alignas(1024) Storage {
@@ -114,21 +118,26 @@ __device__ void release(Barrier* empty, int stage, int lane) {
   }
 }
 
-// sums = the product of these steps along K. Two steps are in flight: while one is multiplied, the
-// next is already queued, and only then the stage before is released.
-template <class S>
-__device__ void multiply(Storage<S>& s, Place<S>& at, float (&sums)[S::BM / 2], int consumer,
-                         int steps) {
+// sums = the product of these steps along K, for the consumer's columns of B from `column` of the
+// tile on. Two steps are in flight: while one is multiplied, the next is already queued, and only
+// then the stage before is released. at_last: called when the last tile has arrived.
+template <class S, class F>
+__device__ void multiply(Storage<S>& s, Place<S>& at, Sums<S>& sums, int column, int steps,
+                         F at_last) {
+  constexpr uint64_t HALF = S::ROWS * BK * sizeof(Element) / 16;
   const int lane = threadIdx.x % 32;
   int before = 0;
   for (int step = 0; step < steps; ++step, at.advance()) {
     barrier_wait(&s.full[at.stage], at.parity);
+    if (step == steps - 1) at_last();
     const uint64_t a = tile_descriptor(s.a[at.stage]);
-    const uint64_t b = tile_descriptor(s.b[at.stage] + consumer * S::ROWS * BK);
+    const uint64_t b = tile_descriptor(s.b[at.stage] + column * BK);
     wgmma_fence();
 #pragma unroll
     for (int q = 0; q < BK / 16; ++q)
-      wgmma<S::BM>(sums, b + q * step_along_k, a + q * step_along_k, step + q > 0);
+#pragma unroll
+      for (int h = 0; h < S::HALVES; ++h)
+        wgmma<S::BM>(sums[h], b + h * HALF + q * step_along_k, a + q * step_along_k, step + q > 0);
     wgmma_commit();
     wgmma_wait<1>();
     if (step > 0) release<S>(s.empty, before, lane);
@@ -227,11 +236,11 @@ __global__ void __launch_bounds__(S::THREADS, 1)
     const int consumer = group - 1;
     Place<S> at;
     Tiles<S>{w}.each([&](const Part& part) {
-      float sums[S::BM / 2];
-      multiply(s, at, sums, consumer, part.steps);
-      const int j = part.j0 + consumer * S::ROWS;
-      if (w.by_tma) store_by_tma(s, &C_map, sums, consumer, part.i0, j);
-      else store_plainly<S>(C, sums, w, part.i0, j + t % WARPGROUP / 32 * 16);
+      Sums<S> sums;
+      multiply(s, at, sums, consumer * S::COLUMNS, part.steps, [] {});
+      const int j = part.j0 + consumer * S::COLUMNS;
+      if (w.by_tma) store_by_tma(s, &C_map, *sums, consumer, part.i0, j);
+      else store_plainly<S>(C, *sums, w, part.i0, j + t % WARPGROUP / 32 * 16);
     });
     let_next_launch_begin();
     if (t % WARPGROUP == 0) tma_store_wait<0>();

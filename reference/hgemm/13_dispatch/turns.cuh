@@ -1,13 +1,15 @@
 // The persistent product with consumers that take turns: each has a tile of C to itself.
 #pragma once
 
-#include "halves.cuh"
+#include "product.cuh"
 
 // A tile of C is BM rows of A by 128 columns of B. While one consumer stores its tile, the other
 // multiplies, so the tensor cores do not stand still at the end of a tile. But a tile of B serves
 // one consumer, not two, and what moves is power.
 template <int BM, int STAGES, int CLUSTER>
-using TurnsShape = HalvesShape<BM, 128, STAGES, CLUSTER, 1>;
+struct TurnsShape : Shape<BM, 2, STAGES, CLUSTER, 2> {
+  static constexpr int BN = 128, OUT = 1;
+};
 
 // A barrier for each consumer, beside those of warpgroup_sync.
 constexpr int turn_of(int consumer) { return 3 + consumer; }
@@ -58,10 +60,10 @@ __global__ void __launch_bounds__(S::THREADS, 1)
       const int mine = turn++;
       if (mine % S::CONSUMERS != consumer) return at.skip(part.steps);
       if (mine > 0) wait_until_let(turn_of(consumer));
-      float sums[S::HALVES][S::BM / 2];
+      Sums<S> sums;
       // The other may begin when the last tile has arrived here: a parity tells a phase only from
       // the ones before and after it.
-      multiply_halves(s, at, sums, 0, part.steps, [&] {
+      multiply(s, at, sums, 0, part.steps, [&] {
         if (turn < turns) let_go_on(turn_of(other));
       });
 #pragma unroll

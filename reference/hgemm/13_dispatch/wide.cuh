@@ -1,12 +1,12 @@
 // The persistent product with tiles of 192 x 256, the largest whose sums fit into the registers.
 #pragma once
 
-#include "halves.cuh"
 #include "pace.cuh"
+#include "product.cuh"
 
 // The larger the tile, the less is read, from memory and from the L2, and what moves is power: each
 // consumer has 192 x 128, and both share all of A's tile. C has room for one half at a time.
-using Wide = HalvesShape<192, 256, 3, 2, 3>;
+using Wide = Shape<192, 2, 3, 2, 2>;
 
 // Where at most half of the clusters would have a tile in the last wave, two share each of these:
 // one multiplies the first steps along K and leaves its sums, the other adds them to its own.
@@ -65,8 +65,7 @@ template <class S>
 constexpr int SUMS_LEFT = S::HALVES * S::BM / 8;  // float4s of a thread
 
 template <class S>
-__device__ void leave_sums(float4* to, const float (&sums)[S::HALVES][S::BM / 2], int consumer,
-                           int place) {
+__device__ void leave_sums(float4* to, const Sums<S>& sums, int consumer, int place) {
   const int slot = place * S::CONSUMERS + consumer, t = threadIdx.x % WARPGROUP;
   to += slot * SUMS_LEFT<S> * WARPGROUP + t;
 #pragma unroll
@@ -80,8 +79,7 @@ __device__ void leave_sums(float4* to, const float (&sums)[S::HALVES][S::BM / 2]
 }
 
 template <class S>
-__device__ void add_sums(const float4* from, float (&sums)[S::HALVES][S::BM / 2], int consumer,
-                         int place) {
+__device__ void add_sums(const float4* from, Sums<S>& sums, int consumer, int place) {
   const int slot = place * S::CONSUMERS + consumer, t = threadIdx.x % WARPGROUP;
   from += slot * SUMS_LEFT<S> * WARPGROUP + t;
   if (t == 0)
@@ -127,8 +125,8 @@ __global__ void __launch_bounds__(S::THREADS, 1)
     const int consumer = group - 1, column = consumer * S::COLUMNS;
     Place<S> at;
     WideParts<S>{w}.each([&](const WidePart& part) {
-      float sums[S::HALVES][S::BM / 2];
-      multiply_halves(s, at, sums, column, part.steps, [] {});
+      Sums<S> sums;
+      multiply(s, at, sums, column, part.steps, [] {});
       if (part.role == Role::LEAVES) return leave_sums<S>(left, sums, consumer, part.place);
       if (part.role == Role::ADDS) add_sums<S>(left, sums, consumer, part.place);
 #pragma unroll
