@@ -118,11 +118,11 @@ constexpr int WIDE_BAND = 6;
 void launch_wide(const Element* A, const Element* B, Element* C, int m, int n, int k) {
   const Work w = work<Wide>(m, n, k, WIDE_BAND);
   const int all = w.tiles_m * w.tiles_n, most = multiprocessors() / Wide::CLUSTER;
-  const int shared = all - first_shared(all, most);
+  const int shared = shared_tiles(all, most);
   constexpr int SUMS = Wide::CLUSTER * Wide::CONSUMERS * WARPGROUP * SUMS_LEFT<Wide>;
   start<Wide>(hgemm_wide<Wide>, shared ? most : enough<Wide>(w), w, map_of_a<Wide>(A, m, k),
               tensor_map(B, n, k, Wide::BN), tensor_map(C, n, m, Wide::ROWS),
-              shared ? workspace<float4>(size_t(shared) * SUMS) : nullptr);
+              shared ? workspace<float4>(size_t(shared) * SUMS) : nullptr, shared);
 }
 
 // Clocks of a step of 64 along K, a little more than the tensor cores need, and of a tile besides.
@@ -177,7 +177,7 @@ double clocks_wide(int m, int n, int k) {
   const Work w = work<Wide>(m, n, k, 1);
   const int all = w.tiles_m * w.tiles_n, most = multiprocessors() / Wide::CLUSTER;
   const double tile = double(w.steps) * WIDE_STEP_CLOCKS + WIDE_TILE_CLOCKS;
-  if (first_shared(all, most) == all) return WIDE_CLOCK * waves<Wide>(all) * tile;
+  if (shared_tiles(all, most) == 0) return WIDE_CLOCK * waves<Wide>(all) * tile;
   return WIDE_CLOCK * ((all / most + 0.5) * tile + WIDE_SHARED_CLOCKS);
 }
 

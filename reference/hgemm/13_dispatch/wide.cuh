@@ -17,39 +17,40 @@ struct WidePart : Part {
   int place;  // where the sums are left
 };
 
-// The first tile that is shared, or the number of tiles.
-__host__ __device__ inline int first_shared(int tiles, int clusters) {
+// How many of all tiles are shared.
+inline int shared_tiles(int tiles, int clusters) {
   const int rest = tiles % clusters;
-  return 2 * rest <= clusters ? tiles - rest : tiles;
+  return 2 * rest <= clusters ? rest : 0;
 }
 
-// Each of this block's parts. Clusters that leave sums have the lower numbers: they run already
-// when another one waits for them.
+// Each of this block's parts; shared: how many tiles are, the last ones. Clusters that leave sums
+// have the lower numbers: they run already when another one waits for them.
 template <class S>
 struct WideParts {
   const Work& w;
+  int shared;
   int clusters = gridDim.x / S::CLUSTER, cluster = blockIdx.x / S::CLUSTER;
-  int tiles = w.tiles_m * w.tiles_n, shared = first_shared(tiles, clusters), rest = tiles - shared;
+  int whole = w.tiles_m * w.tiles_n - shared;  // tiles that are not
 
   // Of the cluster that has the most.
   __device__ int most_steps() const {
-    const int whole = (shared + clusters - 1) / clusters;
-    return whole * w.steps + (rest ? w.steps - w.steps / 2 : 0);
+    const int waves = (whole + clusters - 1) / clusters;
+    return waves * w.steps + (shared ? w.steps - w.steps / 2 : 0);
   }
 
   template <class F>
   __device__ void each(F f) const {
-    const int end = cluster < 2 * rest ? shared + clusters : shared;
+    const int end = cluster < 2 * shared ? whole + clusters : whole;
     for (int t = cluster, mine = 0; t < end; t += clusters, ++mine) f(part(t, mine));
   }
 
  private:
   __device__ WidePart part(int t, int mine) const {
-    if (t < shared) return {whole_tile<S>(w, t, mine), Role::ALL, 0};
-    const int number = cluster % rest, place = number * S::CLUSTER + cluster_rank();
-    WidePart half{whole_tile<S>(w, shared + number, mine), Role::LEAVES, place};
+    if (t < whole) return {whole_tile<S>(w, t, mine), Role::ALL, 0};
+    const int number = cluster % shared, place = number * S::CLUSTER + cluster_rank();
+    WidePart half{whole_tile<S>(w, whole + number, mine), Role::LEAVES, place};
     half.steps = w.steps / 2;
-    if (cluster >= rest) {
+    if (cluster >= shared) {
       half.role = Role::ADDS;
       half.first = half.steps;
       half.steps = w.steps - half.first;
@@ -58,7 +59,7 @@ struct WideParts {
   }
 };
 
-// One for each place and consumer: no GPU has as many multiprocessors. Zero before and after.
+// One for each consumer that leaves sums: not more than multiprocessors. Zero between launches.
 __device__ unsigned sums_left[1024];
 
 template <class S>
@@ -102,7 +103,8 @@ __device__ void add_sums(const float4* from, Sums<S>& sums, int consumer, int pl
 template <class S>
 __global__ void __launch_bounds__(S::THREADS, 1)
     hgemm_wide(const __grid_constant__ CUtensorMap A, const __grid_constant__ CUtensorMap B,
-               const __grid_constant__ CUtensorMap C, float4* left, const Work w) {
+               const __grid_constant__ CUtensorMap C, float4* left, const int shared,
+               const Work w) {
   extern __shared__ __align__(1024) unsigned char memory[];
   Storage<S>& s = *reinterpret_cast<Storage<S>*>(memory);
   const int t = threadIdx.x, group = t / WARPGROUP;
@@ -112,7 +114,7 @@ __global__ void __launch_bounds__(S::THREADS, 1)
     keep_registers<40>();
     if (t == 0) {
       wait_for_launches_before();
-      const WideParts<S> parts{w};
+      const WideParts<S> parts{w, shared};
       Pace pace(gridDim.x / S::CLUSTER, parts.most_steps());
       const bool counts = cluster_rank() == 0;
       produce(s, &A, &B, parts, [&] {
@@ -124,7 +126,7 @@ __global__ void __launch_bounds__(S::THREADS, 1)
     take_registers<232>();
     const int consumer = group - 1, column = consumer * S::COLUMNS;
     Place<S> at;
-    WideParts<S>{w}.each([&](const WidePart& part) {
+    WideParts<S>{w, shared}.each([&](const WidePart& part) {
       Sums<S> sums;
       multiply(s, at, sums, column, part.steps, [] {});
       if (part.role == Role::LEAVES) return leave_sums<S>(left, sums, consumer, part.place);
