@@ -13,11 +13,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.tools import cubes, tools
-from grader.errors import Rejected
-from grader.grading.preparing import explained
-from grader.hardware import gpus
-from grader.model import Bound, Plan, Record
+from benchmarks.measure import cubes, tools
+from grader.base import gpus
+from grader.base.errors import Rejected
+from grader.base.explanation import Bound
+from grader.judge.program import explain
+from ptxsim.records import Plan, Record
 
 FOLDER = Path(__file__).parent / "bound_patterns"
 
@@ -67,7 +68,7 @@ def prepared(folder: Path, n: int, arch: str, card: gpus.Gpu, corpus: bool) -> R
         ready = cubes(folder, (n,), bench, arch)
     except Rejected:
         return None
-    why = explained(ready, bench, card)
+    why = explain(ready, bench, card)
     if not why.bounds:
         return None
     return Ready(
@@ -85,14 +86,16 @@ def main(names: Sequence[str]) -> None:
             if each.name not in names:
                 continue
             folder = each.write(Path(scratch))
-            ready = prepared(folder, 4096, "sm_90", gpus.find("H200"), corpus=True)
-            if ready is None:
+            card = gpus.find("H200")
+            assert card
+            ready = prepared(folder, 4096, "sm_90", card, corpus=True)
+            if ready is None or ready.bound.most is None:
                 print(f"{each.name}: it cannot be built or bounded here")
                 continue
             most, about = ready.bound.most, ready.bound
             print(
-                f"{each.name}: at most {most.tflops:.2f} TFLOPS ({most.resource}), "
-                f"about {about.tflops:.2f} ({about.resource})"
+                f"{each.name}: at most {most.speed:.2f} TFLOPS ({most.resource}), "
+                f"about {about.speed:.2f} ({about.resource})"
             )
 
 

@@ -26,15 +26,14 @@ import msgspec
 
 from benchmarks.bound_corpus import Ready, patterns, prepared
 from benchmarks.bound_report import Measured, Raw, report
-from benchmarks.machine import machine
-from grader.backends.gpu.bench import LoadedAhead, SharedBench
-from grader.backends.gpu.plan_replay import Replay, load_module
-from grader.backends.probe import first_gpu_arch, gpu_names
-from grader.hardware import gpus
+from benchmarks.measure import ALICE, ROOT, machine
+from grader.base import gpus
 from grader.problems.gemm.gemm import Gemm
 from grader.problems.inputs import fresh_key
+from grader.run.gpu.bench import LoadedAhead, SharedBench
+from grader.run.gpu.plan_replay import Replay, load_module
+from grader.run.probe import first_gpu_arch, gpu_names
 
-ROOT = Path(__file__).parents[1]
 OTHERS = (
     *("naive_swapped", "tiled_template", "register_tile", "float4_vectorised", "double_buffer"),
     *("warp_tile", "warp_shuffle", "cp_async_ptx", "cp_async_intrinsic", "split_k_atomic"),
@@ -64,7 +63,7 @@ def measured(sizes: Sequence[int]) -> Raw:
         corpus = [each.write(Path(scratch)) for each in patterns()]
         rungs = sorted(path.parent for path in ROOT.glob("reference/sgemm/*/sgemm.cu"))
         others = [ROOT / "tests" / "fixtures" / "correct" / name for name in OTHERS]
-        folders = [*rungs, ROOT / "submissions" / "alice", *others, *corpus]
+        folders = [*rungs, ALICE, *others, *corpus]
         jobs = [(folder, n, arch, card, folder in corpus) for folder in folders for n in sizes]
         # Spawned: a forked process cannot use the parent's GPU, and threads would share one lock.
         with ProcessPoolExecutor(
@@ -100,12 +99,15 @@ def timed(bench: SharedBench, each: Ready) -> float:
     """Median TFLOPS; the first launch is not counted unless it is the only one."""
     size = each.plan.size
     with bench.arena.memory(each.plan) as memory:
-        for buffer in memory.given()[:2]:
-            bench.kernels.fill(buffer.floats(), fresh_key())
+        for operand, buffer in zip(
+            Gemm().operands(size)[:2], memory.given(each.plan), strict=False
+        ):
+            bench.kernels.fill(buffer.array(operand), fresh_key(), operand.values)
         module = load_module(Path(each.cubin).read_bytes())
         replay = Replay(module, each.plan, memory, bench.kernels, bench.stream, bench.caller)
         replay.set_up()
-        started, times = time.monotonic(), []
+        started = time.monotonic()
+        times: list[float] = []
         while len(times) <= LAUNCHES and (not times or time.monotonic() - started < MOST_SECONDS):
             times.append(bench.time(replay.launch))
     return Gemm().speed(size, statistics.median(times[1:] or times))

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from benchmarks.machine import table
-from grader.model import Record
+from benchmarks.measure import table
+from ptxsim.records import Record
 
 
 class Measured(Record):

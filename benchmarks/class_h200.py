@@ -15,22 +15,18 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
 from benchmarks import timeline
-from benchmarks.machine import machine, table
-from grader.backends.probe import gpu_names
-from grader.model import Record, Result
+from benchmarks.measure import ALICE, GRADE, ROOT, gpus_here, machine, on_the_gpu, spent, table
 from grader.results import store
+from ptxsim.records import Record
 
-ROOT = Path(__file__).parents[1]
 GOAL = 0.80
 GOAL_OF_SEVERAL = 1 / 3  # of the time that one GPU takes, on four
-_GRADE = (sys.executable, "-m", "grader.cli")
 
 
 def make_class(folder: Path, students: int) -> None:
@@ -41,7 +37,7 @@ def make_class(folder: Path, students: int) -> None:
     for index in range(students):
         own = rungs[index].parent if index < min(len(rungs), students // 2) else None
         student = folder / f"student{index:02}"
-        shutil.copytree(own or ROOT / "submissions" / "alice", student)
+        shutil.copytree(own or ALICE, student)
         with (student / "sgemm.cu").open("a") as source:
             source.write(f"\n// handed in by student {index}\n")
 
@@ -73,7 +69,7 @@ def grade_class(folder: Path, out: Path, *more: str) -> Run:
         moments = Path(name)
         environment = timeline.environment(moments)
         began = time.monotonic()
-        subprocess.run([*_GRADE, *map(str, words)], cwd=ROOT, env=environment, check=True)
+        subprocess.run([*GRADE, *map(str, words)], cwd=ROOT, env=environment, check=True)
         ended = time.monotonic()
         turns = timeline.turns(timeline.happened(moments))
     return Run(began=began, ended=ended, turns=tuple(turns))
@@ -106,27 +102,17 @@ def between(run: Run) -> str:
     return f"{told}\n\nidle between two: median {statistics.median(gaps):.2f} s; end: {end:.2f} s"
 
 
-def measuring(result: Result) -> tuple[float, float]:
-    """Seconds on the GPU for timed sizes, and for those that are only verified."""
-    timed = sum(case.seconds or 0 for case in result.cases if case.timing)
-    return timed, sum(case.seconds or 0 for case in result.cases) - timed
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--students", type=int, default=20)
     parser.add_argument("--gpus", help="grade the class again on these, as grade class --gpus does")
     chosen = parser.parse_args()
-    names = gpu_names()
-    if not names:
-        raise SystemExit("no NVIDIA GPU here")
+    names = gpus_here()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # with it every process compiles its modules
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         # The grader's own programs are compiled once on a machine; that is not the class's time.
-        alice = str(ROOT / "submissions" / "alice")
-        warm = [*_GRADE, alice, "--out", str(place / "warm"), "--no-report"]
-        subprocess.run(warm, cwd=ROOT, check=True, stderr=subprocess.DEVNULL)
+        spent(*GRADE, ALICE, "--out", place / "warm", "--no-report")
         make_class(place / "class", chosen.students)
         run = grade_class(place / "class", place / "out")
         results = [store.load(path) for path in store.stored(place / "out")]
@@ -134,7 +120,7 @@ def main() -> None:
         if chosen.gpus:
             several = grade_class(place / "class", place / "several", "--gpus", chosen.gpus).wall
     wall = run.wall
-    seconds = [measuring(result) for result in results]
+    seconds = [on_the_gpu(result) for result in results]
     timed, verified = sum(s for s, _ in seconds), sum(s for _, s in seconds)
     verdicts = Counter(result.verdict.value for result in results)
     print(f"\n{names[0]}; {machine()}\n")

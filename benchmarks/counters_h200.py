@@ -22,23 +22,23 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.machine import machine, table
-from benchmarks.tools import cubes, tools
-from grader.backends.gpu.gpu_messages import Watching
-from grader.backends.probe import first_gpu_arch, gpu_names
-from grader.backends.simulator.engine_library import engine_library
-from grader.errors import Rejected
+from benchmarks.measure import ALICE, ROOT, cubes, machine, table, tools
+from grader.base.errors import Rejected
+from grader.base.explanation import KernelCounts
+from grader.base.profile import Profile
+from grader.explain.comparison import Compared, compare, total
+from grader.explain.join import count
+from grader.explain.profiler import profile
+from grader.explain.sass import disassemble
 from grader.labs.lab import DEFAULT_LAB, find_lab, load_lab
-from grader.model import KernelCounts, Launch, Profile, Record
-from grader.performance.compare import Compared, compare, total
-from grader.performance.join import count
-from grader.performance.profiler import profile
-from grader.performance.sass import disassemble
-from grader.submission.folder import load_submission
+from grader.labs.submission import load_submission
+from grader.run.gpu.messages import Watching
+from grader.run.probe import first_gpu_arch, gpu_names
+from grader.run.simulator.device import engine_library
 from ptxsim.engine import load_engine
+from ptxsim.records import Launch, Record
 from ptxsim.sampling import Sampler
 
-ROOT = Path(__file__).parents[1]
 WIDE = ROOT / "benchmarks" / "bank_patterns"  # loads of shared memory by all lanes
 LANES = ROOT / "benchmarks" / "lane_patterns"  # by some; cp.async
 COPIES = ROOT / "benchmarks" / "copy_patterns"  # cp.async of 16 bytes, with prefetches
@@ -90,7 +90,7 @@ def main() -> None:
         arch = _arch(options.lab)
         assert arch, "no GPU here: --from FILE"
         rungs = sorted(path.parent for path in ROOT.glob(f"reference/{options.lab}/[0-9]*/*.cu"))
-        others = [ROOT / "submissions" / "alice", WIDE, LANES, COPIES]
+        others = [ALICE, WIDE, LANES, COPIES]
         default = options.lab == DEFAULT_LAB.stem
         folders = options.folders or [*dict.fromkeys(rungs), *(others if default else [])]
         here = f"{gpu_names()[0]}, {machine()}"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.machine import machine, table
+from benchmarks.measure import machine, table
 from grader.problems.inputs import KEY_BYTES, Floats, values
 from grader.problems.reduction.reduction import UNIT, steps, tolerance
 

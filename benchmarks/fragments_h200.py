@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from benchmarks.fragments import copies, matrices, on_gpu, products
 from benchmarks.fragments.kind import Arguments, Kind, results
-from grader.toolchain.discovery import find_toolchain
+from grader.build.toolchain import find_toolchain
 from ptxsim.launching import default_engine, launch
-from ptxsim.simulator import SimLimits
+from ptxsim.outcome import SimLimits
 
 _SOURCES = Path(__file__).parent / "fragments"
 _KINDS = {kind.name: kind for kind in (*products.KINDS, *matrices.KINDS, *copies.KINDS)}

@@ -18,12 +18,10 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks import timeline
-from benchmarks.machine import machine, table
-from grader.backends.probe import gpu_names
+from benchmarks.measure import ALICE, GRADE, ROOT, gpus_here, machine, on_the_gpu, table
 from grader.problems.gemm.gemm import Gemm
 from grader.results import store
 
-ROOT = Path(__file__).parents[1]
 GOAL_S = 2.5
 RUNS = 3
 _SHOWN_S = 0.005  # what takes less is not listed
@@ -36,7 +34,7 @@ def graded(
     """Wall seconds of the command, and its lines with their moments. Raises SystemExit if it
     failed."""
     started = time.monotonic()
-    words = [sys.executable, "-m", "grader.cli", str(folder), "--device", "gpu", "--out", str(out)]
+    words = [*GRADE, str(folder), "--device", "gpu", "--out", str(out)]
     with subprocess.Popen(
         words, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -47,22 +45,16 @@ def graded(
     return time.monotonic() - started, lines
 
 
-def measured(out: Path) -> tuple[float, float]:
-    """Seconds on the GPU for the timed sizes, and for the others."""
-    (result,) = (store.load(path) for path in store.stored(out))
-    timed = sum(case.seconds or 0 for case in result.cases if case.timing)
-    return timed, sum(case.seconds or 0 for case in result.cases) - timed
-
-
 def whole(place: Path) -> float:
     """Grades alice; the median of the repeated runs."""
-    folder = Path(shutil.copytree(ROOT / "submissions" / "alice", place / "alice"))
+    folder = Path(shutil.copytree(ALICE, place / "alice"))
     graded(folder, place / "warm")  # the grader's own programs, cuBLAS's choices
     with (folder / "sgemm.cu").open("a") as file:
         file.write("// edited\n")
     runs = [("an edited file", *graded(folder, place / "edited"))]
     runs += [("the same again", *graded(folder, place / f"{i}")) for i in range(RUNS)]
-    timed, verified = measured(place / "0")
+    (path,) = store.stored(place / "0")
+    timed, verified = on_the_gpu(store.load(path))
     rows = [[what, f"{seconds:.2f}", f"{GOAL_S}"] for what, seconds, _ in runs]
     print(table(["grade submissions/alice", "seconds", "at most"], rows))
     print(f"\nof which on the GPU: timing {timed:.2f} s, verifying {verified:.2f} s\n")
@@ -99,21 +91,19 @@ def worker() -> None:
         rows.append([name, f"{1e3 * (time.perf_counter() - began):.0f}"])
 
     def modules() -> None:
-        import grader.backends.gpu.gpu_worker as _  # noqa: F401
+        from grader.run.gpu import gpu_worker as _  # noqa: F401
 
     step("import numpy", lambda: __import__("numpy"))
     step("import CuPy", lambda: __import__("cupy"))
     step("import the worker", modules)
-    from grader.backends.gpu import bench
-    from grader.backends.gpu.calling import Caller
-    from grader.backends.gpu.card import describe
-    from grader.backends.gpu.checks import checks_cubin
-    from grader.backends.gpu.kernels import CHECKS, Kernels
-    from grader.backends.gpu.memory import Arena
-    from grader.backends.gpu.nvml import Nvml
-    from grader.backends.gpu.watch import Watch
-    from grader.backends.probe import first_gpu_arch, first_gpu_uuid
     from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas, types_for
+    from grader.run.gpu import bench
+    from grader.run.gpu.bench import describe
+    from grader.run.gpu.calling import Caller
+    from grader.run.gpu.memory import CHECKS, Arena, Kernels
+    from grader.run.gpu.messages import checks_cubin
+    from grader.run.gpu.watch import GpuWatch, Nvml
+    from grader.run.probe import first_gpu_arch, first_gpu_uuid
 
     problem = Gemm()
     step("cuInit", first_gpu_arch)
@@ -124,7 +114,7 @@ def worker() -> None:
     step("attributes", lambda: describe(nvml))
     step("the caller", Caller)
     ground = bench.LoadedAhead(problem)
-    step("other processes", lambda: Watch(nvml))
+    step("other processes", lambda: GpuWatch(nvml))
     step("context", lambda: bench.cupy.cuda.Stream.null.synchronize())
     stream = bench.cupy.cuda.Stream(non_blocking=True)
     step("load the checks", lambda: Kernels(stream))
@@ -144,9 +134,7 @@ def main() -> None:
     if _WORKER in sys.argv:
         worker()
         return
-    names = gpu_names()
-    if not names:
-        raise SystemExit("no NVIDIA GPU here")
+    names = gpus_here()
     print(f"{names[0]}; {machine()}\n")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # with it every process compiles its modules
     with tempfile.TemporaryDirectory() as place:

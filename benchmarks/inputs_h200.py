@@ -19,23 +19,26 @@ from typing import Any
 import cupy
 import msgspec
 
-from benchmarks.judge_h200 import ALICE, Kernel, measured
-from benchmarks.tools import MAIN, on_gpu
-from grader.backends.gpu.bench import LoadedAhead, SharedBench
-from grader.backends.gpu.gpu_messages import GpuJob
-from grader.backends.gpu.measure import time_case, verify_case
-from grader.backends.gpu.measured_case import MeasuredCase
-from grader.backends.gpu.plan_replay import load_module
-from grader.backends.protocol import CaseOutcome, PlannedCase
-from grader.grading.pipeline import Bench, grade
-from grader.grading.preparing import prepared
-from grader.judging.times import held_to_the_clock
+from benchmarks.judge_h200 import Kernel, measured
+from benchmarks.measure import ALICE, MAIN, on_gpu
+from grader.base.records import Build
+from grader.base.result import Result
+from grader.judge.launches import held_to_the_clock
+from grader.judge.pipeline import grade
+from grader.judge.program import Bench, prepare
 from grader.labs.lab import Case, Lab
-from grader.model import Build, Plan, Result, Size
+from grader.labs.submission import load_submission
 from grader.problems.gemm.gemm import Gemm
 from grader.problems.inputs import fresh_key
-from grader.submission.folder import load_submission
-from tests.support.corpus import Cheat, cheats
+from grader.problems.operands import Operand
+from grader.run.gpu.bench import LoadedAhead, SharedBench
+from grader.run.gpu.measure import time_case, verify_case
+from grader.run.gpu.measured_case import MeasuredCase
+from grader.run.gpu.messages import GpuJob
+from grader.run.gpu.plan_replay import load_module
+from grader.run.protocol import CaseOutcome, PlannedCase, quietly
+from ptxsim.records import Plan, Size
+from tests.support.corpus import Fixture, cheats
 from tests.support.places import HONEST
 
 FAMILIES = (
@@ -46,8 +49,6 @@ FAMILIES = (
     *("reads_what_cublas_left_in_shared_memory", "finds_leftovers_in_its_workspace"),
     *("slow_at_first", "cache_by_checksum", "reads_reference", "workspace_from_last_time"),
 )
-Filled = tuple[tuple[Any, bytes], ...]
-
 SIZES = (256, 512, 1024, 2048, 3072, 4096, 8192)
 
 
@@ -67,12 +68,12 @@ def quick(default: Lab, runs: int) -> Lab:
 def grade_cheats(tools: Bench) -> None:
     def graded(folder: Path, runs: int) -> Result:
         bench = msgspec.structs.replace(tools, lab=quick(tools.lab, runs), explain=False)
-        return grade(folder, bench, lambda _stage, _detail: None).result
+        return grade(folder, bench, quietly).result
 
     honest = graded(HONEST, 1)
     assert honest.score
     print(f"honest work: {honest.verdict.value} {honest.score.total}")
-    chosen: list[Cheat] = [cheat for cheat in cheats() if cheat.folder.name in FAMILIES]
+    chosen: list[Fixture] = [cheat for cheat in cheats() if cheat.folder.name in FAMILIES]
     with ThreadPoolExecutor(4) as pool:
         results = [
             (cheat, runs, pool.submit(graded, cheat.folder, runs))
@@ -82,6 +83,7 @@ def grade_cheats(tools: Bench) -> None:
         for cheat, runs, future in results:
             result = future.result()
             score = result.score.total if result.score else 0.0
+            assert cheat.gpu
             met = cheat.gpu.met_by(result) and (
                 score <= 1.05 * honest.score.total if cheat.gpu.no_gain else score == 0
             )
@@ -101,7 +103,7 @@ def parts(bench: SharedBench, kernel: Kernel) -> None:
     print("submission, baseline; a whole repetition by the clock; share of inputs in it")
     for n in SIZES:
         case = kernel.case(bench, n)
-        _, baseline = case.baseline()
+        baseline = next(iter(case.rivals().values()))
         spent: dict[str, list[float]] = {}
 
         def part(
@@ -113,15 +115,21 @@ def parts(bench: SharedBench, kernel: Kernel) -> None:
             bench.stream.synchronize()
             spent.setdefault(name, []).append(1e3 * (time.perf_counter() - begun))
 
-        a, b = cupy.empty(n * n, cupy.float32), cupy.empty(n * n, cupy.float32)
-        both = ((a, fresh_key()), (b, fresh_key()))
+        operands = Gemm().operands(Size.of(m=n, n=n, k=n))[:2]
+        both = [cupy.empty(n * n, cupy.float32) for _ in operands]
+        keys = [fresh_key() for _ in operands]
 
-        def make(both: Filled = both) -> None:
-            for matrix, key in both:
-                bench.kernels.fill(matrix, key)
+        def make(
+            operands: Sequence[Operand] = operands, both: Any = both, keys: Any = keys
+        ) -> None:
+            for operand, matrix, key in zip(operands, both, keys, strict=True):
+                bench.kernels.fill(matrix, key, operand.values)
 
-        def check(both: Filled = both) -> None:
-            assert [count for count, _ in bench.kernels.changed(*both)] == [0, 0]
+        def check(
+            operands: Sequence[Operand] = operands, both: Any = both, keys: Any = keys
+        ) -> None:
+            found = bench.kernels.changed(operands, both, keys)
+            assert [count for count, _ in found] == [0, 0]
 
         for _ in range(9):
             part("make", make)
@@ -163,7 +171,7 @@ def noise(bench: SharedBench, kernel: Kernel, times: int) -> None:
             for _ in range(times):
                 case = kernel.case(bench, n)
                 if name == "cuBLAS":
-                    case.stand_in(case.baseline()[0])
+                    case.launch = case.baselines(case.outputs)[next(iter(case.rivals()))]
                 timing = measured(bench, case, 0.25)
                 ratios.append(timing.ratio)
                 if timing.modes:
@@ -182,16 +190,11 @@ def untimed(bench: SharedBench, built: Build, plans: Sequence[Plan]) -> None:
         with bench.arena.memory(plan) as memory:
             case = MeasuredCase(bench, module, PlannedCase(id=str(plan.size), plan=plan), memory)
             if plan.size["m"] == 8192:
-                job = GpuJob(
-                    cubin="",
-                    cases=(),
-                    runs=1,
-                    run_seconds=0.2,
-                )
+                job = GpuJob(cubin="", cases=(), runs=1, run_seconds=0.2)
                 outcomes.append(time_case(bench, case, job, lambda: None).outcome)
             else:
                 outcomes.append(verify_case(bench, case).outcome)
-    held = held_to_the_clock(outcomes, bench.gpu)
+    held = held_to_the_clock(outcomes, Gemm(), bench.gpu)
     print("\nalice: milliseconds of the launches that are verified or warm up, modules just loaded")
     for each in held:
         print(f"{each.id}: {each.untimed_ms:.3f} {[finding.message for finding in each.findings]}")
@@ -208,7 +211,7 @@ def main() -> None:
     kernel = Kernel(ALICE, tools, SIZES)
     # At every size that is verified, and at 8192.
     sizes = [*(case.size for case in tools.lab.correctness), Size.of(m=8192, n=8192, k=8192)]
-    plans = prepared(load_submission(ALICE, MAIN), sizes, tools, kernel.built.arch).plans
+    plans = prepare(load_submission(ALICE, MAIN), sizes, tools, kernel.built.arch).plans
     print(f"\n{time.monotonic() - started:.0f} s so far", flush=True)
     bench = SharedBench(LoadedAhead(Gemm()))
     gpu = bench.gpu

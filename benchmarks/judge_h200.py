@@ -1,40 +1,47 @@
-"""What the GPU judge promises, measured: `python -m benchmarks.judge_h200` on a GPU machine.
+"""What the GPU judge promises, measured: `python -m benchmarks.judge_h200 [PART …]` with a GPU.
 
-cuBLAS judged as if it were a submission; replay beside native launches and beside nvbench; two
-kernels one per cent apart; ten grades of one kernel; where the time of a whole grade goes.
+grades: ten grades of one kernel, and where the time of a whole one goes. choices: how the baseline
+is chosen. itself: cuBLAS judged as if it were a submission. anatomy: the parts of a repetition.
+apart: two kernels one per cent apart. nvbench: replay beside nvbench. Without PART all of them.
 """
 
 from __future__ import annotations
 
-import ctypes
-import os
+import argparse
 import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import date
+from itertools import islice
 from pathlib import Path
+from typing import get_args
 
 import cupy
 
-from benchmarks.tools import cubes, on_gpu
-from grader.backends.gpu.bench import LoadedAhead, SharedBench
-from grader.backends.gpu.gpu_messages import GpuJob
-from grader.backends.gpu.measure import time_case
-from grader.backends.gpu.measured_case import MeasuredCase
-from grader.backends.gpu.plan_replay import load_module
-from grader.backends.protocol import PlannedCase
-from grader.grading.pipeline import Bench, grade
-from grader.judging import scoring
-from grader.model import Build, Result, Timing, size_text
-from grader.problems.gemm.gemm import Gemm
-from grader.toolchain.discovery import Toolchain
+from benchmarks.measure import ALICE, cubes, on_gpu
+from grader.base.records import Build, size_text
+from grader.base.result import Result, Timing
+from grader.judge import scoring
+from grader.judge.pipeline import grade
+from grader.judge.program import Bench
+from grader.problems.gemm.gemm import Gemm, Options
+from grader.problems.gemm.layout import Format
+from grader.problems.inputs import fresh_key
+from grader.run.gpu.bench import LoadedAhead, SharedBench
+from grader.run.gpu.measure import close_to_the_fastest, time_case, turns
+from grader.run.gpu.measured_case import MeasuredCase
+from grader.run.gpu.messages import GpuJob
+from grader.run.gpu.plan_replay import load_module
+from grader.run.protocol import PlannedCase, quietly
+from ptxsim.records import Size
 
-ALICE = Path(__file__).parents[1] / "submissions" / "alice"
 SIZES = (512, 1024, 2048, 3072, 4096, 8192)
 APART_AT = 4096
+CHOSEN_AT, CHOICES = (1024, 4096, 8192), 5
+PARTS = ("grades", "choices", "itself", "anatomy", "apart", "nvbench")
 _DELAY = """\
 __global__ void delay(long long cycles) {
   const long long end = clock64() + cycles;
@@ -68,12 +75,7 @@ class Kernel:
 
 
 def measured(bench: SharedBench, case: MeasuredCase, seconds: float) -> Timing:
-    job = GpuJob(
-        cubin="",
-        cases=(),
-        runs=3,
-        run_seconds=seconds,
-    )
+    job = GpuJob(cubin="", cases=(), runs=3, run_seconds=seconds)
     timing = time_case(bench, case, job, lambda: None).outcome.timing
     assert timing is not None
     return timing
@@ -81,9 +83,12 @@ def measured(bench: SharedBench, case: MeasuredCase, seconds: float) -> Timing:
 
 def shown(timing: Timing) -> str:
     low, high = timing.ratio_ci
+    second = timing.runner_up
+    other = f", {second.name} {second.ratio:.4f} of it" if second else ""
     return (
-        f"{timing.ratio:.4f} ± {(high - low) / 2:.4f} ({timing.samples} samples, noise "
-        f"{100 * timing.noise:.2f} %, {timing.stopped}, {timing.scored_speed:.2f} TFLOPS)"
+        f"{timing.ratio:.4f} ± {(high - low) / 2:.4f} of {timing.baseline}{other} "
+        f"({timing.samples} samples, noise {100 * timing.noise:.2f} %, {timing.stopped}, "
+        f"{timing.scored_speed:.2f} TFLOPS)"
     )
 
 
@@ -94,7 +99,7 @@ def whole_grades(tools: Bench, count: int) -> None:
     scores, shares = [], []
     for i in range(count):
         begun = time.monotonic()
-        result = grade(ALICE, tools, lambda _stage, _detail: None).result
+        result = grade(ALICE, tools, quietly).result
         wall = time.monotonic() - begun
         assert result.score, result
         timed = timed_seconds(result)
@@ -131,7 +136,7 @@ def timed_seconds(result: Result) -> float:
 def anatomy(bench: SharedBench, kernel: Kernel) -> None:
     """Where the time of one repetition goes at the largest size."""
     case = kernel.case(bench, SIZES[-1])
-    _, baseline = case.baseline()
+    baseline = next(iter(case.rivals().values()))
     spent: dict[str, list[float]] = {}
 
     def part(name: str, work: Callable[[], object]) -> None:
@@ -153,51 +158,67 @@ def anatomy(bench: SharedBench, kernel: Kernel) -> None:
         print(f"{statistics.median(values):9.2f}  {name}")
 
 
-# --- replay beside native launches ------------------------------------------------------------
+# --- the choice of the baseline ---------------------------------------------------------------
 
 
-class Native:
-    """The same host object, launched by CUDA's own runtime in this process."""
+def choices(bench: SharedBench) -> None:
+    """What is chosen from scratch, time after time; what is lost with one variant and with two,
+    against the best by all turns together; what eight candidates would have cost."""
+    print("\nthe choice of the baseline, from scratch each time")
+    for kind in get_args(Format):
+        problem = Gemm(Options(type=kind))
+        on_gpu = problem.on_gpu(bench.kernels)
+        for n in CHOSEN_AT:
+            size = Size.of(m=n, n=n, k=n)
+            operands = problem.operands(size)
+            arrays = [cupy.empty(each.count, each.element.dtype) for each in operands]
+            for array, operand in zip(arrays[:2], operands, strict=False):
+                bench.kernels.fill(array, fresh_key(), operand.values)
+            launches = on_gpu.baselines(size, arrays[:2], arrays[2:])
+            every: dict[str, list[float]] = {name: [] for name in launches}
+            chosen: list[tuple[str, ...]] = []
+            begun = time.monotonic()
+            for _ in range(CHOICES):
+                times = turns(launches, bench.time)
+                chosen.append(close_to_the_fastest(times))
+                for name, each in times.items():
+                    every[name] += each
+            took = (time.monotonic() - begun) / CHOICES
+            medians = {name: statistics.median(each) for name, each in every.items()}
+            best = min(medians, key=medians.__getitem__)
+            first_eight = [name for name in medians if int(name.partition(" ")[2] or 0) <= 8]
+            lost = {
+                "one": max(medians[each[0]] for each in chosen),
+                "two": max(min(medians[name] for name in each) for each in chosen),
+                "eight candidates": min(medians[name] for name in first_eight),
+            }
+            losses = ", ".join(
+                f"{name} {100 * (ms / medians[best] - 1):.2f} %" for name, ms in lost.items()
+            )
+            names = " | ".join(", ".join(each) for each in chosen)
+            print(
+                f"{kind:>4} {n:5}  {best} of {len(launches)}: {medians[best]:.4f} ms; "
+                f"lost with {losses}; a choice takes {took:.2f} s\n             {names}",
+                flush=True,
+            )
 
-    def __init__(self, built: Build, toolchain: Toolchain) -> None:
-        folders = (toolchain.nvcc.parent.parent / name for name in ("lib64", "lib"))
-        found = [path for folder in folders for path in sorted(folder.glob("libcudart.so.*"))]
-        ctypes.CDLL(str(found[0]) if found else "libcudart.so.13", ctypes.RTLD_GLOBAL)
-        self._entry = ctypes.CDLL(str(built.host_library), os.RTLD_LAZY).sgemm_grader_entry
 
-    def launch(self, addresses: tuple[int, int, int], n: int) -> Callable[[], None]:
-        pointers = tuple(map(ctypes.c_void_p, addresses))
-        sizes = (ctypes.c_int(n),) * 3
-        return lambda: self._entry(*pointers, *sizes)
-
-
-@contextmanager
-def default_stream(bench: SharedBench) -> Iterator[None]:
-    """Native launches go to the default stream: the stopwatch must look there."""
-    own, bench.stream = bench.stream, cupy.cuda.Stream.null
-    try:
-        yield
-    finally:
-        bench.stream = own
-
-
-def replay_beside_native(bench: SharedBench, kernel: Kernel, native: Native) -> None:
-    print("\nmedian milliseconds of alice, alternating: replay, native launch, replay / native")
+def beside_itself(bench: SharedBench, kernel: Kernel) -> None:
+    """cuBLAS in the place of a submission, and alice; and what the second variant costs."""
+    print("\ncuBLAS against itself, then alice: ratio ± half width of the 95 % interval")
     for n in SIZES:
-        case = kernel.case(bench, n)
-        case.fresh()
-        a, b, c = case.addresses
-        launch = native.launch((a, b, c), n)
-        ours, theirs = [], []
-        for i in range(4 + (200 if n <= 3072 else 60 if n <= 4096 else 15)):
-            mine = bench.time(case.launch)
-            with default_stream(bench):
-                other = bench.time(launch)
-            if i >= 4:
-                ours.append(mine)
-                theirs.append(other)
-        x, y = statistics.median(ours), statistics.median(theirs)
-        print(f"{n:6}  {x:9.4f}  {y:9.4f}  {x / y:.4f}", flush=True)
+        for name in ("itself", "alice"):
+            case = kernel.case(bench, n)
+            rivals = dict(case.rivals())
+            if name == "itself":
+                case.launch = case.baselines(case.outputs)[next(iter(rivals))]
+            for count in range(1, len(rivals) + 1):
+                some = dict(islice(rivals.items(), count))
+                case.rivals = lambda _beat=None, some=some: some
+                begun = time.monotonic()
+                timing = measured(bench, case, 0.3)
+                each_ms = 1e3 * (time.monotonic() - begun) / timing.samples
+                print(f"{n:6}  {name:6} {shown(timing)}, {each_ms:.2f} ms a repetition", flush=True)
 
 
 # --- two kernels one per cent apart -----------------------------------------------------------
@@ -223,7 +244,7 @@ def one_per_cent_apart(bench: SharedBench, tools: Bench, kernel: Kernel, pairs: 
         order = (case, other) if i % 2 else (other, case)
         got = {id(each): measured(bench, each, 0.15) for each in order}
         fast, slow = got[id(case)], got[id(other)]
-        right += scoring.points(fast, rules) > scoring.points(slow, rules)
+        right += scoring.place(fast, rules).points > scoring.place(slow, rules).points
         apart.append(1 - slow.ratio / fast.ratio)
     print(
         f"\ntwo kernels {100 * statistics.median(apart):.2f} % apart at {APART_AT} (median; from "
@@ -272,39 +293,39 @@ def beside_nvbench(bench: SharedBench, kernel: Kernel) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.judge_h200", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=(*PARTS, []), metavar="PART")
+    wanted = parser.parse_args().parts or PARTS
     tools = on_gpu()
     started = time.monotonic()
-    whole_grades(tools, 10)
+    if "grades" in wanted:
+        whole_grades(tools, 10)
     kernel = Kernel(ALICE, tools, SIZES)
     bench = SharedBench(LoadedAhead(Gemm()))
     gpu = bench.gpu
     print(
-        f"\n{gpu.name}, driver {gpu.driver}, {date.today()}, CUDA {tools.toolchain.cuda_version}; "
-        f"peak {gpu.fp32_peak_tflops:.1f} TFLOPS at {gpu.sm_clock_mhz} MHz, "
-        f"DRAM {gpu.dram_gb_s:.0f} GB/s; now: {bench.watch.look()}"
+        f"\n{gpu.name}, driver {gpu.driver}, {date.today()}, CUDA {tools.toolchain.cuda_version}, "
+        f"{bench.on_gpu.library}; peak {gpu.fp32_peak_tflops:.1f} TFLOPS at {gpu.sm_clock_mhz} "
+        f"MHz, DRAM {gpu.dram_gb_s:.0f} GB/s; now: {bench.watch.look()}"
     )
+    pool = cupy.get_default_memory_pool()
     with bench.stream:
-        print("\ncuBLAS against itself, then alice: ratio ± half width of the 95 % interval")
-        for n in SIZES:
-            case = kernel.case(bench, n)
-            itself = kernel.case(bench, n)
-            itself.stand_in(itself.baseline("best")[0])
-            print(f"{n:6}  itself {shown(measured(bench, itself, 0.3))}")
-            print(f"        alice  {shown(measured(bench, case, 0.3))}", flush=True)
-        del case, itself
-        pool = cupy.get_default_memory_pool()
-        pool.free_all_blocks()
-        largest = kernel.case(bench, SIZES[-1])
-        measured(bench, largest, 0.1)
-        print(f"\ndevice memory at {SIZES[-1]}: {pool.total_bytes() / 2**30:.2f} GiB")
-        del largest
-        anatomy(bench, kernel)
-        replay_beside_native(bench, kernel, Native(kernel.built, tools.toolchain))
-        one_per_cent_apart(bench, tools, kernel, 20)
-    # nvbench ends its process when something is wrong: last, and apart.
+        if "choices" in wanted:
+            choices(bench)
+            pool.free_all_blocks()
+        if "itself" in wanted:
+            beside_itself(bench, kernel)
+            pool.free_all_blocks()
+        if "anatomy" in wanted:
+            measured(bench, kernel.case(bench, SIZES[-1]), 0.1)
+            print(f"\ndevice memory at {SIZES[-1]}: {pool.total_bytes() / 2**30:.2f} GiB")
+            anatomy(bench, kernel)
+        if "apart" in wanted:
+            one_per_cent_apart(bench, tools, kernel, 20)
     print(f"\n{time.monotonic() - started:.0f} s so far", flush=True)
-    with bench.stream:
-        beside_nvbench(bench, kernel)
+    if "nvbench" in wanted:  # it ends its process when something is wrong: last, and apart
+        with bench.stream:
+            beside_nvbench(bench, kernel)
 
 
 if __name__ == "__main__":

@@ -13,19 +13,22 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.machine import machine, table
-from benchmarks.tools import MAIN
-from grader.grading.pipeline import Bench, grade
-from grader.grading.preparing import compiled
+from benchmarks.measure import MAIN, ROOT, machine, table
+from grader.base.records import Verdict
+from grader.build.toolchain import find_toolchain
+from grader.explain.main_loop import summarise
+from grader.explain.sass import disassemble
+from grader.judge.pipeline import grade
+from grader.judge.program import Bench, compile_for
 from grader.labs.lab import Case, load_lab
-from grader.ladder.rungs import find_rungs
-from grader.model import LineCount, Size, Verdict
-from grader.performance.sass import disassemble, summarise
+from grader.labs.submission import load_submission
+from grader.results.rungs import find_rungs
+from grader.run.protocol import quietly
 from grader.sandbox.running import Sandbox
-from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
+from ptxsim.findings.finding import LineCount
+from ptxsim.records import Size
 
-REFERENCE = Path(__file__).parents[1] / "reference" / "sgemm"
+REFERENCE = ROOT / "reference" / "sgemm"
 SIZE = Size.of(m=256, n=128, k=64)  # whole tiles for every rung
 HEADER = (
     *("rung", "tile", "formula, KiB", "counted, KiB", "sectors per request"),
@@ -60,7 +63,7 @@ def formula_bytes(size: Size, edges: tuple[int, int]) -> float:
 
 def row(folder: Path, bench: Bench) -> list[str]:
     """Raises ValueError unless the rung is accepted."""
-    result = grade(folder, bench, lambda _stage, _detail: None).result
+    result = grade(folder, bench, quietly).result
     if result.verdict is not Verdict.AC or result.build is None:
         raise ValueError(f"{folder}: {result.verdict} {result.error}")
     lines, edges = result.lines, tile(folder / "sgemm.cu")
@@ -91,7 +94,7 @@ def ratio(amount: float, of: float) -> str:
 def ffma_share(folder: Path, bench: Bench) -> float:
     """Of the instructions in the main loop; the best of the rung's kernels."""
     arch = bench.lab.architectures[0]
-    built = compiled(load_submission(folder, MAIN), bench, arch)
+    built = compile_for(load_submission(folder, MAIN), bench, arch)
     kernels = map(summarise, disassemble(built.cubin, bench.toolchain, bench.sandbox))
     loops = [kernel.loop for kernel in kernels if kernel.loop]
     return max(loop.ffma / loop.instructions for loop in loops)

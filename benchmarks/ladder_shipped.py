@@ -16,16 +16,14 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.machine import table
-from grader.ladder.document import SCHEMA_VERSION, Ladder, Step, load_ladder
-from grader.ladder.ladder_render import bound
-from grader.ladder.pictures import size_name
-from grader.ladder.rungs import Rung, find_rungs
+from benchmarks.measure import ROOT, table
+from grader.ladder.rendering import bound, size_name
 from grader.results import store
+from grader.results.ladders import SCHEMA_VERSION, Ladder, LadderStep, load_ladder
+from grader.results.rungs import Rung, find_rungs
 
-ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "reference"
-SHIPPED = ROOT / "grader" / "ladder" / "measured"
+SHIPPED = ROOT / "grader" / "results" / "ladders"
 BEGIN, END = "<!-- python -m benchmarks.ladder_shipped -->\n", "<!-- end -->"
 NOT_MEASURED = "not measured"
 
@@ -53,7 +51,7 @@ def following(measured: Ladder, rungs: tuple[Rung, ...], counted: Ladder | None)
     """The document with today's rungs. A rung is known by its idea: its number may move."""
     then = {idea(step.rung): step for step in measured.steps}
     now = {idea(step.rung): step for step in counted.steps} if counted else {}
-    blank = Step(rung=rungs[0], sha256=None, verdict=None, message="", speeds=())
+    blank = LadderStep(rung=rungs[0], sha256=None, verdict=None, message="", speeds=())
     steps = []
     for rung in rungs:
         step = then.get(idea(rung), blank)
@@ -85,7 +83,7 @@ def measured_table(ladder: Ladder) -> str:
     return table(header, [*rows, ["cuBLAS", *rates, *("" for _ in ladder.untimed)]])
 
 
-def row(step: Step, ladder: Ladder) -> list[str]:
+def row(step: LadderStep, ladder: Ladder) -> list[str]:
     marks = (" ●" if step.one_kernel else "") + (" *" if step.rung.trap else "")
     name = f"{step.rung.number} {idea(step.rung)}{marks}"
     cells = []

@@ -6,26 +6,26 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import machine, table
-from benchmarks.tools import cubes
-from grader.backends.simulator.engine_library import engine_library
-from grader.grading.pipeline import Bench, grade
+from benchmarks.measure import ALICE, ROOT, Figure, cubes, run
+from grader.build.toolchain import find_toolchain
+from grader.judge.pipeline import grade
+from grader.judge.program import Bench
 from grader.labs.lab import load_lab
-from grader.model import Size
 from grader.problems.comparison import poisoned
 from grader.problems.inputs import make_inputs
+from grader.run.protocol import quietly
+from grader.run.simulator.device import engine_library
 from grader.sandbox.running import Sandbox
-from grader.toolchain.discovery import find_toolchain
 from ptxsim.engine import load_engine
 from ptxsim.outcome import SimLimits
+from ptxsim.records import Size
 from ptxsim.simulator import Simulator
 
-ROOT = Path(__file__).parents[1]
 CORRECT = ROOT / "tests" / "fixtures" / "correct"
 REPEATS = 5
 GOALS = [  # name, folder, extent of the cube, seconds that must not be passed
-    ("8×8 per thread, float4", ROOT / "submissions" / "alice", 512, 0.25),
-    ("8×8 per thread, float4", ROOT / "submissions" / "alice", 1024, 5.0),
+    ("8×8 per thread, float4", ALICE, 512, 0.25),
+    ("8×8 per thread, float4", ALICE, 1024, 5.0),
     ("32×32 tile", CORRECT / "tiled_template", 256, 0.5),
     ("naive", CORRECT / "naive", 128, 0.1),
 ]
@@ -59,25 +59,27 @@ def slowest_fixture(bench: Bench) -> tuple[str, float]:
     """The correct fixture with the longest case at the lab's own sizes."""
     longest = ("", 0.0)
     for folder in sorted(CORRECT.iterdir()):
-        result = grade(folder, bench, lambda _stage, _detail: None).result
+        result = grade(folder, bench, quietly).result
         worst = max((case.seconds or 0.0 for case in result.cases), default=0.0)
         longest = max(longest, (folder.name, worst), key=lambda pair: pair[1])
     return longest
 
 
-def main() -> None:
+def measured() -> list[Figure]:
     bench = Bench(
         lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), explain=False
     )
-    rows = [
-        [name, f"{extent}³", f"{seconds(folder, extent, bench):.2f}", f"{goal:g}"]
+    taken = [
+        (f"{name}, {extent}³", seconds(folder, extent, bench), goal)
         for name, folder, extent, goal in GOALS
     ]
     name, worst = slowest_fixture(bench)
-    rows.append([f"slowest fixture ({name})", "lab sizes", f"{worst:.2f}", f"{FIXTURE_GOAL:g}"])
-    print(machine(), end="\n\n")
-    print(table(["kernel", "size", "seconds", "at most"], rows))
+    taken.append((f"slowest fixture ({name}), lab sizes", worst, FIXTURE_GOAL))
+    return [
+        Figure(what=what, values={"seconds": took}, most={"seconds": goal})
+        for what, took, goal in taken
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    run("kernel", measured)

@@ -10,16 +10,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.machine import machine
-from grader.toolchain.native import cache_folder
+from benchmarks.measure import GRADE, ROOT, Figure, run, spent
+from grader.base.native import cache_folder
 from tests.support.cluster import Cluster
 
-ROOT = Path(__file__).parents[1]
 COUNT, CHUNK, AT_ONCE = 500, 25, 2
 LAB = """\
 id: quick
@@ -29,33 +27,27 @@ cpu: [[2, 3, 5], [33, 17, 20]]
 """
 
 
-def main() -> None:
+def measured() -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="slurm-", dir="/tmp") as scratch:
         place = Path(scratch)
         (place / "lab.yaml").write_text(LAB)
         for i in range(COUNT):
             shutil.copytree(ROOT / "starter", place / "class" / f"s{i:03}")
-        own = [sys.executable, "-m", "grader.cli"]
-        (place / "grade").write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec {" ".join(own)} "$@"\n')
+        (place / "grade").write_text(
+            f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec {" ".join(GRADE)} "$@"\n'
+        )
         (place / "grade").chmod(0o755)
         options = ["--lab", str(place / "lab.yaml"), "--device", "cpu"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        subprocess.run(
-            [*own, "class", place / "class", *options, "--only", "s000", "--out", place / "warm"],
-            env=environment, check=True, capture_output=True,
-        )  # fmt: skip
-        started = time.monotonic()
-        subprocess.run(
-            [*own, "class", place / "class", *options, "--jobs", "2", "--out", place / "plain"],
-            env=environment, check=True, capture_output=True,
-        )  # fmt: skip
-        plain = time.monotonic() - started
+        words: list[str | Path] = [*GRADE, "class", place / "class", *options]
+        spent(*words, "--only", "s000", "--out", place / "warm")
+        plain = spent(*words, "--jobs", "2", "--out", place / "plain").seconds
         with Cluster(place / "c") as cluster:
             started = time.monotonic()
             subprocess.run(
                 [ROOT / "slurm" / "class.sh", place / "class"],
+                cwd=place,
                 env={
-                    **environment, **cluster.environment,
+                    **os.environ, "PYTHONPATH": str(ROOT), **cluster.environment,
                     "GRADE_BIN": str(place / "grade"), "GRADE_OUT": str(place / "out"),
                     "GRADE_LAB": str(place / "lab.yaml"), "GRADE_DEVICE": "cpu",
                     "GRADE_CACHE": str(cache_folder()), "GRADE_CHUNK": str(CHUNK),
@@ -67,11 +59,14 @@ def main() -> None:
                 time.sleep(0.2)
             queued = time.monotonic() - started
         results = len(list((place / "out").rglob("*-cpu.json")))
-    print(machine())
-    print(f"{COUNT} submissions, {CHUNK} per task, {AT_ONCE} tasks at a time; {results} results")
-    print(f"grade class --jobs 2: {plain:.1f} s; slurm/class.sh: {queued:.1f} s, leaderboard too")
-    print(f"Slurm's share: {(queued - plain) / COUNT:.3f} s per submission")
+    print(f"{COUNT} submissions, {CHUNK} per task, {AT_ONCE} tasks at a time; {results} results\n")
+    seconds = {
+        "grade class --jobs 2": plain,
+        "slurm/class.sh, leaderboard too": queued,
+        "Slurm's share, per submission": (queued - plain) / COUNT,
+    }
+    return [Figure(what=what, values={"seconds": took}) for what, took in seconds.items()]
 
 
 if __name__ == "__main__":
-    main()
+    run(f"class of {COUNT}", measured)

@@ -21,11 +21,11 @@ from typing import Any
 import msgspec
 
 ROOT = Path(__file__).parents[1]
-_GPU = "grader.backends.gpu"
+_GPU = "grader.run.gpu"
 _FOLLOWED = {  # module → functions, or methods as Class.name
-    "grader.course.class_run.class_worker": ("_grade", "_compile"),
-    "grader.grading.on_gpu": ("compiled", "recorded", "_machine_code"),
-    "grader.backends.simulator.device": ("CpuDevice.read", "CpuDevice.tensor_cores"),
+    "grader.course.worker": ("_grade", "_compile"),
+    "grader.judge.pipeline": ("build_program", "record_group", "_disassemble"),
+    "grader.run.simulator.device": ("CpuDevice.read", "CpuDevice.tensor_cores"),
     f"{_GPU}.device": ("GpuDevice.stand_by", "GpuDevice.run", "GpuDevice._end"),
     f"{_GPU}.bench": ("LoadedAhead.__init__", "SharedBench.__init__"),
     f"{_GPU}.measure": ("verify_case", "time_case"),

@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.machine import machine, table
-from grader.model import Size
-from grader.problems.gemm.gemm import Doubles, Gemm, tolerance
+from benchmarks.measure import machine, table
+from grader.problems.gemm.gemm import Doubles, Gemm
+from grader.problems.gemm.layout import tolerance
 from grader.problems.inputs import KEY_BYTES, Floats, make_inputs
+from ptxsim.records import Size
 
 EXTENT = 48
 DEPTHS = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)

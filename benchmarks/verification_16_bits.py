@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 import msgspec
 import numpy as np
 
-from benchmarks.machine import machine, table
+from benchmarks.measure import machine, table
 from benchmarks.verification import fma, numbered_keys, rounded, split
-from grader.model import Record, Size
 from grader.problems.gemm.gemm import Doubles, Gemm, Options, product
 from grader.problems.inputs import Floats, make_inputs
+from ptxsim.records import Record, Size
 
 EXTENT = 48
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)

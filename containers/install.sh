@@ -11,7 +11,8 @@ if ! dpkg --status g++ python3-venv util-linux >/dev/null 2>&1; then
   rm -rf /var/lib/apt/lists/*
 fi
 python3 -m venv /opt/grader
-/opt/grader/bin/pip install --quiet --no-cache-dir "$1${2:+[$2]}"
+# The engine is compiled below, for this machine's CPU, so ptxsim's wheel brings none.
+SKBUILD_WHEEL_CMAKE=0 /opt/grader/bin/pip install --quiet --no-cache-dir "$1/ptxsim" "$1${2:+[$2]}"
 SGEMM_GRADER_CACHE=/opt/grader/cache /opt/grader/bin/grade doctor
 chmod -R go+rX /opt/grader
 install -m 755 "$(dirname "$0")/grade.sh" /usr/local/bin/grade

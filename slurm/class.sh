@@ -7,7 +7,7 @@
 set -euo pipefail
 home=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=slurm/settings.sh
-source "$home/slurm/settings.sh"
+source "$home/slurm/settings.sh" || { echo "$0: ${trouble:-no settings.sh beside it; run it in its checkout}" >&2; exit 3; }
 [[ $# -ge 1 && $# -le 2 && -d $1 ]] || { sed -n '2,7s/^# //p' "$0" >&2; exit 2; }
 class=$(cd -- "$1" && pwd) type=${2:-}
 if [[ -n $type ]]; then # results of different GPUs never overwrite one another
@@ -39,11 +39,11 @@ if ((left)); then
   array=$(sbatch --parsable $(gpu_request "$type") "${after[@]}" \
     --array="0-$((tasks - 1))%${GRADE_PARALLEL:-50}" \
     "$home/slurm/run.sh" "${handed[@]}" --class "$class" "$manifest" "$tasks")
-  say "job {job}: {left} submissions in {tasks} tasks" job "$array" left "$left" tasks "$tasks"
+  echo "Job $array grades $left submissions in $tasks tasks."
   after=(--dependency="afterany:$array") # a failed task must not block the board
 else
-  say "nothing is left to grade"
+  echo "Nothing is left to grade."
 fi
 board=$(sbatch --parsable "${after[@]}" ${GRADE_CPU_PARTITION:+--partition="$GRADE_CPU_PARTITION"} \
   "$home/slurm/leaderboard.sh" "${handed[@]}" "$class")
-say "job {job}: leaderboard, {page}" job "$board" page "$GRADE_OUT/leaderboard.html"
+echo "Job $board makes the leaderboard, $GRADE_OUT/leaderboard.html."

@@ -4,7 +4,7 @@
 set -uo pipefail
 home=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=slurm/settings.sh
-source "$home/slurm/settings.sh"
+source "$home/slurm/settings.sh" || { echo "$0: ${trouble:-no settings.sh beside it; run it in its checkout}" >&2; exit 3; }
 [[ $# -ge 1 && -d $1 ]] || { sed -n '2,3s/^# //p' "$0" >&2; exit 2; }
 submission=$1
 shift
@@ -13,33 +13,32 @@ hand_over
 # shellcheck disable=SC2046 # one word or none
 job=$(sbatch --parsable $(gpu_request "") "$@" "$home/slurm/run.sh" "${handed[@]}" "$submission") || exit 3
 log=$GRADE_OUT/logs/$job.log
-say "Started slurm job {job}, waiting..." job "$job"
+echo "Started slurm job $job, waiting..."
 
-# shellcheck disable=SC2317 # called by the trap
+# shellcheck disable=SC2317,SC2329 # called by the trap
 leave() {
   trap - INT
   local answer=l
   if [[ -t 0 ]]; then
-    echo
-    say "[l]eave job {job} running, or [c]ancel it?" job "$job"
+    printf '\nDo you want to [l]eave job %s running, or to [c]ancel it? ' "$job"
     read -r answer || answer=l
   fi
   if [[ $answer == c* ]]; then
-    scancel "$job" && say "cancelled"
+    scancel "$job" && echo "The job was cancelled."
   else
-    say "job {job} goes on; its log: {log}" job "$job" log "$log"
+    echo "Job $job goes on; its log is $log."
   fi
   exit 130
 }
 trap leave INT
 
-shown=0 silent=0 said=''
+shown=0 silent=0 said=
 while :; do
   state=$(squeue -h -j "$job" -o %T 2>/dev/null | head -n 1)
   if [[ $state == PENDING ]]; then
     reason=$(squeue -h -j "$job" -o %r | head -n 1)
     before=$(squeue -h -t PENDING -S -p -o %i | sed "/^$job\$/q" | wc -l)
-    now=$(say "waiting: {reason}, place {place} in the queue" reason "$reason" place "$before")
+    now="The job waits ($reason) at place $before in the queue."
     [[ $now == "$said" ]] || echo "$now"
     said=$now
   elif [[ -r $log ]]; then
@@ -54,7 +53,8 @@ done
 [[ -r $log ]] && tail -n +$((shown + 1)) "$log"
 
 # Slurm's status is not the grader's: only the result document counts, and only this job's.
-"$GRADE_BIN" result "${options[@]}" --job "${job%%;*}" -- "$submission" >/dev/null 2>&1
+"$GRADE_BIN" report --no-report --device "$GRADE_DEVICE" --out "$GRADE_OUT" \
+  ${GRADE_LAB:+--lab "$GRADE_LAB"} --job "${job%%;*}" -- "$submission" >/dev/null 2>&1
 status=$?
-((status != 3)) || say "no result was recorded: see {log}; grade again with the same command" log "$log"
+((status != 3)) || echo "No result was recorded: read $log, then grade again with the same command."
 exit $status

@@ -5,7 +5,7 @@
 set -euo pipefail
 home=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=slurm/settings.sh
-source "$home/slurm/settings.sh"
+source "$home/slurm/settings.sh" || { echo "$0: ${trouble:-no settings.sh beside it; run it in its checkout}" >&2; exit 3; }
 (($#)) || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
 all=$GRADE_OUT
 for type in "$@"; do
@@ -15,6 +15,5 @@ for type in "$@"; do
   # shellcheck disable=SC2046 # one word or none
   job=$(sbatch --parsable $(gpu_request "$type") --job-name="ladder-$type" --time=01:00:00 \
     "$home/slurm/run.sh" "${handed[@]}" --ladder)
-  say "job {job}: the ladder on {type}, page in {folder}, log {log}" \
-    job "$job" type "$type" folder "$GRADE_OUT/ladder/" log "$GRADE_OUT/logs/$job.log"
+  echo "Job $job measures the ladder on $type; its page will be in $GRADE_OUT/ladder/, its log is $GRADE_OUT/logs/$job.log."
 done

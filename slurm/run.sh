@@ -11,9 +11,17 @@
 #SBATCH --signal=B:USR1@60
 #SBATCH --requeue
 set -uo pipefail
+stop() { # before there is a log: where Slurm itself would write
+  echo "run.sh: $1" >&2
+  local file=slurm-${SLURM_JOB_ID:-}.out
+  [[ -z ${SLURM_JOB_ID:-} ]] || echo "run.sh: $1" >>"${SLURM_SUBMIT_DIR:-.}/$file" ||
+    echo "run.sh: $1" >>"${HOME:-/tmp}/$file"
+  exit 3
+}
+[[ -n ${SLURM_JOB_ID:-} ]] || stop "this is a job; submit it with sbatch"
 if [[ ${1:-} == --settings ]]; then # see settings.sh; up to --, so that no file name can be one
   while shift && [[ ${1:-} == GRADE_*=* ]]; do export "${1?}"; done
-  [[ ${1:-} == -- ]] || { echo "--settings: expected GRADE_NAME=value, then --" >&2; exit 2; }
+  [[ ${1:-} == -- ]] || stop "--settings: expected GRADE_NAME=value, then --"
   shift
 fi
 
@@ -23,18 +31,16 @@ if [[ -z $home ]]; then # where sbatch found this script
   home=$(scontrol show job "$SLURM_JOB_ID" | LC_ALL=C sed -n '/^ *Command=/{s|^ *Command=\(.*\)/slurm/run\.sh.*|\1|p;q}')
   [[ -n $home ]] || home=$SLURM_SUBMIT_DIR
 fi
-cd "$SLURM_SUBMIT_DIR" || exit 3
+cd "$SLURM_SUBMIT_DIR" || stop "$SLURM_SUBMIT_DIR is no folder on $(hostname)"
 # shellcheck source=slurm/settings.sh
-source "$home/slurm/settings.sh"
+source "$home/slurm/settings.sh" ||
+  stop "${trouble:-no checkout in $home: submit the slurm/run.sh of one, or set GRADE_HOME}"
 job=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}
-exec >>"$GRADE_OUT/logs/$job.log" 2>&1
+exec >>"$GRADE_OUT/logs/$job.log" 2>&1 || stop "$GRADE_OUT/logs/$job.log cannot be written"
 restarts=${SLURM_RESTART_COUNT:-0}
-if [[ ! $restarts =~ ^[0-9]{1,9}$ ]]; then # the shell would evaluate it
-  echo "SLURM_RESTART_COUNT=$restarts: not a number"
-  exit 3
-fi
-say "job {job} on {node}, {time}, restart {restarts}" \
-  job "$job" node "$(hostname)" time "$(date -Is)" restarts "$restarts"
+# The shell would evaluate it.
+[[ $restarts =~ ^[0-9]{1,9}$ ]] || stop "SLURM_RESTART_COUNT=$restarts: not a number"
+echo "Job $job started on $(hostname) at $(date -Is), restart $restarts."
 load_module
 
 if [[ ${1:-} == --class ]]; then # builds were made ahead, in the shared cache
@@ -49,7 +55,7 @@ else
   for ((i = 1; i <= $#; i++)); do
     ((i % ${SLURM_ARRAY_TASK_COUNT:-1} == ${SLURM_ARRAY_TASK_ID:-0} % ${SLURM_ARRAY_TASK_COUNT:-1})) && mine+=("${!i}")
   done
-  ((${#mine[@]})) || { say "nothing for this task"; exit 0; }
+  ((${#mine[@]})) || { echo "This task has no submission to grade."; exit 0; }
   work=("${options[@]}" -- "${mine[@]}") # a name may begin with a dash, or equal a command's
 fi
 
@@ -66,7 +72,7 @@ status=$?
 
 # 3: the GPU was shared, or the machine failed. Nothing was recorded; another try, another node.
 if ((status == 3 && restarts < GRADE_RETRIES)); then
-  say "back to the queue, try {try} of {most}" try "$((restarts + 1))" most "$GRADE_RETRIES"
+  echo "The job goes back to the queue, try $((restarts + 1)) of $GRADE_RETRIES."
   scontrol requeue "$SLURM_JOB_ID" && sleep 30
 fi
 exit $status

@@ -1,12 +1,19 @@
 # Settings of all scripts here; sourced, never run. The environment takes precedence over site.env,
-# and site.env over the defaults below. docs/cluster.md explains each setting.
+# and site.env over the defaults below. docs/cluster.md explains each setting. Where it fails, the
+# reason is in $trouble: without its settings a script must not go on, with another lab perhaps.
 # shellcheck shell=bash
 
 # Slurm runs a copy of a batch script, so the script's path does not lead here: the checkout is
 # GRADE_HOME, or the folder that this file was sourced from.
 GRADE_HOME=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+trouble=
+if [[ -n ${GRADE_SITE:-} && ! -r $GRADE_SITE ]]; then
+  trouble="GRADE_SITE=$GRADE_SITE cannot be read"
+  return 3
+fi
 GRADE_SITE=${GRADE_SITE:-$GRADE_HOME/slurm/site.env}
 if [[ -r $GRADE_SITE ]]; then
+  if ! trouble=$(bash -n "$GRADE_SITE" 2>&1); then return 3; fi
   # Restore settings from the environment over those of the file.
   declare -A given=()
   while IFS='=' read -r -d '' name value; do
@@ -28,7 +35,11 @@ fi
 : "${GRADE_GRES:=gpu}"                # what a job requests, without a count; none: no GPU
 : "${GRADE_RETRIES:=3}"               # times a job goes back to the queue when the GPU was shared
 : "${GRADE_CACHE:=$GRADE_OUT/.cache}" # builds that are shared between nodes
-mkdir -p "$GRADE_OUT/logs"
+if ! mkdir -p "$GRADE_OUT/logs" || [[ ! -w $GRADE_OUT/logs ]]; then
+  # shellcheck disable=SC2034 # who sources this says it
+  trouble="GRADE_OUT=$GRADE_OUT cannot be written to"
+  return 3
+fi
 GRADE_OUT=$(cd "$GRADE_OUT" && pwd)
 
 if [[ -z ${GRADE_BIN:-} ]]; then # the command itself
@@ -39,9 +50,6 @@ options=(--device "$GRADE_DEVICE" --out "$GRADE_OUT")
 [[ -n $GRADE_LAB ]] && options+=(--lab "$GRADE_LAB")
 # shellcheck disable=SC2206 # split at blanks on purpose
 [[ -n $GRADE_OPTIONS ]] && options+=($GRADE_OPTIONS)
-
-# shellcheck source=slurm/say.sh
-source "$GRADE_HOME/slurm/say.sh"
 
 # Options of sbatch for a job with a GPU: $1 is its type, "" for any.
 gpu_request() {
@@ -60,6 +68,6 @@ hand_over() {
 load_module() {
   if [[ -n $GRADE_MODULE ]] && command -v module >/dev/null; then
     module load "$GRADE_MODULE" 2>/dev/null ||
-      say "module {module}: not loaded" module "$GRADE_MODULE" >&2
+      echo "The module $GRADE_MODULE could not be loaded." >&2
   fi
 }

@@ -9,8 +9,8 @@ from pathlib import Path
 import cupy
 import numpy as np
 
-from benchmarks.machine import machine, table
-from grader.backends.probe import gpu_names
+from benchmarks.measure import machine, table
+from grader.run.probe import gpu_names
 
 SOURCE = Path(__file__).with_name("latencies.cu")
 LINES = 2048  # whose latencies are looked at one by one

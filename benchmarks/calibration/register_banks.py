@@ -21,10 +21,10 @@ from pathlib import Path
 import cupy
 import numpy as np
 
-from benchmarks.machine import machine
-from grader.backends.probe import first_gpu_arch, gpu_names
-from grader.model import Record
-from grader.toolchain.discovery import find_toolchain
+from benchmarks.measure import machine
+from grader.build.toolchain import find_toolchain
+from grader.run.probe import first_gpu_arch, gpu_names
+from ptxsim.records import Record
 
 SLOTS, REST = 256, 4  # instructions of the loop: FFMA, others
 ROUNDS = 400

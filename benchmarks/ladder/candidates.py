@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.ladder.shapes import ROOT, build, library, parse, repetitions, shapes
-from grader.backends.probe import first_gpu_arch
+from grader.run.probe import first_gpu_arch
 
 RUNG = ROOT / "reference/sgemm/32_dispatch"
 # Beside those of benchmarks.ladder.shapes, without the two largest.

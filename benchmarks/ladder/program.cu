@@ -19,8 +19,8 @@
 namespace shapes {
 
 constexpr double HEAD_START_US = 60;  // in which the host is ahead of the GPU
-constexpr int CANDIDATES = 8;
-constexpr size_t WORKSPACE = 64 << 20;
+constexpr int CANDIDATES = 16;
+constexpr size_t WORKSPACE = 256 << 20;
 
 void fail(const char* what) {
   std::fprintf(stderr, "%s\n", what);

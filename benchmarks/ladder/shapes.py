@@ -18,10 +18,10 @@ import tempfile
 from datetime import date
 from pathlib import Path
 
-from grader.backends.probe import first_gpu_arch
-from grader.compile.entry import INCLUDE
-from grader.model import Record
-from grader.toolchain.discovery import find_toolchain
+from grader.build.entry import INCLUDE
+from grader.build.toolchain import find_toolchain
+from grader.run.probe import first_gpu_arch
+from ptxsim.records import Record
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent

@@ -24,16 +24,17 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.tools import cubes, tools
-from grader.backends.probe import first_gpu_arch
-from grader.backends.protocol import PlannedCase
-from grader.compile.entry import INCLUDE
-from grader.errors import Rejected
-from grader.grading.preparing import Bench
-from grader.model import Build, Plan
+from benchmarks.measure import cubes, tools
+from grader.base.errors import Rejected
+from grader.base.records import Build
+from grader.build.entry import INCLUDE
+from grader.judge.program import Bench
+from grader.run.probe import first_gpu_arch
+from grader.run.protocol import PlannedCase
+from ptxsim.records import Plan
 
 if TYPE_CHECKING:  # it needs a GPU
-    from grader.backends.gpu.bench import SharedBench
+    from grader.run.gpu.bench import SharedBench
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -124,8 +125,8 @@ def compared(bench: SharedBench, each: Made, sizes: Sequence[int]) -> list[Row]:
 
 
 def one(bench: SharedBench, each: Made, native: subprocess.Popen[str], n: int) -> Row:
-    from grader.backends.gpu.measured_case import MeasuredCase
-    from grader.backends.gpu.plan_replay import load_module
+    from grader.run.gpu.measured_case import MeasuredCase
+    from grader.run.gpu.plan_replay import load_module
 
     assert native.stdin and native.stdout
     plan = each.plans[n]
@@ -193,8 +194,8 @@ def main() -> None:
         print(f"{len(ready)} submissions compiled both ways for {arch}", flush=True)
         if options.build_only:
             return
-        from grader.backends.gpu.bench import LoadedAhead, SharedBench
         from grader.problems.gemm.gemm import Gemm
+        from grader.run.gpu.bench import LoadedAhead, SharedBench
 
         bench = SharedBench(LoadedAhead(Gemm()))
         print(f"{bench.gpu.name}, driver {bench.gpu.driver}, {date.today()}")

@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.cli import options
-from grader.cli.parser import Parser
-from grader.course.class_run.forks import warm_up
+from grader.cli.options import Parser
+from grader.course import warm_up
 
 
 def add_options(parser: Parser) -> None:

@@ -1,44 +1,49 @@
-"""What ``grade class`` does: which submissions and devices, the grading, the board at the end."""
+"""``grade class``: choose submissions and devices, grade them, show the board.
+
+``grade ladder`` grades its rungs with the same task list and progress bar.
+"""
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections import Counter
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 import msgspec
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from grader.backends.probe import VisibleGpu
-from grader.cli import exit_status, running
-from grader.cli.boards import known_ladders, reference_names
-from grader.cli.device import choose_device, choose_gpus
+from grader import course
+from grader.base import Rejected, StoreError, SubmissionError, UsageError, Verdict, one_line
+from grader.cli.console import DONE, FAULT, WRONG_USAGE, say, skipped
+from grader.cli.devices import choose_device, choose_gpus
+from grader.cli.grading import ready
 from grader.cli.hidden_command import known_hidden
-from grader.cli.notices import skipped
-from grader.cli.readiness import ready
-from grader.course.class_run.class_worker import Report, Setup, Task
-from grader.course.class_run.manifest import read_manifest, read_part, write_manifest
-from grader.course.class_run.pool import lanes
-from grader.course.class_run.roll import call_roll
-from grader.course.leaderboard import board_render as render
-from grader.course.leaderboard.ranking import make_boards, read_entries
-from grader.errors import UsageError, one_line
-from grader.labs.lab import Lab, find_lab, load_lab
-from grader.model import Verdict
+from grader.cli.leaderboard_command import known_ladders, reference_names
+from grader.course import board_rendering as render
+from grader.labs import Lab, find_lab, load_lab, load_listed
+from grader.report import clean, verdict_text
+from grader.results import ResultEntry, read_entries, store
+from grader.run import VisibleGpu
+from ptxsim.message import phrase
 
 
 def grade_class(chosen: argparse.Namespace, console: Console) -> int:
     lab_file = find_lab(chosen.lab)
     main = load_lab(lab_file).problem.interface.main
-    roll, complaints = call_roll(chosen.folder, main)
+    roll, complaints = course.call_roll(chosen.folder, main)
     skipped(complaints, console)
-    entrants = running.chosen(roll, chosen.only)
+    entrants = chosen_entrants(roll, chosen.only)
     if chosen.manifest:
-        names = set(read_manifest(chosen.manifest).part(*read_part(chosen.part)))
+        students = course.read_manifest(chosen.manifest)
+        index, count = course.read_part(chosen.part)
+        names = set(students[index::count])  # parts differ by one at most
         entrants = [entrant for entrant in entrants if entrant.student in names]
     gpus = _gpus(chosen, console)
-    setup = Setup(
+    setup = course.Setup(
         lab=lab_file,
         sandbox=chosen.sandbox,
         gpu_arch=gpus[0].arch if gpus else _architecture(chosen, console),
@@ -51,29 +56,24 @@ def grade_class(chosen: argparse.Namespace, console: Console) -> int:
     known_hidden(lab)
     if not chosen.plan and not chosen.compile:
         ready(bench, chosen.sandbox)
-    tasks = [
-        Task(
-            kind="grade",
-            student=entrant.student,
-            source=entrant.source,
-            submitted=entrant.submitted,
-        )
-        for entrant in entrants
-    ]
-    waiting = running.left_over(tasks, lab, setup, console, force=chosen.force)
+    tasks = left_over(
+        list(map(course.Task.grading, entrants)), lab, setup, console, force=chosen.force
+    )
     if chosen.plan:
-        write_manifest(chosen.plan, [task.student for task in waiting])
-        print(len(waiting))
-        return exit_status.DONE
-    if chosen.compile:
-        return _compile(waiting, setup, chosen.jobs, console)
-    working = lanes(setup.device, chosen.jobs, gpus)
-    reports = running.grade_tasks(waiting, working, setup, console)
-    _summary(reports, lab, setup, console, board=chosen.manifest is None)
+        course.write_manifest(chosen.plan, [task.student for task in tasks])
+        print(len(tasks))
+        return DONE
+    if chosen.compile:  # into the build cache, for the GPUs that will grade
+        tasks = [msgspec.structs.replace(task, kind="compile") for task in tasks]
+        grade_tasks(tasks, course.lanes("cpu", chosen.jobs), setup, console)
+        return DONE
+    reports = grade_tasks(tasks, course.lanes(setup.device, chosen.jobs, gpus), setup, console)
+    if chosen.manifest is None:
+        _show_board(lab, setup, console)
+    _summarise(reports, console)
     if any(report.verdict is Verdict.IE for report in reports):
-        return exit_status.FAULT
-    left_out = complaints and chosen.manifest is None
-    return exit_status.WRONG_USAGE if left_out else exit_status.DONE
+        return FAULT
+    return WRONG_USAGE if complaints and chosen.manifest is None else DONE
 
 
 def _architecture(chosen: argparse.Namespace, console: Console) -> str | None:
@@ -84,7 +84,7 @@ def _architecture(chosen: argparse.Namespace, console: Console) -> str | None:
 
 
 def _gpus(chosen: argparse.Namespace, console: Console) -> tuple[VisibleGpu, ...]:
-    """Those that --gpus names; () without it."""
+    """Return the GPUs that --gpus names; () without it."""
     if chosen.gpus is None:
         return ()
     if chosen.device == "cpu":
@@ -94,48 +94,124 @@ def _gpus(chosen: argparse.Namespace, console: Console) -> tuple[VisibleGpu, ...
     return choose_gpus(chosen.gpus, console)
 
 
-def _show_board(lab: Lab, setup: Setup, console: Console) -> None:
+def _show_board(lab: Lab, setup: course.Setup, console: Console) -> None:
     entries, complaints = read_entries(setup.out)
     skipped(complaints, console)
     ours = [entry for entry in entries if entry.lab.id == lab.id]
     if ours:
-        rules = lab.time
-        boards = make_boards(
+        boards = course.make_boards(
             ours,
-            rules.attempts if rules else "best",
-            due=rules.due_at if rules else None,
-            rules=rules,
+            lab.time.attempts if lab.time else "best",
+            rules=lab.time,
             references=reference_names(),
             ladders=setup.ladders,
         )
         console.print("", render.terminal(boards, None))
 
 
-def _compile(tasks: Sequence[Task], setup: Setup, jobs: int, console: Console) -> int:
-    """Compile into the build cache, for the GPUs that will grade."""
-    compiling = [msgspec.structs.replace(task, kind="compile") for task in tasks]
-    running.grade_tasks(compiling, lanes("cpu", jobs), setup, console)
-    return exit_status.DONE
-
-
-# --- at the end -------------------------------------------------------------------------------
-
-
-def _summary(
-    reports: Sequence[Report], lab: Lab, setup: Setup, console: Console, *, board: bool
-) -> None:
-    if board:
-        _show_board(lab, setup, console)
+def _summarise(reports: Sequence[course.Report], console: Console) -> None:
     counts = Counter(report.verdict for report in reports)
     told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
     console.print(Text(f"graded now: {len(reports)}" + (f" ({told})" if told else "")))
     faults = [report.task.student for report in reports if report.verdict is Verdict.IE]
     if faults:
-        console.print(
-            Text(
-                f"the grader failed for {', '.join(map(one_line, faults))}: no result is stored; "
-                "the same command tries again",
-                style="bold yellow",
-            ),
-            soft_wrap=True,
+        words = (
+            f"the grader failed for {', '.join(map(one_line, faults))}: no result is stored; "
+            "the same command tries again"
         )
+        console.print(Text(words, style="bold yellow"), soft_wrap=True)
+
+
+# --- many tasks --------------------------------------------------------------------------------
+
+
+def chosen_entrants(
+    entrants: Sequence[course.Entrant], patterns: Sequence[str] | None
+) -> list[course.Entrant]:
+    """The entrants that match. Raises UsageError if one of the patterns matches nobody."""
+    if patterns is None:
+        return list(entrants)
+    for pattern in patterns:
+        if not any(fnmatchcase(entrant.student, pattern) for entrant in entrants):
+            raise UsageError(
+                phrase("--only {pattern}: no submission of this name", pattern=pattern)
+            )
+    return [e for e in entrants if any(fnmatchcase(e.student, pattern) for pattern in patterns)]
+
+
+def left_over(
+    tasks: Sequence[course.Task], lab: Lab, setup: course.Setup, console: Console, *, force: bool
+) -> list[course.Task]:
+    """The tasks that have no result yet; all of them with ``force``."""
+    waiting = [task for task in tasks if force or not _done(task, lab, setup, console)]
+    if len(waiting) < len(tasks):
+        say(console, f"{len(tasks) - len(waiting)} of {len(tasks)} are already graded")
+    return waiting
+
+
+def _done(task: course.Task, lab: Lab, setup: course.Setup, console: Console) -> bool:
+    """Whether there is a result of exactly this source by exactly this lab file."""
+    try:
+        sha256 = load_listed(task.source, task.student, lab.problem.interface.main).sha256
+    except (Rejected, SubmissionError, OSError):
+        return False  # rejecting it again is quicker than reading the old result
+    path = store.document_path(setup.out, lab.id, task.student, sha256, setup.device)
+    if not path.exists():
+        return False
+    try:
+        entry = store.load_as(path, ResultEntry)
+    except StoreError as error:
+        aside = path.with_name(f"{path.name}.damaged")
+        say(console, f"{error}; kept as {aside.name}, graded again")
+        path.rename(aside)
+        return False
+    # The document's name has the first digits only: two files can be made that share them.
+    return entry.lab.sha256 == lab.sha256 and entry.submission.sha256 == sha256
+
+
+def grade_tasks(
+    tasks: Sequence[course.Task],
+    working: Sequence[course.Lane],
+    setup: course.Setup,
+    console: Console,
+) -> list[course.Report]:
+    """Grade them all and print a line for each when it is done."""
+    reports: list[course.Report] = []
+    started = time.monotonic()
+    bar = Progress(
+        TextColumn("grading"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
+    with bar:
+        shown = bar.add_task("", total=len(tasks), left="")
+        for report in course.grade_all(tasks, working, setup):
+            reports.append(report)
+            rate = (time.monotonic() - started) / len(reports)
+            left = _left(rate * (len(tasks) - len(reports)))
+            bar.update(shown, completed=len(reports), left=left)
+            bar.console.print(_line(report, len(reports), len(tasks), left), soft_wrap=True)
+    return reports
+
+
+def _line(report: course.Report, done: int, total: int, left: str) -> Text:
+    line = Text.assemble(
+        (f"{done:>{len(str(total))}}/{total}  ", "dim"),
+        (one_line(report.task.student), "bold"),
+        ": ",
+        verdict_text(report.verdict) if report.verdict else "compiled",
+        (f"  {report.seconds:.1f} s", "dim"),
+        (f" on {report.place}" if report.place else "", "dim"),
+        (f", {left}" if left else "", "dim"),
+    )
+    return line.append(f"\n  {clean(report.message)}") if report.message else line
+
+
+def _left(seconds: float) -> str:
+    if seconds < 1:
+        return ""
+    return f"about {seconds:.0f} s left" if seconds < 90 else f"about {seconds / 60:.0f} min left"

@@ -1,27 +1,310 @@
-"""``grade course``: what an instructor does with a whole class's results."""
+"""``grade course``: the lab reports' marks, and whose points a change of the lab changed.
+
+``rubric``: measured points and a human's marks, in a sheet, in pages, in grades.
+``regrade``: whose points a change of the lab file changed, and why.
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
+from rich.text import Text
 
-from grader.cli import course_regrade, course_rubric
-from grader.cli.parser import Parser
+from grader import labs
+from grader.base import Language, UsageError, one_line
+from grader.cli import leaderboard_command as boards
+from grader.cli import options
+from grader.cli.console import DONE, say, skipped, spoken
+from grader.cli.options import Parser
+from grader.course import (
+    Board,
+    Parties,
+    Row,
+    assignment_column,
+    board_rendering,
+    read_roster,
+    regrade,
+)
+from grader.course import rubric as marking
+from grader.report import titles
+from grader.results import ResultEntry, entry_or_complaint, read_entries, read_index, store
+
+_PRIVATE = 0o600  # names and marks: only the instructor may read them
+_POINTS = 10.0  # of each question, where no rubric says more
 
 
 def add_options(parser: Parser) -> None:
     parser.description = "For the instructor: the lab reports' marks, and what a regrade changed."
     commands = parser.add_subparsers(dest="course", metavar="COMMAND", required=True)
-    for name, module, words in (
-        ("rubric", course_rubric, "a sheet for marks and a page per student; grades of both"),
-        ("regrade", course_regrade, "whose points a change of the lab changed, and why"),
-    ):
-        each = commands.add_parser(name, help=words, language=parser.language)
-        module.add_options(each)
-        each.set_defaults(act=module.run)
+    sheet = "a sheet for marks and a page per student; grades of both"
+    why = "whose points a change of the lab changed, and why"
+    _add_rubric_options(commands.add_parser("rubric", help=sheet, language=parser.language))
+    _add_regrade_options(commands.add_parser("regrade", help=why, language=parser.language))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    status: int = chosen.act(chosen, console)
-    return status
+    return (_run_rubric if chosen.course == "rubric" else _run_regrade)(chosen, console)
+
+
+# --- rubric ------------------------------------------------------------------------------------
+
+
+class _Work(NamedTuple):
+    """Data from which all outputs are written."""
+
+    board: Board
+    rows: Sequence[Row]  # of students, those without a result too
+    parties: Parties
+    rubric: labs.Rubric
+    weights: labs.Weights | None
+    marked: Mapping[str, marking.Marks]
+    grades: Mapping[str, marking.RubricGrade]  # {} without marks
+
+
+def _add_rubric_options(parser: Parser) -> None:
+    parser.description = (
+        "Write a sheet (CSV) with the measured points and room for a human's, and a page per "
+        "student. With --marks, read the sheet back and combine both into grades."
+    )
+    options.selection(parser)
+    add = parser.add_argument
+    add("--rubric", metavar="FILE", type=Path, help="questions and weights, instead of the lab's")
+    add("--weights", metavar="W", type=_weights, help="such as measured=60,report=40")
+    add("--to", metavar="DIR", type=Path, help="where sheet and pages go (default: OUT/rubric/LAB)")
+    add("--marks", metavar="FILE", type=Path, help="the sheet with a human's points and comments")
+    add("--csv", metavar="FILE", type=Path, help="with --marks: the grades; - is stdout")
+    add("--canvas", metavar="FILE", type=Path, help="with --marks: a gradebook for Canvas")
+    add("--assignment", metavar="TITLE", help="with --canvas: the column's title in the gradebook")
+    add("--gradescope", metavar="DIR", type=Path, help="with --marks: a results.json per student")
+    add("--points", metavar="N", type=float, default=100.0, help="points possible (default: 100)")
+
+
+def _run_rubric(chosen: argparse.Namespace, console: Console) -> int:
+    exports = [chosen.csv, chosen.canvas, chosen.gradescope]
+    if chosen.marks is None and any(exports):
+        raise UsageError("--csv, --canvas and --gradescope need --marks, the sheet filled in")
+    if chosen.canvas and not (chosen.assignment and chosen.roster):
+        raise UsageError("--canvas needs --roster, Canvas's gradebook, and --assignment")
+    if not 0 < chosen.points < 1e6:
+        raise UsageError(f"--points: expected a number > 0, got {chosen.points:g}")
+    if chosen.canvas:
+        chosen.assignment = assignment_column(chosen.roster, chosen.assignment)
+    work = _work(chosen, console)
+    folder = chosen.to or chosen.out / "rubric" / store.folder_name(work.board.lab)
+    _write_pages(work, folder, spoken(console))
+    if chosen.marks is None:
+        _write_sheet(folder / "marks.csv", work, console)
+        say(console, f"pages: {folder} ({len(work.rows)})")
+        return DONE
+    assert work.weights
+    console.print(marking.terminal(list(work.grades.values()), work.weights))
+    lacking = sum(grade.total is None for grade in work.grades.values())
+    console.print(Text(f"{len(work.grades) - lacking} grades, {lacking} without one"))
+    say(console, f"pages: {folder} ({len(work.rows)})")
+    _export(work, chosen, console)
+    return DONE
+
+
+def _work(chosen: argparse.Namespace, console: Console) -> _Work:
+    selected = boards.select(chosen, console)
+    board = boards.only(selected.boards)
+    parties = selected.parties or Parties({})
+    rubric = _rubric(chosen, board, spoken(console))
+    rows = [row for row in board.rows if row.kind in ("student", "missing")]
+    rows.sort(key=lambda row: row.student)
+    weights = chosen.weights or rubric.weights
+    if chosen.marks is None:
+        return _Work(board, rows, parties, rubric, weights, {}, {})
+    if weights is None:
+        raise UsageError("what counts how much? say it with --weights measured=60,report=40")
+    marked = marking.read_sheet(chosen.marks, rubric, {row.student for row in rows})
+    grades = {
+        row.student: marking.grade_rubric(row, marked.get(row.student), rubric, weights)
+        for row in rows
+    }
+    return _Work(board, rows, parties, rubric, weights, marked, grades)
+
+
+def _rubric(chosen: argparse.Namespace, board: Board, language: Language) -> labs.Rubric:
+    """The rubric of --rubric or of the lab, else the questions that the grader answers itself."""
+    if chosen.rubric:
+        return labs.read_rubric(chosen.rubric)
+    lab = _lab(chosen.lab, board.lab)
+    if lab.rubric:
+        return lab.rubric
+    questions = (
+        labs.RubricQuestion(id=name, points=_POINTS, text=language(title))
+        for name, title in titles(lab.problem.info())
+    )
+    return labs.Rubric(questions=tuple(questions))
+
+
+def _lab(named: str | None, lab_id: str) -> labs.Lab:
+    if named is not None and Path(named).is_file():
+        return labs.load_lab(Path(named))
+    shipped = (labs.load_lab(path) for path in labs.shipped_labs().values())
+    found = next((lab for lab in shipped if lab.id == lab_id), None)
+    if found is None:
+        raise UsageError(f"{lab_id}: not a lab of the grader's own; name its file with --lab")
+    return found
+
+
+def _write_pages(work: _Work, folder: Path, language: Language) -> None:
+    roster = work.parties.roster
+    for row in work.rows:
+        text = marking.student_page(
+            row,
+            work.board,
+            roster.get(row.student),
+            work.rubric,
+            work.marked.get(row.student),
+            work.grades.get(row.student),
+            work.weights,
+            language,
+        )
+        path = folder / f"{store.folder_name(row.student)}.html"
+        store.write(path, text.encode(), mode=_PRIVATE, lasting=False)
+
+
+def _write_sheet(path: Path, work: _Work, console: Console) -> None:
+    """Never replaces a sheet: somebody may have filled it in."""
+    if path.exists():
+        raise UsageError(
+            f"{one_line(path)} is there already, perhaps with marks; read it with --marks, move "
+            "it, or name another folder with --to"
+        )
+    sheet = marking.write_sheet(work.rows, work.parties.roster, work.rubric)
+    mark = "\ufeff"  # by which spreadsheets know UTF-8
+    store.write(path, (mark + sheet).encode(), mode=_PRIVATE)
+    say(console, f"sheet: {path}")
+
+
+def _export(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
+    grades = work.grades.values()
+    if chosen.csv:
+        text = marking.grades_csv(list(grades), work.parties, chosen.points)
+        boards.write(text, chosen.csv, console)
+    if chosen.canvas:
+        shares = {each.student: each.total / 100 for each in grades if each.total is not None}
+        text = board_rendering.canvas(shares, work.parties, chosen.assignment, chosen.points)
+        boards.write(text, chosen.canvas, console)
+    if chosen.gradescope:
+        _write_gradescope(work, chosen, console)
+
+
+def _write_gradescope(work: _Work, chosen: argparse.Namespace, console: Console) -> None:
+    assert work.weights
+    documents = {
+        (each.entry.submission.sha256, each.entry.created): each.path
+        for each in read_index(chosen.out).documents
+        if (each.entry.lab.id, each.entry.environment.device) == (work.board.lab, work.board.device)
+    }
+    written = 0
+    for row in work.rows:
+        grade, marks = work.grades[row.student], work.marked.get(row.student)
+        if grade.total is None or marks is None or row.sha256 is None or row.created is None:
+            continue
+        text = marking.marked_gradescope(
+            store.load(documents[(row.sha256, row.created)]),
+            grade,
+            marks,
+            work.rubric,
+            work.weights,
+            chosen.points,
+            spoken(console),
+        )
+        name = f"{store.folder_name(row.student)}.json"
+        store.write(chosen.gradescope / name, text.encode(), mode=_PRIVATE, lasting=False)
+        written += 1
+    say(console, f"written: {one_line(chosen.gradescope)} ({written} files)")
+
+
+def _weights(text: str) -> labs.Weights:
+    try:
+        return labs.read_weights(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+# --- regrade -----------------------------------------------------------------------------------
+
+
+def _add_regrade_options(parser: Parser) -> None:
+    parser.description = (
+        "List whose points differ between two versions of a lab file, and why. Grading again with "
+        "a changed lab file keeps the results that it replaces."
+    )
+    options.selection(parser)
+    which = "a lab file, or how its hash begins"
+    add = parser.add_argument
+    add("--before", metavar="LAB", help=f"{which} (default: the one before --after)")
+    add("--after", metavar="LAB", help=f"{which} (default: that of the newest result)")
+    add("--csv", metavar="FILE", type=Path, help="write a table; - is stdout")
+
+
+def _run_regrade(chosen: argparse.Namespace, console: Console) -> int:
+    lab, rules = boards.lab_and_rules(chosen)
+    entries = _entries(chosen, lab, console)
+    parties = Parties(read_roster(chosen.roster)) if chosen.roster else None
+    known = regrade.versions(parties.merged(entries) if parties else entries)
+    after = _side(chosen.after, known, rules, chosen)
+    rest = {sha: found for sha, found in known.items() if sha != after.sha256}
+    before = _side(chosen.before, rest if chosen.before is None else known, rules, chosen)
+    found = regrade.compare(before, after, parties.roster if parties else None)
+    if chosen.csv:
+        boards.write(regrade.table_csv(found), chosen.csv, console)
+        return DONE
+    for side in (before, after):
+        words = f"lab file {side.sha256[:12]}: {len(side.entries)} results, to {side.newest}"
+        console.print(Text(words))
+    console.print(regrade.terminal(found))
+    console.print(Text(f"{len(found.changes)} changed, {found.same} did not"))
+    return DONE
+
+
+def _entries(chosen: argparse.Namespace, lab: str | None, console: Console) -> list[ResultEntry]:
+    """All of one lab, also those that a regrade replaced. Raises UsageError for several labs."""
+    current, complaints = read_entries(chosen.out)
+    ids = sorted({entry.lab.id for entry in current if lab in (None, entry.lab.id)})
+    if len(ids) != 1:
+        what = f"several labs ({', '.join(ids)}); choose one" if ids else "no results"
+        raise UsageError(f"{one_line(chosen.out)}: {what}: --lab, --out")
+    found = [entry for entry in current if entry.lab.id == ids[0]]
+    for replaced in map(entry_or_complaint, store.former(chosen.out, ids[0])):
+        if isinstance(replaced, str):
+            complaints.append(replaced)
+        else:
+            found.append(replaced)
+    skipped(complaints, console)
+    return [each for each in found if boards.is_wanted(each.environment.device, each.gpu, chosen)]
+
+
+def _side(
+    named: str | None,
+    known: Mapping[str, Sequence[ResultEntry]],
+    rules: labs.TimeRules | None,
+    chosen: argparse.Namespace,
+) -> regrade.LabVersion:
+    """One version of the lab file; a file that is named brings its own rules of time."""
+    if not known:
+        raise UsageError(
+            "only one version of the lab file has results: there is nothing to compare"
+        )
+    sha256 = list(known)[-1]
+    if named is not None and Path(named).is_file():
+        lab = labs.load_lab(Path(named))
+        sha256, rules = lab.sha256, chosen.due or lab.time
+    elif named is not None:
+        matching = [sha for sha in known if sha.startswith(named.lower())]
+        sha256 = matching[0] if len(matching) == 1 else ""
+    if sha256 not in known:
+        have = ", ".join(sha[:12] for sha in known)
+        raise UsageError(f"{named}: no results by this lab file; there are some by {have}")
+    choice = chosen.choose or (rules.attempts if rules else "best")
+    return regrade.LabVersion(
+        sha256=sha256, entries=tuple(known[sha256]), rules=rules, choice=choice
+    )

@@ -1,16 +1,69 @@
-"""``grade doctor``: what works on this machine; ``doctor.py`` holds the checks."""
+"""``grade doctor``: what works on this machine, and the command that fixes what does not.
+
+The checks fill the caches: they compile the grader's own C++ if needed.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
+import importlib.util
+import platform
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import msgspec
+from rich import box
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from grader.cli import exit_status
-from grader.cli.doctor import examine, render
-from grader.cli.parser import Parser
-from grader.cli.speaking import spoken
-from grader.model import phrase
+from grader.base import (
+    PEAK_UNIT,
+    GraderError,
+    Language,
+    Result,
+    Verdict,
+    cache_folder,
+    cache_limit,
+    find_host_compiler,
+)
+from grader.build import find_toolchain
+from grader.cli.console import DONE, FAULT, spoken
+from grader.cli.devices import install
+from grader.cli.new_command import find_starter
+from grader.cli.options import Parser
+from grader.judge import Bench, grade
+from grader.labs import Case, load_lab
+from grader.record import prepare_recorder
+from grader.report import measurements, sentence
+from grader.run import engine_library, first_gpu_arch, gpu_names, quietly
+from grader.sandbox import Cause, Sandbox, without_bubblewrap, without_landlock
+from ptxsim.engine import load_engine
+from ptxsim.message import NOTHING, Message, clauses, listed, phrase, verbatim
+from ptxsim.records import Record, Size
+
+_HOLDS = {
+    "bubblewrap": verbatim("bubblewrap"),
+    "landlock": phrase("Landlock; SECURITY.md says what bubblewrap would add"),
+    "rlimits": phrase("limits only: a submission's code can read what you can read"),
+}
+_BETTER: dict[str, dict[str, Callable[[], Cause]]] = {
+    "bubblewrap": {},
+    "landlock": {"bubblewrap": without_bubblewrap},
+    "rlimits": {"bubblewrap": without_bubblewrap, "Landlock": without_landlock},
+}
+_AGAIN = phrase("fix what is missing above, then: grade doctor")
+
+
+class MachineCheck(Record):
+    """One row of the table."""
+
+    name: Message
+    ok: bool
+    needed: bool  # without it nothing can be graded here
+    found: tuple[Message, ...]  # lines: what is there, or what is missing
+    remedy: Message = NOTHING  # a command; empty when ok
 
 
 def add_options(parser: Parser) -> None:
@@ -18,7 +71,160 @@ def add_options(parser: Parser) -> None:
 
 
 def run(_chosen: argparse.Namespace, console: Console) -> int:
-    checks = examine()
-    console.print(render(checks, spoken(console)))
-    unable = any(check.needed and not check.ok for check in checks)
-    return exit_status.FAULT if unable else exit_status.DONE
+    checks = tuple(_checks())
+    console.print(_table(checks, spoken(console)))
+    return FAULT if any(check.needed and not check.ok for check in checks) else DONE
+
+
+def _table(checks: tuple[MachineCheck, ...], language: Language) -> Table:
+    """The table, with a remedy under each missing item."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in checks:
+        words = Text("\n".join(map(language, check.found)))
+        if check.remedy:
+            words.append(f"\n{language(check.remedy)}", style="bold")
+        state = Text("-", style="yellow")
+        if check.ok:
+            state = Text(language(phrase("ok")), style="green")
+        elif check.needed:
+            state = Text(language(phrase("missing")), style="bold red")
+        table.add_row(language(check.name), state, words)
+    return table
+
+
+def _checks() -> Iterator[MachineCheck]:
+    """A fault becomes a row; nothing raises."""
+    version = verbatim(platform.python_version())
+    yield MachineCheck(name=verbatim("Python"), ok=True, needed=True, found=(version,))
+    yield _attempt(
+        phrase("C++ compiler"),
+        lambda: (verbatim(str(find_host_compiler())),),
+        phrase("{command} (as root)", command="apt-get install g++"),
+    )
+    yield _attempt(verbatim("nvcc"), _nvcc, phrase("{command} (installs nvcc)", command=install()))
+    yield _attempt(phrase("cache folder"), _cache, phrase("set SGEMM_GRADER_CACHE"))
+    yield _attempt(phrase("recorder"), lambda: _made(prepare_recorder(find_toolchain())), _AGAIN)
+    yield _attempt(
+        phrase("simulator"), lambda: _made(load_engine(engine_library().compiled())), _AGAIN
+    )
+    yield from _sandboxes()
+    try:
+        tools = find_toolchain()
+        nvdisasm, cute = tools.nvdisasm, tools.cutlass_include
+    except GraderError:
+        nvdisasm = cute = None
+    yield _optional(verbatim("nvdisasm"), nvdisasm, install())
+    yield _optional(phrase("CuTe headers"), cute, install("cutlass"))
+    names = ", ".join(gpu_names())
+    simulated = phrase("none: kernels are simulated")
+    yield _optional(verbatim("NVIDIA GPU"), names, NOTHING, simulated)
+    if names:
+        yield from _gpu_checks()
+
+
+def _gpu_checks() -> Iterator[MachineCheck]:
+    """CuPy and NVML, then a small grade of starter/ on the GPU, which uses all of it."""
+    extra = phrase("{command} (cuda12 for a driver of CUDA 12)", command=install("cuda13"))
+    yield _optional(verbatim("CuPy"), _version("cupy-cuda13x") or _version("cupy-cuda12x"), extra)
+    yield _optional(verbatim("NVML"), _version("nvidia-ml-py"), extra)
+    if importlib.util.find_spec("cupy") is None:
+        return
+    name, remedy = phrase("GPU self-test"), verbatim("nvidia-smi")
+    try:
+        result = _self_test()
+    except GraderError as error:
+        yield MachineCheck(name=name, ok=False, needed=False, found=(error.message,), remedy=remedy)
+        return
+    gpu = result.environment.gpu
+    if gpu:
+        facts = [phrase("driver {version}", version=gpu.driver)]
+        facts.append(phrase("up to {clock} MHz", clock=gpu.sm_clock_mhz))
+        if gpu.fp32_peak_tflops:
+            peak = phrase("FP32 peak {speed:.1f} {unit}")
+            facts.append(peak.given(speed=gpu.fp32_peak_tflops, unit=PEAK_UNIT))
+        yield MachineCheck(name=verbatim("CUDA"), ok=True, needed=False, found=(listed(facts),))
+    timed = [sentence(measured, result.problem, gpu) for measured in measurements(result)]
+    ok = result.verdict is Verdict.AC
+    # The message names the cause: another process, MPS, an old driver, too little memory.
+    found = clauses([result.error or verbatim(result.verdict.value), *timed])
+    yield MachineCheck(
+        name=name, ok=ok, needed=False, found=(found,), remedy=NOTHING if ok else remedy
+    )
+
+
+def _self_test() -> Result:
+    """Grade starter/ at a few sizes. Raises GraderError if grading cannot even start."""
+    lab = load_lab()
+    size = Size(dims={dim.name: 1024 for dim in lab.problem.dims})
+    case = Case(id="performance-0", size=size)
+    small = msgspec.structs.replace(
+        lab, correctness=lab.correctness[:3], performance=(case,), cpu=lab.cpu[:1]
+    )
+    bench = Bench(
+        lab=small,
+        toolchain=find_toolchain(first_gpu_arch() or "sm_80"),
+        sandbox=Sandbox.open("auto"),
+        gpu_arch=first_gpu_arch(),
+        explain=False,
+    )
+    return grade(find_starter(Path.cwd(), lab), bench, quietly).result
+
+
+def _version(package: str) -> str | None:
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _attempt(
+    name: Message, look: Callable[[], tuple[Message, ...]], remedy: Message
+) -> MachineCheck:
+    try:
+        return MachineCheck(name=name, ok=True, needed=True, found=look())
+    except GraderError as error:
+        return MachineCheck(name=name, ok=False, needed=True, found=(error.message,), remedy=remedy)
+
+
+def _optional(
+    name: Message, found: Path | str | None, remedy: Message, missing: Message | None = None
+) -> MachineCheck:
+    if found:
+        return MachineCheck(name=name, ok=True, needed=False, found=(verbatim(str(found)),))
+    what = missing or phrase("not installed")
+    return MachineCheck(name=name, ok=False, needed=False, found=(what,), remedy=remedy)
+
+
+def _made(_part: object) -> tuple[Message, ...]:
+    return (phrase("compiled"),)
+
+
+def _nvcc() -> tuple[Message, ...]:
+    toolchain = find_toolchain(first_gpu_arch() or "sm_80")
+    found = phrase("{version} from {origin}: {nvcc}", nvcc=str(toolchain.nvcc))
+    found = found.given(version=toolchain.cuda_version, origin=toolchain.origin)
+    return found, *(phrase("passed over: {what}", what=each) for each in toolchain.passed_over)
+
+
+def _cache() -> tuple[Message, ...]:
+    found = phrase("{folder}, {most:g} GB of builds at most", folder=str(cache_folder()))
+    return (found.given(most=cache_limit() / 1e9),)
+
+
+def _sandboxes() -> Iterator[MachineCheck]:
+    """Why each one that would be better than the one at hand does not work, and what fixes it."""
+    name = phrase("sandbox")
+    try:
+        kind = Sandbox.open("auto").kind
+    except GraderError as error:
+        yield MachineCheck(name=name, ok=False, needed=True, found=(error.message,), remedy=_AGAIN)
+        return
+    yield MachineCheck(name=name, ok=kind != "rlimits", needed=False, found=(_HOLDS[kind],))
+    for missing, cause in _BETTER[kind].items():
+        why, better = cause(), verbatim(missing)
+        yield MachineCheck(
+            name=better, ok=False, needed=False, found=(why.what,), remedy=why.remedy
+        )

@@ -19,12 +19,11 @@ from typing import Protocol, cast
 from rich.console import Console
 from rich.text import Text
 
-from grader.cli import exit_status, options
-from grader.cli.notices import complain
-from grader.cli.parser import Parser
-from grader.cli.speaking import Terminal, spoken
-from grader.errors import GraderError, MachineError, OutOfTime, UsageError
-from grader.model import phrase
+from grader.base import GraderError, MachineError, OutOfTime, UsageError
+from grader.cli import options
+from grader.cli.console import FAULT, INTERRUPTED, TERMINATED, Terminal, complain, spoken
+from grader.cli.options import Parser
+from ptxsim.message import phrase
 
 _COMMANDS = {
     "class": phrase("grade every submission in DIR; resumes where it stopped"),
@@ -32,8 +31,7 @@ _COMMANDS = {
     "doctor": phrase("what works on this machine, and how to fix what does not"),
     "labs": phrase("the labs that ship with the grader"),
     "new": phrase("copy a lab's starter to submissions/NAME"),
-    "report": phrase("show a stored result, FILE, again"),
-    "result": phrase("the stored result of a submission, with its exit status"),
+    "report": phrase("show a stored result again, and write its page"),
     "sass": phrase("what the compiler made of a kernel's main loop"),
     "sweep": phrase("one kernel over many sizes and values of its macros"),
     "profile": phrase("Nsight Compute's counters beside the model's"),
@@ -71,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if missing := unsupported(sys.platform, platform.machine()):
         print(f"grade: {missing}", file=sys.stderr)
-        return exit_status.FAULT
+        return FAULT
     _open_standard_streams()
     option, arguments = options.language_of(arguments)
     try:
@@ -89,10 +87,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_status
     except KeyboardInterrupt:
         console.print(Text("grade: " + console.language(phrase("interrupted"))))
-        return exit_status.INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         _drop_output()
-        return exit_status.FAULT
+        return FAULT
     except OSError as error:  # unexpected: a full disk behind stdout, a deleted folder
         failure = MachineError.of(error)
         complain(failure, console)
@@ -114,6 +112,8 @@ def unsupported(system: str, machine: str) -> str:
 
 def _run(arguments: list[str], console: Console) -> int:
     """The command named by the first word, or else ``grade SUBMISSION…``."""
+    if arguments[:1] == ["result"]:  # its name before it was a part of report
+        arguments = ["report", "--no-report", *arguments[1:]]
     language = spoken(console)
     root = Parser(
         prog="grade",
@@ -158,7 +158,7 @@ def _drop_output() -> None:
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:
     """On SIGTERM, clean up as after Ctrl-C: kill children, remove temporary files."""
-    raise SystemExit(exit_status.TERMINATED)
+    raise SystemExit(TERMINATED)
 
 
 def _out_of_time(_signal: int, _frame: FrameType | None) -> None:

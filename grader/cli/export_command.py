@@ -3,91 +3,88 @@
 from __future__ import annotations
 
 import argparse
+import os
+import secrets
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
-from grader.cli import boards, exit_status, options
-from grader.cli.formats import RENDERERS, in_workspace
-from grader.cli.parser import Parser
-from grader.cli.speaking import spoken
-from grader.course import export
-from grader.course.leaderboard import board_render as render
-from grader.errors import UsageError
-from grader.report.formats.gradescope import Shown, Visibility, gradescope
+from grader.base import Language, MachineError, Result, UsageError, one_line
+from grader.cli import leaderboard_command as boards
+from grader.cli import options
+from grader.cli.console import DONE, spoken, to_stdout
+from grader.cli.options import Parser
+from grader.course import GRADEBOOK_NEEDED, assignment_column
+from grader.course import board_rendering as render
+from grader.report import Shown, Visibility, csoj, github, gradescope, prairielearn, sarif
 from grader.results import store
+from ptxsim.message import phrase
 
 
 def add_options(parser: Parser) -> None:
     parser.description = "Export results to other systems; FILE - is stdout."
     formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True)
-    scope = formats.add_parser("gradescope", help="results.json for one result document")
-    _result(scope)
-    for option, default, what in (
-        ("--visibility", "visible", "it"),
-        ("--hidden-visibility", "hidden", "the hidden sizes"),
-        ("--stdout-visibility", "hidden", "what the autograder printed"),
-    ):
-        scope.add_argument(
-            option,
-            choices=get_args(Visibility),
-            default=default,
-            help=f"when students see {what} (default: {default})",
+    for name in (each for each in RENDERERS if each != "json"):  # that is the stored file itself
+        one = formats.add_parser(name, help="of one result document")
+        one.add_argument("result", metavar="RESULT", type=Path, help="a stored result document")
+        one.add_argument(
+            "--folder", metavar="DIR", type=Path, default=Path(), help="of its sources (default: .)"
         )
-    learn = formats.add_parser("prairielearn", help="results.json for one result document")
-    judge = formats.add_parser("csoj", help="the line of JSON that CSOJ reads, of one result")
-    problems = formats.add_parser("sarif", help="SARIF of one result, for editors")
-    for one in (learn, judge, problems):
-        _result(one)
-    problems.add_argument(
-        "--folder", metavar="DIR", type=Path, default=Path(), help="of the sources (default: .)"
-    )
+        if name == "gradescope":
+            visibilities(one, ("it", "the hidden sizes", "what the autograder printed"))
     canvas = formats.add_parser("canvas", help="gradebook CSV to import into Canvas")
     canvas.add_argument(
         "--assignment",
         metavar="TITLE",
         required=True,
-        help="the column's title in the exported gradebook, e.g. 'SGEMM (12345)'",
+        help="a column of the exported gradebook, e.g. 'SGEMM (12345)'; its number may be left out",
     )
     canvas.add_argument("--points", type=float, default=100, help="points possible (default: 100)")
     table = formats.add_parser("csv", help="one row for each student and board")
     document = formats.add_parser("json", help="the same, with all fields of a board")
     for one in (canvas, table, document):
         options.selection(one)
-    for one in (scope, learn, judge, problems, canvas, table, document):
+    for one in formats.choices.values():
         one.add_argument(
             "--to", metavar="FILE", type=Path, default=Path("-"), help="default: stdout"
         )
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
-    boards.write(_FORMATS[chosen.format](chosen, console), chosen.to, console)
-    return exit_status.DONE
+def visibilities(parser: Parser, shown: tuple[str, str, str]) -> None:
+    """shown: the result, the hidden sizes and the output, in words."""
+    defaults = {
+        "visibility": "visible",
+        "hidden-visibility": "hidden",
+        "stdout-visibility": "hidden",
+    }
+    for (name, default), what in zip(defaults.items(), shown, strict=True):
+        words = f"when students see {what} (default: {default})"
+        parser.add_argument(f"--{name}", choices=get_args(Visibility), default=default, help=words)
 
 
-def _result(parser: Parser) -> None:
-    parser.add_argument("result", metavar="RESULT", type=Path, help="a stored result document")
-
-
-def _gradescope(chosen: argparse.Namespace, console: Console) -> str:
-    shown = Shown(
+def shown(chosen: argparse.Namespace) -> Shown:
+    return Shown(
         visibility=chosen.visibility,
         hidden=chosen.hidden_visibility,
         stdout=chosen.stdout_visibility,
     )
-    return _graded(gradescope(store.load(chosen.result), shown, spoken(console)))
+
+
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    boards.write(_OF_BOARDS.get(chosen.format, _one)(chosen, console), chosen.to, console)
+    return DONE
 
 
 def _one(chosen: argparse.Namespace, console: Console) -> str:
-    folder = getattr(chosen, "folder", Path())
-    result, render = store.load(chosen.result), RENDERERS[chosen.format]
-    return _graded(render(result, in_workspace(folder), spoken(console)))
-
-
-def _graded(text: str) -> str:
     """Raises UsageError for what has no grade."""
+    result, language = store.load(chosen.result), spoken(console)
+    if chosen.format == "gradescope":
+        text = gradescope(result, shown(chosen), language)
+    else:
+        text = RENDERERS[chosen.format](result, in_workspace(chosen.folder), language)
     if not text:
         raise UsageError("verdict IE is the grader's own fault and no grade; grade again")
     return text
@@ -96,9 +93,9 @@ def _graded(text: str) -> str:
 def _canvas(chosen: argparse.Namespace, console: Console) -> str:
     found, parties = boards.select(chosen, console)
     if parties is None:
-        raise UsageError("canvas: give the gradebook exported from Canvas with --roster")
-    shares = export.board_shares(boards.only(found))
-    return export.canvas(shares, parties, chosen.assignment, chosen.points)
+        raise UsageError(f"canvas: {GRADEBOOK_NEEDED}")
+    column = assignment_column(chosen.roster, chosen.assignment)
+    return render.canvas(render.board_shares(boards.only(found)), parties, column, chosen.points)
 
 
 def _csv(chosen: argparse.Namespace, console: Console) -> str:
@@ -106,16 +103,70 @@ def _csv(chosen: argparse.Namespace, console: Console) -> str:
     return render.table_csv(selected.boards, selected.roster)
 
 
-def _json(chosen: argparse.Namespace, console: Console) -> str:
-    return export.board_json(boards.select(chosen, console).boards)
-
-
-_FORMATS: dict[str, Callable[[argparse.Namespace, Console], str]] = {
-    "gradescope": _gradescope,
-    "prairielearn": _one,
-    "csoj": _one,
-    "sarif": _one,
+_OF_BOARDS: dict[str, Callable[[argparse.Namespace, Console], str]] = {
     "canvas": _canvas,
     "csv": _csv,
-    "json": _json,
+    "json": lambda chosen, console: render.board_json(boards.select(chosen, console).boards),
 }
+
+
+# --- formats -----------------------------------------------------------------------------------
+
+_SUMMARY, _OUTPUT = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"
+
+# In the same call a CI needs these, also of what is not stored; --format takes the others as well.
+IN_CALL = ("json", "github", "csoj", "prairielearn")
+# Each takes the result and the submission's folder, from the root of the workspace. "" means that
+# the format has no place for a failure of the grader.
+RENDERERS: dict[str, Callable[[Result, str, Language], str]] = {
+    "json": lambda result, _folder, _language: store.encode(result).decode() + "\n",
+    "github": github.workflow_commands,
+    "sarif": sarif,
+    "gradescope": lambda result, _folder, language: gradescope(result, language=language),
+    "prairielearn": lambda result, _folder, language: prairielearn(result, language),
+    "csoj": lambda result, _folder, language: csoj(result, language),
+}
+
+
+def write(name: str, result: Result, path: Path, language: Language) -> None:
+    """Print the result of the submission in ``path``. Raises MachineError."""
+    to_stdout(RENDERERS[name](result, in_workspace(path), language))
+    if name == "github":
+        _append(_SUMMARY, github.job_summary(result, language))
+        _append(_OUTPUT, github.outputs(result))
+
+
+def in_workspace(folder: Path) -> str:
+    """The folder from the root of the repository; "" for the root itself."""
+    path = os.path.relpath(folder, os.environ.get("GITHUB_WORKSPACE") or None)
+    return "" if path == "." else path
+
+
+def show(name: str | None, report: RenderableType, console: Console) -> None:
+    """Print the report for people, on stderr.
+
+    GitHub's runner looks for commands in everything that is printed, and students write a part of
+    it. There it goes to stdout, in front of the annotations, and commands are off meanwhile.
+    """
+    if name != "github":
+        console.print(report)
+        return
+    sys.stdout.flush()
+    token = secrets.token_hex(16)
+    sys.stdout.write(f"::stop-commands::{token}\n")
+    Console(file=sys.stdout, highlight=False, width=console.width).print(report)
+    sys.stdout.write(f"::{token}::\n")
+    sys.stdout.flush()
+
+
+def _append(variable: str, words: str) -> None:
+    """To the file that GitHub's runner names; elsewhere there is none."""
+    if not (named := os.environ.get(variable)):
+        return
+    try:
+        with Path(named).open("a", encoding="utf-8") as file:
+            file.write(words)
+    except OSError as error:
+        why, value = str(error.strerror), one_line(named)
+        failed = phrase("{variable}={value}: {why}; unset it", variable=variable, value=value)
+        raise MachineError(failed.given(why=why)) from None

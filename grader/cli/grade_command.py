@@ -9,15 +9,14 @@ import msgspec
 from rich.console import Console
 
 import grader
-from grader.cli import formats, options
-from grader.cli.device import standby
+from grader.base import UsageError
+from grader.cli import export_command as formats
+from grader.cli import options
+from grader.cli.console import speak_as
 from grader.cli.hidden_command import known_hidden
-from grader.cli.parser import Parser
-from grader.cli.speaking import speak_as
-from grader.errors import UsageError
-from grader.labs.hidden import revealed, with_hidden
-from grader.labs.lab import Lab, find_lab, load_lab
-from grader.model import phrase
+from grader.cli.options import Parser
+from grader.labs import Lab, find_lab, load_lab, revealed, with_hidden
+from ptxsim.message import phrase
 
 
 def add_options(parser: Parser) -> None:
@@ -46,11 +45,13 @@ def add_options(parser: Parser) -> None:
     )
     options.device(parser)
     options.out(parser)
-    options.json(parser, phrase("print each result document on stdout, as one line"))
+    json = phrase("print each result document on stdout, as one line")
+    add("--json", action="store_true", help=json)
     add(
         "--format",
         choices=tuple(formats.RENDERERS),
-        help=phrase("what to print on stdout for another system; --json is --format json"),
+        metavar="|".join(formats.IN_CALL),
+        help=phrase("what a CI reads on stdout in the same call; else use grade export"),
     )
     add(
         "--memory-mb",
@@ -76,6 +77,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         raise UsageError(phrase("--format {name}: name one submission", name=chosen.format))
     lab = _lab(chosen)
     speak_as(lab, console)
+    from grader.cli.devices import standby  # what --help does not need
+
     with standby(chosen.device, lab.problem_ref) as gpu:
         # Not before: the GPU's worker loads its libraries while these are loaded.
         from grader.cli.grading import grade_each

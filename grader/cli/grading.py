@@ -1,30 +1,92 @@
-"""Grade the submissions that a command line names, one after the other: show and store each."""
+"""Open what a grading needs, and grade the submissions of a command line: show and store each."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import textwrap
 from pathlib import Path
 
 from rich.console import Console, Group
 from rich.text import Text
 
-from grader.backends.gpu.device import GpuDevice
-from grader.cli import exit_status, formats, progress
-from grader.cli.bench import open_bench
-from grader.cli.boards import known_ladders
-from grader.cli.notices import complain, say
+from grader.base import GraderError, StoreError, SubmissionError, UsageError, Verdict, one_line
+from grader.build import Toolchain
+from grader.cli import console as progress
+from grader.cli import export_command as formats
+from grader.cli.console import complain, say, spoken, status_of
+from grader.cli.devices import choose_device, choose_toolchain
+from grader.cli.leaderboard_command import known_ladders
 from grader.cli.report_command import write_page
-from grader.cli.speaking import spoken
-from grader.errors import GraderError, StoreError, SubmissionError
-from grader.grading.pipeline import Bench, grade
-from grader.labs.lab import Lab
-from grader.model import Verdict, phrase
-from grader.report import terminal
-from grader.report.text import clean
-from grader.results import store
-from grader.results.sources import keep_sources
-from grader.submission.folder import student_of
+from grader.judge import Bench, grade, measures
+from grader.labs import Lab, student_of, submissions_in
+from grader.report import clean, terminal
+from grader.results import Ladder, keep_sources, store
+from grader.run import GpuDevice, gpu_names
+from grader.sandbox import SYSTEM, Mode, Sandbox
+from ptxsim.message import phrase
+
+
+def open_bench(
+    chosen: argparse.Namespace,
+    lab: Lab,
+    console: Console,
+    *,
+    explain: bool = True,
+    ladders: tuple[Ladder, ...] = (),
+) -> Bench:
+    """Raises what ``ready`` raises, ToolchainError, SandboxError, MachineError."""
+    arch = choose_device(chosen.device, console)
+    bench = Bench(
+        lab=lab,
+        gpu_arch=arch,
+        toolchain=choose_toolchain(lab, arch, console),
+        sandbox=Sandbox.open(chosen.sandbox),
+        explain=explain,
+        ladders=ladders,
+    )
+    ready(bench, chosen.sandbox)
+    return bench
+
+
+def ready(bench: Bench, sandbox: Mode) -> None:
+    """sandbox: as asked for. Raises LabError if the lab's scoring says nothing of the GPU at hand,
+    and UsageError where a submission could read the secret of hidden sizes, or pass them on."""
+    hidden = bench.lab.hidden
+    if hidden is not None and hidden.known:
+        if hidden.seed_file is not None:
+            _out_of_sight(hidden.seed_file, bench.toolchain)
+        if bench.sandbox.kind == "rlimits" and sandbox != "off":
+            raise UsageError(
+                phrase(
+                    "hidden sizes need a sandbox: without one a submission can read their secret; "
+                    "see grade doctor, or accept that with --sandbox off"
+                )
+            )
+        if not bench.sandbox.filtered and sandbox != "off":
+            raise UsageError(
+                phrase(
+                    "hidden sizes need a kernel that filters system calls (CONFIG_SECCOMP_FILTER): "
+                    "without it a submission can leave them where its next one finds them; grade "
+                    "elsewhere, or accept that with --sandbox off"
+                )
+            )
+    if bench.gpu_arch is not None:
+        measures(bench.lab, gpu_names()[0], bench.ladders)
+
+
+def _out_of_sight(seed: Path, toolchain: Toolchain) -> None:
+    """Raises UsageError for a secret that lies in a folder which every sandbox shows."""
+    for place in (Path("/usr"), *map(Path, SYSTEM), *toolchain.roots):
+        if seed.resolve().is_relative_to(place.resolve()):
+            seen = phrase(
+                "{seed}: submissions can read files in {folder}; keep the lab file and its seed "
+                "elsewhere"
+            )
+            raise UsageError(seen.given(seed=str(seed), folder=str(place)))
+
+
+# --- one submission after the other ------------------------------------------------------------
 
 
 def grade_each(
@@ -45,26 +107,24 @@ def _grade_one(
     gpu: GpuDevice | None = None,
 ) -> int:
     try:
+        _check_place(path, bench.lab, chosen)
         with progress.stages(student_of(path), console) as told:
             graded = grade(path, bench, told, gpu=gpu)
     except SubmissionError as error:  # grade the other submissions anyway
         complain(error, console)
         return error.exit_status
-    result = graded.result
-    language = spoken(console)
+    result, language = graded.result, spoken(console)
     shown = [terminal.render(result, graded.sources, language)]
     if graded.printed:
         # Indented, so that no line looks like one of the grader's.
         words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
-        head = language(phrase("printed by the kernels:"))
-        shown.append(Text(f"\n{head}\n{words}"))
+        shown.append(Text(f"\n{language(phrase('printed by the kernels:'))}\n{words}"))
     formats.show(chosen.format, Group(*shown), console)
-    status = exit_status.of(result)
+    status = status_of(result)
     try:
-        # A page that tells hidden sizes must not lie where students' pages do.
-        if (
-            result.verdict is not Verdict.IE and not chosen.reveal
-        ):  # the grader's failure must not replace a real result
+        # The grader's failure must not replace a real result, and a page that tells hidden sizes
+        # must not lie where students' pages do.
+        if result.verdict is not Verdict.IE and not chosen.reveal:
             keep_sources(store.result_path(chosen.out, result), graded.contents.values())
             written = store.save(chosen.out, result)
             say(console, phrase("result: {file}", file=str(written)))
@@ -74,10 +134,32 @@ def _grade_one(
         complain(error, console)
         status = error.exit_status
     console.print()
-    if chosen.format:
-        try:
+    try:
+        if chosen.format:
             formats.write(chosen.format, result, path, language)
-        except GraderError as error:
-            complain(error, console)
-            status = error.exit_status
+    except GraderError as error:
+        complain(error, console)
+        status = error.exit_status
     return status
+
+
+def _check_place(path: Path, lab: Lab, chosen: argparse.Namespace) -> None:
+    """Raises SubmissionError for a folder of submissions, and for results inside a submission."""
+    # An autograder asks for a document, and its student did hand in folders: that is a verdict.
+    others = () if chosen.format else submissions_in(path, lab.problem.interface.main)
+    if others:
+        several = phrase(
+            "{folder}: holds submissions ({names}) and is none; grade one of them, or all with: "
+            "grade class {folder}"
+        )
+        names = ", ".join([*map(one_line, others[:3]), *(["…"] if others[3:] else [])])
+        raise SubmissionError(several.given(folder=one_line(path), names=names))
+    folder, out = (Path(os.path.realpath(each)) for each in (path, chosen.out))
+    if out.is_relative_to(folder) and not chosen.reveal:
+        inside = out.relative_to(folder).parts
+        if not any(part.startswith(".") for part in inside):  # hidden files are no part of it
+            within = phrase(
+                "{folder}: results would be written into the submission, to {out}; grade it from "
+                "another folder, or name one with --out"
+            )
+            raise SubmissionError(within.given(folder=one_line(path), out=one_line(chosen.out)))

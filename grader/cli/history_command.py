@@ -6,24 +6,20 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from markupsafe import Markup
 from rich.console import Console
 
-from grader.cli import exit_status, options
-from grader.cli.boards import known_ladders
-from grader.cli.notices import say, skipped, to_stdout
-from grader.cli.parser import Parser
-from grader.cli.picture_files import write_pictures
-from grader.cli.speaking import spoken
-from grader.errors import StoreError, UsageError
-from grader.model import Message, clauses, phrase
-from grader.results import store
-from grader.results.entries import Entry
-from grader.results.index import Stored, read_index
-from grader.study.history import board_of, board_words, make_history
-from grader.study.history_render import html, markdown, terminal
-from grader.study.pictures import climb
-from grader.study.versions import read_versions
-from grader.submission.folder import student_of
+from grader.base import StoreError, UsageError
+from grader.cli import options
+from grader.cli.console import DONE, say, skipped, spoken, to_stdout
+from grader.cli.leaderboard_command import known_ladders
+from grader.cli.options import Parser
+from grader.labs import student_of
+from grader.report import png_file, svg_file
+from grader.results import ResultEntry, Stored, read_index, store
+from grader.study import board_of, board_words, make_history, read_versions
+from grader.study import history_render as render
+from ptxsim.message import Message, clauses, phrase
 
 
 def add_options(parser: Parser) -> None:
@@ -57,26 +53,36 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if not found:
         raise StoreError(_nothing(student, every, chosen))
     history = make_history(found, known_ladders(chosen.out, console), chosen.gpu)
-    picture = climb(history, spoken(console))
+    picture = render.climb(history, spoken(console))
     if picture is None and (chosen.svg or chosen.png):
         raise UsageError(
             phrase("--svg, --png: no version has a speed yet; there is nothing to draw")
         )
     if chosen.markdown:
         shown = chosen.svg or chosen.png
-        to_stdout(markdown(history, shown.name if shown else None, spoken(console)))
+        to_stdout(render.markdown(history, shown.name if shown else None, spoken(console)))
     else:
-        console.print(terminal(history, spoken(console)))
+        console.print(render.terminal(history, spoken(console)))
     own = store.result_path(chosen.out, found[-1].result).parent
     target = own / f"history-{history.device}.html"
-    store.write(target, html(history, spoken(console)).encode())
+    store.write(target, render.html(history, spoken(console)).encode())
     say(console, phrase("page: {file}", file=str(target)))
     if picture is not None:
         write_pictures(chosen, picture, console)
-    return exit_status.DONE
+    return DONE
 
 
-def _wanted(entry: Entry, chosen: argparse.Namespace) -> bool:
+def write_pictures(chosen: argparse.Namespace, picture: Markup, console: Console) -> None:
+    """Where the options ask for it. Raises StoreError, and MachineError if no PNG can be made."""
+    if chosen.svg is not None:
+        store.write(chosen.svg, svg_file(picture).encode())
+        say(console, phrase("picture: {file}", file=str(chosen.svg)))
+    if chosen.png is not None:
+        store.write(chosen.png, png_file(picture))
+        say(console, phrase("picture: {file}", file=str(chosen.png)))
+
+
+def _wanted(entry: ResultEntry, chosen: argparse.Namespace) -> bool:
     lab, device, gpu = board_of(entry)
     if chosen.gpu and device == "gpu" and chosen.gpu.lower() not in (gpu or "").lower():
         return False
@@ -85,12 +91,10 @@ def _wanted(entry: Entry, chosen: argparse.Namespace) -> bool:
 
 def _nothing(student: str, every: Sequence[Stored], chosen: argparse.Namespace) -> Message:
     if not every:
-        return phrase(
-            "{student}: no results in {folder}; grade it first, or name the folder: --out",
-            student=student,
-            folder=str(chosen.out),
+        none = phrase(
+            "{student}: no results in {folder}; grade it first, or name the folder: --out"
         )
+        return none.given(student=student, folder=str(chosen.out))
     several = sorted({board_words(board_of(each.entry)) for each in every}, key=str)
-    return phrase(
-        "{student}: no such result; there are {boards}", student=student, boards=clauses(several)
-    )
+    others = phrase("{student}: no such result; there are {boards}", student=student)
+    return others.given(boards=clauses(several))

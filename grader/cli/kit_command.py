@@ -5,20 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
 
 from rich.console import Console
 
-from grader.cli import exit_status, options
-from grader.cli.notices import say
-from grader.cli.parser import Parser
-from grader.cli.scaffold import find_starter
-from grader.course.kits.csoj import csoj_kit
-from grader.course.kits.github import github_kit
-from grader.course.kits.gradescope import Container, gradescope_kit
-from grader.course.kits.kit import write_folder, zipped
-from grader.labs.lab import find_lab, load_lab
-from grader.report.formats.gradescope import Shown, Visibility
+from grader.cli import options
+from grader.cli.console import DONE, say
+from grader.cli.export_command import shown, visibilities
+from grader.cli.new_command import find_starter
+from grader.cli.options import Parser
+from grader.course import kits
+from grader.labs import find_lab, load_lab
 from grader.results import store
 
 
@@ -53,28 +49,7 @@ def add_options(parser: Parser) -> None:
             default=minutes,
             help=f"time for a submission there (default: {minutes})",
         )
-    _gradescope_options(scope)
-    _github_options(github)
-    judge.add_argument("--image", default="sgemm-grader", help="its name in the cluster")
-    _to(judge, "csoj", "folder for the kit")
-
-
-def _gradescope_options(scope: Parser) -> None:
-    for option, default, what in (
-        ("--visibility", "visible", "the result"),
-        ("--hidden-visibility", "hidden", "the hidden sizes"),
-        ("--stdout-visibility", "hidden", "what the autograder prints"),
-    ):
-        scope.add_argument(
-            option,
-            choices=get_args(Visibility),
-            default=default,
-            help=f"when students see {what} (default: {default})",
-        )
-    _to(scope, "autograder.zip", "file to write")
-
-
-def _github_options(github: Parser) -> None:
+    visibilities(scope, ("the result", "the hidden sizes", "what the autograder prints"))
     github.add_argument(
         "--folder", metavar="DIR", default=".", help="where sgemm.cu is in a repository"
     )
@@ -82,42 +57,42 @@ def _github_options(github: Parser) -> None:
         "--grader",
         metavar="REQUIREMENT",
         default="sgemm-grader",
-        help="what pip installs there, such as git+https://… (default: sgemm-grader)",
+        help="what pip installs there, such as both wheels' addresses (default: sgemm-grader)",
     )
     github.add_argument(
         "--code-scanning", action="store_true", help="also send findings to code scanning"
     )
-    _to(github, ".", "root of the repository")
-
-
-def _to(parser: Parser, default: str, meaning: str) -> None:
-    parser.add_argument(
-        "--to",
-        metavar="PATH",
-        type=Path,
-        default=Path(default),
-        help=f"{meaning} (default: {default})",
-    )
+    judge.add_argument("--image", default="sgemm-grader", help="its name in the cluster")
+    for one, default, meaning in (
+        (scope, "autograder.zip", "file to write"),
+        (github, ".", "root of the repository"),
+        (judge, "csoj", "folder for the kit"),
+    ):
+        one.add_argument(
+            "--to",
+            metavar="PATH",
+            type=Path,
+            default=Path(default),
+            help=f"{meaning} (default: {default})",
+        )
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     _SYSTEMS[chosen.system](chosen, console)
-    return exit_status.DONE
+    return DONE
+
+
+def _container(chosen: argparse.Namespace) -> kits.Container:
+    return kits.Container(
+        minutes=chosen.minutes, memory_mb=chosen.memory_mb, sandbox=chosen.sandbox
+    )
 
 
 def _gradescope(chosen: argparse.Namespace, console: Console) -> None:
-    shown = Shown(
-        visibility=chosen.visibility,
-        hidden=chosen.hidden_visibility,
-        stdout=chosen.stdout_visibility,
-    )
-    container = Container(
-        minutes=chosen.minutes, memory_mb=chosen.memory_mb, sandbox=chosen.sandbox
-    )
     lab = find_lab(chosen.lab)
     starter = find_starter(Path.cwd(), load_lab(lab))
-    kit = gradescope_kit(lab, chosen.hidden, starter, shown, container)
-    store.write(chosen.to, zipped(kit))
+    kit = kits.gradescope_kit(lab, chosen.hidden, starter, shown(chosen), _container(chosen))
+    store.write(chosen.to, kits.zipped(kit))
     say(console, f"autograder: {chosen.to}")
     say(
         console,
@@ -127,28 +102,21 @@ def _gradescope(chosen: argparse.Namespace, console: Console) -> None:
 
 
 def _github(chosen: argparse.Namespace, console: Console) -> None:
-    kit = github_kit(
+    kit = kits.github_kit(
         find_lab(chosen.lab),
         folder=chosen.folder,
         requirement=chosen.grader,
         minutes=chosen.minutes,
         code_scanning=chosen.code_scanning,
     )
-    write_folder(kit, chosen.to)
+    kits.write_folder(kit, chosen.to)
     for name in kit:
         say(console, f"written: {chosen.to / name}")
 
 
 def _csoj(chosen: argparse.Namespace, console: Console) -> None:
-    kit = csoj_kit(
-        find_lab(chosen.lab),
-        chosen.hidden,
-        image=chosen.image,
-        minutes=chosen.minutes,
-        memory_mb=chosen.memory_mb,
-        sandbox=chosen.sandbox,
-    )
-    write_folder(kit, chosen.to)
+    kit = kits.csoj_kit(find_lab(chosen.lab), chosen.hidden, chosen.image, _container(chosen))
+    kits.write_folder(kit, chosen.to)
     say(console, f"kit: {chosen.to}/")
     say(console, f"docker build -t {chosen.image} {chosen.to}, then create problem.json in CSOJ")
 

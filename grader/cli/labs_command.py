@@ -8,11 +8,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from grader.cli import exit_status
-from grader.cli.parser import Parser
-from grader.cli.speaking import spoken
-from grader.labs.lab import DEFAULT_LAB, load_lab, shipped_labs
-from grader.model import Message, phrase, verbatim
+from grader.cli.console import DONE, spoken
+from grader.cli.options import Parser
+from grader.labs import DEFAULT_LAB, load_lab, shipped_labs
+from ptxsim.message import Message, phrase, verbatim
 
 
 def add_options(parser: Parser) -> None:
@@ -39,4 +38,4 @@ def run(_chosen: argparse.Namespace, console: Console) -> int:
         )
         table.add_row(*(language(shown), language(title), problem.interface.main, language(beside)))
     console.print(table)
-    return exit_status.DONE
+    return DONE

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import re
+import shutil
+import tempfile
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from grader.cli import exit_status, options
-from grader.cli.notices import say
-from grader.cli.parser import Parser
-from grader.cli.scaffold import new_submission
-from grader.cli.speaking import speak_as, spoken
-from grader.compile.editor_flags import FILE, editor_flags
-from grader.errors import ToolchainError
-from grader.labs.lab import find_lab, load_lab
-from grader.model import phrase
-from grader.toolchain.discovery import find_toolchain
+from grader.base import ENGLISH, Language, ToolchainError, UsageError, translated
+from grader.build import FILE, editor_flags, find_toolchain
+from grader.cli import options
+from grader.cli.console import DONE, say, speak_as, spoken
+from grader.cli.options import Parser
+from grader.labs import Lab, find_lab, load_lab, provided
+from ptxsim.message import phrase
 
 
 def add_options(parser: Parser) -> None:
@@ -35,21 +35,88 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     try:
         flags = editor_flags(find_toolchain())
     except ToolchainError as error:  # a student may begin before the machine can grade
-        without = phrase(
-            "without {file}, which tells an editor where CUDA is: {reason}",
-            file=FILE,
-            reason=error.message,
-        )
-        say(console, without)
+        without = phrase("without {file}, which tells an editor where CUDA is: {reason}")
+        say(console, without.given(file=FILE, reason=error.message))
     folder = new_submission(chosen.name, Path.cwd(), lab, flags, spoken(console))
     folder = folder.relative_to(Path.cwd())
     main = lab.problem.interface.main
-    which = f" --lab {chosen.lab}" if chosen.lab else ""
-    ready = phrase(
-        "{folder}/ is ready: edit {folder}/{main}, then: {command}",
-        folder=str(folder),
-        main=main,
-        command=f"grade {folder}{which}",
-    )
+    command = f"grade {folder}" + (f" --lab {chosen.lab}" if chosen.lab else "")
+    ready = phrase("{folder}/ is ready: edit {folder}/{main}, then: {command}")
+    ready = ready.given(folder=str(folder), main=main, command=command)
     console.print(Text(spoken(console)(ready)))
-    return exit_status.DONE
+    return DONE
+
+
+STARTER, STARTERS = "starter", "starters"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def new_submission(
+    name: str, base: Path, lab: Lab, flags: str | None, language: Language = ENGLISH
+) -> Path:
+    """Copy the lab's starter to ``base``/submissions/``name``, its texts in ``language``.
+
+    flags: for compile_flags.txt; None: without. Raises UsageError if the name is not allowed, the
+    folder exists or there is no starter.
+    """
+    if not _NAME.fullmatch(name):
+        refused = phrase(
+            "{name} is not allowed as a name: use letters, digits, '.', '_' and '-', starting "
+            "with a letter or digit, at most 64"
+        )
+        raise UsageError(refused.given(name=repr(name)))
+    starter = find_starter(base, lab)
+    target = base / "submissions" / name
+    if target.exists() or target.is_symlink():
+        taken = phrase("{folder} already exists; choose another name or remove it first")
+        raise UsageError(taken.given(folder=str(target)))
+    try:
+        target.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as scratch:
+            copy = Path(scratch) / name
+            shutil.copytree(starter, copy)
+            _speak(copy, language)
+            if flags is not None:
+                (copy / FILE).write_text(flags, encoding="utf-8")
+            copy.rename(target)  # all or nothing, and never over an existing folder
+    except OSError as error:
+        failed = phrase("{folder}: cannot be created: {why}", folder=str(target))
+        raise UsageError(failed.given(why=str(error.strerror))) from None
+    return target
+
+
+def _speak(folder: Path, language: Language) -> None:
+    """Translate comments, and keep each document in one language, such as ``README.zh.md``."""
+    if language is not ENGLISH:
+        for source in (*folder.rglob("*.cu"), *folder.rglob("*.cuh")):
+            text = source.read_text(encoding="utf-8", errors="surrogateescape")
+            text = translated(text, language)
+            source.write_text(text, encoding="utf-8", errors="surrogateescape")
+    for document in folder.glob("*.??.md"):
+        name, tag, _ = document.name.rsplit(".", 2)
+        if tag == language.code.partition("_")[0]:
+            document.replace(folder / f"{name}.md")
+        else:
+            document.unlink()
+
+
+def find_starter(base: Path, lab: Lab) -> Path:
+    """The folder starters/ID of the lab, else starter/ if its interface is the lab's: in ``base``,
+    beside the lab's own file, then in the grader's package. Raises UsageError."""
+    main, header = lab.problem.interface.main, lab.problem.interface.header
+    beside = [file.parent / STARTERS] if (file := lab.problem_ref.file) else []
+    for place in (base / STARTERS, *beside, *provided(STARTERS)):
+        folder = place / lab.id
+        if (folder / main).is_file():
+            return folder
+    for folder in (base / STARTER, *provided(STARTER)):
+        there = (folder / main).is_file() and (folder / header).is_file()
+        if there and (folder / header).read_text(errors="replace") == lab.problem.interface.text:
+            return folder
+    missing = phrase(
+        "no starter of the lab {lab} in {folder} or in the grader's package: put {main} into "
+        "{starters}/"
+    )
+    starters = f"{STARTERS}/{lab.id}"
+    raise UsageError(missing.given(lab=lab.id, folder=str(base), main=main, starters=starters))

@@ -1,22 +1,122 @@
-"""Options that several commands take, each defined once."""
+"""The command line in the language of the terminal: argparse's own words, and those of commands."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
+import sys
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any, NoReturn
 
-from grader.cli.parser import NOT_POSITIVE, Parser
-from grader.labs.time_rules import Attempts, TimeRules, due_rule
-from grader.language import known_languages
-from grader.model import Message, phrase
-from grader.sandbox.running import Mode
+from rich.cells import cell_len
+
+from grader.base import ENGLISH, Language, known_languages
+from grader.labs import Attempts, TimeRules, due_rule
+from grader.sandbox import Mode
+from ptxsim.message import Message, phrase, recognised
+
+NOT_POSITIVE = phrase("expected a number ≥ 1, got {value}")
+_COMPLAINTS = (  # of argparse and of types of arguments; in English as they raise them
+    phrase("the following arguments are required: {names}"),
+    phrase("unrecognized arguments: {words}"),
+    phrase("argument {name}: {what}"),
+    phrase("expected one argument"),
+    phrase("expected at least one argument"),
+    phrase("invalid choice: {value} (choose from {choices})"),
+    phrase("ignored explicit argument {value}"),
+    NOT_POSITIVE,
+)
+# What stays together on a line: a word, or one Chinese sign; with the punctuation around it.
+_PIECE = re.compile(r"[（“]*(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[，。；：、）”]*|\s+")
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, which also takes help as messages."""
+
+    def __init__(
+        self,
+        *,
+        language: Language = ENGLISH,
+        raw: bool = False,
+        add_help: bool = True,
+        **settings: Any,
+    ) -> None:
+        """raw: description and epilog have their line breaks already."""
+        self.language = language
+        layout = partial(_Layout, language=language, raw=raw)
+        super().__init__(add_help=False, formatter_class=layout, **settings)
+        self._positionals.title = language(phrase("positional arguments"))
+        self._optionals.title = language(phrase("options"))
+        if add_help:
+            self.add_argument(
+                "-h", "--help", action="help", help=phrase("show this help message and exit")
+            )
+
+    def describe(self, what: Message) -> None:
+        """Set the description of the command."""
+        self.description = self.language(what)
+
+    def add_argument(
+        self, *names: str, help: Message | str | None = None, **settings: Any
+    ) -> argparse.Action:
+        if isinstance(help, Message):
+            help = self.language(help).replace("%", "%%")  # argparse fills in after a per cent sign
+        return super().add_argument(*names, help=help, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        said = recognised(message, _COMPLAINTS)
+        if isinstance(what := said.args.get("what"), str):
+            said = said.given(what=recognised(what, _COMPLAINTS))
+        self.print_usage(sys.stderr)
+        words = phrase("{program}: error: {complaint}", program=self.prog, complaint=said)
+        self.exit(2, f"{self.language(words)}\n")
+
+
+class _Layout(argparse.HelpFormatter):
+    """Lines broken where the language allows it; a Chinese sign is as wide as two others."""
+
+    def __init__(self, prog: str, *, language: Language, raw: bool) -> None:
+        super().__init__(prog)
+        self._words = language
+        self._raw = raw
+
+    def add_usage(
+        self,
+        usage: str | None,
+        actions: Iterable[argparse.Action],
+        groups: Iterable[argparse._MutuallyExclusiveGroup],
+        prefix: str | None = None,
+    ) -> None:
+        head = self._words(phrase("usage: ")) if prefix is None else prefix
+        super().add_usage(usage, actions, groups, head)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return _broken(text, width)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = text.splitlines() if self._raw else _broken(text, width)
+        return "\n".join(indent + line for line in lines)
+
+
+def _broken(text: str, width: int) -> list[str]:
+    lines = [""]
+    for piece in _PIECE.findall(" ".join(text.split())):
+        if cell_len((lines[-1] + piece).rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece if lines[-1] else piece.lstrip()
+    return [line.rstrip() for line in lines]
+
+
+# --- options -----------------------------------------------------------------------------------
 
 _FIRST_LAB = phrase("the first that grade labs lists")
 _WHERE_IT_RUNS = phrase("where kernels run; cpu is the simulator")
 _WHERE_TO_WRITE = phrase("where results are written")
+_DEFAULTING = phrase("{meaning} (default: {default})")
 
 
 def submission(parser: Parser) -> None:
@@ -27,61 +127,34 @@ def submission(parser: Parser) -> None:
 
 
 def lab(parser: Parser, default: Message = _FIRST_LAB) -> None:
-    parser.add_argument(
-        "--lab",
-        metavar="LAB",
-        help=phrase(
-            "a lab file, or one of the labs that grade labs lists (default: {default})",
-            default=default,
-        ),
-    )
+    help = phrase("a lab file, or one of the labs that grade labs lists (default: {default})")
+    parser.add_argument("--lab", metavar="LAB", help=help.given(default=default))
 
 
-def device(
-    parser: Parser,
-    meaning: Message = _WHERE_IT_RUNS,
-) -> None:
-    parser.add_argument(
-        "--device",
-        choices=("auto", "gpu", "cpu"),
-        default="auto",
-        help=_defaulting(meaning, "auto"),
-    )
+def device(parser: Parser, meaning: Message = _WHERE_IT_RUNS) -> None:
+    help = _DEFAULTING.given(meaning=meaning, default="auto")
+    parser.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto", help=help)
 
 
 def out(parser: Parser, meaning: Message = _WHERE_TO_WRITE) -> None:
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        default=Path("results"),
-        help=_defaulting(meaning, "results/"),
-    )
+    help = _DEFAULTING.given(meaning=meaning, default="results/")
+    parser.add_argument("--out", metavar="DIR", type=Path, default=Path("results"), help=help)
 
 
 def sandbox(parser: Parser, default: str = "auto") -> None:
-    parser.add_argument(
-        "--sandbox",
-        choices=typing.get_args(Mode),
+    help = phrase(
+        "auto: bubblewrap if it works, else Landlock, else limits only; require: not limits only; "
+        "bubblewrap, landlock: this one; off: limits only (default: {default})",
         default=default,
-        help=phrase(
-            "auto: bubblewrap if it works, else Landlock, else limits only; require: not limits "
-            "only; bubblewrap, landlock: this one; off: limits only (default: {default})",
-            default=default,
-        ),
     )
+    parser.add_argument("--sandbox", choices=typing.get_args(Mode), default=default, help=help)
 
 
 def language(parser: Parser) -> None:
     """For the help alone: ``language_of`` takes it out before commands are parsed."""
-    parser.add_argument(
-        "--language",
-        metavar="LANG",
-        help=phrase(
-            "one of {languages}; else that of $LANG, else the lab's",
-            languages=", ".join(known_languages()),
-        ),
-    )
+    help = phrase("one of {languages}; else that of $LANG, else the lab's")
+    languages = ", ".join(known_languages())
+    parser.add_argument("--language", metavar="LANG", help=help.given(languages=languages))
 
 
 def language_of(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -98,14 +171,6 @@ def language_of(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
 def no_report(parser: Parser) -> None:
     parser.add_argument("--no-report", action="store_true", help=phrase("write no HTML report"))
-
-
-def json(parser: Parser, meaning: Message) -> None:
-    parser.add_argument("--json", action="store_true", help=meaning)
-
-
-def _defaulting(meaning: Message, default: str) -> Message:
-    return phrase("{meaning} (default: {default})", meaning=meaning, default=default)
 
 
 # --- of commands that grade many submissions --------------------------------------------------
@@ -191,9 +256,6 @@ def _due(value: str) -> TimeRules:
         return due_rule(value)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-# --- of commands that draw --------------------------------------------------------------------
 
 
 def pictures(parser: Parser) -> None:

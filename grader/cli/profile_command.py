@@ -3,52 +3,39 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from grader.backends.gpu.checks import checks_cubin
-from grader.backends.gpu.gpu_messages import Watching
-from grader.backends.probe import first_gpu_arch, gpu_names
-from grader.cli import exit_status, options
-from grader.cli.notices import say
-from grader.cli.parser import Parser
-from grader.cli.readiness import ready
-from grader.cli.speaking import spoken
-from grader.errors import MachineError, UsageError
-from grader.grading.preparing import Bench, explained, prepared
-from grader.hardware import gpus
-from grader.labs.lab import Lab, find_lab, load_lab
-from grader.ladder.rungs import alike, find_reference, find_rungs
-from grader.model import (
+from grader.base import (
     Explanation,
-    KernelCounts,
+    MachineError,
     ProfileDocument,
     ProfiledSize,
-    Size,
-    counted,
-    phrase,
+    UsageError,
+    gpus,
     size_text,
-    verbatim,
 )
-from grader.model.names import kernel_name
-from grader.performance.compare import compare, total
-from grader.performance.profiler import find_ncu, profile_into
-from grader.problems.questions import redundancy
-from grader.report.text import clean
-from grader.results import store
-from grader.results.profiles import profile_path
-from grader.sandbox.running import Sandbox
-from grader.study.profiling import (
-    Watched,
-    figures,
-    make_document,
-    side_name,
-)
-from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
+from grader.build import find_toolchain
+from grader.cli import options
+from grader.cli.console import DONE, say, spoken
+from grader.cli.grading import ready
+from grader.cli.options import Parser
+from grader.explain import compare, find_ncu, profile_into, total
+from grader.judge import Bench, explain, prepare
+from grader.labs import Lab, find_lab, load_lab, load_submission
+from grader.problems import redundancy
+from grader.report import clean
+from grader.results import alike, find_reference, find_rungs, profile_path, store
+from grader.run import Watching, checks_cubin, first_gpu_arch, gpu_names
+from grader.sandbox import Sandbox
+from grader.study import WatchedKernel, figures, make_document, side_name
+from ptxsim.findings.names import kernel_name
+from ptxsim.message import counted, phrase, verbatim
+from ptxsim.records import Size
 
 _SECONDS = 900.0
 
@@ -89,7 +76,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     sizes = [_size(lab, extent) for extent in sorted(set(chosen.size or lab.problem.profiled))]
     own = load_submission(chosen.submission, lab.problem.interface.main)
     watched = [
-        Watched(ready=prepared(own, sizes, bench, arch), name=own.student, first=False),
+        WatchedKernel(ready=prepare(own, sizes, bench, arch), name=own.student, first=False),
         *_first_rung(lab, sizes[0], bench, arch),
     ]
     for source in lab.problem.gpu_sources:  # compiled here, not under the profiler
@@ -111,13 +98,13 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     store.write_document(profile_path(document), found)
     for size in found.sizes:
         _show(size, found, arch, console)
-    why = explained(watched[0].ready, bench, gpus.find(gpu_names()[0]))
+    why = explain(watched[0].ready, bench, gpus.find(gpu_names()[0]))
     _beside_the_model(why, found, console)
     say(console, phrase("for Nsight Compute: {command}", command=f"ncu-ui {report}"))
-    return exit_status.DONE
+    return DONE
 
 
-def _first_rung(lab: Lab, size: Size, bench: Bench, arch: str) -> list[Watched]:
+def _first_rung(lab: Lab, size: Size, bench: Bench, arch: str) -> list[WatchedKernel]:
     """Nothing where the lab has no ladder."""
     try:
         reference = find_reference(None, lab.id, *alike(lab))
@@ -125,20 +112,19 @@ def _first_rung(lab: Lab, size: Size, bench: Bench, arch: str) -> list[Watched]:
         return []
     name = find_rungs(reference)[0].name
     submission = load_submission(reference / name, lab.problem.interface.main)
-    return [Watched(ready=prepared(submission, [size], bench, arch), name=name, first=True)]
+    return [WatchedKernel(ready=prepare(submission, [size], bench, arch), name=name, first=True)]
 
 
 def _show(size: ProfiledSize, document: ProfileDocument, arch: str, console: Console) -> None:
     language = spoken(console)
     head = phrase("{size} on {gpu}", size=size_text(size.size), gpu=document.gpu)
     console.print(Text(f"\n{language(head)}", style="bold"))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("", no_wrap=True)
-    for side in size.sides:
-        table.add_column(clean(side_name(side, document)), justify="right")
-    for name, values in figures(size, document, arch):
-        table.add_row(language(name), *values)
-    console.print(table)
+    console.print(
+        _table(
+            [clean(side_name(side, document)) for side in size.sides],
+            ((language(name), *values) for name, values in figures(size, document, arch)),
+        )
+    )
     for side in size.sides:
         if side.role != "baseline":
             console.print(Text(clean(language(redundancy(size, side)))))
@@ -149,32 +135,33 @@ def _beside_the_model(why: Explanation, document: ProfileDocument, console: Cons
         say(console, phrase("no counts of the model to compare with: {why}", why=why.missing))
         return
     size = next(each for each in document.sizes if each.size == why.size)
-    side = size.side("own")
+    side, language = size.side("own"), spoken(console)
     assert side is not None
     for counts in why.counts:
+        launches = counted("{count} launch", "{count} launches", counts.times)
+        head = phrase("{kernel} at {size}, {launches}", size=size_text(why.size), launches=launches)
+        name = clean(kernel_name(counts.name))
+        console.print(Text(f"\n{language(head.given(kernel=name))}", style="bold"))
         own = [each for each in side.launches if each.kernel == counts.name]
-        _compared(counts, total(own), why, console)
+        rows = []
+        for each in compare(counts, total(own)):
+            theirs = "?" if each.theirs is None else f"{each.theirs:,.0f}"
+            apart = "" if each.apart is None else f"{100 * each.apart:+.2f} %"
+            rows.append((language(each.quantity), f"{each.ours:,.0f}", theirs, apart))
+        headings = (phrase("model"), verbatim("ncu"), phrase("difference"))
+        console.print(_table(map(language, headings), rows, no_wrap=True))
 
 
-def _compared(
-    counts: KernelCounts, measured: dict[str, float], why: Explanation, console: Console
-) -> None:
-    name = clean(kernel_name(counts.name))
-    language = spoken(console)
-    launches = counted("{count} launch", "{count} launches", counts.times)
-    head = phrase(
-        "{kernel} at {size}, {launches}", kernel=name, size=size_text(why.size), launches=launches
-    )
-    console.print(Text(f"\n{language(head)}", style="bold"))
+def _table(
+    columns: Iterable[str], rows: Iterable[Sequence[str]], *, no_wrap: bool = False
+) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("", no_wrap=True)
-    for heading in (phrase("model"), verbatim("ncu"), phrase("difference")):
-        table.add_column(language(heading), justify="right", no_wrap=True)
-    for each in compare(counts, measured):
-        theirs = "?" if each.theirs is None else f"{each.theirs:,.0f}"
-        apart = "" if each.apart is None else f"{100 * each.apart:+.2f} %"
-        table.add_row(language(each.quantity), f"{each.ours:,.0f}", theirs, apart)
-    console.print(table)
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=no_wrap)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def _extent(value: str) -> int:
@@ -188,11 +175,6 @@ def _size(lab: Lab, extent: int) -> Size:
         if extent > dim.most:
             raise UsageError(phrase("--size {value}: at most {most}", value=extent, most=dim.most))
     if extent % lab.multiple_of:
-        raise UsageError(
-            phrase(
-                "--size {value}: no multiple of {step}, as the lab asks",
-                value=extent,
-                step=lab.multiple_of,
-            )
-        )
+        uneven = phrase("--size {value}: no multiple of {step}, as the lab asks")
+        raise UsageError(uneven.given(value=extent, step=lab.multiple_of))
     return Size(dims={dim.name: extent for dim in lab.problem.dims})

@@ -1,4 +1,4 @@
-"""``grade report FILE``: show a stored result again, and write its page again."""
+"""``grade report``: show a stored result again, as ``grade`` did, and write its page again."""
 
 from __future__ import annotations
 
@@ -7,30 +7,74 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.cli import exit_status
-from grader.cli.notices import say
-from grader.cli.parser import Parser
-from grader.cli.speaking import spoken
-from grader.errors import Rejected, SubmissionError
-from grader.model import Result, phrase
+from grader.base import Rejected, Result, StoreError, SubmissionError
+from grader.cli import options
+from grader.cli.console import DONE, say, speak_as, spoken, status_of
+from grader.cli.options import Parser
+from grader.labs import find_lab, load_lab, load_submission, source_texts
 from grader.report import html, terminal
-from grader.results import store
-from grader.results.profiles import stored_profile
-from grader.results.sources import kept_sources
-from grader.submission.folder import load_submission, source_texts
+from grader.results import kept_sources, store, stored_profile
+from ptxsim.message import phrase
 
 
 def add_options(parser: Parser) -> None:
-    parser.describe(phrase("Show a stored result again and write its page."))
-    parser.add_argument("file", metavar="FILE", type=Path, help=phrase("a stored result document"))
+    parser.describe(
+        phrase(
+            "Show a stored result again and write its page: that of a document, or that of a "
+            "submission's current files."
+        )
+    )
+    parser.epilog = parser.language(
+        phrase(
+            "exit status: of a document 0; of a submission that of grade, 3 if there is no such "
+            "result"
+        )
+    )
+    parser.add_argument(
+        "result",
+        metavar="FILE|SUBMISSION",
+        type=Path,
+        help=phrase("a stored result document, or the folder of a submission"),
+    )
+    options.lab(parser)
+    options.device(parser, phrase("where it was graded; auto prefers the GPU's result"))
+    options.out(parser, phrase("where results are"))
+    parser.add_argument("--job", metavar="ID", help=phrase("only the result of this Slurm job"))
+    options.no_report(parser)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    result = store.load(chosen.file)
-    sources = sources_of(chosen.file, result)
+    named = chosen.result.suffix == ".json" or chosen.result.is_file()
+    document = chosen.result if named else _find_document(chosen, console)
+    result = store.load(document)
+    slurm = result.environment.slurm
+    if chosen.job and (slurm is None or slurm.job != chosen.job):
+        other = phrase("{submission}: the stored result is not of job {job}")
+        raise StoreError(other.given(submission=str(chosen.result), job=chosen.job))
+    sources = sources_of(document, result)
     console.print(terminal.render(result, sources, spoken(console)))
-    write_page(chosen.file, result, sources, console)
-    return exit_status.DONE
+    if not chosen.no_report:
+        write_page(document, result, sources, console)
+    return DONE if named else status_of(result)
+
+
+def _find_document(chosen: argparse.Namespace, console: Console) -> Path:
+    """Raises StoreError where the submission's current files have no result."""
+    lab = load_lab(find_lab(chosen.lab))
+    speak_as(lab, console)
+    try:
+        submission = load_submission(chosen.result, lab.problem.interface.main)
+    except Rejected as refusal:
+        rejected = phrase("{submission}: {why}; grade it to store that")
+        why = refusal.message
+        raise StoreError(rejected.given(submission=str(chosen.result), why=why)) from None
+    for device in ("gpu", "cpu") if chosen.device == "auto" else (chosen.device,):
+        who = submission.student
+        path = store.document_path(chosen.out, lab.id, who, submission.sha256, device)
+        if path.exists():
+            return path
+    none = phrase("{submission}: no result of these files in {folder}")
+    raise StoreError(none.given(submission=str(chosen.result), folder=str(chosen.out)))
 
 
 def write_page(document: Path, result: Result, sources: dict[str, str], console: Console) -> None:
@@ -42,8 +86,7 @@ def write_page(document: Path, result: Result, sources: dict[str, str], console:
 
 
 def sources_of(document: Path, result: Result) -> dict[str, str]:
-    """The sources of a stored result: kept beside it, else in submissions/ if they are still
-    exactly those, else none."""
+    """The sources of a stored result: kept beside it, else unchanged in submissions/, else none."""
     reference = result.submission
     kept = kept_sources(document, reference.files)
     if kept is not None:

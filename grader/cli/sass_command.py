@@ -9,19 +9,18 @@ import sys
 import msgspec
 from rich.console import Console
 
-from grader.backends.probe import first_gpu_arch, gpu_names
-from grader.cli import exit_status, options
-from grader.cli.parser import Parser
-from grader.cli.readiness import ready
-from grader.cli.speaking import spoken
-from grader.grading.preparing import Bench, compiled
-from grader.labs.lab import Lab, find_lab, load_lab
-from grader.model import phrase
-from grader.performance.sass import disassemble, summarise
-from grader.report import machine
-from grader.sandbox.running import Sandbox
-from grader.submission.folder import load_submission, source_texts
-from grader.toolchain.discovery import find_toolchain
+from grader.build import find_toolchain
+from grader.cli import options
+from grader.cli.console import DONE, spoken
+from grader.cli.grading import ready
+from grader.cli.options import Parser
+from grader.explain import disassemble, summarise
+from grader.judge import Bench, compile_for
+from grader.labs import find_lab, load_lab, load_submission, source_texts
+from grader.report import kernels as machine
+from grader.run import first_gpu_arch, gpu_names
+from grader.sandbox import Sandbox
+from ptxsim.message import phrase
 
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 
@@ -47,31 +46,26 @@ def add_options(parser: Parser) -> None:
         action="store_true",
         help=phrase("show the main loop instruction by instruction"),
     )
-    options.json(parser, phrase("print the records on stdout, and nothing else"))
+    add("--json", action="store_true", help=phrase("print the records on stdout, and nothing else"))
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
-    arch = chosen.arch or _at_hand(lab) or lab.architectures[0]
+    here = first_gpu_arch() if gpu_names() else None
+    arch = chosen.arch or (here and lab.arch_on(here)) or lab.architectures[0]
     bench = Bench(lab=lab, toolchain=find_toolchain(arch), sandbox=Sandbox.open("auto"))
     ready(bench, "auto")
     submission = load_submission(chosen.submission, lab.problem.interface.main)
-    cubin = compiled(submission, bench, arch).cubin
+    cubin = compile_for(submission, bench, arch).cubin
     functions = disassemble(cubin, bench.toolchain, bench.sandbox)
     kernels = [summarise(function) for function in functions]
     if chosen.json:
         sys.stdout.write(msgspec.json.encode(kernels).decode() + "\n")
-        return exit_status.DONE
+        return DONE
     listed = functions if chosen.listing else ()
-    console.print(
-        machine.render(kernels, source_texts(submission.contents), listed, spoken(console))
-    )
-    return exit_status.DONE
-
-
-def _at_hand(lab: Lab) -> str | None:
-    here = first_gpu_arch() if gpu_names() else None
-    return here and lab.arch_on(here)
+    sources = source_texts(submission.contents)
+    console.print(machine.render(kernels, sources, listed, spoken(console)))
+    return DONE
 
 
 def _architecture(value: str) -> str:

@@ -8,22 +8,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.cli import exit_status, options
-from grader.cli.notices import say, skipped
-from grader.cli.parser import Parser
-from grader.course.class_run.roll import Entrant, call_roll
-from grader.course.similar.comparison import TOO_LONG, Pair, Work, comparable, find_pairs
-from grader.course.similar.similar_render import html, terminal
-from grader.errors import Rejected, SubmissionError, UsageError, one_line
-from grader.labs.lab import find_lab, load_lab, shipped_labs
-from grader.model import phrase
+from grader import labs
+from grader.base import Rejected, SubmissionError, UsageError, one_line
+from grader.cli import options
+from grader.cli.console import DONE, say, skipped
+from grader.cli.options import Parser
+from grader.course import Entrant, call_roll, similar
 from grader.results import store
-from grader.submission.folder import load_listed, source_texts
-from grader.submission.provided import REFERENCE, provided
-from grader.submission.reading import read
+from ptxsim.message import phrase
 
 _PRIVATE = 0o600  # it holds names and sources: only the instructor may read it
-_GIVEN = ("starter", "starters", REFERENCE)  # what every student may use
+_GIVEN = ("starter", "starters", labs.REFERENCE)  # what every student may use
 
 
 def add_options(parser: Parser) -> None:
@@ -66,24 +61,28 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     skipped(complaints, console)
     known = _known(chosen.known)
     handed_in = [work for entrant in entrants for work in _works(entrant, mains, console)]
-    works: list[Work] = []
-    pairs: list[Pair] = []
+    works: list[similar.ComparedWork] = []
+    pairs: list[similar.SimilarPair] = []
     for main in mains:  # what belongs to different labs is not compared
-        own, too_long = comparable([work for name, work in handed_in if name == main])
-        skipped([f"{one_line(student)}: {TOO_LONG}" for student in too_long], console)
+        own, too_long = similar.comparable([work for name, work in handed_in if name == main])
+        skipped([f"{one_line(student)}: {similar.TOO_LONG}" for student in too_long], console)
         works += own
-        pairs += find_pairs(own, known, chosen.threshold / 100)
-    console.print(terminal(pairs, len(works)))
+        pairs += similar.find_pairs(own, known, chosen.threshold / 100)
+    console.print(similar.terminal(pairs, len(works)))
     page = chosen.html or chosen.out / "similar.html"
-    store.write(page, html(pairs, works).encode(), mode=_PRIVATE)
+    store.write(page, similar.html(pairs, works).encode(), mode=_PRIVATE)
     say(console, f"page: {page}")
-    return exit_status.DONE
+    return DONE
 
 
-def _mains(labs: Sequence[str] | None) -> list[str]:
+def _mains(named: Sequence[str] | None) -> list[str]:
     """The file that each lab asks for, once; that of the default lab first."""
-    files = [find_lab(lab) for lab in labs] if labs else [find_lab(None), *shipped_labs().values()]
-    return list(dict.fromkeys(load_lab(path).problem.interface.main for path in files))
+    files = (
+        [labs.find_lab(lab) for lab in named]
+        if named
+        else [labs.find_lab(None), *labs.shipped_labs().values()]
+    )
+    return list(dict.fromkeys(labs.load_lab(path).problem.interface.main for path in files))
 
 
 def _percent(text: str) -> float:
@@ -98,37 +97,43 @@ def _percent(text: str) -> float:
 
 def _known(named: list[Path]) -> list[str]:
     """Texts that do not count: from the checkout, and from the folders named."""
-    texts = [_texts(place) for name in _GIVEN for place in provided(name)]
+    texts = [text for name in _GIVEN for place in labs.provided(name) for text in _texts(place)]
     for folder in named:
-        found = _texts(folder)
-        if not found:
+        if not (found := _texts(folder)):
             raise UsageError(f"--known {folder}: no CUDA source in it")
-        texts.append(found)
-    return [text for group in texts for text in group]
+        texts += found
+    return texts
 
 
 def _texts(folder: Path) -> list[str]:
     """Raises UsageError if a file cannot be read."""
     files = [path for path in sorted(folder.rglob("*.cu*")) if path.suffix in (".cu", ".cuh")]
     try:
-        return [read(path).decode(errors="replace") for path in files]
+        return [labs.read(path).decode(errors="replace") for path in files]
     except OSError as error:
         raise UsageError(f"{one_line(folder)}: cannot be read: {error.strerror}") from None
 
 
-def _works(entrant: Entrant, mains: Sequence[str], console: Console) -> list[tuple[str, Work]]:
+def _works(
+    entrant: Entrant, mains: Sequence[str], console: Console
+) -> list[tuple[str, similar.ComparedWork]]:
     """The student's work for each lab, with the file that this lab asks for. A single file, which
     no name assigns to a lab, counts for the first."""
-    found: list[tuple[str, Work]] = []
+    found: list[tuple[str, similar.ComparedWork]] = []
     refusal: Exception | None = None
     for main in mains:
         try:
-            submission = load_listed(entrant.source, entrant.student, main)
+            submission = labs.load_listed(entrant.source, entrant.student, main)
         except (Rejected, SubmissionError, OSError) as error:
             refusal = refusal or error
             continue
         student = f"{entrant.student} ({main})" if found else entrant.student
-        found.append((main, Work(student=student, files=source_texts(submission.contents))))
+        found.append(
+            (
+                main,
+                similar.ComparedWork(student=student, files=labs.source_texts(submission.contents)),
+            )
+        )
         if entrant.source.suffix == ".cu":
             break
     if not found:

@@ -8,22 +8,21 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from grader.backends.probe import first_gpu_uuid
-from grader.cli import exit_status, options, progress
-from grader.cli.bench import open_bench
-from grader.cli.notices import say, to_stdout
-from grader.cli.parser import Parser
-from grader.cli.picture_files import write_pictures
-from grader.cli.speaking import spoken
-from grader.errors import UsageError, one_line
-from grader.grading.preparing import Bench
-from grader.hardware.gpus import standing_for
-from grader.labs.lab import Lab, find_lab, load_lab
-from grader.model import Size, Submission, listed, phrase, verbatim
+from grader.base import Submission, UsageError, one_line, standing_for
+from grader.cli import console as progress
+from grader.cli import options
+from grader.cli.console import DONE, NOT_ACCEPTED, say, spoken, to_stdout
+from grader.cli.grading import open_bench
+from grader.cli.history_command import write_pictures
+from grader.cli.options import Parser
+from grader.judge import Bench
+from grader.labs import Lab, find_lab, load_lab, load_submission
 from grader.results import store
+from grader.run import first_gpu_uuid
+from grader.study import Point, Sweep, run_sweep, sweepable, variants_of
 from grader.study import sweep_render as render
-from grader.study.sweep import Point, Sweep, run_sweep, sweepable, variants_of
-from grader.submission.folder import load_submission
+from ptxsim.message import listed, phrase, verbatim
+from ptxsim.records import Size
 
 _MOST_POINTS = 1024
 _DEFINE = re.compile(r"([A-Za-z_]\w{0,63})=(.+)", re.ASCII)
@@ -79,13 +78,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         )
     sweep = Sweep(submission=submission, variants=variants_of(values), sizes=sizes)
     if (points := len(sweep.variants) * len(sizes)) > _MOST_POINTS:
-        raise UsageError(
-            phrase(
-                "{points} points; at most {most}: leave out values or sizes",
-                points=points,
-                most=_MOST_POINTS,
-            )
-        )
+        many = phrase("{points} points; at most {most}: leave out values or sizes")
+        raise UsageError(many.given(points=points, most=_MOST_POINTS))
     bench = open_bench(chosen, lab, console)
     with progress.stages(submission.student, console) as told:
         found = run_sweep(
@@ -98,9 +92,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
             found=lambda point, stored: _tell(point, stored, console),
         )
     _show(found, submission, bench, chosen, console)
-    return (
-        exit_status.DONE if any(not point.dropped for point in found) else exit_status.NOT_ACCEPTED
-    )
+    return NOT_ACCEPTED if all(point.dropped for point in found) else DONE
 
 
 def _tell(point: Point, stored: bool, console: Console) -> None:
@@ -118,26 +110,23 @@ def _show(
     console: Console,
 ) -> None:
     arch = bench.gpu_arch or bench.lab.architectures[0]
-    shown = render.Shown(
+    shown = render.SweepFacts(
         student=submission.student,
         problem=bench.lab.problem.info(),
         arch=arch,
         card=None if bench.gpu_arch else _card(points, chosen.gpu, arch),
     )
-    picture = render.picture(points, shown, spoken(console))
+    language = spoken(console)
+    picture = render.picture(points, shown, language)
     if chosen.markdown:
-        name = chosen.svg or chosen.png
-        to_stdout(
-            render.markdown(points, shown, name.name if name and picture else None, spoken(console))
-        )
+        file = (chosen.svg or chosen.png) if picture else None
+        to_stdout(render.markdown(points, shown, file.name if file else None, language))
     else:
-        console.print(render.terminal(points, shown, spoken(console)))
-    device = "gpu" if bench.gpu_arch else "cpu"
-    document = store.document_path(
-        chosen.out, bench.lab.id, submission.student, submission.sha256, device
-    )
+        console.print(render.terminal(points, shown, language))
+    device, student = "gpu" if bench.gpu_arch else "cpu", submission.student
+    document = store.document_path(chosen.out, bench.lab.id, student, submission.sha256, device)
     target = document.with_name(f"{document.stem}-sweep.html")
-    store.write(target, render.html(points, shown, spoken(console)).encode())
+    store.write(target, render.html(points, shown, language).encode())
     say(console, phrase("page: {file}", file=str(target)))
     if picture is not None:
         write_pictures(chosen, picture, console)
@@ -151,13 +140,8 @@ def _card(points: Sequence[Point], wanted: str | None, arch: str) -> str | None:
     if wanted is not None:
         found = next((name for name in names if wanted.lower() in name.lower()), None)
         if found is None and names:
-            raise UsageError(
-                phrase(
-                    "--gpu {wanted}: there are bounds for {names}",
-                    wanted=wanted,
-                    names=listed(map(verbatim, names)),
-                )
-            )
+            others = phrase("--gpu {wanted}: there are bounds for {names}", wanted=wanted)
+            raise UsageError(others.given(names=listed(map(verbatim, names))))
         return found
     like = standing_for(arch).name
     return like if like in names else next(iter(names), None)
@@ -171,36 +155,23 @@ def _macro(asked: str, submission: Submission) -> tuple[str, tuple[str, ...]]:
     match = _DEFINE.fullmatch(asked)
     values = tuple(dict.fromkeys(match[2].split(","))) if match else ()
     if not match or not all(map(_VALUE.fullmatch, values)):
-        raise UsageError(
-            phrase(
-                "--define {asked}: expected NAME=VALUE,VALUE, such as BM=64,128",
-                asked=one_line(asked),
-            )
-        )
-    name = match[1]
+        odd = phrase("--define {asked}: expected NAME=VALUE,VALUE, such as BM=64,128")
+        raise UsageError(odd.given(asked=one_line(asked)))
+    name, encoded = match[1], match[1].encode()
     lines = f"#ifndef {name} / #define {name} {values[0]} / #endif"
     texts = b"\n".join(submission.contents.values())
-    if not re.search(rb"\b%s\b" % name.encode(), texts):
-        raise UsageError(
-            phrase(
-                "--define {name}: no source file mentions {name}; write in {main}: {lines}",
-                name=name,
-                main=submission.main,
-                lines=lines,
-            )
+    if not re.search(rb"\b%s\b" % encoded, texts):
+        unknown = phrase(
+            "--define {name}: no source file mentions {name}; write in {main}: {lines}"
         )
-    if not re.search(rb"#[ \t]*(ifn?def|if|elif)\b[^\n]*\b%s\b" % name.encode(), texts) and (
-        re.search(
-            rb"#[ \t]*define[ \t]+%s\b|\bconst\w*\s[^;{}]*\b%s\s*=" % ((name.encode(),) * 2), texts
+        raise UsageError(unknown.given(name=name, main=submission.main, lines=lines))
+    asks = re.search(rb"#[ \t]*(ifn?def|if|elif)\b[^\n]*\b%s\b" % encoded, texts)
+    sets = rb"#[ \t]*define[ \t]+%s\b|\bconst\w*\s[^;{}]*\b%s\s*=" % (encoded, encoded)
+    if not asks and re.search(sets, texts):
+        fixed = phrase(
+            "--define {name}: the source sets {name} itself, so that -D cannot; write: {lines}"
         )
-    ):
-        raise UsageError(
-            phrase(
-                "--define {name}: the source sets {name} itself, so that -D cannot; write: {lines}",
-                name=name,
-                lines=lines,
-            )
-        )
+        raise UsageError(fixed.given(name=name, lines=lines))
     return name, values
 
 
@@ -224,27 +195,21 @@ def _some_sizes(part: str, lab: Lab) -> list[Size]:
         or len(numbers) not in ((2, 3) if many else (1, len(dims)))
     ):
         shape = "x".join(dim.name.upper() for dim in dims)
-        raise UsageError(
-            phrase(
-                "--sizes {asked}: expected a size such as 1024, a range such as 1024:8192:1024, "
-                "or {shape}",
-                asked=one_line(part),
-                shape=shape,
-            )
+        odd = phrase(
+            "--sizes {asked}: expected a size such as 1024, a range such as 1024:8192:1024, "
+            "or {shape}"
         )
+        raise UsageError(odd.given(asked=one_line(part), shape=shape))
     values = [int(each) for each in numbers]
     if many:
         first, last, *step = values
         by = step[0] if step else first
         if by < 1 or last < first or (last - first) // by >= _MOST_POINTS:
-            raise UsageError(
-                phrase(
-                    "--sizes {asked}: expected FIRST:LAST:STEP with FIRST ≤ LAST, and at most "
-                    "{most} sizes",
-                    asked=part,
-                    most=_MOST_POINTS,
-                )
+            wrong = phrase(
+                "--sizes {asked}: expected FIRST:LAST:STEP with FIRST ≤ LAST, and at most {most} "
+                "sizes"
             )
+            raise UsageError(wrong.given(asked=part, most=_MOST_POINTS))
         return [_size([n] * len(dims), part, lab) for n in range(first, last + 1, by)]
     return [_size(values * len(dims) if len(values) == 1 else values, part, lab)]
 
@@ -253,21 +218,9 @@ def _size(extents: Sequence[int], part: str, lab: Lab) -> Size:
     dims = lab.problem.dims
     for dim, extent in zip(dims, extents, strict=True):
         if not 1 <= extent <= dim.most:
-            raise UsageError(
-                phrase(
-                    "--sizes {asked}: {extent} is not between 1 and {most}",
-                    asked=part,
-                    extent=extent,
-                    most=dim.most,
-                )
-            )
+            outside = phrase("--sizes {asked}: {extent} is not between 1 and {most}")
+            raise UsageError(outside.given(asked=part, extent=extent, most=dim.most))
         if extent % lab.multiple_of:
-            raise UsageError(
-                phrase(
-                    "--sizes {asked}: {extent} is no multiple of {step}, as the lab asks",
-                    asked=part,
-                    extent=extent,
-                    step=lab.multiple_of,
-                )
-            )
+            uneven = phrase("--sizes {asked}: {extent} is no multiple of {step}, as the lab asks")
+            raise UsageError(uneven.given(asked=part, extent=extent, step=lab.multiple_of))
     return Size(dims={dim.name: n for dim, n in zip(dims, extents, strict=True)})

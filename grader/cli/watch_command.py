@@ -14,17 +14,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.cli import exit_status, options
-from grader.cli.bench import open_bench
-from grader.cli.notices import say
-from grader.cli.parser import Parser
-from grader.cli.speaking import speak_as, spoken
-from grader.errors import Rejected, SubmissionError
-from grader.grading.pipeline import grade
-from grader.labs.lab import find_lab, load_lab
-from grader.model import Message, Result, phrase
+from grader.base import Rejected, Result, SubmissionError
+from grader.cli import options
+from grader.cli.console import DONE, say, speak_as, spoken, status_of
+from grader.cli.grading import open_bench
+from grader.cli.options import Parser
+from grader.judge import grade
+from grader.labs import find_lab, load_lab, load_submission, student_of
 from grader.report import terminal
-from grader.submission.folder import load_submission, student_of
+from grader.run import quietly
+from ptxsim.message import phrase
 
 _PAUSE_S = 0.1
 _ENTRIES = 4096  # as many as a submission may have
@@ -56,30 +55,18 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     for _ in _saves(folder):
         sources = _hash(folder, lab.problem.interface.main)
         if graded is not None and sources and graded[0] == sources:
-            same = phrase(
-                "{student}: nothing changed: {verdict}",
-                student=student,
-                verdict=graded[1].verdict.value,
-            )
-            say(console, same)
+            same = phrase("{student}: nothing changed: {verdict}", student=student)
+            say(console, same.given(verdict=graded[1].verdict.value))
             continue
         started = time.monotonic()
-        found = grade(folder, bench, _silent)
+        found = grade(folder, bench, quietly)
         console.print(terminal.render(found.result, found.sources, spoken(console)))
-        waiting = phrase(
-            "{seconds:.1f} s; waiting for {folder} to be saved",
-            seconds=time.monotonic() - started,
-            folder=str(folder),
-        )
-        say(console, waiting)
+        waiting = phrase("{seconds:.1f} s; waiting for {folder} to be saved", folder=str(folder))
+        say(console, waiting.given(seconds=time.monotonic() - started))
         graded = sources, found.result
         if chosen.once:
-            return exit_status.of(found.result)
-    return exit_status.DONE
-
-
-def _silent(_stage: Message, _detail: Message) -> None:
-    """What happens between two results would only scroll them away."""
+            return status_of(found.result)
+    return DONE
 
 
 def _saves(folder: Path) -> Iterator[None]:
@@ -87,24 +74,17 @@ def _saves(folder: Path) -> Iterator[None]:
     last: _Seen | None = None
     while True:
         seen = _look(folder)
-        if seen != last:
-            time.sleep(_PAUSE_S)
-            if _look(folder) == seen:  # an editor may write a file in several steps
-                last = seen
-                yield
-        else:
-            time.sleep(_PAUSE_S)
+        time.sleep(_PAUSE_S)
+        if seen != last and _look(folder) == seen:  # an editor may write a file in several steps
+            last = seen
+            yield
 
 
 def _look(folder: Path) -> _Seen:
-    """Every file below the folder that is not hidden: its name, when it was saved, and its size.
-
-    Raises SubmissionError if there is no folder.
-    """
+    """Names, times and sizes of the files that are not hidden. Raises SubmissionError."""
     if not folder.is_dir():
-        raise SubmissionError(
-            phrase("{place}: {what}", place=str(folder), what=phrase("no such folder"))
-        )
+        absent = phrase("{place}: {what}", place=str(folder), what=phrase("no such folder"))
+        raise SubmissionError(absent)
     seen = []
     for place, below, names in os.walk(folder):
         below[:] = [name for name in below if not name.startswith(".")]
@@ -122,7 +102,7 @@ def _look(folder: Path) -> _Seen:
 
 
 def _hash(folder: Path, main: str) -> str:
-    """Of the sources; "" if they cannot be graded, which grading will explain."""
+    """Hash the sources; "" if they cannot be graded, which grading will explain."""
     try:
         return load_submission(folder, main).sha256
     except (Rejected, SubmissionError, OSError):

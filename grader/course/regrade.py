@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from grader.course.leaderboard.ranking import Board, Row, make_boards
-from grader.course.roster import Roster
-from grader.labs.time_rules import Attempts, TimeRules
-from grader.model import Record, Timing, Verdict, size_text
-from grader.results.entries import Entry
+from grader.base import Timing, Verdict, one_line, size_text
+from grader.course.leaderboard import Row, make_boards
+from grader.course.roster import Roster, csv_text
+from grader.labs import Attempts, TimeRules
+from grader.report import LongTable
+from grader.results import ResultEntry
+from ptxsim.records import Record
 
 _Key = tuple[str, str | None, str | None]  # of an entry: student, hash of the source, when graded
 _SAME = 5e-4  # ratios that differ by less are the same
+_COLUMNS = (
+    *("board", "student", "verdict_before", "points_before", "adjusted_before"),
+    *("verdict_after", "points_after", "adjusted_after", "reasons"),
+)
 
 
-class Side(Record):
-    """What one version of the lab file says of the class."""
+class LabVersion(Record):
+    """The class's results under one version of the lab file."""
 
     sha256: str  # of the lab file
-    entries: tuple[Entry, ...]
+    entries: tuple[ResultEntry, ...]
     rules: TimeRules | None  # of time, with which these points count
     choice: Attempts
 
@@ -42,17 +48,20 @@ class Comparison(Record):
     same: int  # rows that did not change
 
 
-def versions(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+def versions(entries: Iterable[ResultEntry]) -> dict[str, list[ResultEntry]]:
     """Entries by the hash of their lab file, that with the newest result last."""
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[ResultEntry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.created):
         found.setdefault(entry.lab.sha256, []).append(entry)
     return dict(sorted(found.items(), key=lambda each: each[1][-1].created))
 
 
-def compare(before: Side, after: Side, roster: Roster | None) -> Comparison:
+def compare(before: LabVersion, after: LabVersion, roster: Roster | None) -> Comparison:
     old, new = _rows(before, roster), _rows(after, roster)
-    chosen = (_chosen(before), _chosen(after))
+    chosen: list[dict[_Key, ResultEntry]] = [
+        {(each.submission.student, each.submission.sha256, each.created): each for each in entries}
+        for entries in (before.entries, after.entries)
+    ]
     changes, same = [], 0
     for key in sorted(old.keys() | new.keys()):
         one, other = old.get(key), new.get(key)
@@ -60,32 +69,18 @@ def compare(before: Side, after: Side, roster: Roster | None) -> Comparison:
             same += 1
             continue
         reasons = tuple(_reasons(chosen, one, other))
+        board, student = key
         changes.append(
-            Change(board=key[0], student=key[1], before=one, after=other, reasons=reasons)
+            Change(board=board, student=student, before=one, after=other, reasons=reasons)
         )
     changes.sort(key=lambda change: (change.board, _gain(change), change.student))
     return Comparison(changes=tuple(changes), same=same)
 
 
-def _chosen(side: Side) -> dict[_Key, Entry]:
-    """Entries by what a row says of the one that counts."""
-    return {
-        (entry.submission.student, entry.submission.sha256, entry.created): entry
-        for entry in side.entries
-    }
-
-
-def _rows(side: Side, roster: Roster | None) -> dict[tuple[str, str], Row]:
-    boards: tuple[Board, ...] = make_boards(
-        side.entries,
-        side.choice,
-        roster=roster,
-        due=side.rules.due_at if side.rules else None,
-        rules=side.rules,
-    )
+def _rows(side: LabVersion, roster: Roster | None) -> dict[tuple[str, str], Row]:
     return {
         (str(board.title), row.student): row
-        for board in boards
+        for board in make_boards(side.entries, side.choice, roster=roster, rules=side.rules)
         for row in board.rows
         if row.kind == "student"
     }
@@ -101,11 +96,40 @@ def _gain(change: Change) -> float:
     return (change.after.adjusted or 0.0) - (change.before.adjusted or 0.0)
 
 
+def terminal(found: Comparison) -> LongTable:
+    columns = [("student", False), ("before", True), ("after", True), ("why", False)]
+    table = LongTable("", [("board", False), *columns], give_way=(4, 0, 1))
+    for change in found.changes:
+        cells = [one_line(change.board), one_line(change.student)]
+        cells += [_told(change.before), _told(change.after), "; ".join(change.reasons)]
+        table.add(cells)
+    return table
+
+
+def _told(row: Row | None) -> str:
+    """``86.07``, or with what late work lost ``86.07 (81.07)``."""
+    if row is None or row.points is None or row.verdict is None:
+        return ""
+    adjusted = f" ({row.adjusted:.2f})" if row.adjusted != row.points else ""
+    return f"{row.verdict.value} {row.points:.2f}{adjusted}"
+
+
+def table_csv(found: Comparison) -> str:
+    rows: list[list[object]] = []
+    for change in found.changes:
+        cells: list[object] = [change.board, change.student]
+        for row in (change.before, change.after):
+            verdict = row.verdict.value if row and row.verdict else ""
+            cells += [verdict, row.points, row.adjusted] if row else ["", "", ""]
+        rows.append([*cells, "; ".join(change.reasons)])
+    return csv_text(_COLUMNS, rows)
+
+
 # --- why --------------------------------------------------------------------------------------
 
 
 def _reasons(
-    entries: Sequence[Mapping[_Key, Entry]], one: Row | None, other: Row | None
+    entries: Sequence[Mapping[_Key, ResultEntry]], one: Row | None, other: Row | None
 ) -> Iterator[str]:
     if one is None or other is None:
         yield "no result with the new lab file yet" if other is None else "no result before"
@@ -130,7 +154,7 @@ def _reasons(
         )
 
 
-def _verdicts(old: Entry, new: Entry) -> Iterator[str]:
+def _verdicts(old: ResultEntry, new: ResultEntry) -> Iterator[str]:
     if old.verdict is new.verdict:
         return
     failed = next((case for case in new.cases if case.verdict is new.verdict), None)
@@ -142,22 +166,15 @@ def _verdicts(old: Entry, new: Entry) -> Iterator[str]:
     yield f"verdict {old.verdict.value} → {new.verdict.value}{where}"
 
 
-def _sizes(old: Entry, new: Entry) -> Iterator[str]:
+def _sizes(old: ResultEntry, new: ResultEntry) -> Iterator[str]:
     one, other = ([size_text(case.size) for case in entry.cases] for entry in (old, new))
-    added = [size for size in other if size not in one]
-    removed = [size for size in one if size not in other]
-    if added:
-        yield f"more sizes: {_some(added)}"
-    if removed:
-        yield f"without the sizes {_some(removed)}"
+    for words, sizes, known in (("more sizes:", other, one), ("without the sizes", one, other)):
+        if names := [size for size in sizes if size not in known]:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            yield f"{words} {', '.join(names[:3])}{more}"
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
-
-
-def _scoring(old: Entry, new: Entry) -> Iterator[str]:
+def _scoring(old: ResultEntry, new: ResultEntry) -> Iterator[str]:
     if old.score is None or new.score is None:
         return
     if old.score.policy != new.score.policy:
@@ -172,7 +189,7 @@ def _scoring(old: Entry, new: Entry) -> Iterator[str]:
         yield "other weights of the timed sizes"
 
 
-def _speeds(old: Entry, new: Entry) -> Iterator[str]:
+def _speeds(old: ResultEntry, new: ResultEntry) -> Iterator[str]:
     """Sizes that were timed again and came out otherwise."""
     before = {size_text(case.size): case.timing for case in old.cases}
     for case in new.cases:

@@ -1,24 +1,31 @@
 """Who is in the course: a CSV file with one row per student.
 
 The column ``student`` (or ``SIS Login ID`` in a gradebook exported from Canvas) holds the name of
-the submission's folder. Optional: ``name``, ``group`` (parties.py), ``submitted`` and ``due`` (ISO
+the submission's folder. Optional: ``name``, ``group``, ``submitted`` and ``due`` (ISO
 8601 times; without a zone they are UTC). The columns of a Canvas gradebook are kept for the export.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
+import hmac
+import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from grader.course.spreadsheet import open_csv
-from grader.errors import UsageError
-from grader.model import Record
-from grader.model.moments import moment
+import msgspec
+
+from grader.base import UsageError, moment, one_line
+from grader.results import ResultEntry, load_key
+from ptxsim.message import phrase
+from ptxsim.records import Record
 
 CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+GRADEBOOK_NEEDED = "give the gradebook exported from Canvas (Grades, Export) with --roster"
+_NUMBERED = re.compile(r"(.*) \(\d+\)")  # Canvas puts its own number behind a title
 _KEYS = ("student", "SIS Login ID")
 _NAMES = ("name", "Student")
 
@@ -32,7 +39,7 @@ class Person(Record):
     due: datetime | None
     canvas: Mapping[str, str]  # the columns of CANVAS_COLUMNS that the roster has
     group: str = ""  # whose submission counts for this student too; "" works alone
-    members: tuple[str, ...] = ()  # of a group that stands for its students (parties.py)
+    members: tuple[str, ...] = ()  # of a group that stands for its students
 
 
 Roster = Mapping[str, Person]
@@ -55,6 +62,29 @@ def read_roster(path: Path) -> Roster:
         return _read(path, open_csv(path))
     except csv.Error as error:
         raise UsageError(f"{path}: not a CSV file: {error}") from None
+
+
+def assignment_column(path: Path, title: str) -> str:
+    """The column of a gradebook from Canvas that ``title`` names, with its number or without: of
+    any other title Canvas makes a new assignment. Raises UsageError."""
+    columns = open_csv(path).fieldnames or ()
+    if "ID" not in columns:
+        raise UsageError(f"{path}:1: no Canvas IDs; {GRADEBOOK_NEEDED}")
+    numbered = [each for each in columns if _NUMBERED.fullmatch(each)]
+    found = [each for each in columns if each == title and each not in CANVAS_COLUMNS] or [
+        each for each in numbered if _NUMBERED.sub(r"\1", each) == title
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not numbered and _NUMBERED.fullmatch(title):  # the gradebook is older than the assignment
+        return title
+    known = ", ".join(map(repr, found or numbered)) or "no assignment"
+    if found:
+        raise UsageError(f"{path}:1: {title!r} may be any of {known}; name one with its number")
+    raise UsageError(
+        f"{path}:1: no column {title!r}, but {known}; a new assignment is made in Canvas, and its "
+        "gradebook exported again"
+    )
 
 
 def _read(path: Path, reader: csv.DictReader[str]) -> dict[str, Person]:
@@ -92,7 +122,142 @@ def _time(where: str, column: str, row: Mapping[str, str | None]) -> datetime | 
     try:
         return moment(text)
     except ValueError:
-        example = "2026-01-31T23:59:00+01:00"
-        raise UsageError(
-            f"{where}: {column}: expected a time such as {example}, got {text!r}"
-        ) from None
+        wanted = "expected a time such as 2026-01-31T23:59:00+01:00"
+        raise UsageError(f"{where}: {column}: {wanted}, got {text!r}") from None
+
+
+# --- spreadsheet -------------------------------------------------------------------------------
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def open_csv(path: Path) -> csv.DictReader[str]:
+    """Rows by column, strictly quoted, after a byte order mark if there is one. Reading them may
+    raise csv.Error. Raises UsageError naming the file and the line."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}:{line}: not UTF-8 text; save the file as CSV UTF-8") from None
+    return csv.DictReader(io.StringIO(text, newline=""), strict=True)
+
+
+def harmless(cell: object) -> object:
+    """A spreadsheet runs what begins like a formula; an apostrophe makes it text."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table for a spreadsheet, without formulas."""
+    return raw_csv([columns, *(map(harmless, row) for row in rows)])
+
+
+def raw_csv(rows: Iterable[Iterable[object]]) -> str:
+    """Rows with their cells as they are, for a program that compares them."""
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator="\r\n").writerows(rows)
+    return buffer.getvalue()
+
+
+# --- parties -----------------------------------------------------------------------------------
+
+
+class Parties:
+    """The students of the roster, each alone or in a group, which boards take for a student."""
+
+    def __init__(self, people: Roster) -> None:
+        members: dict[str, list[Person]] = {}
+        for person in people.values():
+            members.setdefault(person.group or person.student, []).append(person)
+            if person.group in people and people[person.group].group != person.group:
+                raise UsageError(
+                    f"roster: group {person.group!r} of {person.student!r} is also the name of a "
+                    "student who is not in it; rename the group"
+                )
+        self.people = people
+        self._members = members
+
+    @property
+    def roster(self) -> Roster:
+        return {party: _one(party, people) for party, people in self._members.items()}
+
+    def members(self, party: str) -> Sequence[Person]:
+        """Return the people on the roster for whom this party's submission counts."""
+        return self._members.get(party, ())
+
+    def merged(self, entries: Iterable[ResultEntry]) -> list[ResultEntry]:
+        """Entries with the party in the student's place. Raises UsageError where one student's work
+        is in two parties, and nothing says which counts."""
+        found = list(entries)
+        parties = {name: self._party(name) for name in {e.submission.student for e in found}}
+        self._pair_up(parties)
+        replace = msgspec.structs.replace
+        people = (replace(e.submission, student=parties[e.submission.student]) for e in found)
+        return [replace(e, submission=who) for e, who in zip(found, people, strict=True)]
+
+    def _party(self, name: str) -> str:
+        if name in self.people:
+            return self.people[name].group or name
+        named = name.split("+")
+        groups = {self.people[each].group for each in named if each in self.people}
+        if len(named) > 1 and len(groups) == 1 and all(each in self.people for each in named):
+            return groups.pop() or name
+        return name
+
+    def _pair_up(self, parties: Mapping[str, str]) -> None:
+        """Make groups of those that only a submission's name puts together."""
+        used = set(parties.values())
+        for party in sorted(used):
+            people = [self.people.get(name) for name in party.split("+")]
+            if party in self._members or not all(people):
+                continue
+            together = [person for person in people if person]
+            which = f"{one_line(party)}: say which counts with a column 'group' in the roster"
+            for person in together:
+                if person.student in used:
+                    raise UsageError(f"{one_line(person.student)} handed in alone and in {which}")
+                if self._members.pop(person.student, None) is None:
+                    raise UsageError(
+                        f"{one_line(person.student)} is in two groups, one of them {which}"
+                    )
+            self._members[party] = together
+
+
+def _one(party: str, people: Sequence[Person]) -> Person:
+    """The group as a person. An extension for one member is one for all."""
+    if len(people) == 1 and people[0].student == party:
+        return people[0]
+    return Person(
+        student=party,
+        name=", ".join(person.name or person.student for person in people),
+        submitted=max((p.submitted for p in people if p.submitted), default=None),
+        due=max((p.due for p in people if p.due), default=None),
+        canvas={},
+        members=tuple(person.student for person in people),
+    )
+
+
+# --- pseudonyms --------------------------------------------------------------------------------
+
+KEY_NAME = ".pseudonym-key"
+_ANIMALS = (
+    *("badger", "beaver", "bison", "condor", "crane", "dolphin", "egret", "falcon"),
+    *("ferret", "finch", "gecko", "heron", "ibex", "jackal", "kestrel", "lemur"),
+    *("lynx", "magpie", "marten", "newt", "ocelot", "osprey", "otter", "panda"),
+    *("petrel", "puffin", "quokka", "raven", "salmon", "tapir", "walrus", "wombat"),
+)
+
+
+def load_pseudonym_key(out: Path) -> bytes:
+    """The key beside the results. Raises StoreError."""
+    return load_key(out / KEY_NAME, phrase("all pseudonyms change"))
+
+
+def pseudonym(key: bytes, student: str) -> str:
+    """``otter-3fa9c1``."""
+    digest = hmac.new(key, student.encode(errors="surrogateescape"), hashlib.sha256).digest()
+    return f"{_ANIMALS[digest[0] % len(_ANIMALS)]}-{digest[1:4].hex()}"

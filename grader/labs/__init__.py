@@ -1,1 +1,5 @@
-"""Lab files (YAML), and what reads and checks them."""
+"""The task and the submissions: lab files (YAML) → ``Lab``, folders → ``Submission``."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,11 +11,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from grader.errors import LabError
-from grader.labs.complaints import at, wanted
+from grader.base import LabError
 from grader.labs.scoring_rules import Positive
-from grader.model import Message, Record, Size, phrase
-from grader.problems.problem import Dim
+from grader.labs.yaml_file import at, wanted
+from grader.problems import Dim
+from ptxsim.message import Message, phrase
+from ptxsim.records import Record, Size
 
 Extent = Annotated[int, Meta(ge=1)]
 KINDS = ("correctness", "performance", "cpu")
@@ -153,33 +154,31 @@ def draw(
     An extent is HMAC-SHA256 of its place in the file, under the secret. Raises LabError.
     """
     used = set(taken)
+
+    def at_place(label: str, one: tuple[int, ...] | int, step: int) -> int:
+        among = _extents(*_ends(one), step)
+        digest = hmac.new(seed, label.encode(), hashlib.sha256).digest()
+        return among[int.from_bytes(digest, "big") % len(among)]
+
     for i, each in enumerate(drawn):
         step = math.lcm(each.multiple_of, multiple_of)
+        ranges = list(zip(dims, each.ranges, strict=True))
         for number in range(each.count):
-            size = _free(each, f"{kind}/{i}/{number}", dims, step, seed, used)
+            tries = (
+                Size(
+                    dims={
+                        dim.name: at_place(f"{kind}/{i}/{number}/{attempt}/{dim.name}", one, step)
+                        for dim, one in ranges
+                    }
+                )
+                for attempt in range(_TRIES)
+            )
+            size = next((size for size in tries if size not in used), None)
             if size is None:
                 few = phrase("the ranges have too few sizes; widen them, or lower count")
                 raise LabError(at(f"groups.hidden.{kind}[{i}]", few))
             used.add(size)
             yield size, each.weight
-
-
-def _free(
-    drawn: Drawn, place: str, dims: Sequence[Dim], step: int, seed: bytes, used: Collection[Size]
-) -> Size | None:
-    """The first size drawn at this place that is not used."""
-    for attempt in range(_TRIES):
-        extents = {}
-        for dim, one in zip(dims, drawn.ranges, strict=True):
-            low, high = _ends(one)
-            among = _extents(low, high, step)
-            label = f"{place}/{attempt}/{dim.name}".encode()
-            digest = hmac.new(seed, label, hashlib.sha256).digest()
-            extents[dim.name] = among[int.from_bytes(digest, "big") % len(among)]
-        size = Size(dims=extents)
-        if size not in used:
-            return size
-    return None
 
 
 def _ends(one: tuple[int, ...] | int) -> tuple[int, int]:

@@ -8,44 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from grader.errors import LabError, one_line
-from grader.hardware.gpus import capability_of
-from grader.labs.complaints import at, explain, show, wanted
-from grader.labs.contradictions import contradictions
-from grader.labs.fields import LabFile, Limits, Rules
+from grader.base import LabError, capability_of, convert, one_line
+from grader.labs.course_rules import Rubric, TimeRules
 from grader.labs.groups import KINDS, HiddenGroup, draw, read_seed
-from grader.labs.rubric import Rubric
-from grader.labs.scoring_rules import Checkpoint, Scoring
-from grader.labs.shape import Shape
-from grader.labs.time_rules import TimeRules
-from grader.labs.yaml_file import parse
-from grader.model import Record, Size, phrase, verbatim
-from grader.model.decoding import convert
-from grader.problems import catalogue
-from grader.problems.catalogue import ProblemRef
-from grader.problems.problem import Dim, Problem
-
-__all__ = [
-    "DEFAULT_LAB",
-    "HIDDEN",
-    "LADDER_LAB",
-    "Case",
-    "Checkpoint",
-    "Hidden",
-    "Lab",
-    "Limits",
-    "Rules",
-    "Scoring",
-    "find_lab",
-    "load_lab",
-    "shipped_labs",
-]
+from grader.labs.scoring_rules import Scoring
+from grader.labs.shape import LabFile, Limits, Rules, Shape, contradictions
+from grader.labs.yaml_file import at, explain, instead_of, parse, read_file, show, wanted
+from grader.problems import ADVICE, Dim, Problem, ProblemRef, catalogue
+from ptxsim.message import phrase, verbatim
+from ptxsim.records import Record, Size
 
 DEFAULT_LAB = Path(__file__).parent / "sgemm.yaml"
 LADDER_LAB = DEFAULT_LAB.with_name("ladder.yaml")
@@ -103,8 +80,8 @@ class Lab(Record):
         return (*self.performance, *(self.hidden.performance if self.hidden else ()))
 
     def arch_on(self, gpu: str) -> str:
-        """What to compile for on a GPU of the architecture ``gpu``: sm_90a on one of sm_90, if the
-        lab names that."""
+        """Return the target to compile for on a GPU of the architecture ``gpu``: sm_90a on one of
+        sm_90, if the lab names that."""
         wanted = capability_of(gpu)
         return next((each for each in self.architectures if capability_of(each) == wanted), gpu)
 
@@ -139,16 +116,7 @@ def load_lab(path: Path | None = None) -> Lab:
     Raises LabError, one line, for anything wrong with the file.
     """
     path = DEFAULT_LAB if path is None else path
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise LabError(
-            phrase("{file}: no such lab file; check the path given to --lab", file=str(path))
-        ) from None
-    except OSError as error:
-        why = phrase("cannot be read: {why}", why=error.strerror or str(error))
-        raise LabError(at(str(path), why)) from None
-    document = parse(path, data, DEFAULT_LAB)
+    data, document = _extended(path)
     source = _source(path, document.pop("problem", catalogue.DEFAULT))
     try:
         kind = catalogue.problem_class(source)
@@ -163,12 +131,23 @@ def load_lab(path: Path | None = None) -> Lab:
     problem = next(contradictions(file, shape.size_key, kind.dims), None)
     if problem:
         raise LabError(at(str(path), problem))
-    own = {name: document[name] for name in _fields(kind.Options) if name in document}
+    names = kind.Options.__struct_fields__
+    own = {name: document[name] for name in names if name in document}
     ref = ProblemRef(source=source, options=own)
     try:
         loaded = catalogue.load_problem(ref)
     except msgspec.ValidationError as error:  # options that do not go together
         raise LabError(at(str(path), verbatim(str(error)))) from None
+    unknown = next((name for name in loaded.advice if name not in ADVICE), None)
+    if unknown is not None:
+        words = phrase(
+            "there is no advice {name}; {remedy}",
+            name=repr(unknown),
+            remedy=instead_of(unknown, ADVICE),
+        )
+        raise LabError(at(str(path), at(f"{kind.__name__}.advice", words)))
+    sizes = tuple(getattr(entry, shape.size_key) for entry in file.performance)
+    timed = _plain_cases("performance", sizes, kind.dims)
     lab = Lab(
         id=file.id,
         sha256=_digest(data, document, ref),
@@ -176,12 +155,8 @@ def load_lab(path: Path | None = None) -> Lab:
         problem_ref=ref,
         correctness=_plain_cases("correctness", file.correctness, kind.dims),
         performance=tuple(
-            Case(
-                id=entry.id or f"performance-{i}",
-                size=_size(getattr(entry, shape.size_key), kind.dims),
-                weight=entry.weight,
-            )
-            for i, entry in enumerate(file.performance)
+            Case(id=entry.id or each.id, size=each.size, weight=entry.weight)
+            for entry, each in zip(file.performance, timed, strict=True)
         ),
         cpu=_plain_cases("cpu", file.cpu, kind.dims),
         multiple_of=file.multiple_of,
@@ -196,8 +171,25 @@ def load_lab(path: Path | None = None) -> Lab:
     return _with_hidden(lab, file, path) if file.groups else lab
 
 
+def _extended(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """The file and its fields, those included that it takes from the lab that it extends."""
+    missing = phrase("{file}: no such lab file; check the path given to --lab", file=str(path))
+    data = read_file(path, missing)
+    document = parse(path, data, DEFAULT_LAB)
+    if "extends" not in document:
+        return data, document
+    named, shipped = document.pop("extends"), shipped_labs()
+    base = shipped.get(named) if isinstance(named, str) else None
+    if base is None:
+        labs = phrase("one of {names}", names=", ".join(shipped))
+        raise LabError(at(str(path), at("extends", wanted(labs, show(named)))))
+    more, fields = _extended(base)
+    fields.pop("id")
+    return data + more, {**fields, **document}
+
+
 def _digest(data: bytes, document: Mapping[str, Any], ref: ProblemRef) -> str:
-    """What a result says of its lab. ``time`` and ``rubric`` change no result, so a later due date
+    """Hash the lab for its results. ``time`` and ``rubric`` change no result, so a later due date
     must not look like another lab."""
     if any(name in document for name in _NO_RESULT):
         rest = {name: value for name, value in document.items() if name not in _NO_RESULT}
@@ -258,13 +250,62 @@ def _source(path: Path, named: object) -> str:
 
 
 def _plain_cases(kind: str, sizes: tuple[Any, ...], dims: tuple[Dim, ...]) -> tuple[Case, ...]:
-    return tuple(Case(id=f"{kind}-{i}", size=_size(size, dims)) for i, size in enumerate(sizes))
+    """The cases of these sizes; of one dimension a size is a number."""
+    names = [dim.name for dim in dims]
+    extents = ((size,) if isinstance(size, int) else size for size in sizes)
+    return tuple(
+        Case(id=f"{kind}-{i}", size=Size(dims=dict(zip(names, each, strict=True))))
+        for i, each in enumerate(extents)
+    )
 
 
-def _size(extents: tuple[int, ...] | int, dims: tuple[Dim, ...]) -> Size:
-    values = (extents,) if isinstance(extents, int) else extents
-    return Size(dims={dim.name: value for dim, value in zip(dims, values, strict=True)})
+# --- hidden ------------------------------------------------------------------------------------
 
 
-def _fields(record: type[Record]) -> tuple[str, ...]:
-    return record.__struct_fields__
+def with_hidden(lab: Lab, other: Lab) -> Lab:
+    """The lab with the ``correctness`` and ``cpu`` sizes of another lab file as its hidden group;
+    in the simulator every size counts the same.
+
+    Everything else, timed sizes included, is as in ``lab``. Sizes that both have stay public. The
+    lab's hash says only how many there are: sizes are so few that whoever knows a hash of them
+    could find them by trying. Raises LabError if the two are of different problems, or if ``lab``
+    has hidden sizes already.
+    """
+    if other.problem_ref != lab.problem_ref:
+        raise LabError(
+            phrase("the hidden sizes are of another problem than the lab {lab}", lab=lab.id)
+        )
+    if lab.hidden is not None:
+        raise LabError(
+            phrase("the lab {lab} has hidden sizes of its own; leave --hidden out", lab=lab.id)
+        )
+    cpu, correctness = _new(other.cpu, lab.cpu), _new(other.correctness, lab.correctness)
+    told = f"{lab.sha256} and {len(cpu)}, {len(correctness)} hidden sizes"
+    return msgspec.structs.replace(
+        lab,
+        sha256=hashlib.sha256(told.encode()).hexdigest(),
+        hidden=Hidden(
+            weight=max(1, len(cpu)),
+            public_weight=len(lab.cpu),
+            seed_file=None,
+            correctness=correctness,
+            cpu=cpu,
+        ),
+    )
+
+
+def revealed(lab: Lab) -> Lab:
+    """The lab with its hidden sizes among the public ones, for who knows the secret."""
+    if lab.hidden is None:
+        return lab
+    shown = {kind: (*getattr(lab, kind), *getattr(lab.hidden, kind)) for kind in KINDS}
+    return msgspec.structs.replace(lab, hidden=None, **shown)
+
+
+def _new(cases: Iterable[Case], seen: Iterable[Case]) -> tuple[Case, ...]:
+    known = [case.size for case in seen]
+    return tuple(
+        msgspec.structs.replace(case, id=f"{HIDDEN}{case.id}")
+        for case in cases
+        if case.size not in known
+    )

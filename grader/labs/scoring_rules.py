@@ -8,13 +8,16 @@ for each size and GPU model.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from grader.labs.complaints import at, wanted
-from grader.model import Message, Record, Shape, phrase
+from grader.base import Shape
+from grader.labs.yaml_file import at, show_size, wanted
+from ptxsim.message import Message, phrase
+from ptxsim.records import Record
 
 Positive = Annotated[float, Meta(gt=0, le=1e9)]  # the bound keeps infinity out
 NotNegative = Annotated[float, Meta(ge=0, le=1e9)]
@@ -144,26 +147,21 @@ def _wrong_checkpoints(scoring: Scoring) -> Iterator[Message]:
 
 def _wrong_curve(scoring: Scoring, *, hidden: bool) -> Iterator[Message]:
     if scoring.checkpoints:
-        yield at(
-            "scoring.checkpoints",
-            phrase("the policy 'curve' has pieces instead; write them there"),
-        )
+        instead = phrase("the policy 'curve' has pieces instead; write them there")
+        yield at("scoring.checkpoints", instead)
     if not scoring.pieces:
         yield at("scoring.pieces", phrase("missing; the policy 'curve' needs at least one"))
     if scoring.measure == "rung" and scoring.rung is None:
         yield at("scoring.rung", phrase("missing; measure: rung needs the name of a rung's folder"))
     if scoring.measure != "rung" and scoring.rung is not None:
-        yield at(
-            "scoring.rung", phrase("only measure: rung has one; remove it or change the measure")
-        )
+        only = phrase("only measure: rung has one; remove it or change the measure")
+        yield at("scoring.rung", only)
     if scoring.measure != "baseline" and hidden:
-        yield at(
-            "scoring.measure",
-            phrase(
-                "hidden sizes are timed, and only the baseline is measured at them; take measure: "
-                "baseline"
-            ),
+        ratio = phrase(
+            "hidden sizes are timed, and only the baseline is measured at them; take measure: "
+            "baseline"
         )
+        yield at("scoring.measure", ratio)
     begins, points = scoring.start.at, scoring.start.points
     names: set[str] = set()
     for i, piece in enumerate(scoring.pieces):
@@ -173,10 +171,8 @@ def _wrong_curve(scoring: Scoring, *, hidden: bool) -> Iterator[Message]:
             yield at(f"{where}.name", taken)
         names.add(piece.name)
         if piece.points < points:
-            yield at(
-                f"{where}.points",
-                phrase("expected at least {least:g}, where the piece begins", least=points),
-            )
+            more = phrase("expected at least {least:g}, where the piece begins", least=points)
+            yield at(f"{where}.points", more)
         yield from _wrong_rate(piece, where)
         if scoring.measure == "ms":
             if piece.to is not None:
@@ -189,10 +185,8 @@ def _wrong_curve(scoring: Scoring, *, hidden: bool) -> Iterator[Message]:
             yield at(f"{where}.to", more)
         begins, points = piece.to or begins, piece.points
     if scoring.pieces and points <= scoring.start.points:
-        yield at(
-            "scoring.pieces",
-            phrase("no piece gives a point; the last must end above scoring.start.points"),
-        )
+        none = phrase("no piece gives a point; the last must end above scoring.start.points")
+        yield at("scoring.pieces", none)
 
 
 def _wrong_rate(piece: Stretch, where: str) -> Iterator[Message]:
@@ -225,7 +219,7 @@ def _wrong_milliseconds(
     for i, each in enumerate(table):
         where = f"{field}[{i}]"
         if each.size not in sizes:
-            none = phrase("{size} is none of the performance sizes", size=_shown(each.size))
+            none = phrase("{size} is none of the performance sizes", size=show_size(each.size))
             yield at(f"{where}.size", none)
         if (each.gpu, each.size) in seen:
             first = f"{field}[{seen[each.gpu, each.size]}]"
@@ -243,14 +237,9 @@ def _wrong_milliseconds(
                     "expected less than {before:g}: more points, less time", before=each.at[k - 1]
                 )
                 yield at(f"{where}.at[{k}]", less)
-    for gpu in dict.fromkeys(each.gpu for each in table):
-        for size in sizes:
-            if (gpu, size) not in seen:
-                yield at(
-                    field,
-                    phrase("nothing for {size} on {gpu}; add an entry", size=_shown(size), gpu=gpu),
-                )
-
-
-def _shown(size: tuple[int, ...] | int) -> str:
-    return str(list(size) if isinstance(size, tuple) else size)
+    for gpu, size in itertools.product(dict.fromkeys(each.gpu for each in table), sizes):
+        if (gpu, size) not in seen:
+            nothing = phrase(
+                "nothing for {size} on {gpu}; add an entry", size=show_size(size), gpu=gpu
+            )
+            yield at(field, nothing)

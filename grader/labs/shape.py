@@ -1,26 +1,81 @@
-"""A lab file's shape, which depends on its problem: the record that it is converted to, and the
-words for what belongs in each field."""
+"""A lab file's shape, which depends on its problem, and mistakes that no single field shows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, get_type_hints
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
-from grader.labs import groups, rubric, scoring_rules, time_rules
-from grader.labs.complaints import IDENTIFIER
-from grader.labs.fields import LabFile, Limits, Rules, Timed
-from grader.language import known_languages
-from grader.model import Message, Record, enumerated, phrase, verbatim
-from grader.problems.problem import Dim, Problem
+from grader.base import known_languages
+from grader.labs import course_rules, groups, scoring_rules
+from grader.labs.course_rules import Rubric, TimeRules
+from grader.labs.groups import Groups
+from grader.labs.scoring_rules import Positive, Scoring
+from grader.labs.yaml_file import IDENTIFIER, at, either, show_size, wanted
+from grader.problems import Dim, Problem
+from ptxsim.message import Message, enumerated, phrase, verbatim
+from ptxsim.records import Record
+
+Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+# 80, or 90a: with the instructions that no later GPU has
+_Suffixed = Annotated[str, Meta(pattern=r"^(9[0-9]|1[0-2][0-9])[af]$")]
+Architecture = Annotated[int, Meta(ge=60, le=129)] | _Suffixed
+
+
+class Rules(Record):
+    tensor_cores: Literal["forbid", "allow"] = "forbid"
+    findings: Literal["warn", "fail"] = "warn"  # what simulator errors do to a GPU grade
+    kernels: Literal["any", "one"] = "any"  # how many one call may launch
+    libraries: Literal["forbid", "allow"] = "forbid"  # kernels that do the whole task
+    # Whether a timed call pays for what only the host does: allocating, freeing, waiting.
+    host_calls: Literal["charged", "free"] = "charged"
+
+
+class Limits(Record):
+    """Seconds are CPU time, or wall time on a GPU; meter.py says what is charged.
+
+    ``memory_mb`` applies to each process that runs untrusted work.
+    """
+
+    compile_s: Positive = 60
+    record_s: Positive = 10  # one call of run_custom
+    launch_s: Positive = 10  # one replay on a GPU
+    total_s: Positive = 180  # all cases of one submission together
+    simulate_s: Positive = 10  # one case in the simulator
+    memory_mb: Annotated[int, Meta(ge=256)] = 4096
+
+
+class Timed(Record):
+    """An entry of ``performance`` apart from its size."""
+
+    weight: Positive = 1
+    id: Identifier | None = None
+
+
+class LabFile(Record):
+    """The part of the file that all problems share, before the checks across fields."""
+
+    id: Identifier
+    multiple_of: Annotated[int, Meta(ge=1, le=1024)] = 1
+    architectures: Annotated[tuple[Architecture, ...], Meta(min_length=1)] = (80,)
+    scoring: Scoring = Scoring()
+    groups: Groups | None = None
+    time: TimeRules | None = None
+    rules: Rules = Rules()
+    limits: Limits = Limits()
+    language: str | None = None
+    rubric: Rubric | None = None
+
+
+# --- shape -------------------------------------------------------------------------------------
 
 _EXPECTED = {
     **scoring_rules.WORDS,
     **groups.WORDS,
-    **time_rules.WORDS,
-    **rubric.WORDS,
+    **course_rules.WORDS,
     "id": IDENTIFIER,
     "performance[].weight": phrase("a number > 0"),
     "performance[].id": IDENTIFIER,
@@ -35,9 +90,12 @@ _EXPECTED = {
 }
 
 
+_CHECKED: dict[str, Any] = {"kw_only": True, "frozen": True, "forbid_unknown_fields": True}
+
+
 class Shape:
-    """record: what the document is converted to. sections, words: for ``complaints.explain``.
-    size_key: what an entry of ``performance`` calls its size: "size", or the dimensions: "mnk"."""
+    """record: what the document is converted to. sections, words: for ``explain``. size_key: what
+    an entry of ``performance`` calls its size: "size", or the dimensions: "mnk"."""
 
     def __init__(self, kind: type[Problem], document: Mapping[str, Any]) -> None:
         joined = "".join(dim.name for dim in kind.dims)
@@ -46,15 +104,14 @@ class Shape:
             isinstance(entry, dict) and "size" in entry for entry in entries
         )
         self.size_key = "size" if plain else joined
-        size = _size_type(kind.dims)
-        sizes = Annotated[tuple[size, ...], Meta(min_length=1)]  # type: ignore[valid-type]
+        extents: Any = tuple(Annotated[int, Meta(ge=1, le=dim.most)] for dim in kind.dims)
+        size: Any = tuple[extents] if len(extents) > 1 else extents[0]
+        sizes = Annotated[tuple[size, ...], Meta(min_length=1)]
         timed = msgspec.defstruct(
             "Performance",
             [(self.size_key, size)],
             bases=(Timed,),
-            kw_only=True,
-            frozen=True,
-            forbid_unknown_fields=True,
+            **_CHECKED,
         )
         own = get_type_hints(kind.Options, include_extras=True)
         many = Annotated[tuple[timed, ...], Meta(min_length=1)]  # type: ignore[valid-type]
@@ -70,27 +127,19 @@ class Shape:
                 ),
             ],
             bases=(LabFile,),
-            kw_only=True,
-            frozen=True,
-            forbid_unknown_fields=True,
+            **_CHECKED,
         )
         self.sections: dict[str, Any] = {
             "": self.record,
             "performance[]": timed,
             **scoring_rules.SECTIONS,
             **groups.SECTIONS,
-            **time_rules.SECTIONS,
-            **rubric.SECTIONS,
+            **course_rules.SECTIONS,
             "rules": Rules,
             "limits": Limits,
             **{n: t for n, t in own.items() if isinstance(t, type) and issubclass(t, Record)},
         }
         self.words = {**_EXPECTED, **_size_words(kind.dims, self.size_key)}
-
-
-def _size_type(dims: tuple[Dim, ...]) -> Any:
-    extents: Any = tuple(Annotated[int, Meta(ge=1, le=dim.most)] for dim in dims)
-    return tuple[extents] if len(dims) > 1 else extents[0]
 
 
 def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, Message]:
@@ -116,3 +165,55 @@ def _size_words(dims: tuple[Dim, ...], key: str) -> dict[str, Message]:
         "performance[]": verbatim(entry),
         f"performance[].{key}": size,
     }
+
+
+# --- contradictions ----------------------------------------------------------------------------
+
+
+def contradictions(file: Any, size_key: str, dims: Sequence[Dim]) -> Iterator[Message]:
+    """Mistakes that no single field shows; each as ``path: what is wrong; remedy``."""
+    sizes = [getattr(entry, size_key) for entry in file.performance]
+    yield from _wrong_sizes("correctness", file.correctness, "", file.multiple_of)
+    yield from _wrong_sizes("performance", sizes, f".{size_key}", file.multiple_of)
+    yield from _wrong_sizes("cpu", file.cpu, "", file.multiple_of)
+    seen: dict[str, int] = {}
+    for i, entry in enumerate(file.performance):
+        name = entry.id or f"performance-{i}"
+        if re.fullmatch(r"(correctness|cpu)-\d+|hidden-.*", name):
+            another = phrase("{name} is the id of another case; take another", name=repr(name))
+            yield at(f"performance[{i}].id", another)
+        if name in seen:
+            first = f"performance[{seen[name]}]"
+            taken = phrase("{name} is taken by {other}", name=repr(name), other=first)
+            yield at(f"performance[{i}].id", taken)
+        seen[name] = i
+    yield from scoring_rules.contradictions(file.scoring, sizes, hidden=file.groups is not None)
+    if file.groups is not None:
+        yield from groups.contradictions(file.groups, dims, file.multiple_of)
+    if file.time is not None:
+        yield from course_rules.wrong_times(file.time)
+    if file.rubric is not None:
+        yield from course_rules.wrong_rubric(file.rubric, "rubric.")
+    if file.language is not None and file.language not in known_languages():
+        yield at("language", wanted(either(known_languages()), repr(file.language)))
+    if len(set(file.architectures)) < len(file.architectures):
+        values = str(list(file.architectures))
+        yield at("architectures", phrase("a value appears twice in {values}", values=values))
+
+
+def _wrong_sizes(
+    kind: str, sizes: Sequence[tuple[int, ...] | int], suffix: str, multiple_of: int
+) -> Iterator[Message]:
+    """suffix: of a size's field within its entry."""
+    seen: dict[Any, int] = {}
+    for i, size in enumerate(sizes):
+        where, shown = f"{kind}[{i}]{suffix}", show_size(size)
+        if size in seen:
+            first = f"{kind}[{seen[size]}]"
+            taken = phrase("{size} is already {other}; remove one", size=shown, other=first)
+            yield at(where, taken)
+        extents = size if isinstance(size, tuple) else (size,)
+        if any(extent % multiple_of for extent in extents):
+            multiples = phrase("multiples of multiple_of={step}", step=multiple_of)
+            yield at(where, wanted(multiples, shown))
+        seen[size] = i

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import difflib
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
+import msgspec
 import yaml
 
-from grader.errors import LabError
-from grader.labs.complaints import at, show, wanted
-from grader.model import phrase
+from grader.base import LabError
+from ptxsim.message import Message, phrase, verbatim
+from ptxsim.records import Record
 
 
 class _Loader(yaml.SafeLoader):
@@ -36,6 +40,17 @@ class _Loader(yaml.SafeLoader):
         return mapping
 
 
+def read_file(path: Path, missing: Message | None = None) -> bytes:
+    """missing: what to say where there is no such file. Raises LabError."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        if missing and isinstance(error, FileNotFoundError):
+            raise LabError(missing) from None
+        why = phrase("cannot be read: {why}", why=error.strerror or str(error))
+        raise LabError(at(str(path), why)) from None
+
+
 def parse(path: Path, data: bytes, example: Path) -> dict[str, Any]:
     """example: what a message about an empty file names. Raises LabError."""
     try:
@@ -55,3 +70,117 @@ def parse(path: Path, data: bytes, example: Path) -> dict[str, Any]:
         fields = phrase("fields such as {example}", example="'id: sgemm'")
         raise LabError(at(str(path), wanted(fields, show(document))))
     return document
+
+
+# --- complaints --------------------------------------------------------------------------------
+
+IDENTIFIER = phrase("letters, digits, '-' and '_', at most 64")
+_LOCATION = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
+_MISSING = re.compile(r"missing required field `(?P<name>[^`]+)`")
+_UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]+)`")
+
+
+def explain(
+    error: msgspec.ValidationError,
+    document: Mapping[str, Any],
+    sections: Mapping[str, type[Record]],
+    expected: Mapping[str, Message],
+) -> Message:
+    """``path: what is wrong there``, with a remedy where one can be guessed."""
+    complaint = str(error)
+    location = _LOCATION.search(complaint)
+    path = location["path"] if location else ""
+    if unknown := _UNKNOWN.search(complaint):
+        remedy = instead_of(unknown["name"], _fields(sections.get(_shape(path))))
+        field = _join(path, unknown["name"])
+        return at(field, phrase("unknown key; {remedy}", remedy=remedy))
+    if missing := _MISSING.search(complaint):
+        path = _join(path, missing["name"])
+        words = _words(path, complaint, sections, expected)
+        return at(path, phrase("missing; expected {words}", words=words))
+    if _shape(path) not in expected:
+        # One number of a size is wrong: show the whole size.
+        outer = re.sub(r"\[\d+\]$", "", path)
+        path = outer if _shape(outer) in expected else path
+    words = _words(path, complaint, sections, expected)
+    return at(path or phrase("the file"), wanted(words, show(_at(document, path))))
+
+
+def at(field: str | Message, what: Message) -> Message:
+    """Return the complaint ``what`` with its field."""
+    return phrase("{field}: {what}", field=field, what=what)
+
+
+def wanted(words: str | Message, got: str | Message) -> Message:
+    return phrase("expected {words}, got {value}", words=words, value=got)
+
+
+def instead_of(name: str, known: Sequence[str]) -> Message:
+    """The known name that is like this one, or else all."""
+    close = difflib.get_close_matches(name, known, 1)
+    if close:
+        return phrase("did you mean {name}?", name=repr(close[0]))
+    return phrase("known here: {names}", names=", ".join(known))
+
+
+def show(value: object) -> str | Message:
+    """A found value, short enough for one line."""
+    if value is None:
+        return phrase("nothing")
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def show_size(size: tuple[int, ...] | int) -> str:
+    """A size as YAML has it: "[64, 64, 64]", or a number where there is one dimension."""
+    return str(list(size) if isinstance(size, tuple) else size)
+
+
+def _words(
+    path: str,
+    complaint: str,
+    sections: Mapping[str, type[Record]],
+    expected: Mapping[str, Message],
+) -> Message:
+    shape = _shape(path)
+    if shape in expected:
+        return expected[shape]
+    outer, _, name = shape.rpartition(".")
+    if outer in sections and (choices := get_args(get_type_hints(sections[outer]).get(name))):
+        return either(map(repr, choices))
+    if shape in sections:
+        return phrase("a mapping with {names}", names=", ".join(_fields(sections[shape])))
+    return verbatim(complaint.split(" - at ")[0])
+
+
+def either(choices: Iterable[str]) -> Message:
+    """``a or b or c``."""
+    first, *others = map(verbatim, choices)
+    return reduce(
+        lambda one, other: phrase("{one} or {other}", one=one, other=other), others, first
+    )
+
+
+def _shape(path: str) -> str:
+    return re.sub(r"\[\d+\]", "[]", path)
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _fields(section: type[Record] | None) -> tuple[str, ...]:
+    return section.__struct_fields__ if section else ()
+
+
+def _at(document: Any, path: str) -> Any:
+    """The value at ``performance[1].mnk``; None where msgspec names what is not there."""
+    value = document
+    for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path):
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, list) and index and int(index) < len(value):
+            value = value[int(index)]
+        else:
+            return None
+    return value

@@ -9,12 +9,13 @@ from __future__ import annotations
 import platform
 import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
-from grader.errors import MachineError
-from grader.ladder.document import HostLoop, HostRun
-from grader.model import phrase
-from grader.toolchain.native import compile_native
+from grader.base import MachineError, Rejected, Submission, compile_native, gpus
+from grader.judge import Bench, explain, prepare
+from grader.results import Ceiling, HostLoop, HostRun
+from ptxsim.message import phrase
 
 EDGE = 1024  # of the product; larger ones reveal no more about a CPU and take minutes
 _FLAGS = ("-O3",)
@@ -23,7 +24,7 @@ _LINE = re.compile(r"\s*(?P<name>\S.*?)\s*:?\s+(?P<rate>\d+(?:\.\d+)?)\s*GFLOPS.
 
 
 def run_host(reference: Path) -> HostRun | None:
-    """Compile the program and let it time its loops; None when the reference has none.
+    """Compile the program, if the reference has one, and let it time its loops.
 
     Raises ToolchainError when it does not compile, MachineError when it does not answer.
     """
@@ -61,3 +62,23 @@ def _cpu() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+# --- ceilings ----------------------------------------------------------------------------------
+
+_UNTIMED = ("A100 80GB PCIe", "RTX 2080 Ti")  # the lab's own; a course has one of them
+
+
+def ceilings(submission: Submission, bench: Bench) -> tuple[Ceiling, ...]:
+    """Ceilings at the lab's largest timed size, for each GPU that the submission compiles for."""
+    size = max((case.size for case in bench.lab.performance), key=bench.lab.problem.work)
+    found: list[Ceiling] = []
+    for card in (each for each in gpus.known() if each.name in _UNTIMED):
+        arch = f"sm_{card.capability}"
+        with suppress(Rejected):
+            why = explain(prepare(submission, [size], bench, arch), bench, card)
+            found += (
+                Ceiling(gpu=card.name, arch=arch, size=size.dims, speed=bound.ceiling)
+                for bound in why.bounds
+            )
+    return tuple(found)

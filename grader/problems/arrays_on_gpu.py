@@ -8,10 +8,11 @@ from typing import Any
 import cupy
 import numpy as np
 
-from grader.model import ErrorStats, Size
+from grader.base import ErrorStats
 from grader.problems.comparison import compare, worst
-from grader.problems.operands import Launch, Operand
+from grader.problems.operands import Launch
 from grader.problems.problem import Expected, Problem
+from ptxsim.records import Size
 
 
 class ArraysOnGpu:
@@ -48,13 +49,9 @@ class ArraysOnGpu:
     def compare(
         self, size: Size, inputs: Sequence[Any], got: Sequence[Any], want: Sequence[Any]
     ) -> ErrorStats:
-        targets = _outputs(self._problem, size)
+        targets = [each for each in self._problem.operands(size) if each.role == "out"]
         found = [
             compare(cupy, target, each, expected, self._problem.tolerance(size))
             for target, each, expected in zip(targets, got, self._expected, strict=True)
         ]
         return found[worst(found)]
-
-
-def _outputs(problem: Problem, size: Size) -> list[Operand]:
-    return [each for each in problem.operands(size) if each.role == "out"]

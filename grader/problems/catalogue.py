@@ -15,10 +15,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from grader.errors import LabError
-from grader.model import Record, phrase
-from grader.model.decoding import convert
+from grader.base import LabError, convert
 from grader.problems.problem import Problem
+from ptxsim.message import phrase
+from ptxsim.records import Record
 
 DEFAULT = "gemm"
 _SHIPPED = {  # by name: the module
@@ -39,7 +39,7 @@ class ProblemRef(Record):
 
 
 def names() -> tuple[str, ...]:
-    """Of the problems that ship with the grader."""
+    """Return the names of the problems that ship with the grader."""
     return tuple(_SHIPPED)
 
 
@@ -98,32 +98,20 @@ def _where(path: Path, error: BaseException) -> str:
 
 
 def _only(module: ModuleType, source: str) -> type[Problem]:
-    found = [
+    own = [
         each
         for each in vars(module).values()
-        if isinstance(each, type)
-        and issubclass(each, Problem)
-        and each.__module__ == module.__name__
-        and not inspect.isabstract(each)
+        if isinstance(each, type) and each.__module__ == module.__name__
     ]
+    unfinished = [each for each in own if inspect.isabstract(each)]
+    found = [each for each in own if issubclass(each, Problem) and each not in unfinished]
     if len(found) == 1:
         return found[0]
-    unfinished = [
-        each
-        for each in vars(module).values()
-        if isinstance(each, type)
-        and inspect.isabstract(each)
-        and each.__module__ == module.__name__
-    ]
     if unfinished and not found:
         lacks = ", ".join(sorted(getattr(unfinished[0], "__abstractmethods__", ())))
+        name = unfinished[0].__name__
         raise LabError(
-            phrase(
-                "{file}: {name} lacks {methods}",
-                file=source,
-                name=unfinished[0].__name__,
-                methods=lacks,
-            )
+            phrase("{file}: {name} lacks {methods}", file=source, name=name, methods=lacks)
         )
     raise LabError(
         phrase(

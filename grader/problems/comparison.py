@@ -6,36 +6,29 @@ An element is right if ``|got - want| / scale <= tolerance``. Written this way r
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.model import (
-    NOTHING,
-    ErrorStats,
-    Message,
-    Mismatch,
-    Record,
-    Size,
-    phrase,
-    verbatim,
-    wrong_elements,
-)
+from grader.base import ErrorStats, Finding, Kind, Mismatch, element_words, wrong_elements
+from grader.problems.inputs import Places, Source
 from grader.problems.operands import Operand
 from grader.problems.problem import Cause, Expected, Problem
+from ptxsim.findings.finding import Severity
+from ptxsim.message import NOTHING, Message, phrase, verbatim
+from ptxsim.records import POISONS, Record, Size
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
-# Fills outputs before the kernel runs: a quiet NaN in FP64, FP32 and, in either half, in FP16 and
-# BF16, and none that a computation gives.
-POISON = 0x7FFB7FFD
 MAP_ROWS, MAP_COLUMNS = 32, 64
 
 
-class Check(Record):
+class OutputCheck(Record):
     """The result of comparing the outputs of one call with the reference."""
 
     error: ErrorStats
@@ -46,13 +39,20 @@ class Check(Record):
         return self.error.wrong == 0
 
 
-def poisoned(operand: Operand) -> Array:
+def poisoned(operand: Operand, call: int = 0) -> Array:
     """An output before the kernel: an element that is never written is wrong."""
-    words = np.full(-(-operand.bytes // 4), POISON, dtype=np.uint32)
+    words = _poison(POISONS[call % len(POISONS)], operand.bytes)
     return words.view(operand.element.dtype)[: operand.count]
 
 
-def check(problem: Problem, size: Size, inputs: Sequence[Array], outputs: Sequence[Array]) -> Check:
+def _poison(word: int, size: int) -> NDArray[np.uint32]:
+    """So many bytes, rounded up to whole words."""
+    return np.full(-(-size // 4), word, dtype=np.uint32)
+
+
+def check(
+    problem: Problem, size: Size, inputs: Sequence[Array], outputs: Sequence[Array]
+) -> OutputCheck:
     """Compare the outputs with the reference, on the CPU."""
     expected = problem.reference(np, size, inputs)
     targets = [each for each in problem.operands(size) if each.role == "out"]
@@ -62,12 +62,12 @@ def check(problem: Problem, size: Size, inputs: Sequence[Array], outputs: Sequen
     ]
     place = worst(found)
     if not found[place].wrong:
-        return Check(error=found[place], message=NOTHING)
+        return OutputCheck(error=found[place], message=NOTHING)
     amount, guess = _amount(found[place], targets[place], outputs[place])
     cause = _cause(problem.causes(size, inputs), targets, outputs) if guess else NOTHING
     if cause:
         amount = phrase("{amount}: {cause}", amount=amount, cause=cause)
-    return Check(error=found[place], message=amount)
+    return OutputCheck(error=found[place], message=amount)
 
 
 def worst(found: Sequence[ErrorStats]) -> int:
@@ -82,41 +82,50 @@ def compare(
 ) -> ErrorStats:
     """One output; ``xp`` is NumPy or CuPy."""
     logical = operand.wide(got)
-    with np.errstate(invalid="ignore", over="ignore"):
-        error = xp.abs(logical - expected.want) / expected.scale
-    wrong = ~(error <= tolerance)
-    count = int(wrong.sum())
-    return ErrorStats(
-        max=finite(float(error.max())),
-        rms=finite(float(xp.sqrt(xp.mean(error**2)))),
-        tolerance=tolerance,
-        wrong=count,
-        operand=operand.name,
-        shape=operand.shape,
-        first_mismatch=first_mismatch(operand, wrong, logical, expected.want) if count else None,
-        tile_map=tile_map(xp.asnumpy(wrong) if hasattr(xp, "asnumpy") else wrong) if count else (),
-        tile_edge=tile_edge(operand.shape),
+    stats, wrong = _measured(xp, operand, logical, expected, tolerance)
+    if not stats.wrong:
+        return stats
+    place = int(wrong.reshape(-1).argmax())  # the first one, rows first
+    index = tuple(int(each) for each in np.unravel_index(place, operand.shape))
+    return msgspec.structs.replace(
+        stats,
+        first_mismatch=_mismatch(operand, index, logical[index], expected.want[index]),
+        tile_map=tile_map(xp.asnumpy(wrong) if hasattr(xp, "asnumpy") else wrong),
     )
 
 
-def finite(value: float) -> float | None:
+def _measured(
+    xp: Any, operand: Operand, got: Any, expected: Expected, tolerance: float
+) -> tuple[ErrorStats, Any]:
+    """The statistics without a picture, and which elements are wrong."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = xp.abs(got - expected.want) / expected.scale
+    wrong = ~(error <= tolerance)
+    stats = ErrorStats(
+        max=_finite(float(error.max())),
+        rms=_finite(float(xp.sqrt(xp.mean(error**2)))),
+        tolerance=tolerance,
+        wrong=int(wrong.sum()),
+        operand=operand.name,
+        shape=operand.shape,
+        first_mismatch=None,
+        tile_map=(),
+        tile_edge=tile_edge(operand.shape),
+    )
+    return stats, wrong
+
+
+def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def first_mismatch(operand: Operand, wrong: Any, got: Any, want: Any) -> Mismatch:
-    """The first wrong element, rows first."""
-    place = int(wrong.reshape(-1).argmax())
-    index = tuple(int(each) for each in np.unravel_index(place, operand.shape))
-    return mismatch(operand, index, float(got[index]), float(want[index]))
-
-
-def mismatch(operand: Operand, index: tuple[int, ...], got: float, want: float) -> Mismatch:
+def _mismatch(operand: Operand, index: tuple[int, ...], got: Any, want: Any) -> Mismatch:
     return Mismatch(
         index=index,
         element=operand.named(index),
-        got=finite(got),
-        want=want,
-        got_text=f"{got:.7g}",
+        got=_finite(float(got)),
+        want=float(want),
+        got_text=f"{float(got):.7g}",
     )
 
 
@@ -126,14 +135,11 @@ def mismatch(operand: Operand, index: tuple[int, ...], got: float, want: float) 
 def tile_edge(shape: tuple[int, ...]) -> int:
     """Elements along the edge of one sign of the map: a power of two, so that the signs lie on the
     borders of a kernel's tiles. Of a vector a sign shows so many elements in a row."""
-    edge = 1
     if len(shape) == 2:
-        while shape[0] > MAP_ROWS * edge or shape[1] > MAP_COLUMNS * edge:
-            edge *= 2
+        least = max(shape[0] / MAP_ROWS, shape[1] / MAP_COLUMNS)
     else:
-        while math.prod(shape) > MAP_ROWS * MAP_COLUMNS * edge:
-            edge *= 2
-    return edge
+        least = math.prod(shape) / (MAP_ROWS * MAP_COLUMNS)
+    return 1 << max(0, math.ceil(least) - 1).bit_length()
 
 
 def tile_map(wrong: Mask) -> tuple[str, ...]:
@@ -166,19 +172,16 @@ def _amount(stats: ErrorStats, target: Operand, got: Array) -> tuple[Message, bo
     """How much is wrong, and whether it makes sense to look for the mistake."""
     count, total = stats.wrong, got.size
     amount = wrong_elements(count, total)
-    raw = np.resize(np.array([POISON], np.uint32), -(-got.nbytes // 4))
-    blank = got.view(f"u{got.itemsize}") == raw.view(f"u{got.itemsize}")[: got.size]
-    unwritten = int(np.count_nonzero(blank))
+    raw = got.view(f"u{got.itemsize}")
+    blanks = (_poison(each, got.nbytes).view(raw.dtype)[:total] for each in POISONS)
+    unwritten = sum(int(np.count_nonzero(raw == blank)) for blank in blanks)
     if unwritten:
-        blanks = (
-            phrase("still NaN")
-            if unwritten == count
-            else phrase("{count} of them still NaN", count=unwritten)
-        )
+        every = phrase("still NaN")
+        some = phrase("{count} of them still NaN", count=unwritten)
         amount = phrase(
             "{amount}, {blanks}: never written, or computed from memory nobody wrote",
             amount=amount,
-            blanks=blanks,
+            blanks=every if unwritten == count else some,
         )
     return amount, unwritten < total and not np.isnan(target.wide(got)).any()
 
@@ -193,3 +196,91 @@ def _cause(causes: Any, targets: Sequence[Operand], outputs: Sequence[Array]) ->
         ):
             return cause.words if isinstance(cause.words, Message) else verbatim(cause.words)
     return NOTHING
+
+
+# --- samples -----------------------------------------------------------------------------------
+
+_SAMPLED, _ALONG_A_LINE = 64, 8
+_SECRET = secrets.SystemRandom()
+
+
+class OutputSample(Record):
+    """Some elements of one output."""
+
+    places: Places  # in memory
+    got: NDArray[Any]  # as stored
+
+
+class Differing(Record):
+    """An output of which the host finds elements wrong that the GPU's comparison let pass."""
+
+    error: ErrorStats  # of the sampled elements
+    sampled: int
+
+    @property
+    def message(self) -> Message:
+        return phrase(
+            "{wrong} of {sampled} elements that the host computed again are wrong",
+            wrong=self.error.wrong,
+            sampled=self.sampled,
+        )
+
+    @property
+    def finding(self) -> Finding:
+        first = self.error.first_mismatch
+        assert first is not None
+        words = phrase(
+            "the comparison on the GPU found nothing wrong, but {element} is {got}, and the host "
+            "computed {want:.7g}: something on the GPU changed the grader's code or memory",
+            element=element_words(first.element),
+            got=first.got_text,
+            want=first.want,
+        )
+        return Finding(kind=Kind.CHECKS_DIFFER, severity=Severity.ERROR, message=words)
+
+
+def take(operand: Operand, copy: Callable[[int, int], NDArray[Any]]) -> OutputSample:
+    """copy: the elements of the output's memory from the first place to before the second.
+
+    Of a matrix a few lines are copied whole, and places along a line are drawn afterwards: the 64
+    elements need few rows and columns of the inputs. Of a vector single elements are copied.
+    """
+    length = 1
+    if len(operand.shape) == 2:
+        length = operand.shape[1 if operand.order == "row" else 0]
+    lines = _drawn(operand.count // length, _SAMPLED // min(length, _ALONG_A_LINE))
+    copied = [copy(line * length, (line + 1) * length) for line in lines.tolist()]
+    along = _drawn(length, _SAMPLED // len(lines))
+    places = lines[:, None] * length + along
+    return OutputSample(
+        places=places.reshape(-1), got=np.concatenate([each[along] for each in copied])
+    )
+
+
+def _drawn(extent: int, most: int) -> Places:
+    """Numbers below ``extent``: all, or the first, the last, and others that nobody can predict."""
+    if extent <= most:
+        return np.arange(extent)
+    inner = _SECRET.sample(range(1, extent - 1), most - 2)
+    return np.array([0, *sorted(inner), extent - 1])
+
+
+def differing(
+    problem: Problem, size: Size, inputs: Sequence[Source], samples: Sequence[OutputSample]
+) -> Differing | None:
+    """The first output with wrong elements; None if all sampled ones are right, or if the problem
+    computes nothing again at this size. NaN is wrong."""
+    found = problem.recomputed(size, inputs, [each.places for each in samples])
+    if found is None:
+        return None
+    targets = [each for each in problem.operands(size) if each.role == "out"]
+    for target, sample, expected in zip(targets, samples, found.outputs, strict=True):
+        got = target.element.wide(sample.got)
+        stats, wrong = _measured(np, target, got, expected, found.tolerance)
+        if stats.wrong:
+            at = int(wrong.argmax())
+            index = target.index(int(sample.places[at]))
+            first = _mismatch(target, index, got[at], expected.want[at])
+            error = msgspec.structs.replace(stats, first_mismatch=first, tile_edge=1)
+            return Differing(error=error, sampled=sample.got.size)
+    return None

@@ -3,7 +3,7 @@
 Each input of each launch gets a key of 256 bits from the operating system, drawn after the
 previous launch has ended. Word i of the key stream gives element i. The stream follows RFC 8439
 with nonce 0, a counter from 0, and 12 rounds instead of 20: no attack is known on more than 7, and
-a GPU generates inputs in every repetition. ``backends/gpu/checks.cu`` computes the same bits there.
+a GPU generates inputs in every repetition. ``run/gpu/checks.cu`` computes the same bits there.
 
 A kernel sees its inputs, which reveal 23 of the 32 bits of each word, and at worst the keys of
 inputs that exist already. Neither reveals anything about a key that has not been drawn yet.

@@ -1,4 +1,5 @@
-"""The arguments of a problem's host function: vectors on the device, and how they are to be read.
+"""The arguments of a problem's host function: vectors on the device, how they are to be read, and
+what a GPU worker asks about them.
 
 All arrays here may be NumPy's or CuPy's.
 """
@@ -6,10 +7,13 @@ All arrays here may be NumPy's or CuPy's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from ctypes import CDLL
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
-from grader.model import Record
+from grader.base import ErrorStats
+from ptxsim.records import Record, Size
 
 Order = Literal["row", "col"]
 Launch = Callable[[], None]  # starts work on the GPU's stream and returns
@@ -113,3 +117,54 @@ class Operand(Record):
         if len(index) == 2:
             return f"{self.name}[row {index[0]}, column {index[1]}]"
         return f"{self.name}[{', '.join(map(str, index))}]"
+
+
+# --- on a GPU ----------------------------------------------------------------------------------
+
+# All arrays are CuPy's, flat, in the order of the memory. Everything runs on ``Tools.stream``.
+
+
+class Tools(Protocol):
+    """Tools that the GPU's worker lends to a problem."""
+
+    @property
+    def stream(self) -> Any: ...  # CuPy's; it is the current one
+
+    def functions(self, source: Path) -> Any:
+        """A CuPy module: CUDA C++ compiled for this GPU by nvcc, once, and kept in the cache."""
+
+    def library(self, source: Path) -> CDLL:
+        """The same for host functions behind a C interface; they bring the CUDA runtime along."""
+
+    def fill(self, out: Any, key: bytes, values: Values) -> None:
+        """The elements that ``inputs.values`` gives for this key."""
+
+
+class OnGpu(Protocol):
+    """One problem on one GPU, at any size."""
+
+    @property
+    def library(self) -> str:
+        """Name and version of what the baselines call: their choice is kept for these."""
+
+    @property
+    def baselines_are_right(self) -> bool:
+        """Whether the outputs of a baseline may serve as the reference."""
+
+    def baselines(
+        self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> Mapping[str, Launch]:
+        """Return the launches that the lab admits as baselines, by name. Raises MachineError if
+        there is none."""
+
+    def refer(self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Launch the reference into ``outputs``."""
+
+    def prove(self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]) -> float:
+        """How far the reference is from being right, by another way to compute it: 1 is what
+        rounding explains. NaN is wrong."""
+
+    def compare(
+        self, size: Size, inputs: Sequence[Any], got: Sequence[Any], want: Sequence[Any]
+    ) -> ErrorStats:
+        """The submission's outputs against the reference's."""

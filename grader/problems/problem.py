@@ -16,17 +16,31 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from grader.model import Message, ProblemInfo, Record, Size
-from grader.problems.on_gpu import OnGpu, Tools
-from grader.problems.operands import FLOAT, Element, Launch, Operand
+from grader.base import ProblemInfo
+from grader.problems.operands import FLOAT, Element, Launch, OnGpu, Operand, Tools
 from grader.problems.questions import Question
 from grader.problems.work import Unit, Work
+from ptxsim.message import Message
+from ptxsim.records import Record, Size
 
 if TYPE_CHECKING:  # NumPy takes a while to load, and commands that only read labs need none
     from grader.problems.inputs import Places, Source
 
 _MOST_RECOMPUTED = 1 << 20  # elements of all inputs
 FUNCTION = "run_custom"  # what every lab calls the host function, a template of the element's type
+
+
+# The rules of grader/explain/advice/, by the names that problems give them.
+ADVICE = (
+    *("few-blocks", "global-sum", "no-tile", "bank-conflicts", "rolled-loop"),
+    *("more-for-each-thread", "scalar-loads", "scalar-shared", "exposed-loads", "two-barriers"),
+    *("through-registers", "long-wave", "tail", "register-banks", "fragments-from-global"),
+    *("matrix-conflicts", "small-warp-tile", "tiles-through-registers", "few-stages"),
+    *("exposed-fragments", "warps-on-hopper", "copying-consumers", "small-block-tile"),
+    *("no-multicast", "blocks-by-turns", "use-tensor-cores", "split-warps", "few-parts"),
+    *("scattered-pairs", "idle-threads", "barriers-for-one-warp", "sums-through-memory"),
+    *("few-bytes-on-the-way", "several-passes"),
+)
 
 
 class Dim(Record):
@@ -37,7 +51,7 @@ class Dim(Record):
 
 
 class Interface(Record):
-    """What the student implements. The host function takes the operands as
+    """Function that the student implements. The host function takes the operands as
     ``thrust::device_vector<T>&``, in their order, then one ``int`` for each dimension."""
 
     main: str  # the file to hand in: "sgemm.cu"
@@ -102,15 +116,16 @@ def vendor_library(name: str) -> str | None:
 
 
 class Expected(Record):
-    """What one output must be, as float64 arrays of the operand's shape. An element is right if
-    ``|got - want| / scale <= tolerance``."""
+    """Expected contents of one output, as float64 arrays of the operand's shape. An element is
+    right if ``|got - want| / scale <= tolerance``."""
 
     want: Any
     scale: Any  # an array, or one number
 
 
 class Recomputed(Record):
-    """What some elements of each output must be, and how far off the GPU's comparison lets them."""
+    """Expected values of some elements of each output, and the GPU comparison's limit for their
+    errors."""
 
     outputs: tuple[Expected, ...]  # arrays as flat as the places asked for
     tolerance: float
@@ -163,7 +178,7 @@ class Problem(ABC):
 
     @abstractmethod
     def reference(self, xp: Any, size: Size, inputs: Sequence[Any]) -> tuple[Expected, ...]:
-        """What each output must be, computed in float64. A GPU's result is proved by NumPy's."""
+        """Compute the expected outputs in float64. A GPU's result is proved by NumPy's."""
 
     @abstractmethod
     def tolerance(self, size: Size) -> float:
@@ -220,11 +235,11 @@ class Problem(ABC):
         return self.fewest_operations(size), sum(each.bytes for each in inputs)
 
     def amount(self, size: Size) -> int:
-        """What ``unit`` counts."""
+        """Count the work of this size in ``unit``."""
         return self.work(size) if self.unit.of == "operations" else self.traffic(size)
 
     def speed(self, size: Size, milliseconds: float) -> float:
-        """In ``unit``."""
+        """Return the speed in ``unit``."""
         return self.amount(size) / (milliseconds * 1e-3) / self.unit.scale
 
     def at(self, size: Size) -> Work:
@@ -251,7 +266,7 @@ class Problem(ABC):
     def baselines(
         self, xp: Any, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> Mapping[str, Launch]:
-        """What to compare with, by name: each computes ``outputs`` on CuPy's current stream.
+        """Return the baselines by name: each computes ``outputs`` on CuPy's current stream.
 
         The fastest is taken. The default copies as many bytes as the task must move.
         """
@@ -291,7 +306,7 @@ class Problem(ABC):
         return ()
 
     def info(self) -> ProblemInfo:
-        """What a result document says of it."""
+        """Describe the problem for a result document."""
         return ProblemInfo(
             name=self.name,
             title=str(self.title),
@@ -310,7 +325,7 @@ class Problem(ABC):
     # What grade profile runs: the extent of each dimension, the smallest first.
     profiled: ClassVar[tuple[int, ...]] = (1024, 8192)
     # Names of the questions that a report answers (its own below, others in report/why.py) and of
-    # the pieces of advice that apply (performance/advice/).
+    # the pieces of advice that apply (explain/advice/).
     questions: tuple[str, ...] = ("peak", "limits", "loop", "traffic")
     own_questions: ClassVar[Mapping[str, Question]] = {}
     advice: tuple[str, ...] = ()

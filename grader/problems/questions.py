@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from grader.model import (
-    NOTHING,
+from grader.base import (
     Explanation,
     KernelCounts,
-    Message,
     ProfileDocument,
+    ProfiledSide,
     ProfiledSize,
-    Record,
     Result,
-    Side,
-    phrase,
-    sentences,
 )
+from ptxsim.message import NOTHING, Message, phrase, sentences
+from ptxsim.records import Record
 
 _ONCE = 1.1  # times the inputs: what comes from DRAM is not redundant
 
@@ -51,7 +48,7 @@ COUNTED = phrase(
 )
 
 
-def redundancy(size: ProfiledSize, side: Side) -> Message:
+def redundancy(size: ProfiledSize, side: ProfiledSide) -> Message:
     """Whether the traffic is redundant, before and after the caches; empty if not counted."""
     if side.asked is None or side.from_l2 is None or side.from_dram is None or not side.asked:
         return NOTHING

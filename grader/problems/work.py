@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from grader.model import Record, Size
+from ptxsim.records import Record, Size
 
 
 class Unit(Record):
-    """In what a speed is told."""
+    """Unit in which speeds are reported."""
 
     name: str  # "TFLOPS"
     scale: float  # so many operations or bytes a second are 1
@@ -20,7 +20,7 @@ GB_S = Unit(name="GB/s", scale=1e9, of="bytes")
 
 
 class Work(Record):
-    """What one size of a problem asks for, as far as a bound on the speed needs it."""
+    """Work of one size, as far as a bound on the speed needs it."""
 
     size: Size
     operations: int  # floating-point; 0 where these do not count
@@ -31,10 +31,10 @@ class Work(Record):
     arithmetic: str = "f32"  # as of the problem
 
     def speed(self, seconds: float) -> float:
-        """In the unit."""
+        """Return the speed in the unit."""
         return self.amount / seconds / self.unit.scale
 
     def peak(self, tflops: float, dram_gb_s: float) -> float:
-        """Of a GPU, in the unit. tflops: of ``arithmetic``."""
+        """Return a GPU's peak in the unit."""
         per_second = tflops * 1e12 if self.unit.of == "operations" else dram_gb_s * 1e9
         return per_second / self.unit.scale

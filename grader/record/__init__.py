@@ -1,1 +1,9 @@
-"""Host code → launch plans: runs it against our stand-in for CUDA's runtime (``cudart/``)."""
+"""Host library → one ``Plan`` for each size.
+
+The library is called three times, sandboxed, against our stand-in for the CUDA runtime
+(``cudart/``, C++).
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

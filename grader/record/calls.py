@@ -1,17 +1,22 @@
-"""Three recorded calls of run_custom → one plan: what runs once, and what every later call does.
+"""The limits of a plan, and the addresses of its allocations.
 
-The third call shows whether the second is what all later calls do. Allocations get new addresses in
-every call, so two calls are compared without the addresses of what each of them allocates.
+The recorder is compiled with these figures. If host code exceeds one, the recorder stops with a
+message that names it. plan_check.py checks every plan against them again, whoever wrote it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from grader.model import (
+from grader.problems import Operand
+from ptxsim.findings.names import plain_name
+from ptxsim.frontend.interface import Entry
+from ptxsim.limits import LIMITS
+from ptxsim.records import (
+    MOST_ROWS,
     Allocate,
     Allocation,
     Copy,
@@ -20,41 +25,88 @@ from grader.model import (
     Memset,
     Operation,
     Plan,
+    PointerSlot,
     Record,
+    RefusedCall,
     Size,
     SymbolWrite,
     Synchronise,
     Write,
 )
-from grader.problems.operands import Operand
-from ptxsim.findings.names import plain_name
-from ptxsim.frontend.interface import Entry
+
+CALLS = 3  # of run_custom that are recorded for each size
+MAX_LAUNCHES = 10_000  # of one call
+MAX_TRANSFERS = 10_000  # memsets, copies, symbol writes and synchronisations of one call
+MAX_ALLOCATIONS = 1024  # of all calls, including A, B, C and symbols whose address was requested
+MAX_REFUSED = 8  # calls that CUDA refuses and the plan tells of
+MAX_PLAN_BYTES = 8 << 20  # of one call as JSON: parameters, data, every name
+MAX_REPLY_BYTES = CALLS * MAX_PLAN_BYTES
+
+# The arena lies where neither programs nor libraries are mapped and where a driver lets us map
+# device memory; no likely integer equals the upper half of its addresses. Allocations are so far
+# apart that an index wrong by 31 bits reaches no neighbour.
+RED_ZONE = 1024  # unused bytes on either side of an allocation
+FIRST_ADDRESS = 0x6A5D_0000_0000 + RED_ZONE
+STRIDE = 4 << 30
+ARENA_BYTES = 1 << 43
+# An address this far before an allocation or past its end still counts as a pointer into it.
+REACH = 1 << 30
+
+
+def addresses(sizes: Iterable[int]) -> Iterator[int]:
+    """The addresses of allocations of these sizes, in this order. plan.cpp computes the same."""
+    at = FIRST_ADDRESS
+    for size in sizes:
+        yield at
+        at += -(-(size + STRIDE // 2) // STRIDE) * STRIDE
+
+
+def macros() -> tuple[str, ...]:
+    """These figures, and CUDA's limits, as options of the recorder's compiler."""
+    figures = {
+        "CALLS": CALLS,
+        "MAX_LAUNCHES": MAX_LAUNCHES,
+        "MAX_TRANSFERS": MAX_TRANSFERS,
+        "MAX_ALLOCATIONS": MAX_ALLOCATIONS,
+        "MAX_REFUSED": MAX_REFUSED,
+        "MAX_PLAN_BYTES": MAX_PLAN_BYTES,
+        "MAX_ROWS": MOST_ROWS,
+        "MAX_REPLY_BYTES": MAX_REPLY_BYTES,
+        "FIRST_ADDRESS": FIRST_ADDRESS,
+        "STRIDE": STRIDE,
+        "ARENA_BYTES": ARENA_BYTES,
+        "REACH": REACH,
+        **LIMITS,
+    }
+    return tuple(f"-D{name}={value}ull" for name, value in figures.items())
+
+
+# --- calls -------------------------------------------------------------------------------------
 
 Operations = tuple[Operation, ...]
+Pointers = tuple[PointerSlot, ...]
 
 
 class Given(Record):
-    """What run_custom was given at one size: the inputs, then the outputs."""
+    """Arguments of run_custom at one size: the inputs, then the outputs."""
 
     size: Size
     operands: tuple[Operand, ...]
 
 
 class Recorded(Record):
-    """What the recorder wrote for one size: the operands and all other memory, and each call."""
+    """The recorder's output for one size: the operands and all other memory, and each call."""
 
     allocations: tuple[Allocation, ...]
     calls: tuple[Operations, Operations, Operations]
+    refused: tuple[RefusedCall, ...] = ()
 
 
 def assembled(
     recorded: Recorded, given: Given, variables: Sequence[str], entries: Mapping[str, Entry]
 ) -> Plan:
     """The plan of three calls; ``variables`` are the build's __device__ variables, ``entries`` its
-    kernels.
-
-    The recorder may have been deceived: nothing here relies on an index.
-    """
+    kernels. The recorder may have been deceived: nothing here relies on an index."""
     first, second, third = recorded.calls
     made = {
         operation.allocation: (call, place)
@@ -63,38 +115,24 @@ def assembled(
     }
     same = _Comparison(recorded.allocations, made, entries)
     unsettled = same.difference(second, third, 1)
+    operations, setup = first, Operations()
+    end = _first_made(second)  # of the allocations that the plan needs
     if unsettled:
-        setup = (*first, *_wait_before(second), *second)
-        plan = _plan(recorded, given, third, setup, before=None)
-        plan = msgspec.structs.replace(plan, unsettled=unsettled)
+        wait = (Synchronise(),) if any(each.after is not None for each in second) else ()
+        operations, setup, end = third, (*first, *wait, *second), None
     elif variables or _left(first) or same.difference(first, second, 0):
-        plan = _plan(recorded, given, second, first, before=_first_made(third))
-    else:
-        return _plan(recorded, given, first, (), before=_first_made(second))
-    return msgspec.structs.replace(plan, variables=tuple(variables))
-
-
-def _plan(
-    recorded: Recorded,
-    given: Given,
-    operations: Operations,
-    setup: Operations,
-    before: int | None,
-) -> Plan:
-    """A plan with the allocations ``before`` an index."""
+        operations, setup, end = second, first, _first_made(third)
     return Plan(
         size=given.size,
-        allocations=recorded.allocations[:before],
+        allocations=recorded.allocations[:end],
         operations=operations,
         setup=setup,
         inputs=sum(each.role == "in" for each in given.operands),
         outputs=sum(each.role == "out" for each in given.operands),
+        refused=recorded.refused[:MAX_REFUSED],
+        unsettled=unsettled,
+        variables=tuple(variables),
     )
-
-
-def _wait_before(call: Operations) -> Operations:
-    """What keeps an operation of a call that comes after nothing in it behind the call before."""
-    return (Synchronise(),) if any(each.after is not None for each in call) else ()
 
 
 def _first_made(operations: Operations) -> int | None:
@@ -134,39 +172,24 @@ class _Comparison:
         return ""
 
     def _same(self, one: Operation, other: Operation, call: int) -> bool:
-        if one.frames != other.frames:
-            other = msgspec.structs.replace(other, frames=one.frames)
-        match one, other:
-            case (Launch(), Launch()):
-                one, other = self._as_read(one), self._as_read(other)
-                return self._same_bytes(one, other, one.params, other.params, call) and all(
-                    getattr(one, name) == getattr(other, name)
-                    for name in one.__struct_fields__
-                    if name not in ("params", "pointers")
-                )
-            case (SymbolWrite(), SymbolWrite()):
-                return self._same_bytes(one, other, one.data, other.data, call) and (
-                    (one.symbol, one.delta, one.blocking, one.after)
-                    == (other.symbol, other.delta, other.blocking, other.after)
-                )
-            case (Write(), Write()):
-                return (
-                    self._same_bytes(one, other, one.data, other.data, call)
-                    and self._same_place(one.allocation, other.allocation, call)
-                    and (one.delta, one.blocking, one.after)
-                    == (other.delta, other.blocking, other.after)
-                )
-            case (Memset() | Allocate() | Free(), Memset() | Allocate() | Free()):
-                places = self._same_place(one.allocation, other.allocation, call)
-                return places and one == msgspec.structs.replace(other, allocation=one.allocation)
-            case (Copy(), Copy()):
-                return (
-                    self._same_place(one.source, other.source, call)
-                    and self._same_place(one.target, other.target, call)
-                    and one == msgspec.structs.replace(other, source=one.source, target=one.target)
-                )
-            case _:
-                return one == other
+        """Whether two operations agree, apart from the lines that they stand in."""
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, Launch) and isinstance(other, Launch):
+            one, other = self._as_read(one), self._as_read(other)
+        for name in one.__struct_fields__:
+            mine, theirs = getattr(one, name), getattr(other, name)
+            if name in ("allocation", "source", "target"):
+                same = self._same_place(mine, theirs, call)
+            elif name == "pointers":
+                data = "params" if isinstance(one, Launch) else "data"
+                values = getattr(one, data), getattr(other, data)
+                same = self._same_bytes(mine, theirs, *values, call)
+            else:
+                same = name in ("params", "data", "frames") or mine == theirs
+            if not same:
+                return False
+        return True
 
     def _as_read(self, launch: Launch) -> Launch:
         """The launch without what its kernel never reads of its parameters. That may be anything:
@@ -181,28 +204,26 @@ class _Comparison:
         return msgspec.structs.replace(launch, params=bytes(params), pointers=pointers)
 
     def _same_bytes(
-        self,
-        one: Launch | SymbolWrite | Write,
-        other: Launch | SymbolWrite | Write,
-        mine: bytes,
-        theirs: bytes,
-        call: int,
+        self, ours: Pointers, others: Pointers, mine: bytes, theirs: bytes, call: int
     ) -> bool:
         """Whether parameters agree, apart from the addresses of corresponding allocations."""
-        if len(one.pointers) != len(other.pointers):
+        if len(ours) != len(others):
             return False
-        for slot, match in zip(one.pointers, other.pointers, strict=True):
+        for slot, match in zip(ours, others, strict=True):
             if (slot.offset, slot.delta) != (match.offset, match.delta):
                 return False
             if not self._same_place(slot.allocation, match.allocation, call):
                 return False
-        return self._same_but_for_freed(_without(mine, one), _without(theirs, other), call)
+        return self._same_but_for_freed(_without(mine, ours), _without(theirs, others), call)
 
     def _same_but_for_freed(self, mine: bytes, theirs: bytes, call: int) -> bool:
         """Whether bytes agree, apart from addresses in corresponding allocations that were freed:
         the recorder notes no pointers to those."""
-        at = 0
-        while (differs := _first_difference(mine, theirs, at)) is not None:
+        at, end = 0, min(len(mine), len(theirs))
+        while True:
+            differs = next((i for i in range(at, end) if mine[i] != theirs[i]), None)
+            if differs is None:
+                return len(mine) == len(theirs)
             starts = range(max(at, differs - _POINTER + 1), differs + 1)
             found = (
                 at
@@ -213,7 +234,6 @@ class _Comparison:
             if start is None:
                 return False
             at = start + _POINTER
-        return len(mine) == len(theirs)
 
     def _same_address(self, mine: bytes, theirs: bytes, call: int) -> bool:
         """Whether each is an address in its own one of two corresponding allocations."""
@@ -228,9 +248,8 @@ class _Comparison:
         """The allocation that an address lies in, and how far from its start."""
         address = int.from_bytes(data, "little")
         index = bisect_right(self._addresses, address) - 1
-        if index < 0 or address - self._memory[index].address > self._memory[index].size:
-            return None
-        return index, address - self._memory[index].address
+        delta = address - self._addresses[index] if index >= 0 else -1
+        return (index, delta) if 0 <= delta <= self._memory[index].size else None
 
     def _same_place(self, one: int, other: int, call: int) -> bool:
         """Whether two calls mean the same allocation, or each the same one of its own."""
@@ -243,21 +262,14 @@ class _Comparison:
 
 
 _ORDINALS = ("first", "second", "third")
-
-
 _POINTER = 8  # bytes
 _NAME = 4096  # characters of a name that are read: a forged one may have millions
 
 
-def _first_difference(one: bytes, other: bytes, start: int) -> int | None:
-    places = range(start, min(len(one), len(other)))
-    return next((at for at in places if one[at] != other[at]), None)
-
-
-def _without(data: bytes, holder: Launch | SymbolWrite | Write) -> bytes:
+def _without(data: bytes, pointers: Pointers) -> bytes:
     """``data`` without its pointers."""
     blank = bytearray(data)
-    for slot in holder.pointers:
+    for slot in pointers:
         if 0 <= slot.offset < len(blank):
             blank[slot.offset : slot.offset + 8] = bytes(min(8, len(blank) - slot.offset))
     return bytes(blank)

@@ -13,13 +13,27 @@ import math
 from collections.abc import Mapping
 from itertools import pairwise
 
-from grader.hardware.targets import Target
-from grader.model import (
+from grader.base import KernelInfo, Target
+from grader.record.calls import (
+    ARENA_BYTES,
+    CALLS,
+    FIRST_ADDRESS,
+    MAX_ALLOCATIONS,
+    MAX_LAUNCHES,
+    MAX_TRANSFERS,
+    REACH,
+    STRIDE,
+    Given,
+    addresses,
+)
+from grader.record.refusals import find_refusal
+from ptxsim.frontend.interface import Interface
+from ptxsim.limits import MAX_CLUSTER, MAX_LOCAL_BYTES, REGISTER_UNIT, is_block, is_grid
+from ptxsim.records import (
     Allocate,
     Allocation,
     Copy,
     Free,
-    KernelInfo,
     Launch,
     Memset,
     Operation,
@@ -30,32 +44,15 @@ from grader.model import (
     Synchronise,
     Write,
 )
-from grader.record.calls import Given
-from grader.record.plan_bounds import (
-    ARENA_BYTES,
-    CALLS,
-    FIRST_ADDRESS,
-    MAX_ALLOCATIONS,
-    MAX_LAUNCHES,
-    MAX_TRANSFERS,
-    REACH,
-    STRIDE,
-    addresses,
-)
-from ptxsim.frontend.interface import Interface
 
-_MAX_GRID = (2**31 - 1, 65535, 65535)
-_MAX_BLOCK = (1024, 1024, 64)
+_WORK = (Launch, Memset, Copy)
 _TRANSFERS = (Memset, Copy, SymbolWrite, Write, Synchronise)
 _POINTER = 8
 _WARP = 32
-_MAX_CLUSTER = 16  # blocks
-_MAX_STACK = 512 << 10  # bytes of local memory that a thread can have
-_REGISTER_UNIT = 256  # a warp gets registers in multiples of this
 
 
 class Known(Record):
-    """What a plan may refer to: the kernels and variables of the build, the device."""
+    """Kernels, variables and device that a plan may refer to."""
 
     declared: Interface
     figures: Mapping[str, KernelInfo]  # ptxas's figures of the kernels
@@ -69,7 +66,9 @@ class Known(Record):
 
 
 def flaw(plan: Plan, given: Given, known: Known) -> str | None:
-    """What no honest plan for ``given`` could contain, in a few words; None when it is sound."""
+    """Describe the first thing in a plan for ``given`` that no honest plan contains, if any."""
+    if not all(find_refusal(each.refused) for each in plan.refused):
+        return "a refused call says nothing that the recorder says"
     return _memory_flaw(plan, given, known) or _operations_flaw(plan, known)
 
 
@@ -107,16 +106,17 @@ def _names_flaw(plan: Plan, given: Given, known: Known) -> str | None:
 
 
 def _operations_flaw(plan: Plan, known: Known) -> str | None:
-    launches = sum(isinstance(each, Launch) for each in plan.operations)
-    if launches == 0:
-        return "it has no launch, or too many"
+    if not any(isinstance(each, _WORK) for each in plan.operations):
+        return "it has no launch, memset or copy"
     for operations, calls in ((plan.operations, 1), (plan.setup, CALLS - 1)):
         if sum(isinstance(each, Launch) for each in operations) > calls * MAX_LAUNCHES:
-            return "it has no launch, or too many"
+            return "it has too many launches"
         transfers = sum(isinstance(each, _TRANSFERS) for each in operations)
         if transfers > calls * MAX_TRANSFERS + calls - 1:  # and a wait between two calls
             return "it has too many memsets, copies, symbol writes and synchronisations"
-        if not all(_in_order(each.after or (), place) for place, each in enumerate(operations)):
+        # Each comes after places before it, each once, the farthest first.
+        orders = ((place, (*(each.after or ()), 0)) for place, each in enumerate(operations))
+        if not all(place >= far > near >= 0 for place, o in orders for far, near in pairwise(o)):
             return "an operation comes after what is not before it"
         if any(_programmatic(each) for each in operations[:1]) or any(
             _programmatic(each) and not isinstance(before, Launch)
@@ -131,11 +131,6 @@ def _operations_flaw(plan: Plan, known: Known) -> str | None:
 
 def _programmatic(operation: Operation) -> bool:
     return isinstance(operation, Launch) and operation.programmatic
-
-
-def _in_order(after: tuple[int, ...], place: int) -> bool:
-    """Whether these are places before this one, each once, the farthest first."""
-    return all(place >= far > near >= 0 for far, near in pairwise((*after, 0)))
 
 
 def _lifetimes_flaw(plan: Plan, known: Known) -> str | None:
@@ -209,54 +204,38 @@ def _launch_flaw(launch: Launch, memory: tuple[Allocation, ...], known: Known) -
         return "a kernel is not in the build"
     if len(launch.params) != entry.size:
         return "a launch's parameters have another size"
-    if not all(1 <= n <= most for n, most in zip(launch.grid, _MAX_GRID, strict=True)):
+    if not is_grid(launch.grid):
         return "a launch's grid is impossible"
-    if not all(1 <= n <= most for n, most in zip(launch.block, _MAX_BLOCK, strict=True)):
+    if not is_block(launch.block):
         return "a launch's block is impossible"
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     warps = -(-threads // _WARP)
-    registers = -(-figures.registers * _WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+    registers = -(-figures.registers * _WARP // REGISTER_UNIT) * REGISTER_UNIT
     if threads > entry.max_threads or warps * registers > known.target.registers_per_multiprocessor:
         return "a launch's block has too many threads"
     if not _fits(known.target.shared_optin, launch.shared_bytes, figures.shared_bytes):
         return "a launch asks for too much shared memory"
     if not -1 <= launch.carveout <= 100:
         return "a launch's carve-out is impossible"
-    if not 0 <= launch.stack_bytes <= _MAX_STACK:
+    if not 0 <= launch.stack_bytes <= MAX_LOCAL_BYTES:
         return "a launch's stack is impossible"
     cluster = entry.cluster or launch.cluster
-    if (
-        min(cluster) < 1
-        or math.prod(cluster) > _MAX_CLUSTER
-        or launch.cluster
-        not in (
-            cluster,
-            (1, 1, 1),
-        )
-    ):
+    own = launch.cluster in (cluster, (1, 1, 1))
+    if min(cluster) < 1 or math.prod(cluster) > MAX_CLUSTER or not own:
         return "a launch's clusters are impossible"
     if any(n % of for n, of in zip(launch.grid, cluster, strict=True)):
         return "a launch's grid is no multiple of its clusters"
-    if launch.cooperative and not _all_fit(launch, warps, warps * registers, figures, known.target):
-        return "a cooperative launch has too many blocks"
+    if launch.cooperative:  # all blocks run at the same time; the recorder knows it more exactly
+        target, shared = known.target, launch.shared_bytes + figures.shared_bytes
+        blocks = min(
+            target.blocks_per_multiprocessor,
+            target.threads_per_multiprocessor // (warps * _WARP),
+            target.registers_per_multiprocessor // max(warps * registers, 1),
+            target.shared_per_multiprocessor // max(shared, 1),
+        )
+        if math.prod(launch.grid) > blocks * target.multiprocessors:
+            return "a cooperative launch has too many blocks"
     return _pointers_flaw(launch.pointers, launch.params, memory)
-
-
-def _all_fit(
-    launch: Launch, warps: int, registers: int, figures: KernelInfo, target: Target
-) -> bool:
-    """Whether all blocks may run at the same time; the recorder knows it more exactly.
-
-    warps, registers: of one block.
-    """
-    shared = launch.shared_bytes + figures.shared_bytes
-    blocks = min(
-        target.blocks_per_multiprocessor,
-        target.threads_per_multiprocessor // (warps * _WARP),
-        target.registers_per_multiprocessor // max(registers, 1),
-        target.shared_per_multiprocessor // max(shared, 1),
-    )
-    return launch.grid[0] * launch.grid[1] * launch.grid[2] <= blocks * target.multiprocessors
 
 
 def _pointers_flaw(

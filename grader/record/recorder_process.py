@@ -6,17 +6,20 @@ import os
 import re
 import signal
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from grader.errors import MachineError
-from grader.model import Record, phrase
-from grader.record.plan_bounds import MAX_REPLY_BYTES, macros
-from grader.sandbox.running import Completed, Limits, Sandbox
-from grader.toolchain.discovery import Toolchain
-from grader.toolchain.native import Native
+from grader.base import MachineError, Native
+from grader.build import Toolchain
+from grader.record import refusals
+from grader.record.calls import MAX_REPLY_BYTES, macros
+from grader.sandbox import Limits, Sandbox
+from grader.sandbox import seccomp as lockdown
+from ptxsim.message import phrase
+from ptxsim.records import Record
 from ptxsim.tensor_maps import ENGINE_HEADERS
 
-_SOURCES = Path(__file__).parent / "cudart"
+_SOURCE = Path(__file__).with_name("cudart.cpp")
 _HEAD = re.compile(rb"([012]) (\d+) (\d+)\n")
 _HEAD_BYTES = 64  # of a frame, at most
 _ATTEMPTS = 2  # one more if another process kills the recorder, or host code recorded nothing
@@ -42,10 +45,13 @@ def recorder_program(toolchain: Toolchain) -> Native:
         f"-I{ENGINE_HEADERS}",
         f"-DTOOLKIT_{version}",
         *macros(),
+        *refusals.macros(),
+        *lockdown.macros(),
+        "-Wl,--no-as-needed",  # what a host library is linked with is there when it is loaded
+        "-lm",
         "-ldl",
     )
-    sources = tuple(sorted(_SOURCES.glob("*.cpp")))
-    return Native(name="recorder", sources=sources, shared=False, flags=flags)
+    return Native(name="recorder", sources=(_SOURCE,), shared=False, flags=flags)
 
 
 def prepare_recorder(toolchain: Toolchain) -> Path:
@@ -56,24 +62,25 @@ def prepare_recorder(toolchain: Toolchain) -> Path:
 def run_recorder(
     recorder: Path,
     request: str,
-    count: int,
+    sizes: Sequence[str],
     sandbox: Sandbox,
     *,
     host_library: Path,
     record_s: float,
     memory_mb: int,
 ) -> list[Ended]:
-    """How the process of each of ``count`` sizes ended, up to one that never ended by itself.
-
-    Raises MachineError when the recorder itself fails.
-    """
+    """How the process of each of the ``sizes`` ended, up to one that never ended by itself. Raises
+    MachineError when the recorder itself fails."""
+    count = len(sizes)
     with tempfile.TemporaryDirectory(prefix="sgemm-record-") as name:
         scratch = Path(name).resolve()
-        file = scratch / "request"
-        file.write_text(request)
+        (scratch / "request").write_text(request)
+        (scratch / "sizes").write_text("".join(f"{size}\n" for size in sizes))
+        allowed = lockdown.host_code_filter() if sandbox.filtered else b""
+        (scratch / "filter").write_bytes(allowed)
         for _ in range(_ATTEMPTS):
             done = sandbox.run(
-                [str(recorder), str(file)],
+                [str(recorder), str(scratch)],
                 cwd=scratch,
                 limits=Limits(
                     cpu_s=record_s * count + _START_S,
@@ -84,10 +91,10 @@ def run_recorder(
                 watches=True,
             )
             ended = _split(done.result, count)
-            cut_short = _cut_short(ended, count, done)
+            limit = done.timed_out or any(each.timed_out for each in ended[-1:])
             killed = any(map(_killed, ended))
             starved = done.starved or any(each.starved for each in ended)
-            if not cut_short and not killed and not starved:
+            if not killed and not starved and (limit or len(ended) == count):
                 return ended
     if starved:
         raise MachineError(
@@ -122,12 +129,6 @@ def _split(data: bytes, count: int) -> list[Ended]:
             )
         )
     return frames
-
-
-def _cut_short(ended: list[Ended], count: int, done: Completed) -> bool:
-    """Whether the recorder ended before its work was done, other than by a time limit."""
-    late = done.timed_out or done.starved or (ended and (ended[-1].timed_out or ended[-1].starved))
-    return len(ended) < count and not late
 
 
 def _killed(ended: Ended) -> bool:

@@ -9,59 +9,53 @@ anything uses it.
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
-from grader.errors import Rejected
-from grader.hardware.targets import Target, target_for
-from grader.model import (
+from grader.base import (
     Build,
     Finding,
     KernelInfo,
     Kind,
-    Launch,
-    Operation,
-    Plan,
-    Record,
-    Severity,
-    Size,
+    Rejected,
     Submission,
+    Target,
     Verdict,
-    phrase,
+    decode,
+    target_for,
 )
-from grader.model.decoding import decode
-from grader.problems.problem import FUNCTION, Problem, vendor_library
+from grader.build import Toolchain
+from grader.labs import with_hint
+from grader.problems import Problem, vendor_library
 from grader.record.calls import Given, Recorded, assembled
 from grader.record.plan_check import Known, flaw
 from grader.record.recorder_process import Ended, prepare_recorder, run_recorder
-from grader.record.refusal_sentences import refusal_sentence
-from grader.record.source_lines import locate
-from grader.sandbox.meter import PATIENCE
-from grader.sandbox.running import Sandbox
-from grader.submission.folder import with_hint
-from grader.toolchain.discovery import Toolchain
-from ptxsim.findings.names import readable
+from grader.record.refusals import Refusal, find_refusal, refusal_sentence, refused
+from grader.sandbox import PATIENCE, Limits, Sandbox
+from ptxsim.findings.finding import Severity
 from ptxsim.frontend.interface import Interface
-from ptxsim.records import Place
+from ptxsim.message import phrase
+from ptxsim.records import Launch, Operation, Place, Plan, Record, Refused, RefusedCall, Size
 
-T = TypeVar("T")
-
-_MAX_MESSAGE = 600  # characters
+Traced = TypeVar("Traced", Operation, RefusedCall)
 
 
 class _Refusal(Record):
     """Why a call of run_custom was rejected."""
 
-    verdict: Verdict
-    message: str
+    refused: Refused
+    after: Refused | None = None  # the last call that had failed before
+    call: int = 1  # of run_custom, for one size
     frames: tuple[int, ...] = ()  # return addresses in the host library, innermost first
 
 
 class _Reply(Record):
-    """What the recorder writes about one size: one of the two."""
+    """The recorder's answer for one size: exactly one field is set."""
 
     recorded: Recorded | None = None
     refusal: _Refusal | None = None
@@ -79,25 +73,33 @@ def record_plans(
     record_s: float,
     memory_mb: int,
     target: Target | None = None,
+    located: bool = True,
 ) -> tuple[Plan | Rejected, ...]:
     """One plan, or the reason why there is none, for each of ``sizes``.
 
     If host code never returns for a size, the answer ends there.
     ``declared`` is what the build's PTX declares. ``record_s`` is the time that is charged for one
     size, for all calls, as meter.py counts it. ``target`` is the GPU that host code is told about;
-    by default one that fits the build's architecture. Raises MachineError when the recorder
-    itself fails.
+    by default one that fits the build's architecture. ``located`` asks for lines: binutils then
+    reads the host library. Raises MachineError when the recorder itself fails.
     """
     if not sizes:
         return ()
     recorder = prepare_recorder(toolchain)
-    known = _known(build, declared, target or target_for(build.arch))
+    # Kernels that ptxas does not mention have no figures.
+    figures = {
+        name: KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
+        for name in declared.entries
+    } | {kernel.name: kernel for kernel in build.kernels}
+    known = Known(declared=declared, figures=figures, target=target or target_for(build.arch))
     given = [Given(size=size, operands=problem.operands(size)) for size in sizes]
     request = _request(build, known, given, record_s)
+    # Of each size the lengths of the vectors, and the other arguments.
+    numbers = [(*(each.count for each in one.operands), *one.size.extents) for one in given]
     ended = run_recorder(
         recorder,
         request,
-        len(sizes),
+        [" ".join(map(str, each)) for each in numbers],
         sandbox,
         host_library=build.host_library,
         record_s=record_s,
@@ -107,7 +109,7 @@ def record_plans(
         _outcome(one, each, known, record_s) for one, each in zip(ended, given, strict=False)
     ]
     frames = {frame for one in outcomes for frame in _frames(one)}
-    places = locate(frames, build, submission, sandbox)
+    places = locate(frames, build, submission, sandbox) if located else {}
     return tuple(
         _placed(one, places) if isinstance(one, Plan) else _rejected(one, places, submission)
         for one in outcomes
@@ -116,44 +118,37 @@ def record_plans(
 
 def _frames(outcome: Plan | _Refusal) -> Sequence[int]:
     if isinstance(outcome, Plan):
-        return [frame for each in (*outcome.setup, *outcome.operations) for frame in each.frames]
+        traced = (*outcome.setup, *outcome.operations, *outcome.refused)
+        return [frame for each in traced for frame in each.frames]
     return outcome.frames
 
 
-def _placed(plan: Plan, places: Mapping[int, tuple[str, int]]) -> Plan:
+def _placed(plan: Plan, places: Mapping[int, Place]) -> Plan:
     """The plan with the lines of its operations, as far as the recorder asked for them."""
     if not _frames(plan):
         return plan
 
-    lines = {frame: Place(file=file, line=line) for frame, (file, line) in places.items()}
-
-    def placed(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+    def placed(traced: Sequence[Traced]) -> tuple[Traced, ...]:
         return tuple(
-            msgspec.structs.replace(each, frames=(), place=_innermost(each.frames, lines))
-            for each in operations
+            msgspec.structs.replace(each, frames=(), place=_innermost(each.frames, places))
+            for each in traced
         )
 
     return msgspec.structs.replace(
-        plan, setup=placed(plan.setup), operations=placed(plan.operations)
+        plan,
+        setup=placed(plan.setup),
+        operations=placed(plan.operations),
+        refused=placed(plan.refused),
     )
 
 
-def _innermost(frames: Sequence[int], places: Mapping[int, T]) -> T | None:
+def _innermost(frames: Sequence[int], places: Mapping[int, Place]) -> Place | None:
     return next((places[frame] for frame in frames if frame in places), None)
 
 
-def _known(build: Build, declared: Interface, target: Target) -> Known:
-    """What a plan may refer to; kernels that ptxas does not mention have no figures."""
-    unknown = [
-        KernelInfo(name=name, registers=0, shared_bytes=0, spill_bytes=0)
-        for name in declared.entries
-    ]
-    figures = {kernel.name: kernel for kernel in (*unknown, *build.kernels)}
-    return Known(declared=declared, figures=figures, target=target)
-
-
 def _request(build: Build, known: Known, given: Sequence[Given], record_s: float) -> str:
-    """The recorder's input: one item a line, in the order that main.cpp reads them."""
+    """The recorder's input but for the sizes: one item a line, in the order that main.cpp reads
+    them."""
     numbers = msgspec.structs.astuple(known.target)[1:]
     kernels = []
     for name, entry in known.declared.entries.items():
@@ -174,94 +169,119 @@ def _request(build: Build, known: Known, given: Sequence[Given], record_s: float
         *kernels,
         f"{len(vectors)} {len(given[0].size.dims)}",
         *(f"{each.name} {each.element.bytes}" for each in vectors),
-        str(len(given)),
-        *(_numbers(each) for each in given),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _numbers(given: Given) -> str:
-    """The lengths of the vectors, and the other arguments."""
-    return " ".join(map(str, (*(each.count for each in given.operands), *given.size.extents)))
 
 
 def _outcome(ended: Ended, given: Given, known: Known, record_s: float) -> Plan | _Refusal:
     """The recorder's answer for one size, as far as it can be trusted."""
     if ended.timed_out:
-        message = f"host code did not return within {record_s:g} s"
-        return _Refusal(verdict=Verdict.TLE, message=message)
+        return _Refusal(refused=refused(Refusal.LATE, seconds=f"{record_s:g}"))
     try:
         reply = decode(ended.reply, _Reply)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _silent(ended)
-    refusal = reply.refusal
-    if refusal is not None and refusal.verdict in (Verdict.FE, Verdict.RE):
-        printable = "".join(c if c.isprintable() else "?" for c in refusal.message)
-        return msgspec.structs.replace(refusal, message=readable(printable)[:_MAX_MESSAGE])
-    plan = (
-        assembled(reply.recorded, given, known.variables, known.declared.entries)
-        if reply.recorded
-        else None
-    )
-    wrong = flaw(plan, given, known) if plan else "it holds no calls"
-    if plan is None or wrong is not None:
-        message = f"host code corrupted the record of its launches: {wrong}"
-        return _Refusal(verdict=Verdict.RE, message=message)
-    return _with_arguments(plan, known.declared)
+        if os.WIFSIGNALED(ended.status):
+            name = signal.strsignal(os.WTERMSIG(ended.status))
+            return _Refusal(refused=refused(Refusal.KILLED, signal=str(name)))
+        status = os.WEXITSTATUS(ended.status)
+        return _Refusal(refused=refused(Refusal.ENDED, status=str(status)))
+    if (refusal := reply.refusal) is not None:  # which host code may have forged
+        row = find_refusal(refusal.refused)
+        after = refusal.after is None or find_refusal(refusal.after) is not None
+        if after and row is not None and row.verdict in (Verdict.FE, Verdict.RE):
+            return refusal
+    wrong: str | None = "it holds no calls"
+    if reply.recorded is not None:
+        plan = assembled(reply.recorded, given, known.variables, known.declared.entries)
+        wrong = flaw(plan, given, known)
+        if wrong is None:
+            return _with_arguments(plan, known.declared)
+    return _Refusal(refused=refused(Refusal.CORRUPTED, how=str(wrong)))
 
 
 def _with_arguments(plan: Plan, declared: Interface) -> Plan:
     """The plan with the places of its launches' parameters, which the recorder is not asked for."""
 
-    def complete(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-        return tuple(
-            msgspec.structs.replace(
-                each, arguments=tuple(one.offset for one in declared.entries[each.kernel].params)
-            )
-            if isinstance(each, Launch)
-            else each
-            for each in operations
-        )
+    def complete(each: Operation) -> Operation:
+        if not isinstance(each, Launch):
+            return each
+        offsets = tuple(one.offset for one in declared.entries[each.kernel].params)
+        return msgspec.structs.replace(each, arguments=offsets)
 
-    return msgspec.structs.replace(
-        plan, setup=complete(plan.setup), operations=complete(plan.operations)
-    )
+    setup, operations = tuple(map(complete, plan.setup)), tuple(map(complete, plan.operations))
+    return msgspec.structs.replace(plan, setup=setup, operations=operations)
 
 
-def _silent(ended: Ended) -> _Refusal:
-    """The process ended without an answer from the recorder."""
-    if os.WIFSIGNALED(ended.status):
-        name = signal.strsignal(os.WTERMSIG(ended.status))
-        return _Refusal(verdict=Verdict.RE, message=f"host code was ended by {name}")
-    status = os.WEXITSTATUS(ended.status)
-    return _Refusal(verdict=Verdict.RE, message=f"host code ended its process with status {status}")
-
-
-def _rejected(
-    refusal: _Refusal, places: Mapping[int, tuple[str, int]], submission: Submission
-) -> Rejected:
+def _rejected(refusal: _Refusal, places: Mapping[int, Place], submission: Submission) -> Rejected:
     """The rejection with the student's line, from the innermost frame in the student's files."""
-    place = _innermost(refusal.frames, places)
-    file, line = place or (None, None)
-    kind = Kind.FORBIDDEN_CALL if refusal.verdict is Verdict.FE else Kind.BAD_LAUNCH
-    if refusal.message.startswith(FUNCTION):
-        kind = Kind.BAD_LAUNCH
-    library = vendor_library(refusal.message)
-    words = refusal_sentence(refusal.message)
+    row = find_refusal(refusal.refused)
+    assert row
+    verdict, kind, words = row.verdict, row.kind, refusal_sentence(refusal.refused)
+    function = refusal.refused.args.get("function", "")
+    library = vendor_library(function)
     if kind is Kind.FORBIDDEN_CALL and library is not None:
         kind = Kind.LIBRARY
         words = phrase(
             "{function} cannot be used in run_custom: {library} is a compiled library, and its "
             "launches cannot be recorded, not even where the lab allows libraries",
-            function=refusal.message.partition(" cannot be used")[0],
+            function=function,
             library=library,
         )
-    if refusal.message.startswith("host code"):
-        kind = Kind.HOST_CRASH
-    finding = Finding(kind=kind, severity=Severity.ERROR, message=words, file=file, line=line)
+    # A failed call explains a crash, or why nothing was launched.
+    if refusal.after and (kind is Kind.HOST_CRASH or row is Refusal.NO_KERNEL):
+        verdict = Verdict.RE
+        words = phrase(
+            "{what} after {failure}", what=words, failure=refusal_sentence(refusal.after)
+        )
+    if refusal.call > 1:
+        words = phrase(
+            "{what}, in call {call} of run_custom for one size", what=words, call=refusal.call
+        )
+    place = _innermost(refusal.frames, places)
+    finding = Finding(
+        kind=kind,
+        severity=Severity.ERROR,
+        message=words,
+        file=place.file if place else None,
+        line=place.line if place else None,
+    )
     if place:
-        words = phrase("{place}: {what}", place=f"{file}:{line}", what=words)
+        words = phrase("{place}: {what}", place=f"{place.file}:{place.line}", what=words)
     # What is defined in a file that nobody includes is called like a library that is not there.
     if kind is Kind.FORBIDDEN_CALL:
         words = with_hint(words, submission)
-    return Rejected(refusal.verdict, words, (finding,))
+    return Rejected(verdict, words, (finding,))
+
+
+# --- source lines ------------------------------------------------------------------------------
+
+_LAST_ADDRESS = 2**48
+_MAX_FRAMES = 1024
+_PLACE = re.compile(r"^(?P<file>.+):(?P<line>\d+)(?: \(discriminator \d+\))?$")
+
+
+def locate(
+    frames: Collection[int], build: Build, submission: Submission, sandbox: Sandbox
+) -> dict[int, Place]:
+    """File and line of every frame that lies in the submission's own files. The rest is left out;
+    so is everything where there is no addr2line."""
+    program = shutil.which("addr2line", path="/usr/bin:/bin")
+    ordered = sorted(frame for frame in frames if 0 < frame <= _LAST_ADDRESS)[:_MAX_FRAMES]
+    if program is None or not ordered:
+        return {}
+    # A return address may already belong to the next line: ask for the byte before it.
+    addresses = [f"{frame - 1:#x}" for frame in ordered]
+    done = sandbox.run(
+        [program, "-e", str(build.host_library), *addresses],
+        cwd=build.host_library.parent,
+        limits=Limits(cpu_s=10),
+        readable=[build.host_library.parent],
+    )
+    names = {file.name for file in submission.files}
+    places: dict[int, Place] = {}
+    for frame, answer in zip(ordered, done.stdout.splitlines(), strict=False):
+        if (place := _PLACE.match(answer)) is not None:
+            name = place["file"].rpartition("/source/")[2].removeprefix("./")
+            if name in names:
+                places[frame] = Place(file=name, line=int(place["line"]))
+    return places

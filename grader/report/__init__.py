@@ -1,1 +1,5 @@
-"""A result document made readable. Every renderer is a pure function of one ``Result``."""
+"""A result made readable: terminal, page, formats of other systems. All of it is pure."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

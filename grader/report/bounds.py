@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from grader.model import (
+from grader.base import (
+    PEAK_UNIT,
     Bound,
     Explanation,
-    Message,
+    KernelCounts,
     Result,
     Waiting,
-    counted,
-    listed,
-    phrase,
+    gpus,
     size_text,
-    verbatim,
 )
+from ptxsim.message import Message, counted, listed, phrase, verbatim
 
 _PIPE = phrase("the arithmetic pipe")
 _RESULTS = phrase("results of arithmetic and integer pipes")
@@ -63,16 +62,15 @@ def limit(bound: Bound) -> Message:
 def waiting_sentence(waiting: Waiting) -> Message:
     """The issue model's result for the main loop."""
     several = sorted(_reasons(waiting).items(), key=lambda pair: -pair[1])
-    named = listed(
-        phrase("{reason} {share:.0f} %", reason=reason, share=100 * share)
-        for reason, share in several
-        if share >= 0.005
-    )
     return phrase(
         "In the issue model the schedulers issue in {share:.0f} % of the cycles; the rest go by in "
         "waiting for {reasons}.",
         share=100 * waiting.issued,
-        reasons=named,
+        reasons=listed(
+            phrase("{reason} {share:.0f} %", reason=reason, share=100 * share)
+            for reason, share in several
+            if share >= 0.005
+        ),
     )
 
 
@@ -88,32 +86,28 @@ def _reasons(waiting: Waiting) -> dict[Message, float]:
     }
 
 
-def launches_of(why: Explanation) -> Message:
+def _launches(why: Explanation) -> Message:
     """All that the bound counts: "its launch", "its 3 launches together"."""
     launches = sum(each.times for each in why.counts)
     return counted("its launch", "its {count} launches together", launches)
 
 
-def shares(bounds: tuple[Bound, ...], unit: str) -> Message:
-    if len(bounds) == 1:
-        return _share(bounds[0], unit)
-    return listed(
-        phrase("{share} on {gpu}", share=_share(each, unit), gpu=each.gpu) for each in bounds
-    )
-
-
-def _share(bound: Bound, unit: str) -> Message:
-    """Only what no waiting is part of is "at most"."""
-    if bound.most is None:
-        return phrase("about {speed}", speed=_of_peak(bound.speed, bound, unit))
-    words = phrase("at most {speed}", speed=_of_peak(bound.most.speed, bound, unit))
-    if bound.resource != "waiting":
-        return words
-    return phrase("{most}, about {speed:.3g} expected", most=words, speed=bound.speed)
-
-
-def _of_peak(speed: float, bound: Bound, unit: str) -> str:
-    return f"{speed:.4g} {unit} ({100 * speed / bound.peak:.0f} %)"
+def _shares(bounds: tuple[Bound, ...], unit: str) -> Message:
+    """Each GPU's bound as a share of its peak; only what no waiting is part of is "at most"."""
+    found = []
+    for each in bounds:
+        speed = each.most.speed if each.most else each.speed
+        of_peak = f"{speed:.4g} {unit} ({100 * speed / each.peak:.0f} %)"
+        share = phrase("about {speed}", speed=of_peak)
+        if each.most:
+            share = phrase("at most {speed}", speed=of_peak)
+            if each.resource == "waiting":
+                share = phrase("{most}, about {speed:.3g} expected", most=share, speed=each.speed)
+        found.append(share)
+    if len(found) == 1:
+        return found[0]
+    pairs = zip(found, bounds, strict=True)
+    return listed(phrase("{share} on {gpu}", share=share, gpu=each.gpu) for share, each in pairs)
 
 
 def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
@@ -124,8 +118,8 @@ def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
         unit=result.problem.unit,
         size=size_text(why.size),
     )
-    launches = launches_of(why)
-    if bound.most is None:
+    hard, launches = bound.most, _launches(why)
+    if hard is None:
         return phrase(
             "about {speed:.4g} of {peak}, by the counts of {launches}; the limit is {limit}",
             speed=bound.speed,
@@ -133,13 +127,13 @@ def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
             launches=launches,
             limit=limit(bound),
         )
+    resource = resource_name(hard.resource)
     words = phrase(
         "at most {speed:.4g} of {peak}, by the counts of {launches}",
-        speed=bound.most.speed,
+        speed=hard.speed,
         peak=peak,
         launches=launches,
     )
-    resource = resource_name(bound.most.resource)
     if bound.resource != "waiting":
         return phrase("{bound}; the limit is {limit}", bound=words, limit=resource)
     return phrase(
@@ -148,4 +142,70 @@ def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
         resource=resource,
         speed=bound.speed,
         limit=limit(bound),
+    )
+
+
+def peak_sentence(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
+    """The peak, the scored speed at the explained size if that was timed, and what counts allow."""
+    problem, info = result.problem, result.environment.gpu
+    card = gpus.of(info) if info else None
+    timed = (case.timing for case in result.cases if case.size == why.size)
+    speed = next((timing.scored_speed for timing in timed if timing and timing.runs), None)
+    launches, shares = _launches(why), _shares(why.bounds, problem.unit)
+    if card is None or speed is None:
+        formula = verbatim("DRAM")
+        if problem.counts == "operations":
+            formula = (
+                phrase("SMs × FP32 lanes × 2 × clock")
+                if problem.arithmetic == "f32"
+                else phrase("SMs × products of the tensor cores in a cycle × 2 × clock")
+            )
+        measured = phrase("Nothing was timed here")
+        if speed is not None:
+            measured = phrase("Measured: {speed:.4g}", speed=speed)
+        return phrase(
+            "{formula}: {peaks} {unit}. {measured}; {allowed}.",
+            formula=formula,
+            peaks=", ".join(f"{each.gpu} {each.peak:.4g}" for each in why.bounds),
+            unit=problem.unit,
+            measured=measured,
+            allowed=phrase(
+                "the counts of {launches} allow {shares}", launches=launches, shares=shares
+            ),
+        )
+    kind, _, sums = problem.arithmetic.partition(".")
+    products = card.tensor_rate(kind, sums) if sums else 0
+    bandwidth = problem.counts == "bytes"
+    peak = (
+        card.dram_gb_s * 1e9 / problem.scale if bandwidth else card.peak_tflops(problem.arithmetic)
+    )
+    figures: dict[str, float | str | Message] = {
+        "peak": peak,
+        "unit": problem.unit if bandwidth else PEAK_UNIT,
+        "gpu": card.name,
+        "speed": speed,
+        "share": 100 * speed / peak,
+        "launches": launches,
+        "shares": shares,
+    }
+    if bandwidth:
+        return phrase(
+            "DRAM moves {peak:.4g} {unit} on this {gpu}. Measured: {speed:.4g}, {share:.1f} %. "
+            "The counts of {launches} allow {shares}.",
+            **figures,
+        )
+    figures |= {"sms": card.multiprocessors, "clock": card.clock_mhz / 1000}
+    if products:
+        return phrase(
+            "{sms} SMs × {products:.0f} products of the tensor cores in a cycle × 2 × {clock:.3g} "
+            "GHz = {peak:.4g} {unit} on this {gpu}. Measured: {speed:.4g}, {share:.1f} %. The "
+            "counts of {launches} allow {shares}.",
+            products=products,
+            **figures,
+        )
+    return phrase(
+        "{sms} SMs × {lanes} lanes × 2 × {clock:.3g} GHz = {peak:.3g} {unit} on this {gpu}. "
+        "Measured: {speed:.4g}, {share:.1f} %. The counts of {launches} allow {shares}.",
+        lanes=card.multiprocessor.fp32_lanes,
+        **figures,
     )

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from markupsafe import Markup
 
-from grader.hardware import gpus
-from grader.hardware.gpus import PEAK_UNIT
-from grader.language import Language
-from grader.model import (
+from grader.base import (
+    PEAK_UNIT,
     CaseResult,
     ErrorStats,
-    LineCount,
+    Language,
     ProblemInfo,
     Standing,
-    phrase,
+    gpus,
     size_text,
 )
-from grader.report.svg import WIDTH, Bar, bars, line, rect, svg, text
+from grader.report.drawing import WIDTH, Bar, bars, line, rect, svg, text
+from ptxsim.findings.finding import LineCount
+from ptxsim.message import phrase
 
 _ROW = 52
 _LABEL = 120  # units left of the bars
@@ -47,17 +48,14 @@ def throughput(
         parts.append(text(_LABEL - 10, y + 24, _size(case), "", "end"))
         own = [run.speed for run in timing.runs]
         base = [run.baseline_speed for run in timing.runs]
-        for offset, values, shown, kind in (
-            (0, own, timing.scored_speed, "own"),
-            (19, base, max(base), "base"),
+        for above, values, shown, kind in (
+            (y, own, timing.scored_speed, "own"),
+            (y + 19, base, max(base), "base"),
         ):
-            parts.append(rect(_LABEL, y + offset, shown * scale, 16, kind))
-            parts += [
-                line(_LABEL + v * scale, y + offset + 3, _LABEL + v * scale, y + offset + 13, "run")
-                for v in values
-            ]
-            end = _LABEL + max(values) * scale + 6
-            parts.append(text(end, y + offset + 13, f"{shown:.4g}", "small"))
+            parts.append(rect(_LABEL, above, shown * scale, 16, kind))
+            ends = [_LABEL + value * scale for value in values]
+            parts += [line(end, above + 3, end, above + 13, "run") for end in ends]
+            parts.append(text(max(ends) + 6, above + 13, f"{shown:.4g}", "small"))
         described.append(f"{_size(case)}: {timing.scored_speed:.4g}, {max(base):.4g}")
     title = phrase(
         "{unit} of the submission and of {baseline} for each size",
@@ -107,14 +105,12 @@ def roofline(
 
     parts: list[Markup] = []
     described: list[str] = []
-    for exponent in range(-4, 10, 2):
-        at = x(2.0**exponent)
-        parts.append(line(at, top, at, bottom, "grid"))
-        parts.append(text(at, bottom + 16, f"{2.0**exponent:g}", "small", "middle"))
-    for exponent in range(-2, 8, 2):
-        at = y(2.0**exponent)
-        parts.append(line(left, at, right, at, "grid"))
-        parts.append(text(left - 6, at + 4, f"{2.0**exponent:g}", "small", "end"))
+    for value in (2.0**exponent for exponent in range(-4, 10, 2)):
+        parts.append(line(x(value), top, x(value), bottom, "grid"))
+        parts.append(text(x(value), bottom + 16, f"{value:g}", "small", "middle"))
+    for value in (2.0**exponent for exponent in range(-2, 8, 2)):
+        parts.append(line(left, y(value), right, y(value), "grid"))
+        parts.append(text(left - 6, y(value) + 4, f"{value:g}", "small", "end"))
     for ceiling in ceilings:
         terabytes, peak = ceiling.dram_gb_s / 1000, ceiling.fp32_tflops
         ridge = peak / terabytes
@@ -155,13 +151,10 @@ def neighbours(standing: Standing, baseline: str, language: Language) -> Markup:
     rungs = [*([standing.below] if standing.below else []), *standing.ahead]
     rows = [
         Bar(
-            name=rung.name.replace("_", " "),
-            value=rung.ratio,
-            words=f"{100 * rung.ratio:.1f} %",
-            kind="base",
+            name=each.name.replace("_", " "), value=ratio, words=f"{100 * ratio:.1f} %", kind="base"
         )
-        for rung in rungs
-        if rung.ratio is not None
+        for each in rungs
+        if (ratio := each.ratio) is not None
     ]
     own = f"{100 * standing.ratio:.1f} %"
     this = language(phrase("this submission"))
@@ -216,16 +209,14 @@ def tile_picture(case: CaseResult, error: ErrorStats, language: Language) -> Mar
 def _cells(tile_map: Sequence[str], left: int, top: int, cell: int) -> Iterator[Markup]:
     """Adjacent equal signs share one rectangle, so a map of 2048 signs stays small."""
     for row, signs in enumerate(tile_map):
-        start = 0
-        for column in range(1, len(signs) + 1):
-            if column < len(signs) and signs[column] == signs[start]:
-                continue
-            box = (left + start * cell, top + row * cell, (column - start) * cell)
-            if signs[start] == "#":
-                yield rect(*box, cell, "wrong")
-            elif signs[start] == "+":
-                yield rect(box[0], box[1] + cell / 2, box[2], cell / 2, "partly")
-            start = column
+        column = left
+        for sign, run in groupby(signs):
+            width, y = cell * len(list(run)), top + row * cell
+            if sign == "#":
+                yield rect(column, y, width, cell, "wrong")
+            elif sign == "+":
+                yield rect(column, y + cell / 2, width, cell / 2, "partly")
+            column += width
 
 
 # --- a student's history ----------------------------------------------------------------------

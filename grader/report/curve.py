@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
 
 from markupsafe import Markup
 
-from grader.judging.curve import most, points_at
-from grader.language import Language
-from grader.model import (
-    NOTHING,
-    CaseResult,
-    Message,
-    Piece,
-    Record,
-    Result,
-    Score,
-    SizeCurve,
-    clauses,
-    phrase,
-    size_text,
-)
-from grader.report.svg import WIDTH, line, svg, text
+from grader.base import CaseResult, Language, Piece, Result, Score, SizeCurve, size_text
+from grader.judge import mean_points, most, points_at
+from grader.report.drawing import WIDTH, Picture, line, svg, text
+from ptxsim.message import NOTHING, Message, clauses, phrase
+from ptxsim.records import Record
 
 _NEXT = 5.0  # points
 _PICTURES = 4  # curves that are drawn; only milliseconds have more than one
@@ -31,7 +21,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, WIDTH - 24.0, 16.0, 216.0
 
 
 class Next(Record):
-    """What some more points cost."""
+    """The speed that the next points need."""
 
     points: float  # how many more
     total: float  # with them
@@ -39,7 +29,6 @@ class Next(Record):
     case: CaseResult  # the largest of them
     speed: float  # it would have
     more: float  # than it has
-    sizes: int  # that are timed
 
 
 def next_points(result: Result) -> Next | None:
@@ -50,20 +39,17 @@ def next_points(result: Result) -> Next | None:
     score = result.score
     if score is None or not score.curves:
         return None
-    weights = {share.case: share.weight for share in score.shares}
-    have, top = _earned(score, weights, 1.0), _highest(score, weights)
+    have, top = _earned(score, 1.0), _total(score, lambda curve: most(curve.pieces))
     wanted = min(have + _NEXT, top)
     if wanted - have < 0.005:
         return None
     faster = 2.0
-    while _earned(score, weights, faster) < wanted - 1e-9:
+    while _earned(score, faster) < wanted - 1e-9:
         faster *= 2
     slow, fast = 1.0, faster
     for _ in range(_HALVINGS):
         middle = (slow + fast) / 2
-        slow, fast = (
-            (slow, middle) if _earned(score, weights, middle) >= wanted - 1e-9 else (middle, fast)
-        )
+        slow, fast = (slow, middle) if _earned(score, middle) >= wanted - 1e-9 else (middle, fast)
     timed = {case.id: case for case in result.cases}
     case = max((timed[curve.case] for curve in score.curves), key=lambda each: each.amount)
     assert case.timing is not None
@@ -75,7 +61,6 @@ def next_points(result: Result) -> Next | None:
         case=case,
         speed=speed * fast,
         more=speed * (fast - 1),
-        sizes=len(score.curves),
     )
 
 
@@ -95,39 +80,32 @@ def next_sentence(result: Result) -> Message:
         size=size_text(ahead.case.size),
         more=ahead.more,
     )
-    if ahead.sizes > 1:
+    if len(score.curves) > 1:
         cost = phrase(
             "{cost}, and the same {share:.1f} % at the other sizes",
             cost=cost,
             share=100 * (ahead.faster - 1),
         )
+    figures: dict[str, float | Message] = {"points": ahead.points, "total": ahead.total}
     if result.groups:
         return phrase(
             "The next {points:.3g} points of the public sizes, to {total:.2f}: {cost}.",
-            points=ahead.points,
-            total=ahead.total,
+            **figures,
             cost=cost,
         )
-    return phrase(
-        "The next {points:.3g} points, to {total:.2f}: {cost}.",
-        points=ahead.points,
-        total=ahead.total,
-        cost=cost,
-    )
+    return phrase("The next {points:.3g} points, to {total:.2f}: {cost}.", **figures, cost=cost)
 
 
-def _earned(score: Score, weights: Mapping[str, float], faster: float) -> float:
+def _earned(score: Score, faster: float) -> float:
     """The points, if all sizes were so many times as fast."""
-    return sum(
-        weights[curve.case] * points_at(curve.pieces, _moved(curve, faster))
-        for curve in score.curves
-    ) / sum(weights[curve.case] for curve in score.curves)
+    return _total(score, lambda curve: points_at(curve.pieces, _moved(curve, faster)))
 
 
-def _highest(score: Score, weights: Mapping[str, float]) -> float:
-    return sum(weights[curve.case] * most(curve.pieces) for curve in score.curves) / sum(
-        weights[curve.case] for curve in score.curves
-    )
+def _total(score: Score, points: Callable[[SizeCurve], float]) -> float:
+    """The points of all sizes together, each with those that ``points`` gives its curve."""
+    found = mean_points({curve.case: points(curve) for curve in score.curves}, score.shares)
+    assert found is not None
+    return found
 
 
 def _moved(curve: SizeCurve, faster: float) -> float:
@@ -137,14 +115,7 @@ def _moved(curve: SizeCurve, faster: float) -> float:
 # --- the picture ------------------------------------------------------------------------------
 
 
-class Curve(Record):
-    """A curve and the sizes on it."""
-
-    caption: Message
-    image: Markup
-
-
-def pictures(result: Result, language: Language) -> tuple[Curve, ...]:
+def pictures(result: Result, language: Language) -> tuple[Picture, ...]:
     """Sizes that share a curve share a picture."""
     score = result.score
     if score is None or not score.curves:
@@ -155,7 +126,10 @@ def pictures(result: Result, language: Language) -> tuple[Curve, ...]:
     ahead = next_points(result)
     sizes = {case.id: size_text(case.size) for case in result.cases}
     return tuple(
-        Curve(caption=_measured_in(result, group[0]), image=_picture(group, sizes, ahead, language))
+        Picture(
+            caption=_measured_in(result, group[0]),
+            image=_picture(group, sizes, ahead, language),
+        )
         for group in list(groups.values())[:_PICTURES]
     )
 
@@ -198,19 +172,20 @@ def _picture(
         parts.append(line(_LEFT, y(points), _RIGHT, y(points), "grid"))
         parts.append(text(x(at), _BOTTOM + 16, f"{at:.4g}", "small", "middle"))
         parts.append(text(_LEFT - 6, y(points) + 4, f"{points:g}", "small", "end"))
-    parts += [
-        text((x(piece.start) + x(piece.end)) / 2, _BOTTOM - 6, piece.name, "small", "middle")
-        for piece in pieces
-    ]
+    for piece in pieces:
+        middle = (x(piece.start) + x(piece.end)) / 2
+        parts.append(text(middle, _BOTTOM - 6, piece.name, "small", "middle"))
     path = " ".join(f"{x(at):.1f},{y(points_at(pieces, at)):.1f}" for at in _along(pieces, lo, hi))
     parts.append(Markup('<polyline points="{}" class="roof"/>').format(path))
+    dot = Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="{}"/>')
     for curve in curves:
-        parts.append(_dot(x(curve.position), y(curve.points), "point"))
-        parts.append(_beside(x(curve.position), y(curve.points), f"{curve.points:.2f}"))
-        if ahead is not None:
-            to = _moved(curve, ahead.faster)
-            if min(lo, hi) <= to <= max(lo, hi):
-                parts.append(_dot(x(to), y(points_at(pieces, to)), "aim"))
+        across, down = x(curve.position), y(curve.points)
+        beside, anchor = (9, "start") if across < _RIGHT - 60 else (-9, "end")
+        parts.append(dot.format(across, down, "point"))
+        parts.append(text(across + beside, down + 14, f"{curve.points:.2f}", "strong", anchor))
+        to = _moved(curve, ahead.faster) if ahead else inf
+        if min(lo, hi) <= to <= max(lo, hi):
+            parts.append(dot.format(x(to), y(points_at(pieces, to)), "aim"))
     described = clauses(
         phrase("{size}: {points:.2f} points", size=sizes[curve.case], points=curve.points)
         for curve in curves
@@ -226,12 +201,3 @@ def _along(pieces: Sequence[Piece], lo: float, hi: float) -> list[float]:
         width = piece.end - piece.start
         found += [piece.start + width * i / steps for i in range(1, steps + 1)]
     return [*found, hi]
-
-
-def _dot(x: float, y: float, kind: str) -> Markup:
-    return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="{}"/>').format(x, y, kind)
-
-
-def _beside(x: float, y: float, words: str) -> Markup:
-    right = x < _RIGHT - 60
-    return text(x + 9 if right else x - 9, y + 14, words, "strong", "start" if right else "end")

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
-from markupsafe import Markup
-
-from grader.errors import one_line
-from grader.hardware import gpus
-from grader.language import ENGLISH, Language
-from grader.model import (
-    NOTHING,
+from grader.base import (
+    ENGLISH,
     Advice,
-    CaseResult,
     Finding,
-    LineCount,
-    Message,
+    Language,
     ProfileDocument,
-    Record,
     Result,
-    Severity,
     Verdict,
-    counted,
+    gpus,
     kind_words,
-    phrase,
-    sentences,
+    one_line,
     severity_words,
     size_text,
-    verbatim,
 )
-from grader.model.names import kernel_name
-from grader.report import charts, curve, text
-from grader.report.groups import neighbours
-from grader.report.kernels import KernelRow, kernel_rows
+from grader.report import charts, curve
+from grader.report import formatting as text
+from grader.report.drawing import Picture
+from grader.report.groups import Highlighter, Line, group_sentence, group_sentences, neighbours
+from grader.report.kernels import kernel_rows
 from grader.report.measurement import measurements, peak_name
-from grader.report.page import page
-from grader.report.size_groups import group_sentence, group_sentences
-from grader.report.source import Highlighter, Line
+from grader.report.pages import page
 from grader.report.why import advice_sentence, answers
+from ptxsim.findings.finding import LineCount, Severity
+from ptxsim.findings.names import kernel_name
+from ptxsim.message import NOTHING, Message, counted, phrase, sentences, verbatim
+from ptxsim.records import Record
 
 _MAX_BYTES = 400_000
 _NAME = 200  # characters of names a student chose
@@ -71,11 +62,6 @@ class Note(Record):
     excerpt: tuple[Line, ...]
 
 
-class Picture(Record):
-    caption: Message
-    image: Markup
-
-
 def render(
     result: Result,
     sources: Mapping[str, str],
@@ -100,27 +86,31 @@ def _render(
     language: Language,
     profile: ProfileDocument | None,
 ) -> str:
-    highlighter = Highlighter(sources)
-    groups = neighbours(result.findings)
-    gpu = result.environment.gpu
+    highlighter, groups = Highlighter(sources), neighbours(result.findings)
+    gpu, standing, why = result.environment.gpu, result.standing, result.explanation
+    card = gpus.of(gpu) if gpu else None
     intensity = charts.intensity(result.lines)
-    why = result.explanation
+    cases = result.cases[: room.cases]
+
+    def cut(value: str | Message) -> str:
+        words = language(value) if isinstance(value, Message) else value
+        return _cut(words, room.message)
+
+    student = _cut(one_line(result.submission.student), _NAME)
     return page(
         "report.html.j2",
         language,
         result=result,
-        title=f"{_cut(one_line(result.submission.student), _NAME)} · {result.lab.id}",
-        student=_cut(one_line(result.submission.student), _NAME),
+        title=f"{student} · {result.lab.id}",
+        student=student,
         created=result.created[:16].replace("T", " ") + " UTC",
         verdict_word=text.VERDICT_WORDS[result.verdict],
         tone=_tone(result.verdict),
         summary=_summary(result, room, language),
         no_score=text.NO_SCORE_ON_CPU,
         score_block=text.score_block(result, language),
-        standing=text.standing(result.standing, result.problem) if result.standing else NOTHING,
-        ladder=charts.neighbours(result.standing, result.problem.baseline, language)
-        if result.standing
-        else None,
+        standing=text.standing(standing, result.problem) if standing else NOTHING,
+        ladder=charts.neighbours(standing, result.problem.baseline, language) if standing else None,
         curves=curve.pictures(result, language),
         next_points=curve.next_sentence(result),
         groups=group_sentences(result),
@@ -130,32 +120,35 @@ def _render(
         size=size_text,
         peak_name=peak_name(result.problem),
         timed=measurements(result),
-        roofline=charts.roofline(intensity, gpus.of(gpu) if gpu else None, _best(result), language)
-        if intensity
-        else None,
+        roofline=charts.roofline(intensity, card, _best(result), language) if intensity else None,
         traffic=_traffic(result.lines) if intensity else (),
-        cases=result.cases[: room.cases],
+        cases=cases,
         hidden_cases=max(0, len(result.cases) - room.cases),
         case_tone=lambda case: _tone(case.verdict),
         error_ratio=text.error_ratio,
-        told=text.told(result.cases[: room.cases]),
+        told=text.told(cases),
         mismatch=text.mismatch,
         wrong=text.wrong,
-        cut=lambda value: _cut(
-            language(value) if isinstance(value, Message) else value, room.message
-        ),
-        pictures=_pictures(result.cases[: room.cases], room, language),
+        cut=cut,
+        pictures=[
+            Picture(
+                caption=text.picture_caption(case, error),
+                image=charts.tile_picture(case, error, language),
+            )
+            for case, error in text.telling_maps(cases)[: room.pictures]
+        ],
         notes=[_note(group, highlighter, room, language) for group in groups[: room.findings]],
         hidden_findings=sum(map(len, groups[room.findings :])),
         listings=highlighter.listings(result.findings, result.lines),
-        kernels=_kernels(result, room),
-        answers=answers(result, sources, profile),
-        unexplained=_cut(language(why.missing or NOTHING), room.message) if why else "",
-        fix_first=_cut(language(text.fix_first(result)), room.message),
-        advice=[
-            _advised(each, highlighter, room, language) for each in (why.advice if why else ())
+        kernels=[
+            (_cut(kernel_name(row.kernel.name), _NAME), row)
+            for row in kernel_rows(result)[: room.kernels]
         ],
-        log=_log(result, room),
+        answers=answers(result, sources, profile),
+        unexplained=cut(why.missing or NOTHING) if why else "",
+        fix_first=cut(text.fix_first(result)),
+        advice=[_advised(each, highlighter, room, language) for each in why.advice] if why else [],
+        log=_cut(result.build.log.strip(), room.log) if result.build else "",
     )
 
 
@@ -195,34 +188,16 @@ def _best(result: Result) -> float | None:
     """The scored TFLOPS at the largest timed size, if the problem counts operations."""
     if result.problem.counts != "operations":
         return None
-    timed = [case for case in result.cases if case.timing and case.timing.runs]
-    if not timed:
-        return None
-    largest = max(timed, key=lambda case: case.amount)
-    assert largest.timing
-    return largest.timing.scored_speed * result.problem.scale / 1e12
-
-
-def _pictures(cases: Sequence[CaseResult], room: _Room, language: Language) -> list[Picture]:
-    """Maps of outputs whose pattern of wrong tiles is informative, the largest first."""
-    telling = [case for case in cases if case.error and "." in "".join(case.error.tile_map)]
-    telling.sort(key=lambda case: -math.prod(case.error.shape if case.error else ()))
-    pictures = []
-    for case in telling[: room.pictures]:
-        assert case.error
-        pictures.append(
-            Picture(
-                caption=text.picture_caption(case),
-                image=charts.tile_picture(case, case.error, language),
-            )
-        )
-    return pictures
+    timed = [(case, case.timing) for case in result.cases if case.timing and case.timing.runs]
+    largest = max(timed, key=lambda pair: pair[0].amount, default=None)
+    return largest[1].scored_speed * result.problem.scale / 1e12 if largest else None
 
 
 def _note(
     group: Sequence[Finding], highlighter: Highlighter, room: _Room, language: Language
 ) -> Note:
     first = group[0]
+    lines = {finding.line for finding in group if finding.line}
     return Note(
         kind=kind_words(first.kind),
         severity=first.severity.value,
@@ -230,7 +205,7 @@ def _note(
         message=_cut(language(first.message), room.message),
         place=_cut(language(text.place(first)), _NAME),
         also=tuple(finding.line for finding in group[1:] if finding.line is not None),
-        excerpt=highlighter.excerpt(first.file, {each.line for each in group if each.line}),
+        excerpt=highlighter.excerpt(first.file, lines),
     )
 
 
@@ -249,13 +224,12 @@ def _advised(advice: Advice, highlighter: Highlighter, room: _Room, language: La
 
 def _traffic(lines: Sequence[LineCount]) -> tuple[tuple[Message, str, Message], ...]:
     """(quantity, value, what it means), summed over the simulated run."""
-    requests = sum(line.global_requests for line in lines)
-    sectors = sum(line.global_sectors for line in lines)
-    wanted = sum(line.global_bytes for line in lines)
-    shared = sum(line.shared_requests for line in lines)
-    wavefronts = sum(line.shared_wavefronts for line in lines)
-    issued = sum(line.instructions for line in lines)
-    flops = sum(line.flops for line in lines)
+
+    def total(field: str) -> int:
+        return sum(getattr(line, field) for line in lines)
+
+    requests, sectors = total("global_requests"), total("global_sectors")
+    shared, issued = total("shared_requests"), total("instructions")
     rows = [
         (
             phrase("Sectors per global request"),
@@ -267,31 +241,18 @@ def _traffic(lines: Sequence[LineCount]) -> tuple[tuple[Message, str, Message], 
         ),
         (
             phrase("Bytes used of those moved"),
-            f"{100 * wanted / (32 * sectors):.0f} %" if sectors else "–",
+            f"{100 * total('global_bytes') / (32 * sectors):.0f} %" if sectors else "–",
             phrase("below 100 %, threads of a warp do not read neighbours; above, they share"),
         ),
         (
             phrase("FLOP per warp instruction"),
-            f"{flops / issued:.3g}" if issued else "–",
+            f"{total('flops') / issued:.3g}" if issued else "–",
             phrase("64 means nothing but fused multiply-adds, by full warps"),
         ),
+        (
+            phrase("Wavefronts per shared request"),
+            f"{total('shared_wavefronts') / shared:.3g}" if shared else "",
+            phrase("passes over shared memory; 1 is ideal for 4-byte accesses, 4 for 16-byte ones"),
+        ),
     ]
-    if shared:
-        meaning = phrase(
-            "passes over shared memory; 1 is ideal for 4-byte accesses, 4 for 16-byte ones"
-        )
-        rows.append(
-            (phrase("Wavefronts per shared request"), f"{wavefronts / shared:.3g}", meaning)
-        )
-    return tuple(rows)
-
-
-def _kernels(result: Result, room: _Room) -> list[tuple[str, KernelRow]]:
-    return [
-        (_cut(kernel_name(row.kernel.name), _NAME), row)
-        for row in kernel_rows(result)[: room.kernels]
-    ]
-
-
-def _log(result: Result, room: _Room) -> str:
-    return _cut(result.build.log.strip(), room.log) if result.build else ""
+    return tuple(row for row in rows if row[1])

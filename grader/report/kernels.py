@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from grader.hardware.gpus import MULTIPROCESSORS, occupancy
-from grader.model import (
-    NOTHING,
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, zip_longest
+
+from rich import box
+from rich.cells import cell_len, chop_cells
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from grader.base import (
+    ENGLISH,
+    MULTIPROCESSORS,
     KernelInfo,
     KernelLaunch,
-    Message,
+    KernelSass,
+    Language,
     Occupancy,
-    Record,
     Result,
-    phrase,
-    verbatim,
+    SassLoop,
+    occupancy,
 )
+from grader.explain import SassFunction, main_loop_code
+from grader.report import formatting as text
+from ptxsim.findings.names import kernel_name
+from ptxsim.message import NOTHING, Message, phrase, verbatim
+from ptxsim.records import Record
 
 _LIMITS = {
     "registers": phrase("registers"),
@@ -58,20 +75,233 @@ def kernel_rows(result: Result) -> tuple[KernelRow, ...]:
     """Every kernel of the build, once for each shape it was launched in."""
     if result.build is None:
         return ()
+    digits = (
+        (result.build.arch or "").removeprefix("sm_").rstrip("af")
+    )  # sm_90a holds what sm_90 does
+    sm = MULTIPROCESSORS.get(int(digits)) if digits.isdecimal() else None
     rows = []
     for kernel in result.build.kernels:
         launches = [launch for launch in result.launches if launch.kernel == kernel.name]
-        rows += [_row(kernel, launch, result.build.arch) for launch in launches or (None,)]
+        for launch in launches or (None,):
+            shared, held = kernel.shared_bytes + (launch.shared_bytes if launch else 0), None
+            if sm and launch:
+                held = occupancy(
+                    sm, block=launch.block, registers=kernel.registers, shared_bytes=shared
+                )
+            rows.append(
+                KernelRow(kernel=kernel, launch=launch, shared_bytes=shared, occupancy=held)
+            )
     return tuple(rows)
 
 
-def _row(kernel: KernelInfo, launch: KernelLaunch | None, arch: str | None) -> KernelRow:
-    digits = (arch or "").removeprefix("sm_").rstrip("af")  # sm_90a holds what sm_90 does
-    sm = MULTIPROCESSORS.get(int(digits)) if digits.isdecimal() else None
-    shared = kernel.shared_bytes + (launch.shared_bytes if launch else 0)
-    held = (
-        occupancy(sm, block=launch.block, registers=kernel.registers, shared_bytes=shared)
-        if sm and launch
-        else None
+# --- loop --------------------------------------------------------------------------------------
+
+
+def loop_sentence(loop: SassLoop) -> Message:
+    """Describe one iteration in a sentence."""
+    done, what = (loop.tensor, "HMMA") if loop.tensor else (loop.ffma, "FFMA")
+    if any(entry.kind == "HGMMA" for entry in loop.mix):
+        what = "HGMMA"
+    words = phrase(
+        "{instructions} instructions, {done} of them {what} ({share:.1f} %; {per:.3g} instructions "
+        "for each), {sums} sums, {steps} products for each sum",
+        instructions=loop.instructions,
+        done=done,
+        what=what,
+        share=100 * done / loop.instructions,
+        per=loop.instructions / max(done, 1),
+        sums=loop.accumulators,
+        steps=loop.unroll,
     )
-    return KernelRow(kernel=kernel, launch=launch, shared_bytes=shared, occupancy=held)
+    if loop.bank_conflicts:
+        words = phrase(
+            "{loop}, {cycles} cycles of waiting for register banks",
+            loop=words,
+            cycles=loop.bank_conflicts,
+        )
+    if loop.stall_cycles is not None:
+        words = phrase(
+            "{loop}; a warp alone needs {cycles} cycles or more",
+            loop=words,
+            cycles=loop.stall_cycles,
+        )
+    return words
+
+
+# --- machine -----------------------------------------------------------------------------------
+
+_LEGEND = phrase(
+    "stall: cycles before the warp's next instruction (control code); w: result guarded by this "
+    "scoreboard; ?: waits for these scoreboards"
+)
+
+
+def render(
+    kernels: Sequence[KernelSass],
+    sources: Mapping[str, str],
+    listings: Sequence[SassFunction],
+    language: Language = ENGLISH,
+) -> RenderableType:
+    """Summaries of ``kernels``; the loops of ``listings`` instruction by instruction.
+
+    sources: file name → text, for the lines behind the machine code; may be empty.
+    """
+    by_name = {function.name: function for function in listings}
+    parts: list[RenderableType] = []
+    for kernel in kernels:
+        parts += [*_kernel(kernel, sources, language), ""]
+        if kernel.name in by_name:
+            parts += [*_listing(by_name[kernel.name], sources, language), ""]
+    return Group(*parts)
+
+
+def _kernel(
+    kernel: KernelSass, sources: Mapping[str, str], language: Language
+) -> Iterator[RenderableType]:
+    count = phrase(
+        "{arch}, {instructions} instructions", arch=kernel.arch, instructions=kernel.instructions
+    )
+    yield Text.assemble(
+        (text.clean(kernel_name(kernel.name)), "bold"), (f"  {language(count)}", "dim")
+    )
+    warnings = []
+    if kernel.local_loads or kernel.local_stores:
+        spilled = phrase(
+            "local memory: {loads} loads (LDL), {stores} stores (STL): registers that were "
+            "spilled, or an array indexed by a variable",
+            loads=kernel.local_loads,
+            stores=kernel.local_stores,
+        )
+        warnings.append(spilled)
+    if kernel.tensor:
+        warnings.append(phrase("tensor cores: {opcodes}", opcodes=", ".join(kernel.tensor)))
+    for warning in warnings:
+        yield Text(f"  {language(warning)}", style="bold yellow")
+    if kernel.loop is None:
+        yield Text("  " + language(phrase("no loop with FFMA in it")))
+        return
+    loop = phrase("main loop: {loop}", loop=loop_sentence(kernel.loop))
+    yield Text(f"  {language(loop)}")
+    yield Padding(_mix(kernel.loop, language), (0, 0, 0, 2), expand=False)
+    yield Padding(_lines(kernel.loop, sources, language), (0, 0, 0, 2), expand=False)
+
+
+def _mix(loop: SassLoop, language: Language) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column(language(phrase("opcode")), no_wrap=True)
+    each = phrase("for each tensor-core product") if loop.tensor else phrase("for each FFMA")
+    for name in (phrase("count"), phrase("share"), each):
+        table.add_column(language(name), justify="right")
+    for entry in loop.mix:
+        share = f"{100 * entry.count / loop.instructions:.1f} %"
+        for_each = f"{entry.count / max(loop.tensor or loop.ffma, 1):.3g}"
+        table.add_row(entry.kind, str(entry.count), share, for_each)
+    return table
+
+
+def _lines(loop: SassLoop, sources: Mapping[str, str], language: Language) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    products = phrase("products") if loop.tensor else verbatim("FFMA")
+    for name in (phrase("line"), phrase("instructions"), products):
+        table.add_column(language(name), justify="right", no_wrap=True)
+    table.add_column(language(phrase("source")))
+    several = len({line.file for line in loop.lines}) > 1
+    for line in loop.lines:
+        done = line.tensor if loop.tensor else line.ffma
+        source = source_line(sources, line.file, line.line)
+        table.add_row(
+            f"{text.clean(line.file)}:{line.line}" if several else str(line.line),
+            str(line.instructions),
+            str(done) if done else "",
+            Text(source, no_wrap=True, overflow="ellipsis"),
+        )
+    return table
+
+
+def source_line(sources: Mapping[str, str], file: str | None, line: int | None) -> str:
+    """The text of a source line, "" when it is not available."""
+    rows = sources.get(file or "", "").splitlines()
+    return text.clean(rows[line - 1].strip()) if line and line <= len(rows) else ""
+
+
+def _listing(
+    function: SassFunction, sources: Mapping[str, str], language: Language
+) -> Iterator[RenderableType]:
+    yield Text(language(_LEGEND), style="dim")
+    for (file, line), items in groupby(main_loop_code(function), lambda i: (i.file, i.line)):
+        if line is not None:
+            source = source_line(sources, file, line)
+            yield Text(f"{text.clean(file or '')}:{line}  {source}", "cyan")
+        for item in items:
+            stall = waits = ""
+            if item.control is not None:
+                stall = str(item.control.stall)
+                if item.control.write_barrier is not None:
+                    stall += f" w{item.control.write_barrier}"
+                waits = "".join(map(str, item.control.waits))
+            what = f"{item.guard or '':>5} {item.opcode} {', '.join(item.operands)}"
+            yield Text(
+                f"  {item.address:05x} {stall:>5} {'?' + waits if waits else '':<5} {what}",
+                no_wrap=True,
+                overflow="ellipsis",
+            )
+
+
+# --- long table --------------------------------------------------------------------------------
+
+_NARROWEST = 6  # characters of a column that gives way
+_TITLE, _HEADER = Style(italic=True), Style(bold=True)
+
+
+class LongTable:
+    """columns: header, and whether numbers stand in it. give_way: the columns whose text is broken
+    into several lines, the first one first."""
+
+    def __init__(
+        self, title: str, columns: Sequence[tuple[str, bool]], give_way: Sequence[int]
+    ) -> None:
+        self._title = title
+        self._columns = columns
+        self._give_way = give_way
+        self._rows: list[tuple[Sequence[str], Style | None]] = []
+
+    def add(self, cells: Sequence[str], style: str = "") -> None:
+        """A row; no cell holds a line break."""
+        self._rows.append((cells, Style.parse(style) if style else None))
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        header = [name for name, _ in self._columns]
+        widths = [
+            max(map(_width, column))
+            for column in zip(header, *(cells for cells, _ in self._rows), strict=True)
+        ]
+        over = sum(widths) + 2 * len(widths) - options.max_width
+        for at in self._give_way:
+            less = min(max(0, over), max(0, widths[at] - _NARROWEST))
+            widths[at] -= less
+            over -= less
+        if self._title:
+            yield Segment(f"{self._title}\n", _TITLE)
+        yield Segment("\n")
+        yield from self._lines(header, widths, _HEADER)
+        yield Segment(f" {'─' * (sum(widths) + 2 * (len(widths) - 1))} \n")
+        for cells, style in self._rows:
+            yield from self._lines(cells, widths, style)
+
+    def _lines(
+        self, cells: Sequence[str], widths: Sequence[int], style: Style | None
+    ) -> RenderResult:
+        pieces = [
+            [cell] if _width(cell) <= width else chop_cells(cell, width)
+            for cell, width in zip(cells, widths, strict=True)
+        ]
+        for line in zip_longest(*pieces, fillvalue=""):
+            filled = []
+            for cell, width, (_, number) in zip(line, widths, self._columns, strict=True):
+                space = " " * (width - _width(cell))
+                filled.append(space + cell if number else cell + space)
+            yield Segment(f" {'  '.join(filled)}".rstrip() + "\n", style)
+
+
+def _width(cell: str) -> int:
+    return len(cell) if cell.isascii() else cell_len(cell)

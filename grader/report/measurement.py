@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from grader.backends.statistics import TARGET_HALF_WIDTH, few
-from grader.model import (
+from collections.abc import Iterator
+
+from grader.base import (
     CaseResult,
     GpuInfo,
-    Message,
     PartTime,
     ProblemInfo,
-    Record,
     Result,
     Timing,
-    clauses,
-    counted,
-    listed,
-    phrase,
+    Watched,
     size_text,
-    verbatim,
 )
-from grader.model.names import kernel_name
-from grader.report.text import clean, two_speeds
+from grader.report.formatting import clean, two_speeds
+from grader.run import TARGET_HALF_WIDTH, few
+from ptxsim.findings.names import kernel_name
+from ptxsim.message import Message, clauses, counted, listed, phrase, verbatim
+from ptxsim.records import Record
 
 _PARTS, _NAME = 6, 60  # parts of a call that are shown, and characters of a name
 
 
-class Measured(Record):
+class Measurement(Record):
     """One timed size."""
 
     case: CaseResult
@@ -34,25 +32,23 @@ class Measured(Record):
     notes: tuple[Message, ...]  # how the measurement went
 
 
-def measurements(result: Result) -> tuple[Measured, ...]:
+def measurements(result: Result) -> tuple[Measurement, ...]:
     """The timed sizes in the order they were run."""
-    gpu = result.environment.gpu
+    problem, gpu = result.problem, result.environment.gpu
+    peak = problem.peak(gpu) if gpu else None
     return tuple(
-        Measured(
+        Measurement(
             case=case,
             timing=case.timing,
-            of_peak=_of_peak(case.timing, result.problem, gpu),
-            notes=(
-                *_parts(case, case.timing, result.problem),
-                *_notes(case.timing, result.problem, gpu),
-            ),
+            of_peak=case.timing.scored_speed / peak if peak else None,
+            notes=(*_parts(case, case.timing, problem), *_notes(case.timing, problem, gpu)),
         )
         for case in result.cases
         if case.timing is not None
     )
 
 
-def sentence(measured: Measured, problem: ProblemInfo, gpu: GpuInfo | None) -> Message:
+def sentence(measured: Measurement, problem: ProblemInfo, gpu: GpuInfo | None) -> Message:
     """``8192×8192×8192: 0.6320 of cublasSgemm (0.6311–0.6329), 48.7 % of the FP32 peak, …``."""
     case, timing = measured.case, measured.timing
     low, high = timing.ratio_ci
@@ -82,27 +78,12 @@ def sentence(measured: Measured, problem: ProblemInfo, gpu: GpuInfo | None) -> M
     )
 
 
-def _host_part(device_ms: float, host_ms: float) -> Message:
-    return phrase(
-        "kernels and copies {device:.4g} ms, allocating, freeing and waiting {host:.4g} ms on top "
-        "({percent:.0f} %)",
-        device=device_ms,
-        host=host_ms,
-        percent=100 * host_ms / (device_ms + host_ms),
-    )
-
-
 def peak_name(problem: ProblemInfo) -> Message:
     if problem.counts == "bytes":
         return phrase("the memory's bandwidth")
     if problem.arithmetic == "f32":
         return phrase("the FP32 peak")
     return phrase("the tensor cores' peak")
-
-
-def _of_peak(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> float | None:
-    peak = problem.peak(gpu) if gpu else None
-    return timing.scored_speed / peak if peak else None
 
 
 def _parts(case: CaseResult, timing: Timing, problem: ProblemInfo) -> list[Message]:
@@ -122,7 +103,7 @@ def _parts(case: CaseResult, timing: Timing, problem: ProblemInfo) -> list[Messa
     if len(timing.parts) > _PARTS:
         shares.append(phrase("{count} more", count=len(timing.parts) - _PARTS))
     notes = [phrase("one call: {shares}", shares=listed(shares))]
-    kernels = [part for part in timing.parts if part.kernel]
+    kernels = (part for part in timing.parts if part.kernel)
     longest = max(kernels, key=lambda part: part.ms, default=None)
     if longest is not None and len(timing.parts) > 1 and longest.ms > 0:
         notes.append(
@@ -145,18 +126,34 @@ _OTHER_PARTS = {
 
 
 def _part_name(part: PartTime) -> Message:
-    if not part.kernel and part.name in _OTHER_PARTS:
-        name = _OTHER_PARTS[part.name]
-    else:
-        full = clean(kernel_name(part.name))
-        name = verbatim(full if len(full) <= _NAME else f"{full[: _NAME - 1]}…")
+    full = clean(kernel_name(part.name))
+    name = verbatim(full if len(full) <= _NAME else f"{full[: _NAME - 1]}…")
+    if not part.kernel:
+        name = _OTHER_PARTS.get(part.name, name)
     return phrase("{part} ×{times}", part=name, times=part.times) if part.times > 1 else name
 
 
 def _notes(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> list[Message]:
     notes = [two_speeds(timing.modes, problem.unit)] if timing.modes else []
+    if timing.runner_up is not None:
+        notes.append(
+            phrase(
+                "{other} had {percent:.1f} % of {baseline}'s speed",
+                other=timing.runner_up.name,
+                percent=100 * timing.runner_up.ratio,
+                baseline=timing.baseline or problem.baseline,
+            )
+        )
     if timing.device_ms is not None and timing.host_ms is not None:
-        notes.append(_host_part(timing.device_ms, timing.host_ms))
+        notes.append(
+            phrase(
+                "kernels and copies {device:.4g} ms, allocating, freeing and waiting {host:.4g} ms "
+                "on top ({percent:.0f} %)",
+                device=timing.device_ms,
+                host=timing.host_ms,
+                percent=100 * timing.host_ms / (timing.device_ms + timing.host_ms),
+            )
+        )
     count = counted("{count} repetition", "{count} repetitions", timing.samples)
     if timing.stopped == "certain":
         width = 100 * TARGET_HALF_WIDTH
@@ -176,26 +173,26 @@ def _notes(timing: Timing, problem: ProblemInfo, gpu: GpuInfo | None) -> list[Me
                 timing.disturbed,
             )
         )
-    if timing.watched is None:
-        if gpu is not None:
-            notes.append(phrase("clocks and other processes were not watched: NVML is missing"))
-        return notes
-    slowed = listed(timing.watched.slowed)
-    if timing.watched.sm_clock_mhz is not None:
-        low, high = timing.watched.sm_clock_mhz
-        clocks = (
-            phrase("SM clock {low} MHz", low=low)
-            if low == high
-            else phrase("SM clock {low} to {high} MHz", low=low, high=high)
-        )
-        notes.append(
-            phrase("{clocks}, held down by: {reasons}", clocks=clocks, reasons=slowed)
-            if slowed
-            else clocks
-        )
-    elif slowed:
-        notes.append(phrase("clock held down by: {reasons}", reasons=slowed))
-    if timing.watched.unseen:
-        unseen = listed(timing.watched.unseen)
-        notes.append(phrase("not watched, as NVML does not tell: {what}", what=unseen))
+    if timing.watched is not None:
+        notes += _watched(timing.watched)
+    elif gpu is not None:
+        notes.append(phrase("clocks and other processes were not watched: NVML is missing"))
     return notes
+
+
+def _watched(watched: Watched) -> Iterator[Message]:
+    """Yield what NVML saw while the size was timed."""
+    slowed = listed(watched.slowed)
+    if watched.sm_clock_mhz is not None:
+        low, high = watched.sm_clock_mhz
+        clocks = phrase("SM clock {low} to {high} MHz", low=low, high=high)
+        if low == high:
+            clocks = phrase("SM clock {low} MHz", low=low)
+        if slowed:
+            clocks = phrase("{clocks}, held down by: {reasons}", clocks=clocks, reasons=slowed)
+        yield clocks
+    elif slowed:
+        yield phrase("clock held down by: {reasons}", reasons=slowed)
+    if watched.unseen:
+        unseen = listed(watched.unseen)
+        yield phrase("not watched, as NVML does not tell: {what}", what=unseen)

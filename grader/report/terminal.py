@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
 from rich import box
@@ -11,31 +10,29 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from grader.compile.diagnostics import coloured
-from grader.errors import one_line
-from grader.language import ENGLISH, Language
-from grader.model import (
+from grader.base import (
+    ENGLISH,
     CaseResult,
     Finding,
+    Language,
     Result,
-    Severity,
     Verdict,
-    counted,
     kind_words,
-    phrase,
+    one_line,
     severity_words,
     size_text,
-    verbatim,
 )
-from grader.model.names import kernel_name
-from grader.report import text
+from grader.build import coloured
+from grader.report import formatting as text
 from grader.report.bounds import speed_sentence
 from grader.report.curve import next_sentence
-from grader.report.groups import CONTEXT, neighbours
+from grader.report.groups import CONTEXT, group_sentences, neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
-from grader.report.size_groups import group_sentences
 from grader.report.why import advice_sentence
+from ptxsim.findings.finding import Severity
+from ptxsim.findings.names import kernel_name
+from ptxsim.message import counted, phrase, verbatim
 
 _MISMATCHES = 3  # sizes whose first wrong element is shown; the document has the others
 _MESSAGES = 6  # about sizes
@@ -55,9 +52,8 @@ def render(
     """
     parts: list[RenderableType] = [_headline(result, language)]
     log = result.build.log.strip() if result.build else ""
-    error = str(result.error or "")
-    if error and not any(line and error.startswith(line) for line in log.split("\n")):
-        assert result.error
+    shown = tuple(line for line in log.split("\n") if line)
+    if result.error and not str(result.error).startswith(shown):
         parts.append(_indented(Text(text.clean(language(result.error)))))
     if log:
         parts.append(_indented(_log(log, language)))
@@ -69,8 +65,7 @@ def render(
     if result.build and result.build.kernels:
         parts += ["", _kernels(kernel_rows(result), language)]
     parts += _why(result, language)
-    groups = group_sentences(result)
-    if groups:
+    if groups := group_sentences(result):
         parts += ["", *(Text(language(each)) for each in groups)]
     if result.score:
         parts += ["", Text(text.score_block(result, language))]
@@ -182,24 +177,15 @@ def _wrong_values(cases: tuple[CaseResult, ...], language: Language) -> Iterator
             len(wrong) - _MISMATCHES,
         )
         yield Text(language(more))
-    telling = [case for case in wrong if case.error and "." in "".join(case.error.tile_map)]
-    for case in sorted(
-        telling, key=lambda case: -math.prod(case.error.shape if case.error else ())
-    )[:_PICTURES]:
+    for case, error in text.telling_maps(wrong)[:_PICTURES]:
+        caption = text.picture_caption(case, error)
+        legend = phrase("{picture}: . right, + partly wrong, # wrong", picture=caption)
+        picture = Text("\n".join(error.tile_map))
+        for sign, colour in (("#", "red"), (r"\+", "yellow"), (r"\.", "green")):
+            picture.highlight_regex(f"{sign}+", colour)
         yield ""
-        yield _picture(case, language)
-
-
-def _picture(case: CaseResult, language: Language) -> Group:
-    assert case.error is not None
-    legend = phrase(
-        "{picture}: . right, + partly wrong, # wrong", picture=text.picture_caption(case)
-    )
-    picture = Text("\n".join(case.error.tile_map))
-    picture.highlight_regex(r"#+", "red")
-    picture.highlight_regex(r"\++", "yellow")
-    picture.highlight_regex(r"\.+", "green")
-    return Group(Text(language(legend)), _indented(picture))
+        yield Text(language(legend))
+        yield _indented(picture)
 
 
 # --- findings ---------------------------------------------------------------------------------
@@ -220,14 +206,11 @@ def _findings(
         yield Text.assemble(
             (language(what), _SEVERITIES[first.severity]), text.clean(language(first.message))
         )
-        where = text.places(group)
-        if where:
+        if where := text.places(group):
             yield _indented(Text(text.clean(language(where)), style="dim"))
-        excerpt = _excerpt(group, sources)
-        if excerpt:
+        if excerpt := _excerpt(group, sources):
             yield _indented(excerpt)
-    hidden = sum(map(len, groups[_FINDINGS:]))
-    if hidden:
+    if hidden := sum(map(len, groups[_FINDINGS:])):
         more = counted(
             "… and {count} more finding in the result document",
             "… and {count} more findings in the result document",
@@ -265,8 +248,7 @@ def _why(result: Result, language: Language) -> Iterator[RenderableType]:
     """The bound, the resource that limits it, and what to try; the page has the rest."""
     why = result.explanation
     if why is None:
-        first = text.fix_first(result)
-        if first:
+        if first := text.fix_first(result):
             yield Text("\n" + text.clean(language(first)))
         return
     if why.missing is not None:
@@ -293,12 +275,8 @@ def _why(result: Result, language: Language) -> Iterator[RenderableType]:
 def _kernels(rows: tuple[KernelRow, ...], language: Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column(language(phrase("kernel")), overflow="fold")
-    for name in (
-        phrase("block"),
-        phrase("registers"),
-        phrase("shared bytes"),
-        phrase("spilled"),
-    ):
+    numbers = (phrase("block"), phrase("registers"), phrase("shared bytes"), phrase("spilled"))
+    for name in numbers:
         table.add_column(language(name), justify="right")
     table.add_column(language(phrase("warps on an SM (limit)")))
     for row in rows:

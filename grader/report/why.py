@@ -4,34 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from grader.language import ENGLISH, Language
-from grader.model import (
-    NOTHING,
+from grader.base import (
+    ENGLISH,
     Advice,
     Explanation,
     KernelCounts,
-    Message,
+    Language,
     ProblemInfo,
     ProfileDocument,
-    Record,
     Result,
-    clauses,
-    listed,
-    phrase,
-    sentences,
     size_text,
-    verbatim,
 )
-from grader.model.names import kernel_name
-from grader.problems.catalogue import names, problem_class
-from grader.problems.questions import COUNTED, Evidence, Question
-from grader.report.bounds import (
-    resource_name,
-    resource_words,
-    waiting_sentence,
-)
-from grader.report.loop import loop_sentence
-from grader.report.peak import peak_sentence
+from grader.problems import COUNTED, Evidence, Question, names, problem_class
+from grader.report.bounds import peak_sentence, resource_name, resource_words, waiting_sentence
+from grader.report.kernels import loop_sentence
+from ptxsim.findings.names import kernel_name
+from ptxsim.message import NOTHING, Message, clauses, listed, phrase, sentences, verbatim
+from ptxsim.records import Record
 
 _SECTOR = 32  # bytes
 _LINES = 4  # of branches that are listed
@@ -61,62 +50,53 @@ def answers(
     evidence = Evidence(
         result=result, why=why, counts=counts, profile=profile, sources=sources or {}
     )
-    return tuple(_answers(evidence))
+    return tuple(
+        Said(question=asked, answer=words, method=question.method)
+        for _, asked, question in _asked(result.problem)
+        if (words := question.answer(evidence))
+    )
 
 
 def titles(problem: ProblemInfo) -> tuple[tuple[str, Message], ...]:
     """Name and words of every question that a report on this problem answers."""
-    return tuple(
-        (name, question.text.given(output=problem.output)) for name, question in _asked(problem)
-    )
+    return tuple((name, asked) for name, asked, _ in _asked(problem))
 
 
-def _answers(evidence: Evidence) -> Iterator[Said]:
-    problem = evidence.result.problem
-    for _name, question in _asked(problem):
-        words = question.answer(evidence)
-        if words:
-            asked = question.text.given(output=problem.output)
-            yield Said(question=asked, answer=words, method=question.method)
-
-
-def _asked(problem: ProblemInfo) -> Iterator[tuple[str, Question]]:
-    """In the result's order. A result from before a problem had questions of its own gets them,
-    too; a newer grader may have asked more than is known here."""
+def _asked(problem: ProblemInfo) -> Iterator[tuple[str, Message, Question]]:
+    """Yield name, words and the rest of the questions in the result's order. A result from before a
+    problem had questions of its own gets them, too; a newer grader may have asked more than is
+    known here."""
     own = problem_class(problem.name).own_questions if problem.name in names() else {}
     every = {**_QUESTIONS, **own}
     for name in dict.fromkeys((*problem.questions, *own)):
-        if name in every:
-            yield name, every[name]
+        if question := every.get(name):
+            yield name, question.text.given(output=problem.output), question
 
 
 def _operations(result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     executed = sum(each.flops for each in why.counts)
-    tensor = [part for each in why.counts for part in each.tensor]
-    if tensor:
-        on_tensor_cores = sum(each.flops for each in tensor)
+    figures: dict[str, str | float] = {
+        "formula": result.problem.formula,
+        "operations": float(why.operations),
+        "size": size_text(why.size),
+        "executed": float(executed),
+    }
+    if tensor := [part for each in why.counts for part in each.tensor]:
+        opcodes = {"HGMMA" if each.by_warpgroup else "HMMA" for each in tensor}
         return phrase(
             "{formula} = {operations:.4g} at {size}. The kernel executes {executed:.4g}, "
             "{share:.1f} % of them on tensor cores, by {count:.4g} {opcodes} of warps.",
-            formula=result.problem.formula,
-            operations=float(why.operations),
-            size=size_text(why.size),
-            executed=float(executed),
-            share=100 * on_tensor_cores / max(executed, 1),
+            **figures,
+            share=100 * sum(each.flops for each in tensor) / max(executed, 1),
             count=float(sum(each.count for each in tensor)),
-            opcodes=", ".join(
-                sorted({"HGMMA" if each.by_warpgroup else "HMMA" for each in tensor})
-            ),
+            opcodes=", ".join(sorted(opcodes)),
         )
     ffma = sum(e.count for each in why.counts for e in each.mix if e.kind == "FFMA")
     issued = sum(each.instructions for each in why.counts)
     return phrase(
         "{formula} = {operations:.4g} at {size}. The kernel executes {executed:.4g}, as {ffma:.4g} "
         "FFMA of 32 lanes among {issued:.4g} warp instructions ({share:.1f} %).",
-        formula=result.problem.formula,
-        operations=float(why.operations),
-        size=size_text(why.size),
-        executed=float(executed),
+        **figures,
         ffma=float(ffma),
         issued=float(issued),
         share=100 * ffma / max(issued, 1),
@@ -184,7 +164,7 @@ def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Messag
 
 
 def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
-    """By line, over all launches."""
+    """List divergence by line, over all launches."""
     if any(each.splits is None for each in why.counts):
         return NOTHING
     issued = sum(each.instructions for each in why.counts)

@@ -1,26 +1,40 @@
-"""The parts of a result document that boards, histories and rubrics need."""
+"""The parts of all result documents below a folder that boards, histories and rubrics need."""
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import hashlib
+import os
+import secrets
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from grader.errors import StoreError, one_line
-from grader.model import (
+from grader.base import (
+    PROFILE_SCHEMA,
+    PROFILE_VERSION,
     Dims,
     GpuInfo,
     LabRef,
     ProblemInfo,
+    ProfileDocument,
     Score,
     SizeGroup,
+    SourceFile,
+    StoreError,
     Timing,
     Verdict,
-    phrase,
-    share_right,
+    moment,
+    one_line,
+    points_of,
 )
-from grader.model.moments import moment
+from grader.labs import read, source_texts
 from grader.results import store
+from ptxsim.message import Message, phrase
 
 
 class _Who(msgspec.Struct, frozen=True):
@@ -41,7 +55,7 @@ class _Case(msgspec.Struct, frozen=True):
     timing: Timing | None
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ResultEntry(msgspec.Struct, frozen=True):
     """The fields of one document that many documents are read for; the rest is not decoded."""
 
     schema: str
@@ -57,6 +71,11 @@ class Entry(msgspec.Struct, frozen=True):
     groups: tuple[SizeGroup, ...] = ()
 
     @property
+    def gpu(self) -> str | None:
+        """The model that timed it."""
+        return self.environment.gpu.name if self.environment.gpu else None
+
+    @property
     def passed(self) -> int:
         """Sizes that are right, hidden ones included."""
         if self.groups:
@@ -69,12 +88,10 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def points(self) -> float:
-        """The ranked figure: the score, or in the simulator the percentage of correct sizes."""
-        if self.environment.device == "gpu":
-            return round(self.score.total, 2) if self.score else 0.0
-        if self.groups:
-            return round(100 * share_right(self.groups), 2)
-        return round(100 * self.passed / len(self.cases), 2) if self.cases else 0.0
+        """The ranked figure."""
+        sizes = [case.verdict for case in self.cases]
+        device = self.environment.device
+        return round(points_of(device, self.verdict, sizes, self.groups, self.score), 2)
 
     @property
     def fastest(self) -> tuple[float, float] | None:
@@ -84,21 +101,151 @@ class Entry(msgspec.Struct, frozen=True):
             return None
         timing = max(timed, key=lambda case: case.amount).timing
         assert timing
-        return (
-            timing.scored_speed,
-            max(run.baseline_speed for run in timing.runs),
-        )
+        return timing.scored_speed, max(run.baseline_speed for run in timing.runs)
 
 
-def read_entry(path: Path) -> Entry:
+def read_entry(path: Path) -> ResultEntry:
     """Raises StoreError that names the file and what is wrong with it."""
-    entry = store.load_as(path, Entry)
+    entry = store.load_as(path, ResultEntry)
     try:
         for time in (entry.created, entry.submission.submitted):
             if time is not None:
                 moment(time)
     except ValueError as error:
-        raise StoreError(
-            phrase("{file}: damaged result document: {why}", file=one_line(path), why=str(error))
-        ) from None
+        damaged = phrase("{file}: damaged result document: {why}", file=one_line(path))
+        raise StoreError(damaged.given(why=str(error))) from None
     return entry
+
+
+class Stored(NamedTuple):
+    """A result document: ``store.load(path)`` reads all of it."""
+
+    path: Path
+    entry: ResultEntry
+
+
+class Index(NamedTuple):
+    """All results below a folder, and one line for each file that is not a result."""
+
+    documents: tuple[Stored, ...]  # sorted by path
+    complaints: tuple[str, ...]
+
+    def of(self, student: str, lab: str | None = None) -> tuple[Stored, ...]:
+        """Return the results of one student, the oldest grading first. lab: its id."""
+        found = [
+            each
+            for each in self.documents
+            if each.entry.submission.student == student and lab in (None, each.entry.lab.id)
+        ]
+        return tuple(sorted(found, key=lambda each: each.entry.created))
+
+
+def read_index(out: Path) -> Index:
+    """Read the results below ``out``."""
+    documents: list[Stored] = []
+    complaints: list[str] = []
+    # The collector would look at all entries again for every few new ones: most of the time.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        for path in store.stored(out):
+            found = entry_or_complaint(path)
+            if isinstance(found, ResultEntry):
+                documents.append(Stored(path, found))
+            else:
+                complaints.append(found)
+    finally:
+        if collects:
+            gc.enable()
+    return Index(tuple(documents), tuple(complaints))
+
+
+def entry_or_complaint(path: Path) -> ResultEntry | str:
+    try:
+        return read_entry(path)
+    except StoreError as error:
+        return str(error)
+
+
+def read_entries(out: Path) -> tuple[list[ResultEntry], list[str]]:
+    """Read all results below ``out``, and one line for each file that is not a result."""
+    index = read_index(out)
+    return [each.entry for each in index.documents], list(index.complaints)
+
+
+# --- keys --------------------------------------------------------------------------------------
+
+_BYTES = 32
+
+
+def load_key(path: Path, when_lost: Message) -> bytes:
+    """The key in this file. when_lost: what follows from deleting it. Raises StoreError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not os.path.lexists(path):
+            _make_key(path)
+        key = read(path)
+    except OSError as error:
+        unusable = phrase("{path}: cannot be used as the key: {why}", path=str(path))
+        raise StoreError(unusable.given(why=str(error.strerror))) from None
+    if len(key) != _BYTES:
+        damaged = phrase("{path}: damaged key; delete it, and {when_lost}", path=str(path))
+        raise StoreError(damaged.given(when_lost=when_lost))
+    return key
+
+
+def _make_key(path: Path) -> None:
+    """If two make it at the same time, the first one's key stays. Linking a whole file is atomic on
+    network file systems too."""
+    with tempfile.NamedTemporaryFile(prefix=".", suffix=".tmp", dir=path.parent) as file:
+        file.write(secrets.token_bytes(_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(file.name, path)
+
+
+# --- profiles ----------------------------------------------------------------------------------
+
+
+def profile_path(document: Path) -> Path:
+    """document: of a result. The profile's own is hidden, for it is no result."""
+    return document.with_name(f".{document.name.split('-')[0]}.profile")
+
+
+def stored_profile(document: Path) -> ProfileDocument | None:
+    """The profile of this result's source; None where there is none that can be read."""
+    path = profile_path(document)
+    try:
+        return store.load_document(
+            path, ProfileDocument, PROFILE_SCHEMA, range(PROFILE_VERSION, PROFILE_VERSION + 1)
+        )
+    except StoreError:
+        return None
+
+
+# --- sources -----------------------------------------------------------------------------------
+
+_FOLDER = ".sources"  # hidden: it holds no results
+
+
+def keep_sources(beside: Path, contents: Iterable[bytes]) -> None:
+    """Keep the files of the result document ``beside``. Raises StoreError."""
+    for content in contents:
+        path = beside.parent / _FOLDER / hashlib.sha256(content).hexdigest()
+        if not path.exists():
+            store.write(path, content)
+
+
+def kept_sources(beside: Path, files: Iterable[SourceFile]) -> dict[str, str] | None:
+    """The texts of a stored result's files by name, or None if one was not kept or has changed."""
+    contents: dict[str, bytes] = {}
+    for file in files:
+        try:
+            content = read(beside.parent / _FOLDER / file.sha256)
+        except (OSError, ValueError):
+            return None
+        if hashlib.sha256(content).hexdigest() != file.sha256:
+            return None
+        contents[file.name] = content
+    return source_texts(contents)

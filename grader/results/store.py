@@ -10,21 +10,20 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
-from grader.errors import StoreError, one_line
-from grader.model import SCHEMA, SCHEMA_VERSION, LabRef, Record, Result, phrase
-from grader.model.decoding import convert, decode
-from grader.results.migration import upgraded_result
-from grader.submission.reading import NotAFileError, read
+from grader.base import SCHEMA, SCHEMA_VERSION, LabRef, Result, StoreError, decode, one_line
+from grader.labs import NotAFileError, read
+from ptxsim.message import phrase
+from ptxsim.records import Record
 
 
 class Versioned(Protocol):
-    """What every document says of itself."""
+    """Any document: all say their schema."""
 
     @property
     def schema(self) -> str: ...
@@ -34,14 +33,13 @@ class Versioned(Protocol):
 
 
 _Document = TypeVar("_Document", bound=Versioned)
-# What an upgrade raises for a document that was damaged.
-_NOT_THERE = (KeyError, TypeError, AttributeError)
+_OLDEST = 7  # it lacks one field of today's, which may be missing
 FORMER = ".former"  # folder: <lab file's sha256, 12>/<name of the document>
 _MAX_NAME_BYTES = 200  # file systems allow 255; ours are often longer in UTF-8
 
 
 class _Replaced(msgspec.Struct):
-    """What must be known of a document that is about to be replaced."""
+    """The part that counts of a document that is about to be replaced."""
 
     lab: LabRef
 
@@ -70,23 +68,17 @@ def folder_name(name: str) -> str:
     Letters, digits, ``-_.@+`` and inner spaces stay. Everything else becomes ``%XX`` of its UTF-8
     bytes. A very long name is shortened and gets a hash.
     """
-    last = len(name) - 1
-    safe = "".join(
-        char if _plain(char, edge=i in (0, last)) else _percent(char) for i, char in enumerate(name)
-    )
+    safe = ""
+    for i, char in enumerate(name):
+        if char.isalnum() or char in "-_@+" or (char in ". " and 0 < i < len(name) - 1):
+            safe += char
+        else:
+            safe += "".join(f"%{byte:02X}" for byte in char.encode(errors="surrogateescape"))
     if safe and len(safe.encode()) <= _MAX_NAME_BYTES:
         return safe
     digest = hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:16]
     start = safe.encode()[: _MAX_NAME_BYTES // 2].decode(errors="ignore")
-    return f"{start}%-{digest}"  # _percent never produces "%-"
-
-
-def _plain(char: str, *, edge: bool) -> bool:
-    return char.isalnum() or char in "-_@+" or (char in ". " and not edge)
-
-
-def _percent(char: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in char.encode(errors="surrogateescape"))
+    return f"{start}%-{digest}"  # no character above becomes "%-"
 
 
 def encode(result: Result) -> bytes:
@@ -101,19 +93,14 @@ def save(out: Path, result: Result) -> Path:
     Raises StoreError naming the folder when it cannot be written.
     """
     path = result_path(out, result)
-    _keep_former(path, result.lab)
-    write_document(path, result)
-    return path
-
-
-def _keep_former(path: Path, lab: LabRef) -> None:
-    try:
+    # There may be none, or it is damaged.
+    with contextlib.suppress(OSError, msgspec.MsgspecError, ValueError):
         content = read(path)
         older = decode(content, _Replaced).lab.sha256
-    except (OSError, msgspec.MsgspecError, ValueError):  # there is none, or it is damaged
-        return
-    if older != lab.sha256:
-        write(path.parent / FORMER / folder_name(older[:12]) / path.name, content)
+        if older != result.lab.sha256:
+            write(path.parent / FORMER / folder_name(older[:12]) / path.name, content)
+    write_document(path, result)
+    return path
 
 
 def former(out: Path, lab: str) -> list[Path]:
@@ -136,13 +123,9 @@ def write(path: Path, content: bytes, *, mode: int = 0o644, lasting: bool = True
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_atomically(path, content, mode, lasting)
     except OSError as error:
-        raise StoreError(
-            phrase(
-                "{folder}: cannot be written: {why}; name another folder with --out",
-                folder=one_line(path.parent),
-                why=str(error.strerror),
-            )
-        ) from None
+        failed = phrase("{folder}: cannot be written: {why}; name another folder with --out")
+        why = str(error.strerror)
+        raise StoreError(failed.given(folder=one_line(path.parent), why=why)) from None
 
 
 def _write_atomically(path: Path, content: bytes, mode: int, lasting: bool) -> None:
@@ -151,7 +134,9 @@ def _write_atomically(path: Path, content: bytes, mode: int, lasting: bool) -> N
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            os.fchmod(file.fileno(), mode & ~_umask())
+            mask = os.umask(0o077)
+            os.umask(mask)
+            os.fchmod(file.fileno(), mode & ~mask)
             if lasting:
                 os.fsync(file.fileno())
         Path(temporary).replace(path)
@@ -168,43 +153,29 @@ def _write_atomically(path: Path, content: bytes, mode: int, lasting: bool) -> N
         os.close(folder)
 
 
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
 def stored(out: Path) -> Iterator[Path]:
-    """Every file below ``out`` that is named like a result document, sorted.
+    """List every file below ``out`` that is named like a result document, sorted.
 
     A folder that cannot be listed appears itself, so that reading it gives the reason.
     """
-    return (Path(path) for path, _ in listed(out))
+    return map(Path, _below(str(out), 2))
 
 
-def listed(out: Path) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
-    """``stored`` with the folder's entry of each file; None for what is not in a listing."""
-    return _below(str(out), 2)
-
-
-def _below(folder: str, depth: int) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
+def _below(folder: str, depth: int) -> Iterator[str]:
     """Documents ``depth`` folders further down. Skips hidden files and folders."""
     try:
         with os.scandir(folder) as listing:
-            found = sorted(
-                (entry for entry in listing if not entry.name.startswith(".")),
-                key=lambda entry: entry.name,
-            )
+            found = sorted(entry.path for entry in listing if not entry.name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError:
-        yield folder, None
+        yield folder
         return
-    for entry in found:
+    for path in found:
         if depth:
-            yield from _below(entry.path, depth - 1)
-        elif entry.name.endswith(".json"):
-            yield entry.path, entry
+            yield from _below(path, depth - 1)
+        elif path.endswith(".json"):
+            yield path
 
 
 def load(path: Path) -> Result:
@@ -214,19 +185,11 @@ def load(path: Path) -> Result:
 
 def load_as(path: Path, kind: type[_Document]) -> _Document:
     """``load`` into a record that names only some of the fields, for reading many documents."""
-    return load_document(path, kind, SCHEMA, SCHEMA_VERSION, upgraded_result)
+    return load_document(path, kind, SCHEMA, range(_OLDEST, SCHEMA_VERSION + 1))
 
 
-def load_document(
-    path: Path,
-    kind: type[_Document],
-    schema: str,
-    newest: int,
-    upgraded: Callable[[Any], Any],
-) -> _Document:
-    """Read any document that begins with ``schema`` and ``version``, up to version ``newest``.
-
-    upgraded: turns an older one into the newest version.
+def load_document(path: Path, kind: type[_Document], schema: str, versions: range) -> _Document:
+    """Read any document that begins with ``schema`` and one of the ``versions``.
 
     Raises StoreError that names the file and what is wrong with it.
     """
@@ -238,60 +201,38 @@ def load_document(
         raise StoreError(phrase("{place}: cannot be read: {why}", place=name, why=why)) from None
     try:
         document = decode(content, kind)
-        if (document.schema, document.version) == (schema, newest):
-            return document
-    except (msgspec.MsgspecError, ValueError):  # an older one, or not a document: the header tells
-        pass
-    version = _checked_version(name, content, schema, newest)
-    try:
-        if version == newest:
-            return decode(content, kind)  # raises what is wrong with it
-        older = upgraded(msgspec.json.decode(content)) | {"version": newest}
-        return convert(older, kind)
-    except (msgspec.MsgspecError, ValueError, *_NOT_THERE) as error:
-        raise StoreError(
-            phrase("{file}: damaged result document: {why}", file=name, why=_line(error))
-        ) from None
+    except (msgspec.MsgspecError, ValueError) as error:
+        _check_version(name, content, schema, versions)  # the header says more, if it can be read
+        damaged = phrase("{file}: damaged result document: {why}", file=name, why=_line(error))
+        raise StoreError(damaged) from None
+    if document.schema != schema or document.version not in versions:
+        _check_version(name, content, schema, versions)
+    return document
 
 
-def _checked_version(name: str, content: bytes, schema: str, newest: int) -> int:
-    """Raises StoreError for a document that this grader cannot read, whatever is in it."""
+def _check_version(name: str, content: bytes, schema: str, versions: range) -> None:
+    """Raise StoreError for a document that this grader cannot read, whatever is in it."""
     try:
         header = decode(content, _Header)
     except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
-        raise StoreError(
-            phrase("{file}: not a result document: {why}", file=name, why=_line(error))
-        ) from None
+        foreign = phrase("{file}: not a result document: {why}", file=name, why=_line(error))
+        raise StoreError(foreign) from None
     if header.schema != schema:
-        raise StoreError(
-            phrase(
-                "{file}: schema {found}, expected {schema}",
-                file=name,
-                found=repr(header.schema),
-                schema=repr(schema),
-            )
+        other = phrase("{file}: schema {found}, expected {schema}", file=name)
+        raise StoreError(other.given(found=repr(header.schema), schema=repr(schema)))
+    known: dict[str, str | int] = {"file": name, "schema": schema, "version": header.version}
+    if header.version >= versions.stop:
+        newer = phrase(
+            "{file}: {schema} version {version} was written by a newer grader; this one reads up "
+            "to version {newest}: upgrade it"
         )
-    if header.version > newest:
-        raise StoreError(
-            phrase(
-                "{file}: {schema} version {version} was written by a newer grader; this one reads "
-                "up to version {newest}: upgrade it",
-                file=name,
-                schema=schema,
-                version=header.version,
-                newest=newest,
-            )
+        raise StoreError(newer.given(**known, newest=versions.stop - 1))
+    if header.version not in versions:
+        older = phrase(
+            "{file}: {schema} version {version} is older than this grader reads, which is from "
+            "version {oldest} on: make it again"
         )
-    if header.version < 1:
-        raise StoreError(
-            phrase(
-                "{file}: {schema} version {version} never existed",
-                file=name,
-                schema=schema,
-                version=header.version,
-            )
-        )
-    return header.version
+        raise StoreError(older.given(**known, oldest=versions.start))
 
 
 def _line(error: Exception) -> str:

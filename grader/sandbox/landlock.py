@@ -15,9 +15,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from grader.base import Native
 from grader.sandbox import seccomp
-from grader.sandbox.system_files import ETC, SYSTEM
-from grader.toolchain.native import Native
+from grader.sandbox.bubblewrap import ETC, SYSTEM
 
 SIGNALS_SINCE = 6  # the version of Landlock that keeps signals in
 _TRUNCATION_SINCE = 3
@@ -48,8 +48,7 @@ def refusal() -> int:
 
 
 def _asked() -> tuple[int, int]:
-    library = ctypes.CDLL(None, use_errno=True)
-    answer = library.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
+    answer = ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
     return answer, ctypes.get_errno()
 
 
@@ -62,9 +61,7 @@ def command(
     processes: bool,
 ) -> list[str]:
     """The command line in front of the program's own; 0 for ``abi`` leaves Landlock out.
-
-    ``processes`` lets it read /proc.
-    """
+    ``processes`` lets it read /proc."""
     arguments = [str(_launcher()), str(os.getpid()), str(abi)]
     arguments.append("-1" if filter_fd is None else str(filter_fd))
     for option, paths in (
@@ -78,14 +75,12 @@ def command(
     return [*arguments, "--"]
 
 
-def open_filter(abi: int, *, processes: bool) -> int | None:
+def open_filter(abi: int, processes: bool = False) -> int | None:
     """A descriptor that the launcher reads the filter from, where there is one for this machine."""
-    return seccomp.opened(
-        seccomp.program(
-            namespaces=False,
-            signals=processes or abi >= SIGNALS_SINCE,
-            truncates=abi >= _TRUNCATION_SINCE or abi == 0,
-        )
+    return seccomp.open_filter(
+        namespaces=False,
+        signals=processes or abi >= SIGNALS_SINCE,
+        truncates=abi >= _TRUNCATION_SINCE or abi == 0,
     )
 
 
@@ -103,7 +98,7 @@ def filtering() -> bool:
 
 
 def _runs(abi: int) -> bool:
-    filter_fd = open_filter(abi, processes=False)
+    filter_fd = open_filter(abi)
     if filter_fd is None:
         return False
     trial = [*command(abi, (), (), filter_fd, processes=False), "true"]

@@ -8,9 +8,20 @@ clock ends the processes that are left; the machine was then too busy.
 
 from __future__ import annotations
 
+import errno
 import os
+import platform
+import re
+import selectors
+import subprocess
 import time
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
+
+from grader.sandbox import bubblewrap, landlock
+from ptxsim.message import Message, phrase, verbatim
+from ptxsim.records import Record
 
 PATIENCE = 10  # wall time allowed for each second of a limit
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -48,10 +59,7 @@ class Meter:
         return self._charged
 
     def pause(self) -> float:
-        """Look, and return after how many seconds to look again.
-
-        Raises TookTooLong or Starved when there is no time left.
-        """
+        """Look, and return after how many seconds to look again. Raises TookTooLong or Starved."""
         now = time.monotonic()
         if now - self._looked >= _LEAST_PAUSE_S:
             cpu, wanting = _use(self._session)
@@ -77,17 +85,190 @@ def _use(session: int) -> tuple[float, bool]:
         try:
             if not folder.name.isdigit() or os.getsid(int(folder.name)) != session:
                 continue
-            words = _stat(folder)
-            ticks += sum(map(int, words[_FIRST_TIME:_LAST_TIME]))
-            wanting = wanting or words[_STATE] in _WANTS_TO_GO_ON or _thread_wants(folder)
+            ticks += sum(map(int, _stat(folder)[_FIRST_TIME:_LAST_TIME]))
+            wanting = wanting or any(
+                _stat(each)[_STATE] in _WANTS_TO_GO_ON
+                for each in (folder, *(folder / "task").iterdir())
+            )
         except OSError:  # ended meanwhile
             continue
     return ticks / _TICKS, wanting
 
 
-def _thread_wants(process: Path) -> bool:
-    return any(_stat(task)[_STATE] in _WANTS_TO_GO_ON for task in (process / "task").iterdir())
-
-
 def _stat(folder: Path) -> list[str]:
     return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+
+
+# --- draining ----------------------------------------------------------------------------------
+
+_CHUNK = 1 << 16
+
+
+class Sink:
+    """Keeps the first ``limit`` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.data = bytearray()
+
+    def take(self, chunk: bytes) -> None:
+        self.data += chunk[: self.limit - len(self.data)]
+
+
+def drain(process: subprocess.Popen[bytes], sinks: Mapping[int, Sink], meter: Meter) -> None:
+    """Read every pipe until the program ends. Raises what ``meter`` raises. A pipe can outlive the
+    program in a grandchild's hands, so its end is not waited for."""
+    with selectors.DefaultSelector() as selector, closing(_EndWatch(process)) as ended:
+        for fd in sinks:
+            selector.register(fd, selectors.EVENT_READ)
+        if ended.fd >= 0:
+            selector.register(ended.fd, selectors.EVENT_READ)
+        while True:
+            ready = selector.select(min(meter.pause(), ended.interval))
+            for key, _ in ready:
+                if key.fd == ended.fd:
+                    continue
+                chunk = os.read(key.fd, _CHUNK)
+                sinks[key.fd].take(chunk)
+                if not chunk:
+                    selector.unregister(key.fd)
+            quiet = all(key.fd == ended.fd for key, _ in ready)
+            if quiet and process.poll() is not None:
+                return
+
+
+class _EndWatch:
+    """Wakes the reader when the child ends: by pidfd, else by looking every 10 ms."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        try:
+            self.fd = os.pidfd_open(process.pid)
+            self.interval = 3600.0
+        except OSError:  # a kernel or a container without pidfd_open
+            self.fd = -1
+            self.interval = 0.01
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+# --- causes ------------------------------------------------------------------------------------
+
+# A setting that forbids unprivileged user namespaces, its value then, and the value that does not.
+# The first is Ubuntu's, from 23.10 on.
+_SETTINGS = (
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0", verbatim("AppArmor")),
+    ("kernel.unprivileged_userns_clone", "0", "1", phrase("Debian's kernel")),
+    ("user.max_user_namespaces", "0", "15000", phrase("the Linux kernel")),
+)
+_FIRST_LANDLOCK = (5, 13)
+_CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
+
+
+class Cause(Record):
+    """An obstacle to a sandbox, and its remedy."""
+
+    what: Message
+    remedy: Message
+
+
+def without_bubblewrap() -> Cause:
+    """Why bubblewrap does not work here."""
+    program = next(bubblewrap.programs(), None)
+    if program is None:
+        return Cause(
+            what=phrase("bubblewrap is not installed"),
+            remedy=phrase("{command} (as root)", command="apt-get install bubblewrap"),
+        )
+    if (refusal := _refusal(["unshare", "--user", "true"])) is not None:
+        for name, forbids, allows, who in _SETTINGS:
+            if _setting(name) == forbids and (os.getuid() != 0 or name.startswith("user.")):
+                return Cause(
+                    what=phrase(
+                        "{who} forbids user namespaces ({setting})",
+                        who=who,
+                        setting=f"{name}={forbids}",
+                    ),
+                    remedy=phrase(
+                        "{command} (as root; in /etc/sysctl.d/ for good)",
+                        command=f"sysctl -w {name}={allows}",
+                    ),
+                )
+        if _filtered():
+            return Cause(
+                what=phrase("the container's seccomp profile refuses namespaces, as Docker's does"),
+                remedy=phrase(
+                    "{command} (or do without: Landlock needs no option)",
+                    command="docker run --security-opt seccomp=unconfined "
+                    "--security-opt systempaths=unconfined …",
+                ),
+            )
+        return Cause(
+            what=phrase("no user namespace can be made: {why}", why=refusal),
+            remedy=phrase("ask who runs it"),
+        )
+    said = _refusal([*bubblewrap.command(program, (), (), Path("/"), None), "true"])
+    in_a_container = any(Path(mark).exists() for mark in _CONTAINER_MARKS)
+    if in_a_container and said is not None and "proc" in said:
+        return Cause(
+            what=phrase("the container's /proc is masked, so no other can be mounted"),
+            remedy=phrase(
+                "{command} (or do without: Landlock needs no option)",
+                command="podman run --security-opt unmask=ALL …, docker run --security-opt "
+                "systempaths=unconfined …",
+            ),
+        )
+    return Cause(
+        what=phrase("bubblewrap fails: {why}", why=str(said)),
+        remedy=verbatim(f"{program} --version"),
+    )
+
+
+def without_landlock() -> Cause:
+    """Why Landlock does not work here."""
+    if landlock.version() > 0:
+        return Cause(
+            what=phrase("the kernel has Landlock, but system calls cannot be filtered"),
+            remedy=phrase("a kernel with CONFIG_SECCOMP_FILTER, on x86-64 or aarch64"),
+        )
+    release = platform.release()
+    old = tuple(map(int, re.findall(r"\d+", release)[:2])) < _FIRST_LANDLOCK
+    if landlock.refusal() == errno.EOPNOTSUPP:
+        return Cause(
+            what=phrase("the kernel has Landlock, but it is switched off"),
+            remedy=phrase("add landlock to the boot parameter lsm= (cat /sys/kernel/security/lsm)"),
+        )
+    if not old and _filtered():
+        return Cause(
+            what=phrase("the container's seccomp profile refuses Landlock"),
+            remedy=phrase("a newer runtime: Docker 23 allows it"),
+        )
+    return Cause(
+        what=phrase("this kernel ({release}) has no Landlock", release=release),
+        remedy=phrase("Linux 5.13 or newer with CONFIG_SECURITY_LANDLOCK"),
+    )
+
+
+def _setting(name: str) -> str | None:
+    try:
+        return Path("/proc/sys", *name.split(".")).read_text().strip()
+    except OSError:
+        return None
+
+
+def _filtered() -> bool:
+    """Whether a container's runtime put a filter of system calls on this process."""
+    return "Seccomp:\t2" in Path("/proc/self/status").read_text()
+
+
+def _refusal(command: list[str]) -> str | None:
+    """The last line that a program complains with; None if it succeeds."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    words = done.stderr.decode(errors="replace").strip().splitlines()
+    return None if done.returncode == 0 else (words or [f"status {done.returncode}"])[-1]

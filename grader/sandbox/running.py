@@ -1,36 +1,40 @@
 """One way to run an untrusted program: in the best sandbox that works, with limits everywhere.
 
 Inside bubblewrap the program sees the system's /usr read-only, the folders named by the caller,
-a private /tmp, no network, no GPU and no other process, and a filter (seccomp.py) refuses the
-system calls that no compiler needs. Where no namespace can be made, as in most containers, Landlock
-shows the same files, and a stricter filter keeps the program from others (landlock.py). Without
-either, the filter and the limits remain (CPU, memory, file size, processes, wall time, output),
-but the file system is visible. SECURITY.md compares them in a table.
-
-``Sandbox.run`` runs a program to its end; ``Sandbox.started`` is for exchanging messages with one.
+a private /tmp, no network, no GPU and no other process. Where no namespace can be made, as in most
+containers, Landlock shows the same files, and a stricter filter of system calls keeps the program
+from others. Without either, the filter and the limits remain. SECURITY.md compares them in a table.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
 
-from grader.errors import SandboxError
-from grader.model import Record, clauses, phrase
-from grader.sandbox import bubblewrap, landlock
-from grader.sandbox.causes import without_bubblewrap, without_landlock
-from grader.sandbox.children import end, hide_memory, started
-from grader.sandbox.draining import Sink, drain
-from grader.sandbox.exposure import SandboxKind, exposed
-from grader.sandbox.meter import Meter, Starved, TookTooLong
+from grader.base import SandboxError
+from grader.sandbox import bubblewrap, landlock, seccomp
+from grader.sandbox.bubblewrap import SandboxKind, exposed
+from grader.sandbox.meter import (
+    Meter,
+    Sink,
+    Starved,
+    TookTooLong,
+    drain,
+    without_bubblewrap,
+    without_landlock,
+)
+from ptxsim.message import clauses, phrase
+from ptxsim.records import Record
 
 Mode = Literal["require", "auto", "bubblewrap", "landlock", "off"]
 _CAUSES = {"bubblewrap": without_bubblewrap, "landlock": without_landlock}
@@ -83,10 +87,8 @@ class Sandbox(Record):
 
     @staticmethod
     def open(mode: Mode = "auto") -> Sandbox:
-        """The best sandbox that works here; raises SandboxError when ``mode`` cannot be had.
-
-        Raises ToolchainError where our launcher is needed and cannot be compiled.
-        """
+        """The best sandbox that works here. Raises SandboxError when ``mode`` cannot be had, and
+        ToolchainError where our launcher is needed and cannot be compiled."""
         found = shutil.which("prlimit")
         if found is None:
             raise SandboxError(phrase("no prlimit on PATH: install util-linux"))
@@ -107,7 +109,7 @@ class Sandbox(Record):
 
     @property
     def exposed(self) -> tuple[str, ...]:
-        """What it leaves open."""
+        """Return the resources that the sandbox leaves open."""
         return exposed(self.kind, filtered=self.filtered)
 
     def run(
@@ -150,21 +152,17 @@ class Sandbox(Record):
             )
             assert process.stdout is not None
             assert process.stderr is not None
-            sinks = {
-                process.stdout.fileno(): Sink(limits.output_bytes),
-                process.stderr.fileno(): Sink(limits.output_bytes),
-            }
+            pipes = (process.stdout.fileno(), process.stderr.fileno())
+            sinks = {pipe: Sink(limits.output_bytes) for pipe in pipes}
             if result_fd >= 0:
                 sinks[result_fd] = Sink(limits.result_bytes)
             meter = Meter(process.pid, limits.cpu_s)
             timed_out = starved = False
             try:
                 drain(process, sinks, meter)
-            except TookTooLong:
-                timed_out = True
-            except Starved:
-                starved = True
-            if timed_out or starved:
+            except (TookTooLong, Starved) as late:
+                starved = isinstance(late, Starved)
+                timed_out = not starved
                 end(process, supervised=self.bwrap is None)
             status = self.status(process.wait())
             stdout, stderr, *rest = [bytes(sink.data) for sink in sinks.values()]
@@ -195,16 +193,15 @@ class Sandbox(Record):
         stderr: int | IO[bytes] = subprocess.PIPE,
         watches: bool = False,
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """``argv`` in the sandbox, killed with all that it started when the context ends.
-
-        As for ``run``, but nobody watches ``limits.cpu_s`` here; twice that, for each process, is
-        left to the kernel. ``handed`` are descriptors that it inherits and that are closed here.
-        """
+        """``argv`` in the sandbox, killed with all that it started when the context ends. As for
+        ``run``, but nobody watches ``limits.cpu_s`` here; twice that, for each process, is left to
+        the kernel. ``handed`` are descriptors that it inherits and that are closed here."""
         command = [str(self.prlimit), *_rlimits(limits)]
-        filter_fd = self._open_filter(watches) if self.filtered else None
         if self.bwrap is not None:
+            filter_fd = seccomp.open_filter() if self.filtered else None
             command += bubblewrap.command(self.bwrap, readable, writable, cwd, filter_fd)
         else:
+            filter_fd = landlock.open_filter(self.abi, watches) if self.filtered else None
             shown = (readable, writable, filter_fd)
             command += landlock.command(self.abi, *shown, processes=watches)
         handed = handed if filter_fd is None else (*handed, filter_fd)
@@ -214,11 +211,6 @@ class Sandbox(Record):
             [*command, *argv], cwd, environment, handed, stdin, stderr, supervised=supervised
         ) as process:
             yield process
-
-    def _open_filter(self, watches: bool) -> int | None:
-        if self.bwrap is not None:
-            return bubblewrap.open_filter()
-        return landlock.open_filter(self.abi, processes=watches)
 
     def status(self, status: int) -> int:
         """A program's return code, negative after a signal, of that of the sandbox."""
@@ -231,27 +223,100 @@ class Sandbox(Record):
 def _rlimits(limits: Limits) -> list[str]:
     """prlimit's options. Where the shell allows less than is asked for, that is what there is."""
     backstop = 2 * int(limits.cpu_s) + 5  # for each process, when nobody watches any more
-    asked = {
-        "as": (resource.RLIMIT_AS, limits.memory_mb << 20),
-        "cpu": (resource.RLIMIT_CPU, backstop),
-        "fsize": (resource.RLIMIT_FSIZE, limits.file_mb << 20),
-        "nproc": (resource.RLIMIT_NPROC, _tasks_of_user() + limits.processes),
-        "nofile": (resource.RLIMIT_NOFILE, _OPEN_FILES),
-        "core": (resource.RLIMIT_CORE, 0),
-    }
-    return [*(f"--{name}={_at_most(kind, value)}" for name, (kind, value) in asked.items()), "--"]
-
-
-def _at_most(kind: int, value: int) -> int:
-    _, hard = resource.getrlimit(kind)
-    return value if hard == resource.RLIM_INFINITY else min(value, hard)
-
-
-def _tasks_of_user() -> int:
-    """Threads this user runs now: the limit on processes counts all of them."""
-    tasks = 0
+    tasks = 0  # threads that this user runs now: the limit on processes counts all of them
     for folder in Path("/proc").iterdir():
         with suppress(OSError):  # ended meanwhile
             if folder.name.isdigit() and folder.stat().st_uid == os.getuid():
                 tasks += sum(1 for _ in (folder / "task").iterdir())
-    return tasks
+    asked = {
+        "as": (resource.RLIMIT_AS, limits.memory_mb << 20),
+        "cpu": (resource.RLIMIT_CPU, backstop),
+        "fsize": (resource.RLIMIT_FSIZE, limits.file_mb << 20),
+        "nproc": (resource.RLIMIT_NPROC, tasks + limits.processes),
+        "nofile": (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        "core": (resource.RLIMIT_CORE, 0),
+    }
+    options = []
+    for name, (kind, value) in asked.items():
+        _, hard = resource.getrlimit(kind)
+        options.append(f"--{name}={value if hard == resource.RLIM_INFINITY else min(value, hard)}")
+    return [*options, "--"]
+
+
+# --- children ----------------------------------------------------------------------------------
+
+_SET_DUMPABLE = 4  # of prctl
+_PATIENCE_S = 30  # for the launcher to end what it started, on a busy machine
+
+
+@contextmanager
+def started(
+    command: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    handed: tuple[int, ...] = (),
+    stdin: int = subprocess.DEVNULL,
+    stderr: int | IO[bytes] = subprocess.PIPE,
+    *,
+    supervised: bool = False,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A child in its own session, which ``end`` ends with the context."""
+    process = None
+    try:
+        try:
+            with _uninterrupted():  # a child that is not yet registered would outlive us
+                process = subprocess.Popen(
+                    command,
+                    cwd=cwd,
+                    env=env,
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    pass_fds=handed,
+                    start_new_session=True,
+                )
+        finally:
+            for fd in handed:
+                os.close(fd)
+        yield process
+    finally:
+        if process is not None:
+            end(process, supervised=supervised)
+            process.wait()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    with suppress(BrokenPipeError):
+                        pipe.close()
+
+
+def hide_memory() -> None:
+    """Keep this process's memory and environment from others of its user, which look in /proc."""
+    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Defers Ctrl-C to the end of the block."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if came:
+        signal.raise_signal(signal.SIGINT)
+
+
+def end(process: subprocess.Popen[bytes], *, supervised: bool = False) -> None:
+    """End a child and its process group. A child that is ``supervised`` is our launcher, which ends
+    first whoever has left the group, and then itself."""
+    if supervised:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE_S)
+    with suppress(ProcessLookupError, PermissionError):  # gone, or only zombies left
+        os.killpg(process.pid, signal.SIGKILL)

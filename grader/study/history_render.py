@@ -1,88 +1,67 @@
-"""History → terminal table, HTML page, Markdown. Pure."""
+"""History → terminal table, HTML page, Markdown; the climb as a picture. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 
+from markupsafe import Markup
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from grader.language import ENGLISH, Language
-from grader.model import Message, Verdict, clauses, listed, phrase, size_text, verbatim
-from grader.report.page import page
-from grader.report.text import clean
-from grader.report.why import advice_sentence
-from grader.study.history import History, size_words
-from grader.study.markdown import markdown_table, plain
-from grader.study.pictures import climb
-from grader.study.versions import Followed, Version
+from grader.base import ENGLISH, Language, Verdict, size_text
+from grader.report import WIDTH, advice_sentence, clean, line, page, svg, text
+from grader.study.history import History, RungSpeed, peak_of
+from grader.study.versions import Followed, Version, markdown_table, plain
+from ptxsim.message import Message, clauses, listed, phrase, verbatim
 
 _WORDS = (1, 2, 4)  # columns that hold words: graded, verdict, tile
+_FACTS = (phrase("tile"), phrase("registers"), phrase("shared bytes"), phrase("spilled"))
 
 
 def headings(history: History) -> tuple[Message, ...]:
     unit = history.problem.unit
-    common = (
-        phrase("version"),
-        phrase("graded"),
-        phrase("verdict"),
-        phrase("lines"),
-        phrase("tile"),
-        phrase("registers"),
-        phrase("shared bytes"),
-        phrase("spilled"),
-    )
+    version = (phrase("version"), phrase("graded"), phrase("verdict"), phrase("lines"))
     if history.bounds:
-        return (*common, phrase("{unit} at most", unit=unit))
+        return (*version, *_FACTS, phrase("{unit} at most", unit=unit))
     baseline = phrase("of {baseline}", baseline=history.problem.baseline)
-    return (*common, verbatim(unit), baseline, phrase("points"))
+    return (*version, *_FACTS, verbatim(unit), baseline, phrase("points"))
 
 
 def cells(history: History, version: Version) -> tuple[str, ...]:
+    """The speed comes with its size, where that is not the history's."""
     kernel, speed = version.kernel, version.speed
-    measured: tuple[str, ...] = ()
-    if not history.bounds:
-        ratio = speed.ratio if speed else None
-        measured = (
-            f"{100 * ratio:.1f} %" if ratio is not None else "",
-            f"{version.points:.2f}" if version.points is not None else "",
-        )
+    facts: tuple[object, ...] = ("",) * len(_FACTS)
+    if kernel:
+        facts = (kernel.tile, kernel.registers, kernel.shared_bytes, kernel.spill_bytes)
+    other = f" ({size_text(speed.size)})" if speed and speed.size != history.size else ""
+    ratio = speed.ratio if speed else None
+    measured = (
+        f"{100 * ratio:.1f} %" if ratio is not None else "",
+        f"{version.points:.2f}" if version.points is not None else "",
+    )
     return (
         str(version.number),
         version.created[:16].replace("T", " "),
         version.verdict.value,
         f"+{version.diff.added} −{version.diff.removed}" if version.diff else "",
-        kernel.tile if kernel else "",
-        str(kernel.registers) if kernel else "",
-        str(kernel.shared_bytes) if kernel else "",
-        str(kernel.spill_bytes) if kernel else "",
-        _speed(history, version),
-        *measured,
+        *map(str, facts),
+        f"{speed.value:.4g}{other}" if speed else "",
+        *(() if history.bounds else measured),
     )
 
 
-def _speed(history: History, version: Version) -> str:
-    """With its size, where that is not the history's."""
-    speed = version.speed
-    if speed is None:
-        return ""
-    other = "" if speed.size == history.size else f" ({size_text(speed.size)})"
-    return f"{speed.value:.4g}{other}"
-
-
 def notes(version: Version) -> Iterator[Message]:
-    """What changed, and which advice no longer applies."""
+    """Yield the changes, and the advice that no longer applies."""
     diff = version.diff
     if diff is not None and not diff.files:
         yield phrase("the same source")
     elif diff is not None:
-        words = (
-            phrase("+{added} −{removed} lines ({files})")
-            if diff.exact
-            else phrase("+{added} −{removed} lines, counted regardless of their order ({files})")
-        )
+        words = phrase("+{added} −{removed} lines ({files})")
+        if not diff.exact:
+            words = phrase("+{added} −{removed} lines, counted regardless of their order ({files})")
         yield words.given(added=diff.added, removed=diff.removed, files=", ".join(diff.files))
     elif version.number > 1:
         yield phrase("what changed is not known: one of the two sources was not kept")
@@ -91,11 +70,10 @@ def notes(version: Version) -> Iterator[Message]:
         yield phrase("advice followed: {ideas}", ideas=listed(map(_followed, version.followed)))
     if version.became is not None:
         times = f"{version.became:.3g}"
-        yield (
-            phrase("as fast as the accepted version before")
-            if times == "1"
-            else phrase("{times} times as fast as the accepted version before", times=times)
-        )
+        if times == "1":
+            yield phrase("as fast as the accepted version before")
+        else:
+            yield phrase("{times} times as fast as the accepted version before", times=times)
 
 
 def _followed(followed: Followed) -> Message:
@@ -108,14 +86,13 @@ def _followed(followed: Followed) -> Message:
 
 
 def remarks(history: History) -> Iterator[Message]:
-    """What a reader must know of the whole."""
+    """Yield remarks on the whole history."""
     if history.bounds and history.size:
-        yield phrase(
+        bounds = phrase(
             "Nothing was timed: speeds are the most that a version's counts allow on {gpu}, at "
-            "{size}.",
-            gpu=history.gpu or "",
-            size=size_words(history),
+            "{size}."
         )
+        yield bounds.given(gpu=history.gpu or "", size=size_text(history.size))
     for other in history.others:
         yield phrase(
             "There are also results of {board}: choose with --lab, --device and --gpu.", board=other
@@ -178,3 +155,97 @@ def html(history: History, language: Language = ENGLISH) -> str:
         advice_sentence=lambda advice: advice_sentence(advice, language),
         remarks=list(remarks(history)),
     )
+
+
+# --- picture -----------------------------------------------------------------------------------
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, WIDTH - 190.0, 52.0, 340.0
+_APART = 11.0  # units between two labels of rungs
+_BELOW = 3.0  # rungs slower than the slowest version by more than this are left out
+
+
+def climb(history: History, language: Language = ENGLISH) -> Markup | None:
+    """Speeds at the history's size, logarithmic, beside the ladder's rungs; None without any."""
+    points = [
+        (v, v.speed.value) for v in history.versions if v.speed and v.speed.size == history.size
+    ]
+    if not points or history.size is None:
+        return None
+    peak = peak_of(history)
+    values = [value for _, value in points]
+    least = min(values) / _BELOW
+    rungs = [rung for rung in history.rungs if rung.value >= least]
+    values += [rung.value for rung in rungs]
+    values += [each for each in (history.baseline, peak) if each]
+    low, high = math.log10(min(values)) - 0.08, math.log10(max(values)) + 0.08
+
+    def y(value: float) -> float:
+        return _BOTTOM - (math.log10(value) - low) / (high - low) * (_BOTTOM - _TOP)
+
+    pitch = (_RIGHT - _LEFT) / len(history.versions)
+
+    def x(version: Version) -> float:
+        return _LEFT + (version.number - 0.5) * pitch
+
+    unit = phrase("{unit} on {gpu} at {size}")
+    if history.bounds:
+        unit = phrase("{unit} at most, by counts, on {gpu} at {size}")
+    title = language(
+        unit.given(unit=history.problem.unit, gpu=history.gpu or "", size=size_text(history.size))
+    )
+    parts = [*_levels(low, high, y), text(_LEFT, 14, title, "small")]
+    if history.baseline:
+        parts += _roof(y(history.baseline), history.problem.baseline)
+    if peak:
+        parts += _roof(y(peak), language(phrase("peak, {speed:.3g}", speed=peak)))
+    parts += _rungs(rungs, y)
+    path = " ".join(f"{x(v):.1f},{y(value):.1f}" for v, value in points)
+    parts.append(Markup('<polyline points="{}" class="series series1"/>').format(path))
+    every = max(1, math.ceil(len(history.versions) / 12))
+    for version, value in points:
+        parts.append(dot(x(version), y(value)))
+        if len(points) <= 12:
+            parts.append(text(x(version), y(value) - 8, f"{value:.3g}", "strong", "middle"))
+    for version in history.versions:
+        if version.verdict is not Verdict.AC:
+            words = version.verdict.value
+            parts.append(text(x(version), _BOTTOM - 6, words, "small bad", "middle"))
+        if (version.number - 1) % every == 0:
+            parts.append(text(x(version), _BOTTOM + 18, f"{version.number}", "small", "middle"))
+    parts.append(
+        text((_LEFT + _RIGHT) / 2, _BOTTOM + 38, language(phrase("version")), "small", "middle")
+    )
+    seen = listed(
+        phrase("version {number}: {speed:.4g}", number=version.number, speed=value)
+        for version, value in points
+    )
+    return svg(_BOTTOM + 46, parts, title, language(seen))
+
+
+def _levels(low: float, high: float, y: Callable[[float], float]) -> Iterator[Markup]:
+    for exponent in range(math.floor(low), math.ceil(high) + 1):
+        for digit in (1, 2, 5):
+            value = digit * 10.0**exponent
+            if low <= math.log10(value) <= high:
+                yield line(_LEFT, y(value), _RIGHT, y(value), "grid")
+                yield text(_LEFT - 6, y(value) + 4, f"{value:g}", "small", "end")
+
+
+def _roof(y: float, words: str) -> list[Markup]:
+    return [line(_LEFT, y, _RIGHT, y, "roof"), text(_LEFT + 4, y - 5, words, "small")]
+
+
+def _rungs(rungs: Sequence[RungSpeed], y: Callable[[float], float]) -> Iterator[Markup]:
+    """A mark for every rung; names where they have room, the fastest first."""
+    free = _TOP - _APART
+    for rung in sorted(rungs, key=lambda each: -each.value):
+        at = y(rung.value)
+        yield line(_RIGHT, at, _RIGHT + 8, at, "grid")
+        if at >= free + _APART:
+            name = rung.name.replace("_", " ")
+            yield text(_RIGHT + 12, at + 4, f"{name} {rung.value:.3g}", "small")
+            free = at
+
+
+def dot(x: float, y: float) -> Markup:
+    return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="4" class="point"/>').format(x, y)

@@ -6,25 +6,24 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Literal
 
-from grader.grading.preparing import Bench, Prepared
-from grader.hardware.gpus import MULTIPROCESSORS
-from grader.model import (
+from grader.base import (
+    MULTIPROCESSORS,
     PROFILE_SCHEMA,
     PROFILE_VERSION,
     LabRef,
-    Message,
     ProfileDocument,
+    ProfiledSide,
     ProfiledSize,
-    Record,
-    Side,
-    phrase,
 )
-from grader.performance.profiler import Seen
+from grader.explain import ProfiledJob
+from grader.judge import Bench, Prepared
+from ptxsim.message import Message, phrase
+from ptxsim.records import Record
 
 Role = Literal["own", "first"]
 
 
-class Watched(Record):
+class WatchedKernel(Record):
     """One kernel to profile at some sizes."""
 
     ready: Prepared
@@ -33,7 +32,11 @@ class Watched(Record):
 
 
 def make_document(
-    watched: Sequence[Watched], seen: Sequence[Seen], bench: Bench, gpu: str, report: str
+    watched: Sequence[WatchedKernel],
+    seen: Sequence[ProfiledJob],
+    bench: Bench,
+    gpu: str,
+    report: str,
 ) -> ProfileDocument:
     """seen: of every plan of every kernel, in this order."""
     left = list(seen)
@@ -42,10 +45,10 @@ def make_document(
         for plan in kernel.ready.plans:
             found = left.pop(0)
             role: Role = "first" if kernel.first else "own"
-            sides = [Side(role=role, name=kernel.name, launches=found.own)]
+            sides = [ProfiledSide(role=role, name=kernel.name, launches=found.own)]
             if found.baseline:
                 launches = found.baseline
-                sides.append(Side(role="baseline", name=found.variant, launches=launches))
+                sides.append(ProfiledSide(role="baseline", name=found.variant, launches=launches))
             known = sizes.get(str(plan.size))
             operands = bench.lab.problem.operands(plan.size)
             sizes[str(plan.size)] = ProfiledSize(
@@ -80,15 +83,15 @@ def figures(
     held = MULTIPROCESSORS[capability].warps if capability in MULTIPROCESSORS else None
     problem = document.problem
 
-    def speed(side: Side) -> str:
+    def speed(side: ProfiledSide) -> str:
         return _(problem.speed(size.amount, side.milliseconds) if side.milliseconds else None)
 
-    def occupancy(side: Side) -> str:
+    def occupancy(side: ProfiledSide) -> str:
         if side.warps is None:
             return "?"
         return f"{side.warps:.1f}" + (f" of {held}" if held else "")
 
-    def conflicts(side: Side) -> str:
+    def conflicts(side: ProfiledSide) -> str:
         if side.conflicts is None or side.wavefronts is None:
             return "?"
         share = f" ({100 * side.conflicts / side.wavefronts:.0f} %)" if side.wavefronts else ""
@@ -119,7 +122,7 @@ def _percent(value: float | None, scale: float = 100) -> str:
     return "?" if value is None else f"{scale * value:.1f} %"
 
 
-def side_name(side: Side, document: ProfileDocument) -> str:
+def side_name(side: ProfiledSide, document: ProfileDocument) -> str:
     if side.role == "baseline":
         return f"{document.problem.baseline} ({side.name})"
     return side.name

@@ -16,29 +16,15 @@ from pathlib import Path
 import msgspec
 
 import grader
-from grader.backends.protocol import Progress
-from grader.errors import Rejected, StoreError
-from grader.grading.pipeline import Bench, grade_loaded
-from grader.grading.preparing import explained, prepared
-from grader.labs.lab import Case, Lab
-from grader.labs.scoring_rules import Scoring
-from grader.model import (
-    NOTHING,
-    Dims,
-    GpuInfo,
-    Message,
-    Record,
-    Result,
-    Size,
-    Submission,
-    Verdict,
-    phrase,
-    size_text,
-    verbatim,
-)
-from grader.report import text
+from grader.base import Dims, GpuInfo, Rejected, Result, StoreError, Submission, Verdict, size_text
+from grader.judge import Bench, explain, grade_loaded, prepare
+from grader.labs import Case, Lab, Scoring
+from grader.report import formatting as text
 from grader.results import store
-from grader.study.main_kernel import Kernel, main_kernel
+from grader.run import Progress
+from grader.study.versions import Kernel, main_kernel
+from ptxsim.message import NOTHING, Message, phrase, verbatim
+from ptxsim.records import Record, Size
 
 SCHEMA = "sgemm-grader/sweep-point"
 SCHEMA_VERSION = 1
@@ -47,7 +33,7 @@ _SHARED = re.compile(r"uses too much shared data \(0x([0-9a-f]+) bytes, 0x([0-9a
 
 
 class Estimate(Record):
-    """What the counts allow on a GPU; nothing was timed."""
+    """Speed that the counts allow on a GPU; nothing was timed."""
 
     gpu: str
     speed: float  # expected, with waiting
@@ -55,7 +41,7 @@ class Estimate(Record):
     resource: str  # that limits it
 
 
-class Measured(Record):
+class MeasuredPoint(Record):
     speed: float  # the scored one, in the problem's unit
     baseline: float
     ratio: float
@@ -73,12 +59,12 @@ class Point(Record):
     dropped: Message  # why there is no speed; empty where there is one
     gpu: GpuInfo | None
     kernel: Kernel | None
-    measured: Measured | None  # null in the simulator
+    measured: MeasuredPoint | None  # null in the simulator
     estimates: tuple[Estimate, ...]  # () on a GPU
 
 
 class Sweep(Record):
-    """What a sweep asks for."""
+    """Request of one sweep."""
 
     submission: Submission
     variants: tuple[tuple[str, ...], ...]  # the defines of each
@@ -113,11 +99,10 @@ def run_sweep(
         missing = [size for size in sweep.sizes if known.get(size) is None]
         made = {Size(dims=p.size): p for p in _points(submission, missing, bench, progress)}
         for size in sweep.sizes:
-            old = known.get(size)
-            point = old or made[size]
-            if old is None and point.verdict is not Verdict.IE:  # the machine's fault may pass
+            point = known.get(size) or made[size]
+            if size in made and point.verdict is not Verdict.IE:  # the machine's fault may pass
                 store.write_document(paths[size], point)
-            found(point, old is not None)
+            found(point, size not in made)
             points.append(point)
     return tuple(points)
 
@@ -135,7 +120,7 @@ def _path(submission: Submission, size: Size, bench: Bench, out: Path, gpu: str 
 def _stored(path: Path) -> Point | None:
     """None where there is none, or it is damaged: it is made again."""
     try:
-        return store.load_document(path, Point, SCHEMA, SCHEMA_VERSION, lambda older: older)
+        return store.load_document(path, Point, SCHEMA, range(SCHEMA_VERSION, SCHEMA_VERSION + 1))
     except StoreError:
         return None
 
@@ -154,17 +139,24 @@ def _points(
     if not sizes:
         return
     cases = tuple(Case(id=f"sweep-{i}", size=size) for i, size in enumerate(sizes))
-    explain = bench.gpu_arch is None
     # Hidden sizes stay out: each variant would be another question about them.
     lab = msgspec.structs.replace(bench.lab, performance=cases, hidden=None)
-    own = msgspec.structs.replace(bench, lab=lab, explain=explain)
+    own = msgspec.structs.replace(bench, lab=lab, explain=bench.gpu_arch is None)
     result = grade_loaded(submission, own, progress).result
     kernel = main_kernel(result)
     for case in cases:
         verdict, dropped = _fate(result, case)
-        measured = _measured(result, case) if not dropped else None
+        timing = next((each.timing for each in result.cases if each.id == case.id), None)
+        measured = None
+        if not dropped and timing is not None and timing.runs:
+            measured = MeasuredPoint(
+                speed=timing.scored_speed,
+                baseline=max(run.baseline_speed for run in timing.runs),
+                ratio=timing.scored_ratio,
+                ratio_ci=timing.ratio_ci,
+            )
         estimates: tuple[Estimate, ...] = ()
-        if not dropped and explain:
+        if not dropped and own.explain:
             progress(phrase("explaining"), verbatim(str(case.size)))
             estimates, dropped = _estimates(submission, case.size, own, result)
         elif not dropped and measured is None:
@@ -205,25 +197,10 @@ def _fate(result: Result, case: Case) -> tuple[Verdict, Message]:
 def _reason(verdict: Verdict, message: Message) -> Message:
     if shared := _SHARED.search(" ".join(str(message).split())):
         asked, most = (int(each, 16) for each in shared.groups())
-        return phrase(
-            "it needs {asked:,} bytes of shared memory; a block can declare {most:,}",
-            asked=asked,
-            most=most,
-        )
+        needs = phrase("it needs {asked:,} bytes of shared memory; a block can declare {most:,}")
+        return needs.given(asked=asked, most=most)
     words = text.VERDICT_WORDS[verdict]
     return phrase("{what}: {reason}", what=words, reason=message) if message else words
-
-
-def _measured(result: Result, case: Case) -> Measured | None:
-    timing = next((each.timing for each in result.cases if each.id == case.id), None)
-    if timing is None or not timing.runs:
-        return None
-    return Measured(
-        speed=timing.scored_speed,
-        baseline=max(run.baseline_speed for run in timing.runs),
-        ratio=timing.scored_ratio,
-        ratio_ci=timing.ratio_ci,
-    )
 
 
 def _estimates(
@@ -234,7 +211,7 @@ def _estimates(
     if why is None or why.size != size.dims:
         arch = bench.lab.architectures[0]
         try:
-            why = explained(prepared(submission, [size], bench, arch), bench, None)
+            why = explain(prepare(submission, [size], bench, arch), bench, None)
         except Rejected as refusal:
             return (), _reason(refusal.verdict, refusal.message)
     found = tuple(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 from rich import box
@@ -10,38 +11,22 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from grader.errors import one_line
-from grader.language import ENGLISH, Language
-from grader.model import (
-    NOTHING,
-    Dims,
-    Message,
-    ProblemInfo,
-    Record,
-    Size,
-    phrase,
-    size_text,
-    verbatim,
-)
-from grader.report.bounds import resource_name
-from grader.report.page import page
-from grader.report.text import clean
-from grader.study.markdown import markdown_table, plain
-from grader.study.pictures import heat_map, over_sizes
+from grader.base import ENGLISH, Dims, Language, ProblemInfo, one_line, size_text
+from grader.report import WIDTH, clean, line, page, resource_name, svg, text
+from grader.study.history_render import dot
 from grader.study.sweep import Estimate, Point
+from grader.study.versions import markdown_table, plain
+from ptxsim.message import NOTHING, Message, phrase, verbatim
+from ptxsim.records import Record, Size
 
 
-class Shown(Record):
-    """What a page needs to know besides the points."""
+class SweepFacts(Record):
+    """Facts that a page needs besides the points."""
 
     student: str
     problem: ProblemInfo
     arch: str
     card: str | None  # in the simulator, whose bounds the picture shows
-
-    @property
-    def unit(self) -> str:
-        return self.problem.unit
 
 
 def size_name(size: Dims) -> str:
@@ -58,15 +43,15 @@ def estimate(point: Point, card: str | None) -> Estimate | None:
     return next((each for each in point.estimates if each.gpu == card), None)
 
 
-def value(point: Point, shown: Shown) -> float | None:
-    """What is compared: the measured speed, or the one expected on the card."""
+def value(point: Point, shown: SweepFacts) -> float | None:
+    """Return the speed to compare: the measured one, or the one expected on the card."""
     if point.measured is not None:
         return point.measured.speed
     found = estimate(point, shown.card)
     return found.speed if found else None
 
 
-def best(points: Sequence[Point], shown: Shown) -> Point | None:
+def best(points: Sequence[Point], shown: SweepFacts) -> Point | None:
     """The fastest at the largest size that any was fast at."""
     known = [point for point in points if value(point, shown) is not None]
     if not known:
@@ -79,24 +64,15 @@ def best(points: Sequence[Point], shown: Shown) -> Point | None:
 # --- tables -----------------------------------------------------------------------------------
 
 
-def headings(points: Sequence[Point], shown: Shown) -> tuple[Message, ...]:
+def headings(points: Sequence[Point], shown: SweepFacts) -> tuple[Message, ...]:
     named = (phrase("variant"),) if _named(points) else ()
-    speeds: tuple[Message, ...]
+    expected = phrase("expected on {gpu}", gpu=shown.card or "")
+    speeds = (expected, phrase("at most"), phrase("limit"))
     if any(point.measured for point in points):
-        speeds = (verbatim(shown.unit), verbatim(shown.problem.baseline), phrase("ratio"))
-    else:
-        expected = phrase("expected on {gpu}", gpu=shown.card or "")
-        speeds = (expected, phrase("at most"), phrase("limit"))
-    return (
-        *named,
-        phrase("size"),
-        *speeds,
-        phrase("tile"),
-        phrase("registers"),
-        phrase("shared bytes"),
-        phrase("spilled"),
-        phrase("warps on an SM (limit)"),
-    )
+        unit, baseline = verbatim(shown.problem.unit), verbatim(shown.problem.baseline)
+        speeds = (unit, baseline, phrase("ratio"))
+    facts = (phrase("tile"), phrase("registers"), phrase("shared bytes"), phrase("spilled"))
+    return (*named, phrase("size"), *speeds, *facts, phrase("warps on an SM (limit)"))
 
 
 def _named(points: Sequence[Point]) -> bool:
@@ -110,30 +86,18 @@ def words(points: Sequence[Point]) -> tuple[int, ...]:
     return (*range(first), *limit, first + 4, first + 8)
 
 
-def cells(point: Point, points: Sequence[Point], shown: Shown) -> tuple[Message, ...]:
+def cells(point: Point, points: Sequence[Point], shown: SweepFacts) -> tuple[Message, ...]:
     named = (verbatim(defines_name(point)),) if _named(points) else ()
     speeds: tuple[Message, ...] = (NOTHING, NOTHING, NOTHING)
-    if point.measured is not None:
-        each = point.measured
-        speeds = (
-            _figure(each.speed),
-            _figure(each.baseline),
-            verbatim(f"{100 * each.ratio:.1f} %"),
-        )
+    if (each := point.measured) is not None:
+        ratio = verbatim(f"{100 * each.ratio:.1f} %")
+        speeds = (_figure(each.speed), _figure(each.baseline), ratio)
     elif (found := estimate(point, shown.card)) is not None:
         speeds = (_figure(found.speed), _figure(found.most), resource_name(found.resource))
-    kernel = point.kernel
-    facts = (
-        (
-            verbatim(kernel.tile),
-            verbatim(str(kernel.registers)),
-            verbatim(str(kernel.shared_bytes)),
-            verbatim(str(kernel.spill_bytes)),
-            kernel.resident,
-        )
-        if kernel
-        else (NOTHING,) * 5
-    )
+    facts: tuple[Message, ...] = (NOTHING,) * 5
+    if (kernel := point.kernel) is not None:
+        known = (kernel.tile, kernel.registers, kernel.shared_bytes, kernel.spill_bytes)
+        facts = (*(verbatim(str(fact)) for fact in known), kernel.resident)
     return (*named, verbatim(size_name(point.size)), *speeds, *facts)
 
 
@@ -142,7 +106,7 @@ def _figure(value: float) -> Message:
 
 
 def _left(points: Sequence[Point]) -> list[Point]:
-    """Those that have a speed."""
+    """Return the points that have a speed."""
     return [point for point in points if not point.dropped]
 
 
@@ -159,7 +123,9 @@ def dropped(points: Sequence[Point]) -> Iterator[Message]:
         yield phrase("dropped: {name}: {reason}", name=name, reason=why)
 
 
-def terminal(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -> RenderableType:
+def terminal(
+    points: Sequence[Point], shown: SweepFacts, language: Language = ENGLISH
+) -> RenderableType:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     top = best(points, shown)
     for i, heading in enumerate(headings(points, shown)):
@@ -177,7 +143,7 @@ def _line(message: Message, language: Language) -> str:
     return " ".join(clean(language(message)).split())
 
 
-def remarks(points: Sequence[Point], shown: Shown) -> Iterator[Message]:
+def remarks(points: Sequence[Point], shown: SweepFacts) -> Iterator[Message]:
     if points and not _left(points):
         yield phrase("Nothing is left to compare: every point was dropped.")
     top = best(points, shown)
@@ -195,7 +161,7 @@ def remarks(points: Sequence[Point], shown: Shown) -> Iterator[Message]:
 
 def markdown(
     points: Sequence[Point],
-    shown: Shown,
+    shown: SweepFacts,
     picture: str | None = None,
     language: Language = ENGLISH,
 ) -> str:
@@ -218,9 +184,11 @@ class Map(Record):
     image: Markup
 
 
-def maps(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -> tuple[Map, ...]:
-    """Of the first two macros, one for each size and each value of further macros; of a single
-    macro, one over the sizes; () without macros, or if nothing is left."""
+def maps(
+    points: Sequence[Point], shown: SweepFacts, language: Language = ENGLISH
+) -> tuple[Map, ...]:
+    """Draw the maps of the first two macros, one for each size and each value of further macros; of
+    a single macro, one over the sizes; () without macros, or if no point has a speed."""
     names = [each.split("=")[0] for each in points[0].defines] if _left(points) else []
     if not names:
         return ()
@@ -231,26 +199,23 @@ def maps(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) ->
     for point in points:
         groups.setdefault((Size(dims=point.size), point.defines[2:]), []).append(point)
     axes = names[0], names[1]
-    return tuple(
-        _map(group, shown, axes, _at(size, rest, shown), language)
-        for (size, rest), group in groups.items()
-    )
+    found = []
+    for (size, rest), group in groups.items():
+        where = ", ".join([size_name(size.dims), *rest])
+        caption = phrase("{what} at {size}", what=_what(shown), size=where)
+        found.append(_map(group, shown, axes, caption, language))
+    return tuple(found)
 
 
-def _at(size: Size, rest: Sequence[str], shown: Shown) -> Message:
-    where = ", ".join([size_name(size.dims), *rest])
-    return phrase("{what} at {size}", what=_what(shown), size=where)
-
-
-def _what(shown: Shown) -> Message:
+def _what(shown: SweepFacts) -> Message:
     if shown.card is None:
-        return verbatim(shown.unit)
-    return phrase("{unit} expected on {gpu}", unit=shown.unit, gpu=shown.card)
+        return verbatim(shown.problem.unit)
+    return phrase("{unit} expected on {gpu}", unit=shown.problem.unit, gpu=shown.card)
 
 
 def _map(
     group: Sequence[Point],
-    shown: Shown,
+    shown: SweepFacts,
     axes: tuple[str, str],
     caption: Message,
     language: Language,
@@ -262,11 +227,13 @@ def _map(
     known = {at(point): value(point, shown) for point in group}
     rows, columns = (list(dict.fromkeys(each)) for each in zip(*known, strict=True))
     values = [[known.get((row, column)) for column in columns] for row in rows]
-    image = heat_map(rows, columns, values, language(caption), axes, language)
+    image = _heat_map(rows, columns, values, language(caption), axes, language)
     return Map(caption=caption, image=image)
 
 
-def curve(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -> Markup | None:
+def curve(
+    points: Sequence[Point], shown: SweepFacts, language: Language = ENGLISH
+) -> Markup | None:
     """Speed over sizes, of one variant; None where there are fewer than two."""
     if any(point.defines for point in points):
         return None
@@ -274,16 +241,18 @@ def curve(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -
     if len(known) < 2:
         return None
     base = {size_name(p.size): p.measured.baseline for p in points if p.measured}
-    return over_sizes(known, base, language(_what(shown)), shown.problem.baseline, language)
+    return _over_sizes(known, base, language(_what(shown)), shown.problem.baseline, language)
 
 
-def picture(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -> Markup | None:
+def picture(
+    points: Sequence[Point], shown: SweepFacts, language: Language = ENGLISH
+) -> Markup | None:
     """The one for a report: the map of the largest size, or the curve."""
     found = maps(points, shown, language)
     return found[-1].image if found else curve(points, shown, language)
 
 
-def html(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) -> str:
+def html(points: Sequence[Point], shown: SweepFacts, language: Language = ENGLISH) -> str:
     return page(
         "sweep.html.j2",
         language,
@@ -300,3 +269,92 @@ def html(points: Sequence[Point], shown: Shown, language: Language = ENGLISH) ->
         curve=curve(points, shown, language),
         caption=_what(shown),
     )
+
+
+# --- drawing -----------------------------------------------------------------------------------
+
+_LEFT, _TOP, _BOTTOM = 44.0, 52.0, 340.0
+_NAME, _CELL, _ROW = 110.0, 66.0, 26.0
+
+
+def _heat_map(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    label: str,
+    axes: tuple[str, str],
+    language: Language,
+) -> Markup:
+    """A cell for each value, by rows, the darker the larger. axes: names of rows and columns."""
+    known = [value for row in values for value in row if value is not None]
+    most, least = max(known, default=1.0), min(known, default=0.0)
+    parts = [text(_NAME - 8, 14, f"{axes[0]} \\ {axes[1]}".strip(" \\"), "small", "end")]
+    for j, name in enumerate(columns):
+        parts.append(text(_NAME + (j + 0.5) * _CELL, 14, name, "small", "middle"))
+    for i, row in enumerate(values):
+        top = 20 + i * _ROW
+        parts.append(text(_NAME - 8, top + 17, rows[i], "small", "end"))
+        for j, value in enumerate(row):
+            left = _NAME + j * _CELL
+            share = (value - least) / (most - least) if value is not None and most > least else 1
+            parts.append(
+                Markup(
+                    '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}" '
+                    'fill-opacity="{:.2f}"/>'
+                ).format(
+                    *(left + 1, top + 1, _CELL - 2, _ROW - 2),
+                    "frame" if value is None else "own",
+                    0.08 + 0.5 * share,
+                )
+            )
+            words = "–" if value is None else f"{value:.3g}"
+            kind = "strong" if value is not None and value == most else "small"
+            parts.append(text(left + _CELL / 2, top + 17, words, kind, "middle"))
+    width = max(_NAME + len(columns) * _CELL + 4, 240)
+    seen = phrase("no values")
+    if known:
+        seen = phrase("between {least:.4g} and {most:.4g}", least=least, most=most)
+    return svg(24 + len(rows) * _ROW, parts, label, language(seen), width=width)
+
+
+def _over_sizes(
+    own: Sequence[tuple[str, float]],
+    base: Mapping[str, float],
+    unit: str,
+    baseline: str,
+    language: Language,
+) -> Markup:
+    """A line for the kernel and one for the baseline, where it was measured, over the sizes."""
+    most = 1.1 * max([speed for _, speed in own] + list(base.values()))
+    right = WIDTH - 20.0
+    pitch = (right - _LEFT) / len(own)
+
+    def y(value: float) -> float:
+        return _BOTTOM - value / most * (_BOTTOM - _TOP)
+
+    parts = [text(_LEFT, 14, unit, "small")]
+    if base:
+        grey = language(phrase("grey: {baseline}", baseline=baseline))
+        parts.append(text(right, 14, grey, "small", "end"))
+    step = _round_step(most / 5)
+    for i in range(int(most / step) + 1):
+        parts.append(line(_LEFT, y(i * step), right, y(i * step), "grid"))
+        parts.append(text(_LEFT - 6, y(i * step) + 4, f"{i * step:g}", "small", "end"))
+    places = {name: _LEFT + (i + 0.5) * pitch for i, (name, _) in enumerate(own)}
+    for values, kind in ((base, "roof"), (dict(own), "series series1")):
+        drawn = " ".join(f"{places[n]:.1f},{y(v):.1f}" for n, v in values.items() if n in places)
+        parts.append(Markup('<polyline points="{}" class="{}"/>').format(drawn, kind))
+    every = max(1, math.ceil(len(own) / 12))
+    for i, (name, speed) in enumerate(own):
+        parts.append(dot(places[name], y(speed)))
+        if i % every == 0:
+            parts.append(text(places[name], _BOTTOM + 18, name, "small", "middle"))
+            parts.append(text(places[name], y(speed) - 8, f"{speed:.3g}", "strong", "middle"))
+    seen = ", ".join(f"{name}: {speed:.4g}" for name, speed in own)
+    return svg(_BOTTOM + 30, parts, unit, seen)
+
+
+def _round_step(least: float) -> float:
+    """1, 2 or 5 times a power of ten, at least ``least``."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= least)

@@ -8,29 +8,19 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from grader.errors import StoreError
-from grader.model import (
-    Advice,
-    Bound,
-    Dims,
-    Message,
-    Record,
-    Result,
-    Verdict,
-    phrase,
-)
-from grader.model.names import kernel_name
-from grader.results import store
-from grader.results.index import Stored
-from grader.results.sources import kept_sources
-from grader.study.main_kernel import Kernel, main_kernel
+from grader.base import Advice, Dims, Result, StoreError, Verdict
+from grader.report import clean, kernel_rows
+from grader.results import Stored, kept_sources, store
+from ptxsim.findings.names import kernel_name
+from ptxsim.message import Message, phrase
+from ptxsim.records import Record
 
 _LINES = 20_000  # of both versions; a diff of more takes too long
 
 
-class Speed(Record):
+class VersionSpeed(Record):
     """Measured, or the bound on a GPU where nothing was timed."""
 
     size: Dims
@@ -62,7 +52,7 @@ class Version(Record):
     created: str
     verdict: Verdict
     points: float | None
-    speed: Speed | None  # null: not timed, no explanation, or not accepted
+    speed: VersionSpeed | None  # null: not timed, no explanation, or not accepted
     kernel: Kernel | None
     kernels: tuple[str, ...]  # all of the build
     diff: Diff | None  # null: the first, or the sources of one were not kept
@@ -72,16 +62,16 @@ class Version(Record):
     became: float | None  # how many times as fast as that one; null where they do not compare
 
 
-class Graded(Record):
+class GradedVersion(Record):
     """A stored result and its sources."""
 
     result: Result
     sources: Mapping[str, str] | None  # null: not kept
 
 
-def read_versions(documents: Iterable[Stored]) -> tuple[list[Graded], list[Message]]:
+def read_versions(documents: Iterable[Stored]) -> tuple[list[GradedVersion], list[Message]]:
     """These results with their sources, and one line for each that cannot be read any more."""
-    found: list[Graded] = []
+    found: list[GradedVersion] = []
     complaints: list[Message] = []
     for path, _ in documents:
         try:
@@ -90,17 +80,16 @@ def read_versions(documents: Iterable[Stored]) -> tuple[list[Graded], list[Messa
             complaints.append(error.message)
             continue
         sources = kept_sources(path, result.submission.files)
-        found.append(Graded(result=result, sources=sources))
+        found.append(GradedVersion(result=result, sources=sources))
     return found, complaints
 
 
 def make_version(
-    each: Graded, before: Graded | None, earlier: Sequence[Version], card: str | None
+    each: GradedVersion, before: GradedVersion | None, earlier: Sequence[Version], card: str | None
 ) -> Version:
     result = each.result
     kernels = tuple(kernel_name(k.name) for k in result.build.kernels) if result.build else ()
-    last = earlier[-1] if earlier else None
-    given = _accepted(earlier)
+    given = next((each for each in reversed(earlier) if each.verdict is Verdict.AC), None)
     kernel, speed = main_kernel(result), _speed(result, card)
     return Version(
         number=len(earlier) + 1,
@@ -114,42 +103,35 @@ def make_version(
         diff=_diff(before.sources, each.sources)
         if before and before.sources is not None and each.sources is not None
         else None,
-        changed=tuple(_changes(_last_kernel(earlier), kernel, last, kernels)),
+        changed=tuple(_changes(earlier, kernel, kernels)),
         advice=result.explanation.advice if result.explanation else (),
         followed=_followed(result, given),
         became=_became(speed, given),
     )
 
 
-def _speed(result: Result, card: str | None) -> Speed | None:
+def _speed(result: Result, card: str | None) -> VersionSpeed | None:
     if result.verdict is not Verdict.AC:
         return None
     timed = [(case, case.timing) for case in result.cases if case.timing and case.timing.runs]
     if timed:
         case, timing = max(timed, key=lambda pair: pair[0].amount)
-        return Speed(size=case.size, value=timing.scored_speed, ratio=timing.scored_ratio)
-    bound = bound_on(result, card)
-    return Speed(size=bound.size, value=bound.ceiling, ratio=None) if bound else None
-
-
-def bound_on(result: Result, card: str | None) -> Bound | None:
+        return VersionSpeed(size=case.size, value=timing.scored_speed, ratio=timing.scored_ratio)
     bounds = result.explanation.bounds if result.explanation else ()
-    return next((bound for bound in bounds if bound.gpu == card), None)
-
-
-def _last_kernel(earlier: Sequence[Version]) -> Kernel | None:
-    """Of the newest version before that compiled."""
-    return next((each.kernel for each in reversed(earlier) if each.kernel), None)
+    bound = next((bound for bound in bounds if bound.gpu == card), None)
+    return VersionSpeed(size=bound.size, value=bound.ceiling, ratio=None) if bound else None
 
 
 def _changes(
-    was: Kernel | None, now: Kernel | None, last: Version | None, kernels: Sequence[str]
+    earlier: Sequence[Version], now: Kernel | None, kernels: Sequence[str]
 ) -> Iterable[Message]:
-    if was is None or now is None or last is None:
+    """Compare with the newest earlier version that compiled."""
+    was = next((each.kernel for each in reversed(earlier) if each.kernel), None)
+    if was is None or now is None:
         return
-    if last.kernels:
-        names = [f"−{name}" for name in last.kernels if name not in kernels]
-        names += [f"+{name}" for name in kernels if name not in last.kernels]
+    if last := earlier[-1].kernels:
+        names = [f"−{name}" for name in last if name not in kernels]
+        names += [f"+{name}" for name in kernels if name not in last]
         if names:
             yield phrase("kernels {names}", names=", ".join(names))
     for what, before, after in (
@@ -181,12 +163,8 @@ def _diff(before: Mapping[str, str], after: Mapping[str, str]) -> Diff:
     return Diff(added=added, removed=removed, files=tuple(files), exact=exact)
 
 
-def _accepted(earlier: Sequence[Version]) -> Version | None:
-    return next((each for each in reversed(earlier) if each.verdict is Verdict.AC), None)
-
-
 def _followed(result: Result, given: Version | None) -> tuple[Followed, ...]:
-    """What the advice for ``given`` said and this accepted version does not need any more."""
+    """List the advice for ``given`` that this accepted version does not need any more."""
     why = result.explanation
     if given is None or why is None or why.missing or result.verdict is not Verdict.AC:
         return ()
@@ -198,6 +176,63 @@ def _followed(result: Result, given: Version | None) -> tuple[Followed, ...]:
     )
 
 
-def _became(speed: Speed | None, given: Version | None) -> float | None:
+def _became(speed: VersionSpeed | None, given: Version | None) -> float | None:
     before = given.speed if given else None
     return speed.value / before.value if speed and before and speed.size == before.size else None
+
+
+# --- main kernel -------------------------------------------------------------------------------
+
+
+class Kernel(Record):
+    name: str  # as the source writes it
+    registers: int
+    shared_bytes: int  # static and dynamic
+    spill_bytes: int
+    block: str  # "16×16"; "" when it is not known
+    tile: str  # of the output for each block; "" when the grid does not show it
+    resident: Message  # warps on a multiprocessor, and what limits them; empty: not known
+
+
+def main_kernel(result: Result) -> Kernel | None:
+    rows = kernel_rows(result)
+    why = result.explanation
+    most = max(why.counts, key=lambda each: each.flops).name if why and why.counts else None
+    # Without counts, the launched kernel with most registers stands for the work.
+    launched = [row for row in rows if row.launch] or rows
+    largest = max(launched, key=lambda row: row.kernel.registers, default=None)
+    row = next((row for row in rows if row.kernel.name == most), largest)
+    if row is None:
+        return None
+    tile = why.tile if why and most == row.kernel.name else None
+    return Kernel(
+        name=kernel_name(row.kernel.name),
+        registers=row.kernel.registers,
+        shared_bytes=row.shared_bytes,
+        spill_bytes=row.kernel.spill_bytes,
+        block=row.block,
+        tile=f"{tile.rows}×{tile.columns}" if tile and tile.rows and tile.columns else "",
+        resident=row.resident,
+    )
+
+
+# --- markdown ----------------------------------------------------------------------------------
+
+
+def markdown_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[int]
+) -> list[str]:
+    """Its lines. words: the columns that hold words; others hold numbers."""
+    marks = ["---" if i in words else "---:" for i, _ in enumerate(header)]
+    body = [_row([plain(cell) for cell in row]) for row in rows]
+    return [_row([plain(cell) for cell in header]), _row(marks), *body]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def plain(words: str) -> str:
+    """A student's text cannot end a cell, nor be markup."""
+    escaped = "".join(f"\\{char}" if char in "\\|`*_[]<>#" else char for char in clean(words))
+    return " ".join(escaped.split())

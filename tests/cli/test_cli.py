@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -13,15 +12,18 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from grader.cli import main
-from grader.cli.entry import unsupported
-from grader.model import Message, Verdict
+from grader.base.records import Verdict
+from grader.cli.entry import main, unsupported
 from grader.results import store
+from ptxsim.message import Message
+from tests.support import commands
 from tests.support.chinese import assert_chinese
+from tests.support.commands import Processes, environment
 from tests.support.places import ROOT
 from tests.support.results import RACE, WRONG, make_result
 
@@ -35,19 +37,8 @@ cpu: [[1, 1, 1], [2, 3, 5], [33, 17, 20]]
 """
 
 
-def run(
-    *arguments: str | Path, cwd: Path, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*GRADE, *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", **(env or {})},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+def run(*arguments: str | Path, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    return commands.run(commands.grade(*arguments), cwd, COLUMNS="200", **more)
 
 
 @pytest.fixture
@@ -82,9 +73,8 @@ def test_an_accepted_submission(place: Path) -> None:
     assert done.stdout == ""
     assert "alice: AC accepted" in done.stderr
     assert "33×17×20" in done.stderr
-    assert "No performance score" in done.stderr
-    for step in ("compiling", "recording", "simulating"):
-        assert step in done.stderr
+    for words in ("No performance score", "compiling", "recording", "simulating"):
+        assert words in done.stderr
     (document,) = (place / "results").rglob("*.json")
     result = store.load(document)
     assert result.verdict is Verdict.AC
@@ -109,67 +99,63 @@ def test_json_is_the_document_and_nothing_else(place: Path) -> None:
     assert not (place / "results").exists()
 
 
-def test_a_wrong_answer_shows_where(place: Path) -> None:
-    text = starter_with("C[i + j * size_t(m)] = sum", "C[i * size_t(n) + j] = sum")
-    folder = submission(place, "bob", text)
-    done = run(folder, "--lab", "lab.yaml", cwd=place)
-    assert done.returncode == 1
-    assert "bob: WA wrong answer" in done.stderr
-    assert "C came out transposed: C is column-major, C[i + j*m]" in done.stderr
-    assert "first wrong element: C[row 0, column 1]" in done.stderr
-
-
-def test_an_access_out_of_bounds_shows_its_line(place: Path) -> None:
-    text = starter_with("if (i >= m || j >= n) return;", "")
-    folder = submission(place, "carol", text)
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            *("C[i + j * size_t(m)] = sum", "C[i * size_t(n) + j] = sum"),
+            (
+                "WA wrong answer",
+                "C came out transposed: C is column-major, C[i + j*m]",
+                "first wrong element: C[row 0, column 1]",
+            ),
+        ),
+        pytest.param(
+            *("if (i >= m || j >= n) return;", ""),
+            (
+                "RE runtime error",
+                "error: out-of-bounds: global read: block",
+                "> {line} │     sum += A[i * size_t(k) + p]",
+            ),
+            marks=pytest.mark.sampled,
+        ),
+        (
+            *("float sum = 0.0f;", "float sum = 0.0f"),
+            ("CE compile error", 'sgemm.cu(15): error: expected a ";"'),
+        ),
+    ],
+    ids=["a wrong answer", "out of bounds", "does not compile"],
+)
+def test_what_is_wrong_has_its_place(old: str, new: str, words: Sequence[str], place: Path) -> None:
+    text = starter_with(old, new)
     line = next(n for n, t in enumerate(text.splitlines(), 1) if "sum += A" in t)
-    done = run(folder, "--lab", "lab.yaml", cwd=place)
+    done = run(submission(place, "bob", text), "--lab", "lab.yaml", cwd=place)
     assert done.returncode == 1
-    assert "carol: RE runtime error" in done.stderr
-    assert "error: out-of-bounds: global read: block" in done.stderr
-    assert f"> {line} │     sum += A[i * size_t(k) + p]" in done.stderr
-
-
-def test_a_compile_error_is_in_the_students_words(place: Path) -> None:
-    folder = submission(place, "dave", starter_with("float sum = 0.0f;", "float sum = 0.0f"))
-    done = run(folder, "--lab", "lab.yaml", cwd=place)
-    assert done.returncode == 1
-    assert "dave: CE compile error" in done.stderr
-    assert 'sgemm.cu(15): error: expected a ";"' in done.stderr
-    assert "No performance score" not in done.stderr
-
-
-def test_a_folder_without_sgemm_cu_is_fe_and_has_a_document(place: Path) -> None:
-    (place / "empty").mkdir()
-    done = run("empty", "--json", cwd=place)
-    assert done.returncode == 1
-    document = json.loads(done.stdout)
-    assert document["verdict"] == "FE"
-    error = msgspec.convert(document["error"], Message)
-    assert "sgemm.cu is missing" in str(error)
-    assert document["build"] is None and document["cases"] == []
+    verdict, *others = words
+    assert f"bob: {verdict}" in done.stderr
+    for each in others:
+        assert each.replace("{line}", str(line)) in done.stderr
+    assert ("No performance score" in done.stderr) == (verdict[:2] != "CE")
 
 
 def test_several_submissions_give_the_worst_status(place: Path) -> None:
+    """A folder without sgemm.cu is FE and has a document; none is wrong usage."""
     submission(place, "alice")
     (place / "empty").mkdir()
     done = run("empty", "nowhere", "submissions/alice", "--json", "--lab", "lab.yaml", cwd=place)
     assert done.returncode == 2
-    assert [json.loads(line)["verdict"] for line in done.stdout.splitlines()] == ["FE", "AC"]
+    empty, alice = map(json.loads, done.stdout.splitlines())
+    assert (empty["verdict"], alice["verdict"]) == ("FE", "AC")
+    assert "sgemm.cu is missing" in str(msgspec.convert(empty["error"], Message))
+    assert empty["build"] is None and empty["cases"] == []
     assert "grade: nowhere: no such folder" in done.stderr
 
 
 def test_closed_stdout_is_no_traceback(place: Path) -> None:
     submission(place, "alice")
     command = [*GRADE, "--json", "--lab", "lab.yaml", "submissions/alice"]
-    with subprocess.Popen(
-        command,
-        cwd=place,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    pipes: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, cwd=place, env=environment(), text=True, **pipes) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
         words = process.stderr.read()
@@ -182,17 +168,16 @@ def test_closed_stdout_is_no_traceback(place: Path) -> None:
 ENDLESS = "for (volatile int forever = 1; forever;) {}"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "term"]
 )
 def test_ctrl_c_leaves_no_process_and_no_file(sent: int, status: int, place: Path) -> None:
     submission(place, "eve", starter_with("float sum = 0.0f;", f"float sum = 0.0f; {ENDLESS}"))
-    mark = {"SGEMM_TEST_MARK": str(place)}
     with subprocess.Popen(
         [*GRADE, "--lab", "lab.yaml", "submissions/eve"],
         cwd=place,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **mark},
-        stdout=subprocess.PIPE,
+        env=environment(SGEMM_TEST_MARK=str(place)),  # by which its processes are known
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -208,20 +193,8 @@ def test_ctrl_c_leaves_no_process_and_no_file(sent: int, status: int, place: Pat
         words += process.stderr.read()
     assert process.returncode == status, words
     assert "Traceback" not in words
-    assert marked(mark) == []
+    assert Processes(place).look() == {}
     assert not (place / "results").exists()
-
-
-def marked(mark: dict[str, str]) -> list[int]:
-    """Processes that carry this environment."""
-    ((name, value),) = mark.items()
-    needle = f"{name}={value}".encode()
-    found = []
-    for folder in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):  # gone, or another user's
-            if folder.name.isdigit() and needle in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-    return found
 
 
 # --- usage -------------------------------------------------------------------------------------
@@ -254,27 +227,40 @@ def test_usage_errors_are_one_line(
     assert done.stdout == "" and "Traceback" not in done.stderr
 
 
+def test_the_folder_of_all_is_no_submission(place: Path) -> None:
+    for name in ("alice", "bob"):
+        submission(place, name)
+    done = run("submissions", "--lab", "lab.yaml", "--device", "cpu", cwd=place)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "grade: submissions: holds submissions (alice, bob) and is none; grade one of them, or all "
+        "with: grade class submissions\n"
+    )
+    assert not (place / "results").exists()
+
+
+@pytest.mark.parametrize("options", [(), ("--out", "more/results"), ("--json",)])
+def test_results_do_not_go_into_a_submission(options: Sequence[str], place: Path) -> None:
+    folder = submission(place, "alice")
+    before = set(folder.rglob("*"))
+    done = run(".", "--lab", place / "lab.yaml", "--device", "cpu", *options, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "name one with --out" in done.stderr
+    assert done.stdout == "" and set(folder.rglob("*")) == before
+
+
 def test_a_gpu_that_is_not_there_cannot_be_asked_for(place: Path) -> None:
     submission(place, "alice")
-    done = run("submissions/alice", "--device", "gpu", cwd=place, env={"CUDA_VISIBLE_DEVICES": ""})
+    done = run("submissions/alice", "--device", "gpu", cwd=place, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("grade: --device gpu: ")
 
 
 def test_auto_says_that_it_simulates(place: Path) -> None:
-    done = run("nowhere", cwd=place, env={"CUDA_VISIBLE_DEVICES": ""})
+    done = run("nowhere", cwd=place, CUDA_VISIBLE_DEVICES="")
     assert "no NVIDIA GPU here: kernels run in the simulator on the CPU" in done.stderr
-    done = run("nowhere", "--device", "cpu", cwd=place)
-    assert "GPU" not in done.stderr
-
-
-def test_help_and_version(place: Path) -> None:
-    done = run("--help", cwd=place)
-    assert done.returncode == 0
-    for word in ("SUBMISSION", "--lab", "--device", "--out", "--json", "--sandbox", "doctor"):
-        assert word in done.stdout
-    assert run("--version", cwd=place).stdout.startswith("grade 0.")
+    assert "GPU" not in run("nowhere", "--device", "cpu", cwd=place).stderr
 
 
 # --- the other commands ------------------------------------------------------------------------
@@ -283,7 +269,7 @@ def test_help_and_version(place: Path) -> None:
 COMMANDS = sorted(
     path.name.removesuffix("_command.py") for path in (ROOT / "grader/cli").glob("*_command.py")
 )
-STUDENTS = {"grade", "doctor", "history", "labs", "new", "profile", "report", "result", "sass"}
+STUDENTS = {"grade", "doctor", "history", "labs", "new", "profile", "report", "sass"}
 STUDENTS |= {"sweep", "watch"}
 
 
@@ -291,6 +277,7 @@ def test_help_lists_every_command(place: Path) -> None:
     done = run("--help", cwd=place)
     listed = re.findall(r"^    ([a-z]+)  ", done.stdout, re.MULTILINE)
     assert sorted([*listed, "grade"]) == COMMANDS
+    assert run("--version", cwd=place).stdout.startswith("grade 0.")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -312,47 +299,33 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["sweep"], "缺少参数：SUBMISSION"),
-        (["sweep", "a", "--colour"], "无法识别的参数：--colour"),
-        (["history", "a", "--device", "tpu"], "参数 --device：不能取 'tpu'"),
-        (["a", "--out"], "参数 --out：需要一个值"),
-        (["a", "--memory-mb", "0"], "参数 --memory-mb：应为 ≥ 1 的整数，实际为 '0'"),
+        ("sweep --language zh", "缺少参数：SUBMISSION"),
+        ("sweep a --colour --language zh", "无法识别的参数：--colour"),
+        ("history a --device tpu --language zh", "参数 --device：不能取 'tpu'"),
+        ("a --language zh --out", "参数 --out：需要一个值"),
+        ("a --memory-mb 0 --language zh", "参数 --memory-mb：应为 ≥ 1 的整数，实际为 '0'"),
+        ("sass x --colour", "usage: grade sass"),
+        ("sass x --colour", "grade sass: error: unrecognized arguments: --colour"),
     ],
 )
-def test_wrong_usage_in_chinese(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_wrong_usage_in_two_languages(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        main([*words, "--language", "zh"])
+        main(words.split())
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
 
 
-def test_a_wrong_option_shows_the_usage_of_its_command(place: Path) -> None:
-    done = run("sass", "x", "--colour", cwd=place)
-    assert done.returncode == 2
-    assert done.stderr.startswith("usage: grade sass")
-    assert "grade sass: error: unrecognized arguments: --colour" in done.stderr
-
-
-def test_a_command_loads_only_what_it_needs(place: Path) -> None:
+def test_help_loads_only_what_it_needs(place: Path) -> None:
     look = (
         "import sys, contextlib\n"
         "from grader.cli import main\n"
         "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sys.stderr):\n"
-        "    main(['labs', '--help'])\n"
+        "    main(['--help'])\n"
         "print('numpy' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", look],
-        cwd=place,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout == "False\n"
+    assert commands.run([sys.executable, "-c", look], place).stdout == "False\n"
 
 
 def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:
@@ -396,17 +369,29 @@ def test_report_shows_a_stored_result_again(place: Path) -> None:
     assert done.returncode == 0
     assert "alice: WA wrong answer" in done.stderr
     assert "race: two threads touch tile[3]" in done.stderr
+    assert "report: " in done.stderr and path.with_suffix(".html").exists()
 
 
-def test_doctor_lists_what_it_looked_at(place: Path) -> None:
+def test_report_finds_the_result_of_a_submission(place: Path) -> None:
+    """And so does its former name, which writes no page."""
+    submission(place, "alice")
+    assert run("result", "submissions/alice", cwd=place).returncode == 3
+    graded = run("submissions/alice", "--no-report", cwd=place)
+    (path,) = (place / "results").glob("*/alice/*.json")
+    done = run("result", "submissions/alice", cwd=place)
+    assert (done.returncode, "alice: AC" in done.stderr) == (graded.returncode, True)
+    assert not path.with_suffix(".html").exists()
+    assert run("report", "submissions/alice", "--job", "7", cwd=place).returncode == 3
+    assert run("report", "submissions/alice", cwd=place).returncode == graded.returncode
+    assert path.with_suffix(".html").exists()
+
+
+def test_doctor_lists_what_it_looked_at_and_names_remedies(place: Path) -> None:
     done = run("doctor", cwd=place)
     assert done.returncode == 0, done.stderr
     for word in ("Python", "C++ compiler", "nvcc", "recorder", "simulator", "sandbox", "nvdisasm"):
         assert word in done.stderr
-
-
-def test_doctor_names_the_remedy_of_what_is_missing(place: Path) -> None:
-    done = run("doctor", cwd=place, env={"NVCC_CCBIN": "/nowhere/g++"})
+    done = run("doctor", cwd=place, NVCC_CCBIN="/nowhere/g++")
     assert done.returncode == 3
     assert "apt-get install g++" in done.stderr
 
@@ -449,15 +434,11 @@ def test_machines_that_cannot_grade_are_told_so(system: str, machine: str, words
 
 @pytest.mark.parametrize(
     ("command", "heavy"),
-    [
-        ("grade_command", "grader.grading.pipeline"),
-        ("class_command", "grader.course.class_run.class_worker"),
-    ],
+    [("grade_command", "grader.judge.pipeline"), ("class_command", "grader.course.worker")],
 )
 def test_other_processes_start_before_a_command_has_loaded_everything(
     command: str, heavy: str
 ) -> None:
     """The GPU's worker, and the process that a class's workers are forked from."""
     code = f"import sys, grader.cli.{command}; sys.exit({heavy!r} in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
-    assert done.returncode == 0
+    assert commands.run([sys.executable, "-c", code], ROOT).returncode == 0

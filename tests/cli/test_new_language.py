@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from grader.base.language import language, translated
 from grader.cli import entry as cli
-from grader.cli.scaffold import new_submission
+from grader.cli.new_command import new_submission
 from grader.labs.lab import load_lab
-from grader.language import language
-from grader.language.comments import translated
 from tests.support.places import ROOT
 
 LABS = ROOT / "grader" / "labs"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import multiprocessing
 import os
 import random
@@ -14,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -21,17 +20,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.course.class_run.class_worker import Lane, Setup, Task
-from grader.course.class_run.forks import warm_up
-from grader.course.class_run.pool import Queue, grade_all, lanes
-from grader.course.class_run.roll import Entrant, call_roll
-from grader.course.leaderboard.ranking import make_boards, read_entries
-from grader.errors import MachineError, UsageError
-from grader.model import Result, Verdict
+from grader.base.errors import MachineError, UsageError
+from grader.base.records import Verdict
+from grader.base.result import Result
+from grader.course.classes import call_roll
+from grader.course.forks import warm_up
+from grader.course.leaderboard import make_boards
+from grader.course.pool import Queue, grade_all, lanes
+from grader.course.worker import Lane, Report, Setup, Task
+from grader.labs.submission import load_listed
 from grader.results import store
-from grader.submission.folder import load_listed
-from tests.support.boards import grade
-from tests.support.commands import Processes, until
+from grader.results.entries import read_entries
+from tests.support import commands
+from tests.support.boards import grade, rows_of
+from tests.support.commands import Processes, environment, until
 from tests.support.places import ROOT
 from tests.support.product import MAIN
 
@@ -58,6 +60,9 @@ template <> void run_custom<float>(thrust::device_vector<float>& A,
 """
 
 
+EXPORT = "submission_1:\n  :submitters:\n  - :sid: '7'\n  :created_at: "
+
+
 def class_of(folder: Path, texts: dict[str, str]) -> Path:
     for student, text in texts.items():
         (folder / student).mkdir(parents=True)
@@ -66,38 +71,23 @@ def class_of(folder: Path, texts: dict[str, str]) -> Path:
 
 
 def command(*arguments: str | Path) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "grader.cli",
-        "class",
-        "--device",
-        "cpu",
-        *map(str, arguments),
-    ]
-
-
-def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160", **more}
+    return commands.grade("class", "--device", "cpu", *arguments)
 
 
 def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments),
-        cwd=cwd,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return commands.run(command(*arguments), cwd)
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "lab.yaml").write_text(LAB)
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _no_worker_is_left() -> Iterator[None]:
+    yield
+    assert multiprocessing.active_children() == []
 
 
 def results(out: Path) -> dict[str, Result]:
@@ -157,9 +147,7 @@ def test_an_export_of_gradescopes(tmp_path: Path) -> None:
 )
 def test_when_gradescope_says_it_came(tmp_path: Path, text: str, moment: str | None) -> None:
     class_of(tmp_path, {"submission_1": STARTER})
-    (tmp_path / "submission_metadata.yml").write_text(
-        f"submission_1:\n  :submitters:\n  - :sid: '7'\n  :created_at: {text}\n"
-    )
+    (tmp_path / "submission_metadata.yml").write_text(f"{EXPORT}{text}\n")
     if moment is None:
         with pytest.raises(UsageError, match=":created_at:"):
             call_roll(tmp_path, MAIN)
@@ -167,63 +155,42 @@ def test_when_gradescope_says_it_came(tmp_path: Path, text: str, moment: str | N
         assert call_roll(tmp_path, MAIN)[0][0].submitted == moment
 
 
-def test_the_time_of_an_export_stands_in_the_result(place: Path) -> None:
-    class_of(place / "class", {"submission_1": STARTER})
-    (place / "class" / "submission_metadata.yml").write_text(
-        "submission_1:\n  :submitters:\n  - :sid: '7'\n  :created_at: 2026-01-30 12:00:00 -08:00\n"
-    )
-    assert run("class", "--lab", "lab.yaml", "--no-report", cwd=place).returncode == 0
-    assert results(place / "results")["7"].submission.submitted == "2026-01-30T12:00:00-08:00"
-
-
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("files", "words"),
     [
-        (lambda folder: None, "neither folders nor .cu files"),
-        (lambda folder: (folder / "sgemm.cu").write_text(""), "is one submission"),
-        (
-            lambda folder: class_of(folder, {"a": ""}) and (folder / "a.cu").write_text(""),
-            "are both of a",
-        ),
-        (
-            lambda folder: (folder / "submission_metadata.yml").write_text("a: [b"),
-            "expected Gradescope's list",
-        ),
-        (
-            lambda folder: (folder / "submission_metadata.yml").write_text("a:\n  b: c\n"),
-            "expected Gradescope's list",
-        ),
+        ({"c/notes.txt": ""}, "neither folders nor .cu files"),
+        ({"c/sgemm.cu": ""}, "is one submission"),
+        ({"c/a/sgemm.cu": "", "c/a.cu": ""}, "are both of a"),
+        ({"c/submission_metadata.yml": "a: [b"}, "expected Gradescope's list"),
+        ({"c/submission_metadata.yml": "a:\n  b: c\n"}, "expected Gradescope's list"),
+        ({}, "no such folder"),
     ],
 )
-def test_folders_that_are_no_class(tmp_path: Path, make: object, words: str) -> None:
-    make(tmp_path)  # type: ignore[operator]
+def test_folders_that_are_no_class(tmp_path: Path, files: dict[str, str], words: str) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
     with pytest.raises(UsageError, match=words):
-        call_roll(tmp_path, MAIN)
-
-
-def test_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such folder"):
-        call_roll(tmp_path / "none", MAIN)
+        call_roll(tmp_path / "c", MAIN)
 
 
 # --- workers ----------------------------------------------------------------------------------
 
 
-def tasks_of(folder: Path) -> list[Task]:
-    entrants: tuple[Entrant, ...] = call_roll(folder, MAIN)[0]
-    return [Task(kind="grade", student=e.student, source=e.source) for e in entrants]
-
-
-def setup_in(place: Path) -> Setup:
-    return Setup(
+def grading(place: Path, texts: dict[str, str], working: Sequence[Lane] = ()) -> Iterator[Report]:
+    folder = class_of(place / "c", texts)
+    tasks = list(map(Task.grading, call_roll(folder, MAIN)[0]))
+    setup = Setup(
         lab=place / "lab.yaml", sandbox="auto", gpu_arch=None, out=place / "out", report=True
     )
+    return grade_all(tasks, working or [Lane(kind="grade")], setup)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("working", [lanes("cpu", 2), lanes("gpu", 1)])
 def test_every_submission_is_graded_once(place: Path, working: list[Lane]) -> None:
-    folder = class_of(place / "c", {"a": STARTER, "b": WRONG, "c": "int x = ;", "d": STARTER})
-    reports = list(grade_all(tasks_of(folder), working, setup_in(place)))
+    texts = {"a": STARTER, "b": WRONG, "c": "int x = ;", "d": STARTER}
+    reports = list(grading(place, texts, working))
     found = {report.task.student: report.verdict for report in reports}
     assert found == {"a": Verdict.AC, "b": Verdict.RE, "c": Verdict.CE, "d": Verdict.AC}
     assert len(reports) == 4
@@ -263,52 +230,44 @@ def test_workers_have_the_environment_of_the_moment(
 ) -> None:
     """Not that of the process which they are forked from."""
     warm_up()
-    folder = class_of(place / "c", {"a": STARTER})
     monkeypatch.setenv("CUDA_HOME", str(place / "none"))
-    (report,) = grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place))
+    (report,) = grading(place, {"a": STARTER})
     assert report.verdict is Verdict.IE and "CUDA_HOME" in str(report.message), report
 
 
-def the_worker(others: set[BaseProcess]) -> BaseProcess:
-    (worker,) = set(multiprocessing.active_children()) - others
+def the_worker() -> BaseProcess:
+    (worker,) = multiprocessing.active_children()
     return worker
 
 
+@pytest.mark.sampled
 def test_a_worker_that_dies_at_work_costs_one_submission(place: Path) -> None:
-    folder = class_of(place / "c", {"a": STARTER, "b": HANG, "c": STARTER})
-    before = set(multiprocessing.active_children())
-    reports = grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place))
+    reports = grading(place, {"a": STARTER, "b": HANG, "c": STARTER})
     found = [next(reports)]
     # The hanging kernel has two seconds, of which one has passed by then.
-    killer = threading.Timer(1.0, the_worker(before).kill)
+    killer = threading.Timer(1.0, the_worker().kill)
     killer.start()
     found += reports
     killer.join()
     assert [report.verdict for report in found] == [Verdict.AC, Verdict.IE, Verdict.AC]
     assert "signal 9" in str(found[1].message)
-    assert set(multiprocessing.active_children()) == before
 
 
 def test_a_worker_that_dies_at_rest_costs_nothing(place: Path) -> None:
-    folder = class_of(place / "c", dict.fromkeys("abc", STARTER))
-    before = set(multiprocessing.active_children())
-    reports = grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place))
+    reports = grading(place, dict.fromkeys("abc", STARTER))
     found = [next(reports)]
-    victim = the_worker(before)
+    victim = the_worker()
     victim.kill()
     victim.join()
     found += reports
     assert [report.verdict for report in found] == [Verdict.AC] * 3
-    assert set(multiprocessing.active_children()) == before
 
 
 def test_the_process_that_they_are_forked_from_dies(place: Path) -> None:
     """The worker at hand goes on; when it dies too, another process forks the next."""
-    folder = class_of(place / "c", dict.fromkeys("abc", STARTER))
-    before = set(multiprocessing.active_children())
-    reports = grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place))
+    reports = grading(place, dict.fromkeys("abc", STARTER))
     found = [next(reports)]
-    worker = the_worker(before)
+    worker = the_worker()
     status = Path(f"/proc/{worker.pid}/status").read_text()
     (parent,) = re.findall(r"^PPid:\s*(\d+)$", status, re.MULTILINE)
     os.kill(int(parent), signal.SIGKILL)
@@ -317,7 +276,6 @@ def test_the_process_that_they_are_forked_from_dies(place: Path) -> None:
     found += reports
     assert [report.verdict for report in found[:2]] == [Verdict.AC] * 2
     assert found[2].verdict in (Verdict.AC, Verdict.IE)  # it may have had its task already
-    assert set(multiprocessing.active_children()) == before
 
 
 def the_server() -> int:
@@ -330,22 +288,19 @@ def the_server() -> int:
     raise AssertionError("there is none")
 
 
+@pytest.mark.sampled
 def test_the_process_that_they_are_forked_from_dies_as_it_forks(place: Path) -> None:
-    folder = class_of(place / "c", {"a": STARTER})
-    before = set(multiprocessing.active_children())
     warm_up()
     server = the_server()
     os.kill(server, signal.SIGSTOP)
     killer = threading.Timer(1.0, os.kill, (server, signal.SIGKILL))
     killer.start()
-    (report,) = grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place))
+    (report,) = grading(place, {"a": STARTER})
     killer.join()
     assert report.verdict is Verdict.AC
-    assert set(multiprocessing.active_children()) == before
 
 
 def test_it_dies_again_and_again(place: Path) -> None:
-    folder = class_of(place / "c", {"a": STARTER})
     ended = threading.Event()
 
     def kill() -> None:
@@ -359,7 +314,7 @@ def test_it_dies_again_and_again(place: Path) -> None:
     killer.start()
     try:
         with pytest.raises(MachineError, match="killed 4 times"):
-            list(grade_all(tasks_of(folder), [Lane(kind="grade")], setup_in(place)))
+            list(grading(place, {"a": STARTER}))
     finally:
         ended.set()
         killer.join()
@@ -368,6 +323,7 @@ def test_it_dies_again_and_again(place: Path) -> None:
 # --- the command ------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 def test_a_class(place: Path) -> None:
     class_of(place / "c", {"alice": STARTER, "bob": WRONG, "hang": HANG, "empty": " "})
     (place / "c" / "carl.cu").write_text(STARTER)
@@ -389,41 +345,45 @@ def test_a_class(place: Path) -> None:
     assert "graded now: 5" in run(*options, cwd=place).stderr
 
 
-def test_a_group_that_is_called_like_a_module(place: Path) -> None:
+def test_a_group_that_is_called_like_a_module_and_a_long_tmpdir(place: Path) -> None:
     """Its files are no part of Python, not even where the command is called among them."""
     groups = class_of(place / "c", dict.fromkeys(("signal", "msgspec"), STARTER))
     for group in groups.iterdir():
         code = f"open({str(place / 'pwned')!r}, 'w').write(__name__)"
         (group / "__init__.py").write_text(code)
+    # A folder whose path leaves no room for the name of a socket.
+    temporary = place / ("long" * 25)
+    temporary.mkdir()
     # As an installed command starts: `python -m` would itself look in this folder.
     program = "import sys; sys.path.remove(''); from grader.cli import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", program, *command(".", "--lab", "../lab.yaml")[3:]],
-        cwd=groups,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    words = [sys.executable, "-c", program, *command(".", "--lab", "../lab.yaml")[3:]]
+    done = commands.run(words, groups, TMPDIR=str(temporary))
     assert not (place / "pwned").exists()
     assert done.returncode == 0, done.stderr
     assert "graded now: 2 (2 AC)" in done.stderr
 
 
-def test_a_result_counts_for_its_whole_source(place: Path) -> None:
-    """Who looks for it finds two sources whose hashes begin alike."""
-    class_of(place / "c", {"alice": STARTER})
-    options = ("c", "--lab", "lab.yaml")
+@pytest.mark.sampled
+def test_what_is_stored_counts_for_its_whole_source_and_undamaged(place: Path) -> None:
+    """Who looks for it finds two sources whose hashes begin alike, then a damaged document."""
+    class_of(place / "c", {"submission_1": STARTER})
+    (place / "c" / "submission_metadata.yml").write_text(f"{EXPORT}2026-01-30 12:00:00 -08:00\n")
+    options = ("c", "--lab", "lab.yaml", "--no-report")
     assert run(*options, cwd=place).returncode == 0
     (document,) = store.stored(place / "results")
     result = store.load(document)
+    assert result.submission.student == "7"
+    assert result.submission.submitted == "2026-01-30T12:00:00-08:00"
     alike = result.submission.sha256[:12] + "0" * 52
     submission = msgspec.structs.replace(result.submission, sha256=alike)
     store.write_document(document, msgspec.structs.replace(result, submission=submission))
     assert "graded now: 1 (1 AC)" in run(*options, cwd=place).stderr
     assert store.load(document).submission.sha256 == result.submission.sha256
+    document.write_text("{")
+    done = run(*options, cwd=place)
+    assert "not a result document" in done.stderr and "graded now: 1 (1 AC)" in done.stderr
+    assert document.with_name(f"{document.name}.damaged").read_text() == "{"
+    assert store.load(document).verdict is Verdict.AC
 
 
 def test_wrong_usage(place: Path) -> None:
@@ -433,18 +393,6 @@ def test_wrong_usage(place: Path) -> None:
     assert "no submission of this name" in done.stderr
     assert run("c", "--jobs", "0", cwd=place).returncode == 2
     assert run("none", cwd=place).returncode == 2
-
-
-def test_a_damaged_result_is_kept_and_graded_again(place: Path) -> None:
-    class_of(place / "c", {"alice": STARTER})
-    assert run("c", "--lab", "lab.yaml", cwd=place).returncode == 0
-    (document,) = store.stored(place / "results")
-    document.write_text("{")
-    done = run("c", "--lab", "lab.yaml", cwd=place)
-    assert "not a result document" in done.stderr
-    assert "graded now: 1 (1 AC)" in done.stderr
-    assert document.with_name(f"{document.name}.damaged").read_text() == "{"
-    assert store.load(document).verdict is Verdict.AC
 
 
 def test_a_fault_of_the_machine_ends_in_3(place: Path) -> None:
@@ -457,15 +405,12 @@ def test_a_fault_of_the_machine_ends_in_3(place: Path) -> None:
     assert "the grader failed for bob" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "students",
-    [pytest.param(8, marks=pytest.mark.short), pytest.param(24, marks=pytest.mark.slow)],
-)
+@pytest.mark.sampled
+@pytest.mark.parametrize("students", [8, pytest.param(24, marks=pytest.mark.nightly)])
 def test_killed_and_resumed_it_ends_like_an_undisturbed_run(students: int, place: Path) -> None:
     kernels = (STARTER, WRONG, "int x = ;", STARTER)
     texts = {f"s{i:02d}": kernels[i % 4] for i in range(students)}
     class_of(place / "c", texts)
-    (place / "lab.yaml").write_text(LAB)
     options = ("c", "--lab", "lab.yaml", "--jobs", "2")
     started = time.monotonic()
     assert run(*options, "--out", "whole", cwd=place).returncode == 0
@@ -516,10 +461,8 @@ def test_several_labs_and_a_changed_one_in_one_folder_of_results(tmp_path: Path)
     )
     even = STARTER.replace("if (i >= m", "if (m % 2 || i >= m")  # right for even sizes
     reduction = ROOT / "starters" / "reduction" / "reduction.cu"
-    for student, text in (("ann", STARTER), ("bob", even)):
-        (tmp_path / "class" / student).mkdir(parents=True)
-        (tmp_path / "class" / student / "sgemm.cu").write_text(text)
-        shutil.copy(reduction, tmp_path / "class" / student)
+    for student in class_of(tmp_path / "class", {"ann": STARTER, "bob": even}).iterdir():
+        shutil.copy(reduction, student)
     for lab in ("one", "sum", "changed"):
         done = run("class", "--no-report", "--lab", f"{lab}.yaml", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
@@ -531,7 +474,7 @@ def test_several_labs_and_a_changed_one_in_one_folder_of_results(tmp_path: Path)
     boards = {board.lab: board for board in make_boards(entries)}
     assert {lab: len(board.rows) for lab, board in boards.items()} == {"one": 2, "sum": 2}
     changed = grade("course", "regrade", "--lab", "one", "--csv", "-", cwd=tmp_path)
-    (row,) = csv.DictReader(io.StringIO(changed.stdout, newline=""))
+    (row,) = rows_of(changed.stdout)
     assert row["student"] == "bob" and "verdict AC → WA at 9×7×5, a size" in row["reasons"]
     by_name = ("--before", "one.yaml", "--after", "changed.yaml", "--csv", "-")
     assert grade("course", "regrade", "--lab", "one", *by_name, cwd=tmp_path).stdout == (

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from grader.base.native import compile_native
 from grader.results import store
-from grader.toolchain.native import compile_native
+from tests.support import commands
 from tests.support.places import ROOT
 
 STANDIN = ROOT / "tests" / "support" / "standin"
-STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 LAB = """\
 id: quick
 correctness: [[1, 1, 1]]
@@ -42,26 +41,18 @@ def grade(
     visible: str | None = None,
     together: int = 1,
 ) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(STANDIN), str(ROOT)]),
-        "LD_LIBRARY_PATH": str(driver),
-        "CUDA_STANDIN_GPUS": gpus,
-        "CUDA_STANDIN_LOG": str(place / "log"),
-        "CUDA_STANDIN_TOGETHER": str(together),
-        "COLUMNS": "160",
-    }
-    if visible is not None:
-        environment["CUDA_VISIBLE_DEVICES"] = visible
+    more = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    environment = commands.environment(
+        PYTHONPATH=os.pathsep.join([str(STANDIN), str(ROOT)]),
+        LD_LIBRARY_PATH=str(driver),
+        CUDA_STANDIN_GPUS=gpus,
+        CUDA_STANDIN_LOG=str(place / "log"),
+        CUDA_STANDIN_TOGETHER=str(together),
+        **more,
+    )
+    command = commands.grade("class", "class", "--lab", "lab.yaml", *words)
     return subprocess.run(
-        [sys.executable, "-m", "grader.cli", "class", "class", "--lab", "lab.yaml", *words],
-        cwd=place,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
+        command, cwd=place, env=environment, capture_output=True, text=True, timeout=240
     )
 
 
@@ -70,7 +61,7 @@ def place(tmp_path: Path) -> Path:
     (tmp_path / "lab.yaml").write_text(LAB)
     for student in "abcde":
         (tmp_path / "class" / student).mkdir(parents=True)
-        (tmp_path / "class" / student / "sgemm.cu").write_text(STARTER)
+        (tmp_path / "class" / student / "sgemm.cu").write_text(commands.STARTER)
     return tmp_path
 
 
@@ -103,6 +94,7 @@ def test_each_gpu_measures_one_submission_at_a_time(place: Path, driver: Path) -
     assert len(lines) == 20  # of two jobs each: the timed size is one of its own
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "gpus", "visible", "says"),
     [

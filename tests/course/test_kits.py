@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from tests.support.autograder import Autograder, Graded
-from tests.support.commands import STARTER, grade, one_line, run
-from tests.support.corpus import Cheat, cheats
+from tests.support.commands import STARTER, assert_clean_shell, grade, one_line, run
+from tests.support.corpus import Fixture, cheats
 from tests.support.formats import check_gradescope
 from tests.support.places import ALICE
 
@@ -44,11 +44,6 @@ def kit(place: Path, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def checked_by_shellcheck(script: str) -> None:
-    done = subprocess.run(["shellcheck", "-"], input=script, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-
-
 # --- what they hold ---------------------------------------------------------------------------
 
 
@@ -60,7 +55,7 @@ def test_gradescope(place: Path) -> None:
         run_mode = archive.getinfo("run_autograder").external_attr >> 16
         assert stat.S_IMODE(run_mode) == 0o755
         for name in ("setup.sh", "run_autograder", "grade_here.sh"):
-            checked_by_shellcheck(archive.read(name).decode())
+            assert_clean_shell(script=archive.read(name).decode())
         first = archive.read("lab.yaml")
     assert first.decode() == LAB
 
@@ -85,10 +80,11 @@ def test_github(place: Path) -> None:
     assert job["env"]["FOLDER"] == "src: #1"
     for step in job["steps"]:
         if "run" in step:
-            checked_by_shellcheck(f"#!/bin/bash\n{step['run']}")
+            assert_clean_shell(script=f"#!/bin/bash\n{step['run']}")
     assert (place / ".github" / "lab.yaml").read_text() == LAB
 
 
+@pytest.mark.sampled
 def test_githubs_steps_grade_a_repository(place: Path, tmp_path: Path) -> None:
     """The commands of the workflow, run in a repository as its runner does."""
     kit(place, "github", "--lab", "lab.yaml", "--code-scanning", "--to", str(tmp_path))
@@ -103,6 +99,7 @@ def test_githubs_steps_grade_a_repository(place: Path, tmp_path: Path) -> None:
     program.chmod(0o755)
     variables = {
         "FOLDER": ".",
+        "RUNNER_TEMP": str(place),
         "GITHUB_WORKSPACE": str(tmp_path),
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
         "GITHUB_OUTPUT": str(tmp_path / "output"),
@@ -124,6 +121,7 @@ def test_githubs_steps_grade_a_repository(place: Path, tmp_path: Path) -> None:
     assert {each["ruleId"] for each in sarif["runs"][0]["results"]} >= {"out-of-bounds"}
 
 
+@pytest.mark.sampled
 def test_csoj(place: Path, tmp_path: Path) -> None:
     kit(place, "csoj", "--lab", "lab.yaml", "--hidden", "hidden.yaml")
     problem = json.loads((place / "csoj" / "problem.json").read_text())
@@ -131,7 +129,7 @@ def test_csoj(place: Path, tmp_path: Path) -> None:
     assert (step["root"], step["network"], step["show"]) == (False, False, False)
     assert problem["score"]["mode"] == "score"
     script = (place / "csoj" / "judge").read_text()
-    checked_by_shellcheck(script)
+    assert_clean_shell(script=script)
     # The script itself, with the folders of the container somewhere else.
     here, work = tmp_path / "here", tmp_path / "work"
     (here / "cache").mkdir(parents=True)
@@ -172,7 +170,7 @@ def autograder(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     image = Autograder(tmp_path_factory.mktemp("autograder"), place / "full.zip")
     image.bring_compiled()
     made = image.set_up()
-    assert made.status == 0, made.stderr
+    assert made.returncode == 0, made.stderr
     assert "AC accepted" in made.stderr
     yield image
 
@@ -201,26 +199,25 @@ def test_gradescope_grades(autograder: Autograder) -> None:
     assert (scores(document, "visible"), scores(document, "hidden")) == ([1, 1], [0])
     assert "77" not in document["output"]
 
-    document = results(autograder.grade({"sgemm.cu": STARTER.replace("float sum = 0.0f;", "?")}))
-    assert document["score"] == 0
-    assert "CE compile error" in document["output"]
-    assert "sgemm.cu" in document["output"]
-
-    document = results(autograder.grade({"notes.txt": "none"}))
-    assert document["score"] == 0
-    assert "sgemm.cu is missing" in document["output"]
+    for name, text, words in (
+        ("sgemm.cu", STARTER.replace("float sum = 0.0f;", "?"), "CE compile error"),
+        ("notes.txt", "none", "sgemm.cu is missing"),
+    ):
+        document = results(autograder.grade({name: text}))
+        assert document["score"] == 0
+        assert words in document["output"]
 
 
 HOSTILE = ("fork_bomb", "takes_all_memory", "fills_the_disk", "never_ends", "template_bomb")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "cheat",
     [each for each in cheats() if each.folder.name in HOSTILE],
     ids=lambda cheat: cheat.folder.name,
 )
-def test_gradescope_survives_hostile_submissions(autograder: Autograder, cheat: Cheat) -> None:
+def test_gradescope_survives_hostile_submissions(autograder: Autograder, cheat: Fixture) -> None:
     """Within its time and 2 GB; the next submission is graded as before."""
     document = results(autograder.grade(cheat.folder))
     assert document["extra_data"]["verdict"] == cheat.cpu.verdict.value
@@ -237,7 +234,7 @@ def test_gradescope_keeps_its_secrets(autograder: Autograder) -> None:
     assert "77" not in json.dumps(document)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_gradescope_refuses_what_is_huge(autograder: Autograder) -> None:
     many = {f"{i}.txt": "" for i in range(5000)}
     document = results(autograder.grade({**RIGHT, **many}))
@@ -246,7 +243,7 @@ def test_gradescope_refuses_what_is_huge(autograder: Autograder) -> None:
     assert document["score"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_gradescopes_autograder_fails_rather_than_give_a_zero(autograder: Autograder) -> None:
     """No results.json, a status, and a sentence for the instructor."""
     packages = autograder.root / "venv" / "lib" / "python3.11" / "site-packages"

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from grader.base.errors import MachineError
 from grader.cli import entry as cli
-from grader.course.similar.comparison import Pair, Side, Work, find_pairs
-from grader.course.similar.similar_render import html
-from grader.errors import MachineError
+from grader.course.similar import ComparedWork, PairSide, SimilarPair, find_pairs, html
 from tests.support.browser import Browser
 from tests.support.page_checks import MOST_BYTES, assert_readable
 from tests.support.places import CORRECT, ROOT
@@ -36,11 +35,11 @@ KNOWN = [
 DISGUISED = Path(__file__).with_name("disguised.cu").read_text()
 
 
-def work(student: str, text: str, **more: str) -> Work:
-    return Work(student=student, files={"sgemm.cu": text, **more})
+def work(student: str, text: str, **more: str) -> ComparedWork:
+    return ComparedWork(student=student, files={"sgemm.cu": text, **more})
 
 
-def the_class() -> list[Work]:
+def the_class() -> list[ComparedWork]:
     return [work(name, (CORRECT / name / "sgemm.cu").read_text()) for name in SHAPES]
 
 
@@ -55,6 +54,7 @@ def renamed(text: str) -> str:
     return text[:device] + declaration + text[kernel:end] + text[device:kernel] + text[end:]
 
 
+@pytest.mark.sampled
 def test_copies_in_disguise_are_found_and_nothing_else() -> None:
     works = [*the_class(), work("alice", ALICE), work("mallory", renamed(ALICE))]
     works.append(work("disguised", DISGUISED))
@@ -65,9 +65,9 @@ def test_copies_in_disguise_are_found_and_nothing_else() -> None:
     assert all(pair.share > 0.75 for pair in pairs)
 
 
+@pytest.mark.sampled
 def test_kernels_of_the_same_shape_are_not_alike() -> None:
-    pairs = find_pairs(the_class(), KNOWN, threshold=0.5)
-    assert pairs == ()
+    assert find_pairs(the_class(), KNOWN, threshold=0.5) == ()
 
 
 def test_what_everybody_was_given_does_not_count() -> None:
@@ -77,6 +77,7 @@ def test_what_everybody_was_given_does_not_count() -> None:
     assert find_pairs(both, KNOWN) == ()
 
 
+@pytest.mark.sampled
 def test_what_many_have_is_an_idiom() -> None:
     few = [work(f"s{i}", ALICE) for i in range(4)]
     assert len(find_pairs(few, KNOWN)) == 6
@@ -98,6 +99,7 @@ def test_a_part_that_was_copied_is_pointed_at() -> None:
     assert pair.other.passages[0].first >= 3  # the two empty lines count
 
 
+@pytest.mark.sampled
 def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     works = [work("<alice>", ALICE), work("mallory", renamed(ALICE))]
     file = tmp_path / "similar.html"
@@ -112,9 +114,9 @@ def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
 
 def test_the_page_of_a_large_class_stays_small() -> None:
     works = [work(f"student{i:02}", renamed(ALICE)) for i in range(60)]
-    sides = [Side(student=each.student, share=0.9, passages=()) for each in works]
+    sides = [PairSide(student=each.student, share=0.9, passages=()) for each in works]
     pairs = [
-        Pair(one=one, other=other, characters=5000)
+        SimilarPair(one=one, other=other, characters=5000)
         for one, other in itertools.combinations(sides, 2)
     ]
     text = html(pairs, works)
@@ -125,13 +127,17 @@ def test_the_page_of_a_large_class_stays_small() -> None:
     assert f"the sources of the first {shown} pairs" in text
 
 
-def test_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(CORRECT / "tiled_template", tmp_path / "class" / "ann")
-    (tmp_path / "class" / "bob.cu").write_text(DISGUISED)
-    (tmp_path / "class" / "empty").mkdir()
+    return tmp_path
+
+
+@pytest.mark.sampled
+def test_the_command(in_place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(CORRECT / "tiled_template", in_place / "class" / "ann")
+    (in_place / "class" / "bob.cu").write_text(DISGUISED)
+    (in_place / "class" / "empty").mkdir()
     assert cli.main(["similar", "class"]) == 0
     said = capsys.readouterr().err
     assert re.search(r"ann +\d\d+ % +bob +\d\d+ %", said)
@@ -146,15 +152,15 @@ def test_the_command(
     assert "no CUDA source in it" in capsys.readouterr().err
 
 
+@pytest.mark.sampled
 def test_each_labs_submissions_are_compared_without_naming_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    in_place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A class with two labs in its folders: copies are found in both, and none between them."""
-    monkeypatch.chdir(tmp_path)
     for name, main in (("ann", "sgemm.cu"), ("bob", "sgemm.cu"), ("cy", "reduction.cu")):
-        (tmp_path / "class" / name).mkdir(parents=True)
-        (tmp_path / "class" / name / main).write_text(DISGUISED)
-    (tmp_path / "class" / "ann" / "reduction.cu").write_text(DISGUISED)
+        (in_place / "class" / name).mkdir(parents=True)
+        (in_place / "class" / name / main).write_text(DISGUISED)
+    (in_place / "class" / "ann" / "reduction.cu").write_text(DISGUISED)
     assert cli.main(["similar", "class"]) == 0
     said = capsys.readouterr().err
     assert re.search(r"ann +\d\d+ % +bob +\d\d+ %", said)
@@ -165,15 +171,15 @@ def test_each_labs_submissions_are_compared_without_naming_it(
     assert re.search(r"ann +\d\d+ % +cy", said) and "skipped: bob: reduction.cu is missing" in said
 
 
+@pytest.mark.sampled
 def test_a_text_that_the_tokeniser_chokes_on_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    in_place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("grader.course.similar.comparison._CPU_SECONDS", 0.3)
-    (tmp_path / "class").mkdir()
-    shutil.copy(CORRECT / "tiled_template" / "sgemm.cu", tmp_path / "class" / "ann.cu")
-    (tmp_path / "class" / "bob.cu").write_text("int x;" + "\n" * 100_000 + "int y;")
-    (tmp_path / "class" / "cid.cu").write_text("int x;\n" * 100_000)
+    monkeypatch.setattr("grader.course.similar._CPU_SECONDS", 0.3)
+    (in_place / "class").mkdir()
+    shutil.copy(CORRECT / "tiled_template" / "sgemm.cu", in_place / "class" / "ann.cu")
+    (in_place / "class" / "bob.cu").write_text("int x;" + "\n" * 100_000 + "int y;")
+    (in_place / "class" / "cid.cu").write_text("int x;\n" * 100_000)
     assert cli.main(["similar", "class"]) == 0
     said = capsys.readouterr().err
     assert "skipped: bob: not compared: it takes too long" in said

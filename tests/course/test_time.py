@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from grader.course import export
-from grader.course.leaderboard import board_render as render
-from grader.course.leaderboard.ranking import Board, Row, make_boards, read_entries
-from grader.course.parties import Parties
-from grader.course.roster import read_roster
-from grader.errors import LabError
+from grader.base.errors import LabError
+from grader.base.language import language
+from grader.base.records import moment
+from grader.course import board_rendering as render
+from grader.course.leaderboard import Row, make_boards
+from grader.course.roster import Parties, read_roster
+from grader.labs.course_rules import Late, TimeRules, due_rule, lateness
 from grader.labs.lab import load_lab
-from grader.labs.time_rules import Late, TimeRules, due_rule, lateness, moment
-from grader.language import language
-from tests.support.boards import grade, keep
+from grader.results.entries import read_entries
+from tests.support.boards import grade, keep, rows_of
 
-DUE = moment("2026-01-02T12:00:00+00:00")
-FIVE_A_DAY = TimeRules(late=Late(percent=5, most=40))
-
-
-def lost(rules: TimeRules, raw: float = 80.0, **late: float) -> float:
-    found = lateness(DUE + timedelta(**late), DUE, rules, raw)
-    return found.lost if found else 0.0
+WHEN = "2026-01-02T12:00:00+00:00"
+DUE = moment(WHEN)
+FIVE_A_DAY = TimeRules(due=WHEN, late=Late(percent=5, most=40))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +45,8 @@ def lost(rules: TimeRules, raw: float = 80.0, **late: float) -> float:
     ],
 )
 def test_what_late_work_loses(rules: TimeRules, late: dict[str, float], points: float) -> None:
-    assert lost(rules, **late) == pytest.approx(points)
+    found = lateness(DUE + timedelta(**late), DUE, rules, 80.0)
+    assert (found.lost if found else 0.0) == pytest.approx(points)
 
 
 def test_zones_count() -> None:
@@ -67,30 +62,23 @@ def test_zones_count() -> None:
 def rows(
     out: Path, choice: str = "best", rules: TimeRules = FIVE_A_DAY, **more: object
 ) -> dict[str, Row]:
-    (board,) = boards(out, choice, rules, **more)
+    (board,) = make_boards(read_entries(out)[0], choice, rules=rules, **more)  # type: ignore[arg-type]
     return {row.student: row for row in board.rows}
-
-
-def boards(
-    out: Path, choice: str = "best", rules: TimeRules = FIVE_A_DAY, **more: object
-) -> tuple[Board, ...]:
-    return make_boards(read_entries(out)[0], choice, due=DUE, rules=rules, **more)  # type: ignore[arg-type]
 
 
 def test_raw_and_adjusted_points_stand_in_boards_and_exports(tmp_path: Path) -> None:
     keep(tmp_path, "ann", 80, attempt=1)  # graded at noon of January 2, when work is due
     keep(tmp_path, "bob", 82, attempt=3)  # two days later
-    found = boards(tmp_path)
-    (board,) = found
+    found = (board,) = make_boards(read_entries(tmp_path)[0], rules=FIVE_A_DAY)
     ann, bob = (row for row in board.rows if row.kind == "student")
     assert (ann.student, ann.points, ann.adjusted, str(ann.lateness)) == ("ann", 80, 80, "")
     assert (bob.points, bob.adjusted, str(bob.lateness), bob.rank) == (82, 73.8, "2 days late", 2)
 
-    table = list(csv.DictReader(io.StringIO(render.table_csv(found, None), newline="")))
+    table = rows_of(render.table_csv(found, None))
     row = next(each for each in table if each["student"] == "bob")
     assert (row["points"], row["adjusted_points"]) == ("82.0", "73.8")
     assert (row["late"], row["lateness"]) == ("yes", "2 days late")
-    document = json.loads(export.board_json(found))
+    document = json.loads(render.board_json(found))
     row = next(each for each in document[0]["rows"] if each["student"] == "bob")
     assert (row["points"], row["adjusted"], row["lateness"]) == (82, 73.8, "2 days late")
     page = render.html(found, None)
@@ -99,7 +87,7 @@ def test_raw_and_adjusted_points_stand_in_boards_and_exports(tmp_path: Path) -> 
 
     book = tmp_path / "gradebook.csv"
     book.write_text("Student,ID,SIS User ID,SIS Login ID,Section\nBob,1,s,bob,A\n")
-    canvas = export.canvas(export.board_shares(board), Parties(read_roster(book)), "SGEMM (1)", 100)
+    canvas = render.canvas(render.board_shares(board), Parties(read_roster(book)), "SGEMM (1)", 100)
     assert "bob,A,73.80" in canvas
 
     hidden = render.for_students(found, str.upper)
@@ -121,7 +109,7 @@ def test_which_attempt_counts(tmp_path: Path) -> None:
         found = rows(tmp_path, choice)
         assert (found["ann"].points, found["ann"].adjusted) == ann, choice
         assert (found["bob"].points, found["bob"].adjusted) == bob, choice
-    grace = TimeRules(grace_minutes=24 * 60, late=Late(percent=5))
+    grace = TimeRules(due=WHEN, grace_minutes=24 * 60, late=Late(percent=5))
     assert rows(tmp_path, "last-before-deadline", grace)["ann"].points == 62
 
 
@@ -189,16 +177,8 @@ def test_another_date_is_not_another_lab(tmp_path: Path) -> None:
         ("percent: 5", "percent: 500", "time.late.percent: expected at most 100, got 500"),
         ("most: 40", "most: 400", "time.late.most: expected at most 100 percent, got 400"),
         ("per: day", "per: week", "time.late.per: expected 'hour' or 'day', got 'week'"),
-        (
-            "started: hour",
-            "started: week",
-            "late.started: expected 'hour' or 'day', got 'week'",
-        ),
-        (
-            "per: day, started: hour",
-            "per: hour, started: day",
-            "late.started: a day is longer",
-        ),
+        ("started: hour", "started: week", "late.started: expected 'hour' or 'day', got 'week'"),
+        ("per: day, started: hour", "per: hour, started: day", "late.started: a day is longer"),
         ("last-before-deadline", "first", "time.attempts: expected 'best' or 'latest' or 'last-b"),
         ("attempts", "attempt", "time.attempt: unknown key; did you mean 'attempts'?"),
     ],
@@ -237,7 +217,7 @@ def test_the_command_takes_the_rules_of_a_lab_file_or_of_due(tmp_path: Path) -> 
     def csv_row(*options: str) -> dict[str, str]:
         done = grade("export", "csv", *options, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        table = csv.DictReader(io.StringIO(done.stdout, newline=""))
+        table = rows_of(done.stdout)
         return next(row for row in table if row["student"] == "ann")
 
     assert csv_row()["points"] == "90.0"
@@ -249,5 +229,6 @@ def test_the_command_takes_the_rules_of_a_lab_file_or_of_due(tmp_path: Path) -> 
     assert "not understood" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_times_have_a_day() -> None:
+def test_times_have_a_day_and_else_utc() -> None:
     assert moment("2026-01-02") == datetime.fromisoformat("2026-01-02T00:00:00+00:00")
+    assert moment("2026-01-05") == moment("2026-01-05T01:00:00+01:00")

@@ -10,17 +10,15 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Empty, Queue
 from threading import Thread
 
-from grader.backends.simulator.engine_library import engine_library
-from grader.toolchain.host_compiler import find_host_compiler
+from grader.base.native import find_host_compiler
+from grader.run.simulator.device import engine_library
 from ptxsim.engine import load_engine
 from tests.fuzz.cases import make_case, run_case
 from tests.fuzz.worker import SANITISED
 
 _ROOT = Path(__file__).parents[2]
-_SILENCE_SECONDS = 120.0  # of a worker, on a machine that others use too
 _OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -71,56 +69,31 @@ def _keep_at_it(campaign: Campaign, seed: int, first: int, step: int, until: flo
 def _work(campaign: Campaign, seed: int, first: int, step: int, until: float) -> int:
     """One worker until the time is up or a case ends it. Returns the number to go on with."""
     command = [sys.executable, "-m", "tests.fuzz.worker", str(seed), str(first), str(step)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    number, busy = first, False
     with tempfile.TemporaryFile("w+") as errors:
-        worker = subprocess.Popen(
-            command,
-            cwd=_ROOT,
-            env=sanitised_environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        )
-        assert worker.stdin is not None
-        lines: Queue[str | None] = Queue()
-        Thread(target=_listen, args=(worker, lines), daemon=True).start()
-        number, busy = first, False
-        try:
-            while True:
-                line = lines.get(timeout=_SILENCE_SECONDS)
-                if line is None:
-                    break
+        with subprocess.Popen(
+            command, cwd=_ROOT, env=sanitised_environment(), stderr=errors, **pipes
+        ) as worker:
+            for line in worker.stdout:
                 if line.startswith("case "):
                     number, busy = int(line.split()[1]), True
                     continue
                 busy = False
                 campaign.cases += 1
                 if line.startswith("failure"):
-                    campaign.failures[number] = line
+                    campaign.failures[number] = line.rstrip()
                 else:
-                    campaign.ends[line] += 1
+                    campaign.ends[line.rstrip()] += 1
                 if time.monotonic() > until:
-                    worker.stdin.close()
-                    worker.wait()
                     return number + step
-            seen = "the worker ended"
-        except Empty:
-            seen = f"no end within {_SILENCE_SECONDS:.0f} s"
-        worker.kill()
-        worker.wait()
         errors.seek(0)
-        if not busy:
-            raise RuntimeError(f"the fuzzing worker does not start: {errors.read()[-4000:]}")
-        campaign.cases += 1
-        campaign.failures[number] = f"failure: {seen}\n{errors.read()[-4000:]}"
-        return number + step
-
-
-def _listen(worker: subprocess.Popen[str], lines: Queue[str | None]) -> None:
-    assert worker.stdout is not None
-    for line in worker.stdout:
-        lines.put(line.rstrip("\n"))
-    lines.put(None)
+        said = errors.read()[-4000:]
+    if not busy:
+        raise RuntimeError(f"the fuzzing worker does not start: {said}")
+    campaign.cases += 1
+    campaign.failures[number] = f"failure: the worker ended\n{said}"
+    return number + step
 
 
 def sanitised_environment() -> dict[str, str]:
@@ -132,10 +105,5 @@ def _sanitisers() -> str:
     """The runtimes, which have to be in the process before Python is."""
     compiler = str(find_host_compiler())
     names = ("libasan.so", "libubsan.so", "libstdc++.so")
-    paths = [
-        subprocess.run(
-            [compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        for name in names
-    ]
-    return ":".join(paths)
+    commands = [[compiler, f"-print-file-name={name}"] for name in names]
+    return ":".join(subprocess.check_output(each, text=True).strip() for each in commands)

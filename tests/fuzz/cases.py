@@ -13,10 +13,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from grader.model import Plan
 from ptxsim.engine import Engine
-from ptxsim.errors import RefusedProgram
-from ptxsim.outcome import SimLimits
+from ptxsim.outcome import RefusedProgram, SimLimits
+from ptxsim.records import Plan
 from ptxsim.simulator import Simulator
 from tests.fuzz.mutate import mutate_plan, mutate_ptx
 

@@ -21,33 +21,12 @@ _TYPES = (
 )
 _SPACES = (".global", ".shared", ".local", ".param", ".const", ".shared::cta", "")
 # Operands of kinds that stand in few seeds, and directives.
-_ODD = (
-    *("%tid.x", "%clock64", "%laneid", "%envreg0", "%dynamic_smem_size", "_", "!%p1", "%p1", "%r1"),
-    *("%rd1", "%f1", "%fd1", "%rs1", "{%r1, %r2}", "{%rd1, %rd2, %rd3, %rd4}", "[%rd1+0x7fffffff]"),
-    *(
-        "[%r1]",
-        "[%rd1+-16]",
-        "[18446744073709551600]",
-        "0f7FC00000",
-        "0dFFFFFFFFFFFFFFFF",
-        "{",
-        "}",
-    ),
-    *(
-        "WARP_SZ",
-        "vprintf",
-        "__assertfail",
-        "[]",
-        "()",
-        '"',
-        ";",
-        ",",
-        "@!%p1",
-        "-%r1",
-        "0b101",
-        "077",
-    ),
-)
+_WORDS_OF_ALL_KINDS = """
+    %tid.x %clock64 %laneid %envreg0 %dynamic_smem_size _ !%p1 %p1 %r1 %rd1 %f1 %fd1 %rs1
+    [%rd1+0x7fffffff] [%r1] [%rd1+-16] [18446744073709551600] 0f7FC00000 0dFFFFFFFFFFFFFFFF { }
+    WARP_SZ vprintf __assertfail [] () " ; , @!%p1 -%r1 0b101 077
+"""
+_ODD = (*_WORDS_OF_ALL_KINDS.split(), "{%r1, %r2}", "{%rd1, %rd2, %rd3, %rd4}")
 
 
 def mutate_ptx(text: str, random: Random) -> str:
@@ -76,9 +55,8 @@ def _edge(lines: list[str], body: list[int], random: Random) -> None:
     places = list(_NUMBER.finditer(lines[at]))
     if places:
         place = random.choice(places)
-        lines[at] = (
-            lines[at][: place.start()] + str(random.choice(EDGES)) + lines[at][place.end() :]
-        )
+        edge = str(random.choice(EDGES))
+        lines[at] = lines[at][: place.start()] + edge + lines[at][place.end() :]
 
 
 def _offset(lines: list[str], body: list[int], random: Random) -> None:
@@ -101,9 +79,7 @@ def _opcode(lines: list[str], body: list[int], random: Random) -> None:
     parts = re.findall(r"\.?[^.\s]+", words[place]) or [""]
     which = random.randrange(len(parts))
     other = re.findall(r"\.?[^.\s]+", "".join(lines[donor].split()[:1])) or [""]
-    parts[which] = random.choice(
-        (random.choice(_TYPES), random.choice(_SPACES), random.choice(other))
-    )
+    parts[which] = random.choice(random.choice((_TYPES, _SPACES, other)))
     words[place] = "".join(parts)
     lines[at] = "\t" + " ".join(words)
 
@@ -177,10 +153,8 @@ def mutate_plan(plan: dict[str, Any], random: Random) -> None:
             holder[key] = random.choice((near, random.choice(EDGES), -value, value * 2))
         elif isinstance(value, str):
             other_holder, other_key = random.choice(places)
-            other = other_holder[other_key]
-            holder[key] = (
-                other if isinstance(other, str) else value + random.choice(("", "=", "A", "x"))
-            )
+            other, end = other_holder[other_key], random.choice(("", "=", "A", "x"))
+            holder[key] = other if isinstance(other, str) else value + end
         elif isinstance(value, list) and value:
             place = random.randrange(len(value))
             if random.random() < 0.5:

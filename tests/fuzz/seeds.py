@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from grader.errors import Rejected
-from grader.model import Size
+from grader.base.errors import Rejected
+from ptxsim.records import Size
 from tests.fuzz.cases import SEEDS
 from tests.support.explained import at
 from tests.support.places import CHEATS, CORRECT
@@ -16,26 +16,17 @@ from tests.support.places import CHEATS, CORRECT
 _HERE = Path(__file__).parent
 _SIZE = Size.of(m=5, n=7, k=3)
 _MOST_BYTES = 14_000  # of one PTX text; mutations of a long one rarely meet anything
+_CORRECT = """
+    atomic_cas_loop cp_async_ptx device_copies double_buffer dynamic_shared
+    constant_parameters cache_hints named_barriers local_array recursion printf_left_in
+    shared_atomics switch_statement warp_scan warp_shuffle float4_vectorised
+    split_k_workspace three_dimensions noinline_function mutex single_thread naive
+    tiled_template work_queue programmatic_launch
+"""
 _FOLDERS = (
     _HERE / "features",
     _HERE / "cluster",
-    *(
-        CORRECT / name
-        for name in (
-            *(
-                "atomic_cas_loop",
-                "cp_async_ptx",
-                "device_copies",
-                "double_buffer",
-                "dynamic_shared",
-            ),
-            *("constant_parameters", "cache_hints", "named_barriers", "local_array", "recursion"),
-            *("printf_left_in", "shared_atomics", "switch_statement", "warp_scan", "warp_shuffle"),
-            *("float4_vectorised", "split_k_workspace", "three_dimensions", "noinline_function"),
-            *("mutex", "single_thread", "naive", "tiled_template", "work_queue"),
-            "programmatic_launch",
-        )
-    ),
+    *(CORRECT / name for name in _CORRECT.split()),
     *(CHEATS / name for name in ("mma_fp16", "mma_bf16", "tf32_rounding", "traps")),
 )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.labs.lab import load_lab
-from grader.ladder.document import shipped_ladders
+from grader.results.ladders import shipped_ladders
 from tests.support.places import ROOT
 
 BASE = """\

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import LabError
-from grader.labs.hidden import revealed
-from grader.labs.lab import Lab, load_lab
-from grader.language import language
+from grader.base.errors import LabError
+from grader.base.language import language
+from grader.labs.lab import Lab, load_lab, revealed
 from tests.support.chinese import assert_chinese
 
 LAB = """\
@@ -50,11 +49,8 @@ def test_the_same_secret_draws_the_same_sizes(tmp_path: Path) -> None:
     assert lab.hidden is not None
     assert sizes(lab) == sizes(again)
     assert lab.sha256 == again.sha256
-    assert [len(lab.hidden.correctness), len(lab.hidden.performance), len(lab.hidden.cpu)] == [
-        4,
-        2,
-        4,
-    ]
+    counts = map(len, (lab.hidden.correctness, lab.hidden.performance, lab.hidden.cpu))
+    assert list(counts) == [4, 2, 4]
     assert len(set(sizes(lab))) == 10
     for m, n, k in (case.size.extents for case in lab.hidden.performance):
         assert 256 <= m <= 4096 and 256 <= n <= 4096 and 64 <= k <= 512
@@ -103,35 +99,19 @@ def test_hidden_sizes_are_never_public_ones(tmp_path: Path) -> None:
         ("  public: {weight: 60}\n", "", "groups.public: missing; expected a mapping with weight"),
         ("    seed_file: hidden.seed\n", "", "groups.hidden.seed_file: missing; expected the name"),
         ("count: 4", "count: 0", "groups.hidden.correctness[0].count: expected an integer from 1"),
-        (
-            "count: 4",
-            "many: 4",
-            "hidden.correctness[0].many: unknown key; known here: ranges",
-        ),
+        ("count: 4", "many: 4", "hidden.correctness[0].many: unknown key; known here: ranges"),
         (
             "[[256, 4096], [256, 4096], [64, 512]]",
             "[[256, 4096], [64, 512]]",
             "groups.hidden.performance[0].ranges: expected 3 ranges, of M, N, K, got 2",
         ),
-        (
-            "[64, 512]",
-            "[512, 64]",
-            "[0].ranges[2]: expected [LEAST, MOST], got [512, 64]",
-        ),
-        (
-            "[64, 512]",
-            "[1, 2, 3]",
-            "[0].ranges[2]: expected [LEAST, MOST], or one number",
-        ),
+        ("[64, 512]", "[512, 64]", "[0].ranges[2]: expected [LEAST, MOST], got [512, 64]"),
+        ("[64, 512]", "[1, 2, 3]", "[0].ranges[2]: expected [LEAST, MOST], or one number"),
         ("[64, 512]", "[65, 127]", "ranges[2]: no multiple of 64 lies between 65 and 127"),
         ("[64, 512]", "[64, 99999]", "ranges[2]: K is at most 65536, got 99999"),
         ("[64, 512]", "[0, 512]", "groups.hidden.performance[0].ranges[2]: expected [LEAST, MOST]"),
         ("[[1, 9], 7, [1, 9]]", "[8, 8, 8]", "hidden.cpu[1]: the ranges have too few sizes"),
-        (
-            "mnk: [256, 256, 256]",
-            "mnk: [256, 256, 256], id: hidden-a",
-            "performance[0].id: 'hidden-a'",
-        ),
+        ("mnk: [256, ", "id: hidden-a, mnk: [256, ", "performance[0].id: 'hidden-a'"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, words: str) -> None:

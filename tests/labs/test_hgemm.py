@@ -8,16 +8,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.cli.scaffold import find_starter
-from grader.grading.pipeline import Bench, grade
-from grader.labs.lab import find_lab, load_lab
-from grader.model import Result, Size, Verdict
+from grader.base.records import Verdict
+from grader.base.result import Result
+from grader.cli.new_command import find_starter
+from grader.judge.pipeline import grade
+from grader.judge.program import Bench
+from grader.labs.lab import Lab, find_lab, load_lab
+from grader.run.protocol import quietly
+from ptxsim.records import Size
 from tests.support.bench import bench
-from tests.support.corpus import Fixture, fixtures
 from tests.support.places import FIXTURES, ROOT
 
 RUNGS = sorted(each for each in (ROOT / "reference" / "hgemm").glob("0[0-7]_*"))
-QUICK = ("03_mma_ldmatrix", "sums_in_fp16")
 
 
 @cache
@@ -27,19 +29,12 @@ def lab_bench() -> Bench:
 
 def graded(folder: Path, **changes: object) -> Result:
     chosen = msgspec.structs.replace(lab_bench(), **changes)
-    return grade(folder, chosen, lambda _stage, _detail: None).result
+    return grade(folder, chosen, quietly).result
 
 
-def marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
-    return () if name in QUICK else (pytest.mark.slow,)
-
-
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    "folder",
-    [
-        *(pytest.param(each, marks=marks(each.name), id=each.name) for each in RUNGS),
-        pytest.param(find_starter(ROOT, lab_bench().lab), marks=pytest.mark.slow, id="starter"),
-    ],
+    "folder", [*RUNGS, find_starter(ROOT, lab_bench().lab)], ids=lambda folder: folder.name
 )
 def test_a_rung_is_right_and_may_use_tensor_cores(folder: Path) -> None:
     result = graded(folder)
@@ -47,26 +42,14 @@ def test_a_rung_is_right_and_may_use_tensor_cores(folder: Path) -> None:
     assert result.findings == ()
 
 
-@pytest.mark.parametrize(
-    "fixture",
-    [
-        pytest.param(each, marks=marks(each.folder.name), id=each.folder.name)
-        for each in fixtures("hgemm", "hgemm.cu")
-    ],
-)
-def test_a_fixture_comes_to_what_it_says(fixture: Fixture) -> None:
-    if fixture.needs_cutlass and bench().toolchain.cutlass_include is None:
-        pytest.skip("the CuTe headers are not installed")
-    result = graded(fixture.folder)
-    assert fixture.cpu.met_by(result), (result.verdict, result.error)
+def changed_lab(place: Path, old: str, new: str) -> Lab:
+    (place / "lab.yaml").write_text(find_lab("hgemm").read_text().replace(old, new))
+    return load_lab(place / "lab.yaml")
 
 
-@pytest.mark.slow
+@pytest.mark.sampled
 def test_sums_in_fp16_are_right_where_the_lab_says_so(tmp_path: Path) -> None:
-    file = tmp_path / "lab.yaml"
-    text = find_lab("hgemm").read_text()
-    file.write_text(text.replace("accumulate: f32 ", "accumulate: f16 "))
-    lab = load_lab(file)
+    lab = changed_lab(tmp_path, "accumulate: f32 ", "accumulate: f16 ")
     assert graded(FIXTURES / "hgemm" / "sums_in_fp16", lab=lab).verdict is Verdict.AC
     dropped = graded(FIXTURES / "hgemm" / "dropped_terms", lab=lab)
     assert dropped.verdict is Verdict.WA
@@ -75,10 +58,9 @@ def test_sums_in_fp16_are_right_where_the_lab_says_so(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.sampled
 def test_bf16_is_a_type_of_the_same_problem(tmp_path: Path) -> None:
-    file, folder = tmp_path / "lab.yaml", tmp_path / "ada"
-    file.write_text(find_lab("hgemm").read_text().replace("type: f16 ", "type: bf16 "))
+    folder = tmp_path / "ada"
     folder.mkdir()
     source = (ROOT / "reference" / "hgemm" / "07_rasterised" / "hgemm.cu").read_text()
     for old, new in (
@@ -90,13 +72,12 @@ def test_bf16_is_a_type_of_the_same_problem(tmp_path: Path) -> None:
     ):
         source = source.replace(old, new)
     (folder / "hgemm.cu").write_text(source)
-    lab = load_lab(file)
-    result = graded(folder, lab=lab)
+    result = graded(folder, lab=changed_lab(tmp_path, "type: f16 ", "type: bf16 "))
     assert result.verdict is Verdict.AC, result.error
     assert "C = A·B in BF16, sums in FP32" in result.problem.title
 
 
-@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_program_for_another_type_is_told_which_are_asked_for(tmp_path: Path) -> None:
     source = (ROOT / "starter" / "sgemm.cu").read_text()
     (tmp_path / "hgemm.cu").write_text(source)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import LabError
+from grader.base.errors import LabError
+from grader.base.language import language
 from grader.labs.lab import DEFAULT_LAB, load_lab
-from grader.language import language
-from grader.model import Size
+from ptxsim.records import Size
 from tests.support.chinese import assert_chinese
 
 SMALL = """\
@@ -50,6 +50,15 @@ def test_a_small_lab_gets_its_defaults_and_case_ids(tmp_path: Path) -> None:
     assert lab.limits.memory_mb > 0
 
 
+def test_a_lab_may_extend_one_that_ships(tmp_path: Path) -> None:
+    base = load_lab()
+    (tmp_path / "lab.yaml").write_text("id: mine\nextends: sgemm\nlimits: {record_s: 7}\n")
+    lab = load_lab(tmp_path / "lab.yaml")
+    assert (lab.id, lab.cpu, lab.performance) == ("mine", base.cpu, base.performance)
+    assert (lab.limits.record_s, lab.limits.total_s) == (7, 180)
+    assert lab.sha256 != base.sha256
+
+
 def test_an_architecture_may_have_a_suffix(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(SMALL + "architectures: [90a, 80]\n")
@@ -76,32 +85,20 @@ MISTAKES = {
     "unknown key": (changed("cpu:", "cpus:"), "cpus: unknown key; did you mean 'cpu'?"),
     "inner key": (changed("weight: 2", "wait: 2"), "performance[1].wait: unknown key; did you"),
     "odd key": (changed("policy", "zzz"), "scoring.zzz: unknown key; known here: policy, runs"),
-    "number as key": (
-        SMALL + "7: 1\n",
-        ":9:1: not valid YAML: expected a field name, got",
-    ),
+    "number as key": (SMALL + "7: 1\n", ":9:1: not valid YAML: expected a field name, got"),
     "missing": (changed("id: tiny\n", ""), "id: missing; expected letters"),
     "empty list": (changed("[[1, 1, 1], [2, 3, 5]]", "[]"), "cpu: expected a list of sizes"),
     "weight": (changed("weight: 2", "weight: 0"), "performance[1].weight: expected a number > 0"),
     "infinity": (changed("weight: 2", "weight: .inf"), "performance[1].weight: expected a number"),
     "nan": (changed("60", ".nan"), "limits.compile_s: expected a number > 0 (seconds), got nan"),
-    "text": (
-        changed("60", "soon"),
-        "limits.compile_s: expected a number > 0 (seconds), got 'soon'",
-    ),
+    "text": (changed("60", "soon"), "limits.compile_s: expected a number > 0 (seconds), got 'soo"),
     "policy": (
         changed("policy: oj", "policy: best"),
         "scoring.policy: expected 'oj' or 'linear' or 'log' or 'curve', got",
     ),
-    "no checkpoints": (
-        changed("policy: oj", "policy: linear"),
-        "scoring.checkpoints: the policy 'linear' needs at least 2",
-    ),
+    "no checkpoints": (changed(": oj", ": linear"), "checkpoints: the policy 'linear' needs at le"),
     "checkpoints fall": (
-        changed(
-            "policy: oj",
-            "policy: log, checkpoints: [{ratio: 1, score: 9}, {ratio: 1, score: 10}]",
-        ),
+        changed(": oj", ": log, checkpoints: [{ratio: 1, score: 9}, {ratio: 1, score: 10}]"),
         "scoring.checkpoints[1].ratio: expected more than",
     ),
     "useless checkpoints": (
@@ -114,10 +111,7 @@ MISTAKES = {
         "rules.host_calls: expected 'charged' or 'free', got 'ignored'",
     ),
     "section": (SMALL + "rules: 3\n", "rules: expected a mapping with tensor_cores, findings"),
-    "kernels": (
-        SMALL + "rules: {kernels: two}\n",
-        "rules.kernels: expected 'any' or 'one', got 'two'",
-    ),
+    "kernels": (SMALL + "rules: {kernels: two}\n", "rules.kernels: expected 'any' or 'one', got"),
     "architecture": (SMALL + "architectures: [8]\n", "architectures[0]: expected a compute"),
     "suffix": (SMALL + "architectures: [80, 80a]\n", "architectures[1]: expected a compute"),
     "same size": (changed("[2, 3, 5]", "[1, 1, 1]"), "cpu[1]: [1, 1, 1] is already cpu[0]"),
@@ -139,6 +133,8 @@ MISTAKES = {
     "empty": ("", "the file is empty; start from"),
     "only comments": ("# nothing\n", "the file is empty"),
     "list": ("- 1\n", "expected fields such as 'id: sgemm', got [1]"),
+    "no such base": ("id: tiny\nextends: sgem\n", "extends: expected one of hgemm, ladder"),
+    "no id beside a base": ("extends: sgemm\n", "id: missing; expected letters"),
     "text only": ("sgemm", "expected fields such as 'id: sgemm', got 'sgemm'"),
 }
 
@@ -159,8 +155,22 @@ def test_a_mistake_is_one_line_naming_file_and_field(
     assert "\n" not in message
     assert len(message) < 250
     # The words of the library, and names of fields, have no translation.
-    if not re.search("not valid YAML|known here|a mapping with", message):
+    if not re.search("not valid YAML|known here|a mapping with|extends", message):
         assert_chinese(language("zh_CN")(caught.value.message))
+
+
+def test_unknown_advice_is_found_when_the_lab_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from grader.problems.gemm import gemm\n"
+        "class Mine(gemm.Gemm):\n    advice = ('no-tile', 'bank-conflict')\n"
+    )
+    (tmp_path / "lab.yaml").write_text(f"problem: mine.py\n{SMALL}")
+    with pytest.raises(LabError) as caught:
+        load_lab(tmp_path / "lab.yaml")
+    assert str(caught.value) == (
+        f"{tmp_path}/lab.yaml: Mine.advice: there is no advice 'bank-conflict'; "
+        "did you mean 'bank-conflicts'?"
+    )
 
 
 def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
@@ -172,10 +182,6 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
     binary.write_bytes(b"id: \xff\xfe\x00")
     with pytest.raises(LabError, match="not valid YAML"):
         load_lab(binary)
-
-
-def test_the_default_lab_is_the_file_a_message_points_at() -> None:
-    assert DEFAULT_LAB.is_file()
 
 
 @pytest.mark.parametrize("path", sorted(DEFAULT_LAB.parent.glob("*.yaml")), ids=lambda p: p.stem)

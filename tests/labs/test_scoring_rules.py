@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import LabError
+from grader.base.errors import LabError
+from grader.base.language import language
 from grader.labs.lab import load_lab
-from grader.language import language
 from tests.support.chinese import assert_chinese
 
 BASE = """\
@@ -63,12 +63,7 @@ MISTAKES = [
     (CURVE, "  pieces", "  start: {at: 0.7}\n  pieces", f"{PIECES}[0].to: expected more than 0.7"),
     (CURVE, "  pieces", "  start: {by: 1}\n  pieces", "scoring.start.by: unknown key;"),
     (CURVE, "  pieces", "  rung: 01_naive\n  pieces", "scoring.rung: only measure: rung has one"),
-    (
-        CURVE,
-        "  pieces",
-        "  checkpoints: [{ratio: 1, score: 1}]\n  pieces",
-        "scoring.checkpoints: t",
-    ),
+    (CURVE, "  pieces", "  checkpoints: [{ratio: 1, score: 1}]\n  pieces", "scoring.checkpoints"),
     (RUNG, "  rung: 16_float4\n", "", "scoring.rung: missing; measure: rung needs the name"),
     (RUNG, "scoring:", f"{GROUPS}scoring:", "scoring.measure: hidden sizes are timed, and only"),
     (TIMES, "[9, 5, 1]", "[9, 5]", "scoring.milliseconds[0].at: expected 3 times: the start, and"),

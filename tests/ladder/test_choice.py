@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 
 from benchmarks.ladder.candidates import kernels
-from grader.model import Record
+from ptxsim.records import Record
 
 ROOT = Path(__file__).resolve().parents[2]
 ESTIMATE = ROOT / "reference" / "sgemm" / "32_dispatch" / "estimate.cuh"

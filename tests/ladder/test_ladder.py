@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
+from _pytest.mark import ParameterSet
 
 from benchmarks.calibration.ladder.variants import parse
 from benchmarks.ladder_counts import formula_bytes, tile
 from benchmarks.ladder_shipped import with_table
-from grader.grading.pipeline import Bench, grade
-from grader.grading.preparing import compiled
+from grader.base.explanation import KernelSass, SassLoop
+from grader.base.records import Verdict
+from grader.base.result import Result
+from grader.build.toolchain import find_toolchain
+from grader.explain.main_loop import summarise
+from grader.explain.sass import disassemble
+from grader.judge.pipeline import grade
+from grader.judge.program import Bench, compile_for
 from grader.labs.lab import Case
-from grader.ladder.document import shipped_ladders
+from grader.labs.submission import load_submission
 from grader.ladder.host import run_host
-from grader.ladder.rungs import find_rungs
-from grader.model import KernelSass, LineCount, SassLoop, Size, Verdict
-from grader.performance.sass import disassemble, summarise
-from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
+from grader.results.ladders import shipped_ladders
+from grader.results.rungs import find_rungs
+from grader.run.protocol import quietly
+from ptxsim.findings.finding import LineCount
+from ptxsim.records import Size
 from tests.support import bench as benches
-from tests.support.in_turn import in_turn
 from tests.support.places import REFERENCE, ROOT
 from tests.support.product import MAIN
 
@@ -51,31 +57,27 @@ WIDE = {
 PACKED = ("28_packed_bulk", "29_reuse_order", "30_shared_tail", "32_dispatch")
 # So large that rung 32 takes its other kernels, and that rung 31 sums in turns.
 PACKING_PAYS = ((1100, 550, 66), (1100, 1000, 70), (256, 128, 2048), (65, 70, 4099))
-SLOW = pytest.mark.slow  # beside a test of the same kind that is in every run
-TURING, AMPERE, HOPPER = pytest.param("sm_75", marks=SLOW), "sm_80", "sm_90"
 MOST_BANK_WAITS = 0.25  # cycles for each FFMA, on sm_75 and sm_80
 HEADER = ("Changed", "Why", "Tile", "Bound", "Command")
 
 
-def others(*names: str) -> list[Any]:
-    return [pytest.param(name, marks=SLOW) for name in names]
-
-
-def graded(rung: Path) -> Any:
-    """CuTe takes the compiler half a minute, and its headers may be missing; of the other rungs
-    every twelfth is in every run."""
+def listed(rung: Path) -> ParameterSet:
+    """CuTe's headers may be missing; the compiler takes half a minute to read them."""
     no_headers = pytest.mark.skipif(
-        find_toolchain().cutlass_include is None, reason="the CuTe headers are not installed"
+        find_toolchain().cutlass_include is None,
+        reason="needs the CUTLASS headers: pip install nvidia-cutlass",
     )
-    return pytest.param(
-        rung,
-        id=rung.name,
-        marks=[SLOW, no_headers]
-        if "_cute" in rung.name
-        else [SLOW]
-        if not in_turn(int(rung.name[:2]))
-        else [],
-    )
+    return pytest.param(rung, id=rung.name, marks=[no_headers] if "_cute" in rung.name else [])
+
+
+def named(*names: str) -> list[ParameterSet]:
+    return [listed(REFERENCE / name) for name in names]
+
+
+def nightly(*names: str) -> list[ParameterSet]:
+    """Compiled or simulated for half a minute each."""
+    marks = pytest.mark.nightly
+    return [pytest.param(REFERENCE / name, id=name, marks=marks) for name in names]
 
 
 @cache
@@ -92,6 +94,7 @@ def header(source: Path) -> list[str]:
 
 def test_shipped_ladders_have_the_texts_of_the_headers() -> None:
     for ladder in shipped_ladders():
+        assert ladder.gpu and ladder.sizes
         rungs = {rung.name: rung for rung in find_rungs(REFERENCE.parent / ladder.lab.id)}
         for step in ladder.steps:
             assert step.rung == rungs[step.rung.name]
@@ -104,7 +107,7 @@ def test_the_tour_has_the_table_of_the_shipped_ladder() -> None:
             assert with_table(tour.read_text(), ladder) == tour.read_text()
 
 
-@SLOW
+@pytest.mark.sampled
 def test_the_compiler_unrolls_as_the_pragma_would() -> None:
     by_itself, told = (
         [(kernel.instructions, kernel.loop and kernel.loop.mix) for kernel in kernels]
@@ -119,6 +122,7 @@ def test_the_compiler_unrolls_as_the_pragma_would() -> None:
     assert all(kernel.loop and kernel.loop.unroll == 1 for kernel in forbidden)
 
 
+@pytest.mark.sampled
 def test_rows_that_pass_through_shared_memory_are_stored_whole() -> None:
     """Rung 20's stores at an m that is no multiple of four: fewer sectors than rung 19's."""
     case = Case(id="odd", size=Size.of(m=257, n=129, k=32))
@@ -126,7 +130,7 @@ def test_rows_that_pass_through_shared_memory_are_stored_whole() -> None:
     tools = msgspec.structs.replace(shared, lab=msgspec.structs.replace(shared.lab, cpu=(case,)))
 
     def stored(name: str) -> LineCount:
-        lines = grade(REFERENCE / name, tools, lambda _stage, _detail: None).result.lines
+        lines = grade(REFERENCE / name, tools, quietly).result.lines
         return max(lines, key=lambda line: line.global_sectors)
 
     before, after = stored("19_warp_tile"), stored("20_shared_store")
@@ -143,7 +147,9 @@ def test_the_rungs_are_numbered_without_gaps() -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.parent.name)
-def test_header(source: Path) -> None:
+def test_header_and_length(source: Path) -> None:
+    for name, text in sources(source.parent).items():
+        assert len(text.splitlines()) <= 300, name
     lines = header(source)
     labels = [match[1] for line in lines if (match := re.match(r"// (\w+): ", line))]
 
@@ -156,12 +162,6 @@ def test_header(source: Path) -> None:
 
 def sources(rung: Path) -> dict[str, str]:
     return {file.name: file.read_text() for file in sorted(rung.glob("*.cu*"))}
-
-
-@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
-def test_no_file_of_a_rung_is_long(rung: Path) -> None:
-    for name, text in sources(rung).items():
-        assert len(text.splitlines()) <= 300, name
 
 
 def test_headers_of_one_name_are_one_text_beside_the_rungs_they_name() -> None:
@@ -183,73 +183,65 @@ def test_headers_of_one_name_are_one_text_beside_the_rungs_they_name() -> None:
         assert set(copies) == numbers, name
 
 
-@pytest.mark.parametrize("rung", [graded(rung) for rung in RUNGS])
-def test_rung(rung: Path) -> None:
-    result = grade(rung, bench(), lambda _stage, _detail: None).result
-
+def graded_on(arch: str, rung: Path, cases: Iterable[Case] = ()) -> Result:
+    """Accepted at the lab's and further cases, without findings."""
+    lab = bench().lab
+    lab = msgspec.structs.replace(lab, architectures=(arch,), cpu=(*lab.cpu, *cases))
+    result = grade(rung, msgspec.structs.replace(bench(), lab=lab), quietly).result
     assert result.verdict is Verdict.AC, (result.error, result.cases)
-    assert len(result.cases) == len(bench().lab.cpu)
+    assert len(result.cases) == len(lab.cpu)
     assert result.findings == ()
+    return result
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("rung", [*map(listed, RUNGS)])
+def test_rung(rung: Path) -> None:
+    graded_on(bench().lab.architectures[0], rung)
+
+
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    "name",
+    "rung",
     [
-        "23_multistage",
-        *others("24_rasterised", "25_split_k", "30_shared_tail", "31_one_kernel"),
-        pytest.param("27_cute_pipelined", marks=graded(REFERENCE / "27_cute_pipelined").marks),
-        *others(PACKED[-1]),
+        *named("23_multistage", "24_rasterised", "25_split_k", "30_shared_tail", "31_one_kernel"),
+        *nightly("27_cute_pipelined", "32_dispatch"),
     ],
 )
-def test_without_asynchronous_copies(name: str) -> None:
-    lab = msgspec.structs.replace(bench().lab, architectures=("sm_75",))
-    older = msgspec.structs.replace(bench(), lab=lab)
-
-    result = grade(REFERENCE / name, older, lambda _stage, _detail: None).result
-
-    assert result.verdict is Verdict.AC, (result.error, result.cases)
-    assert result.findings == ()
+def test_without_asynchronous_copies(rung: Path) -> None:
+    result = graded_on("sm_75", rung)
     assert result.build is not None and "-arch=sm_75" in result.build.command
 
 
-@pytest.mark.parametrize("name", [PACKED[0], "31_one_kernel", *others(*PACKED[1:3], PACKED[-1])])
-def test_with_bulk_copies(name: str) -> None:
+@pytest.mark.sampled
+@pytest.mark.parametrize("rung", [*named(*PACKED[:3], "31_one_kernel"), *nightly("32_dispatch")])
+def test_with_bulk_copies(rung: Path) -> None:
     more = (Case(id=f"{m}-{n}-{k}", size=Size.of(m=m, n=n, k=k)) for m, n, k in PACKING_PAYS)
-    cases = (*bench().lab.cpu, *(more if name == "32_dispatch" else ()))
-    lab = msgspec.structs.replace(bench().lab, architectures=("sm_90",), cpu=cases)
-    hopper = msgspec.structs.replace(bench(), lab=lab)
-
-    result = grade(REFERENCE / name, hopper, lambda _stage, _detail: None).result
-
-    assert result.verdict is Verdict.AC, (result.error, result.cases)
-    assert result.findings == ()
+    graded_on("sm_90", rung, more if rung.name == "32_dispatch" else ())
 
 
 def machine_code(rung: Path, arch: str) -> list[KernelSass]:
-    """The kernels of a rung that multiply."""
+    """The kernels of a rung that multiply; none spills."""
     tools = bench()
-    built = compiled(load_submission(rung, MAIN), tools, arch)
+    built = compile_for(load_submission(rung, MAIN), tools, arch)
     kernels = map(summarise, disassemble(built.cubin, tools.toolchain, tools.sandbox))
-    return [kernel for kernel in kernels if kernel.loop is not None]
+    found = [kernel for kernel in kernels if kernel.loop is not None]
+    assert all(kernel.local_loads == kernel.local_stores == 0 for kernel in found)
+    return found
 
 
-@pytest.mark.parametrize("arch", [TURING, AMPERE])
-@pytest.mark.parametrize(
-    "name, share",
-    [pytest.param(*item, marks=graded(REFERENCE / item[0]).marks) for item in WIDE.items()],
-)
-def test_machine_code_of_wide_loads(name: str, share: float, arch: str) -> None:
+@pytest.mark.sampled
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
+@pytest.mark.parametrize("rung", named(*WIDE))
+def test_machine_code_of_wide_loads(rung: Path, arch: str) -> None:
     """On cards that nobody here could time: wide shared loads, no spills, mostly FFMA."""
-    kernels = machine_code(REFERENCE / name, arch)
-
-    loops = [kernel.loop for kernel in kernels if kernel.loop is not None]
-    assert all(kernel.local_loads == kernel.local_stores == 0 for kernel in kernels)
+    loops = [kernel.loop for kernel in machine_code(rung, arch) if kernel.loop is not None]
     for loop in loops:
         mix = {item.kind: item.count for item in loop.mix}
         steps = loop.ffma // 64  # along K; 16 values for each, four at a time
         assert mix["LDS.128"] == 4 * steps
         assert mix.get("LDS.32", 0) <= 3 * steps // 8  # placeholders beside cp.async, of no effect
-    assert max(loop.ffma / loop.instructions for loop in loops) >= share
+    assert max(loop.ffma / loop.instructions for loop in loops) >= WIDE[rung.name]
 
 
 def over_tiles(loop: SassLoop) -> bool:
@@ -257,9 +249,9 @@ def over_tiles(loop: SassLoop) -> bool:
     return loop.ffma >= 512 and loop.instructions > 3 * loop.ffma
 
 
-@SLOW
-@pytest.mark.parametrize("arch", ["sm_75", AMPERE])
-@pytest.mark.parametrize("rung", [graded(rung) for rung in RUNGS])
+@pytest.mark.sampled
+@pytest.mark.parametrize("arch", [pytest.param("sm_75", marks=pytest.mark.nightly), "sm_80"])
+@pytest.mark.parametrize("rung", [*map(listed, RUNGS)])
 def test_machine_code(rung: Path, arch: str) -> None:
     """On cards that nobody here could time: nothing spilled, values loaded as the header says,
     few waits for register banks."""
@@ -269,7 +261,6 @@ def test_machine_code(rung: Path, arch: str) -> None:
     for kernel in machine_code(rung, arch):
         loop = kernel.loop
         assert loop is not None
-        assert kernel.local_loads == kernel.local_stores == 0
         assert loop.bank_conflicts <= MOST_BANK_WAITS * loop.ffma
         if tile(rung / "sgemm.cu") == (1, 1) or loop.accumulators != tm * tn or over_tiles(loop):
             continue  # no tiles to load from; another kernel than the one that the header describes
@@ -279,15 +270,13 @@ def test_machine_code(rung: Path, arch: str) -> None:
         assert 0 <= values - (tm + tn) * steps <= 3 * steps  # some read beside what they need
 
 
-@pytest.mark.parametrize("arch", [TURING, pytest.param(AMPERE, marks=SLOW), HOPPER])
-@pytest.mark.parametrize("name", [*PACKED[:3], "31_one_kernel", *others(PACKED[-1])])
+@pytest.mark.sampled
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+@pytest.mark.parametrize("name", [*PACKED, "31_one_kernel"])
 def test_machine_code_of_packed_operands(name: str, arch: str) -> None:
     """No spills anywhere; in the loops of 16 x 8 six LDS.128 for 128 FFMA, and little else."""
-    kernels = machine_code(REFERENCE / name, arch)
-
-    loops = [kernel.loop for kernel in kernels if kernel.loop is not None]
-    packed = [loop for loop in loops if loop.accumulators == 128]
-    assert all(kernel.local_loads == kernel.local_stores == 0 for kernel in kernels)
+    loops = [kernel.loop for kernel in machine_code(REFERENCE / name, arch)]
+    packed = [loop for loop in loops if loop and loop.accumulators == 128]
     assert packed or (name, arch) == ("31_one_kernel", "sm_75")  # its tile is smaller there
     for loop in packed:
         if over_tiles(loop):
@@ -300,10 +289,11 @@ def test_machine_code_of_packed_operands(name: str, arch: str) -> None:
         assert loop.ffma / loop.instructions >= (0.80 if name in PACKED[:3] else 0.72)
 
 
-@pytest.mark.parametrize("rung", [graded(rung) for rung in RUNGS if 5 <= int(rung.name[:2]) <= 24])
+@pytest.mark.sampled
+@pytest.mark.parametrize("rung", [listed(rung) for rung in RUNGS if 5 <= int(rung.name[:2]) <= 24])
 def test_traffic_is_what_the_formula_says(rung: Path) -> None:
     edges = tile(rung / "sgemm.cu")
-    lines = grade(rung, bench(), lambda _stage, _detail: None).result.lines
+    lines = grade(rung, bench(), quietly).result.lines
 
     assert edges is not None
     assert sum(line.global_bytes for line in lines) == formula_bytes(COUNTED, edges)
@@ -319,6 +309,7 @@ def test_variants_to_be_timed_fit_the_rung(tmp_path: Path) -> None:
     assert len({tuple(text.items()) for text in texts}) == len(texts) > 1
 
 
+@pytest.mark.sampled
 def test_host_loops_agree_and_are_timed() -> None:
     run = run_host(REFERENCE)
 

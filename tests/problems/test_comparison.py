@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from grader.backends import gpu
-from grader.model import Size
 from grader.problems.comparison import check, poisoned, tile_edge, tile_map
-from grader.problems.inputs import KEY_BYTES, make_inputs, values
+from grader.problems.inputs import make_inputs
 from grader.problems.operands import FLOAT, Operand, Steps
 from grader.problems.problem import Dim, Expected, Interface, Problem
 from grader.problems.work import GB_S
-from tests.support import kernels
+from ptxsim.records import Size
 
 
 class Sums(Problem):
@@ -96,27 +93,6 @@ def test_a_map_of_a_vector_fits_the_terminal(count: int) -> None:
     rows = tile_map(np.arange(count) == count - 1)
     assert len(rows) <= 32 and max(map(len, rows), default=0) <= 64
     assert len("".join(rows)) == (-(-count // tile_edge((count,))) if count > 1 else 0)
-
-
-@pytest.mark.parametrize("kind", [Steps(bits=4, least=3, exponent=-5), Steps(bits=0, least=1)])
-def test_the_gpu_makes_the_same_steps(kind: Steps) -> None:
-    """The GPU's own kernel, simulated."""
-    out = np.zeros(1000, np.float32)
-    key = bytes(range(KEY_BYTES))
-    words = np.frombuffer(key, np.int32).tolist()
-    unit = int(np.float32(2.0**kind.exponent).view(np.int32))
-    seen = kernels.run(
-        (Path(gpu.__file__).parent / "checks.cu").read_text(),
-        [out],
-        [out.size, 0, *words, 1, (1 << kind.bits) - 1, kind.least, unit, int(kind.signed), 0],
-        (1, 1, 1),
-        (256, 1, 1),
-        kernel="fill",
-    )
-    assert not seen.stopped and not seen.findings, seen.findings
-    assert (out.view(np.uint32) == values(key, out.size, kind).view(np.uint32)).all()
-    magnitudes = np.abs(out) / np.float32(2.0**kind.exponent)
-    assert magnitudes.min() >= kind.least and magnitudes.max() < kind.least + (1 << kind.bits)
 
 
 def test_steps_that_fp32_cannot_hold_are_refused() -> None:

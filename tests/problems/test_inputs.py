@@ -8,8 +8,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from grader.backends import gpu
-from grader.model import Size
 from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.inputs import (
     KEY_BYTES,
@@ -20,7 +18,9 @@ from grader.problems.inputs import (
     make_inputs,
     values,
 )
-from grader.problems.operands import Steps
+from grader.problems.operands import Operand, Steps
+from grader.run import gpu
+from ptxsim.records import Size
 from tests.support import kernels
 from tests.support.product import GEMM
 
@@ -101,11 +101,21 @@ def test_every_value_is_far_from_its_neighbours_in_tf32(many: Floats) -> None:
     assert np.unique(low).size == 0x800
 
 
+INPUTS = [
+    Gemm(msgspec.convert(options, Options)).operands(Size.of(m=10_007, n=1, k=1))[0]
+    for options in ({}, {"type": "f16"}, {"type": "bf16"})
+]
+STEPS = [Steps(bits=4, least=3, exponent=-5), Steps(bits=0, least=1)]
+
+
+@pytest.mark.sampled
 @pytest.mark.parametrize("count", [1, 4096, 10_007])
-@pytest.mark.parametrize("options", [{}, {"type": "f16"}, {"type": "bf16"}], ids=str)
-def test_the_gpu_makes_the_same_bits(count: int, options: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "operand", [*INPUTS, *(msgspec.structs.replace(INPUTS[0], values=kind) for kind in STEPS)]
+)
+def test_the_gpu_makes_the_same_bits(count: int, operand: Operand) -> None:
     """The GPU's own kernel, simulated; tests/whole/gpu_checks.py does the same on a GPU."""
-    operand = Gemm(msgspec.convert(options, Options)).operands(Size.of(m=count, n=1, k=1))[0]
+    operand = msgspec.structs.replace(operand, shape=(count,))
     out = np.zeros(count + 8, operand.element.dtype)
     key = bytes(range(100, 100 + KEY_BYTES))
     (expected,) = make_inputs([operand], [key])
@@ -115,15 +125,12 @@ def test_the_gpu_makes_the_same_bits(count: int, options: dict[str, str]) -> Non
     if isinstance(steps := operand.values, Steps):
         unit = int(np.float32(2.0**steps.exponent).view(np.int32))
         kind = [1, (1 << steps.bits) - 1, steps.least, unit, 1]
+        magnitudes = np.abs(operand.wide(expected)) / 2.0**steps.exponent
+        assert magnitudes.min() >= steps.least
+        assert magnitudes.max() < steps.least + (1 << steps.bits)
     form = ["float32", "float16", "uint16"].index(operand.element.dtype)
-    seen = kernels.run(
-        CHECKS.read_text(),
-        [out],
-        [count, 0, *words, *kind, form],
-        (2, 1, 1),
-        (256, 1, 1),
-        kernel="fill",
-    )
+    scalars = [count, 0, *words, *kind, form]
+    seen = kernels.run(CHECKS.read_text(), [out], scalars, (2, 1, 1), (256, 1, 1), kernel="fill")
     assert not seen.stopped and not seen.findings, seen.findings
     assert (out[:count] == expected).all() and expected.dtype == out.dtype
     assert not out[count:].any()

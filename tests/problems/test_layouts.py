@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 from grader.labs.lab import load_lab, shipped_labs
-from grader.model import Size
 from grader.problems.comparison import check
 from grader.problems.gemm.cublas import call_for
 from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.gemm.layout import Layout, header
 from grader.problems.inputs import make_inputs
 from grader.problems.operands import Operand, Order
+from ptxsim.records import Size
 from tests.support.places import ROOT
 
 SIZE = Size.of(m=33, n=70, k=17)
@@ -39,15 +39,22 @@ def test_what_is_right_and_what_is_named_wrong(layout: Layout) -> None:
     problem = Gemm(Options(layout=layout))
     a, b, c = problem.operands(SIZE)
     inputs = make_inputs((a, b, c))
-    left, right = a.logical(inputs[0]), b.logical(inputs[1])
-    assert check(problem, SIZE, inputs, [stored(c, left @ right)]).right
-
-    found = check(problem, SIZE, inputs, [stored(turned(c), left @ right)])
-    assert "C came out transposed: C is " in str(found.message)
-    assert f", {layout.element('C').replace(' * ', '*')}" in str(found.message)
-    found = check(problem, SIZE, inputs, [stored(c, turned(a).logical(inputs[0]) @ right)])
-    other = "column-major" if layout.A == "row" else "row-major"
-    assert f"A was read as if {other}: A is " in str(found.message)
+    other = {"row": "column-major", "col": "row-major"}
+    names = (
+        f"A was read as if {other[layout.A]}: A is ",
+        f"B was read as if {other[layout.B]}: B is ",
+        "C came out transposed: C is ",
+    )
+    for wrong in itertools.product((False, True), repeat=3):
+        x, y, z = (
+            turned(each) if flag else each for each, flag in zip((a, b, c), wrong, strict=True)
+        )
+        product = x.logical(inputs[0]) @ y.logical(inputs[1])
+        found = check(problem, SIZE, inputs, [stored(z, product)])
+        assert found.right != any(wrong)
+        for name, words, flag in zip("ABC", names, wrong, strict=True):
+            assert (words in str(found.message)) == flag
+            assert not flag or layout.element(name).replace(" * ", "*") in str(found.message)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda each: f"{each.A}-{each.B}-{each.C}")

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16, Case, case, errors, promoted
-from grader.errors import LabError
+from grader.base.errors import LabError
 from grader.labs.lab import find_lab, load_lab
-from grader.model import Size
 from grader.problems.comparison import check, poisoned
 from grader.problems.gemm.cublas import types_for
 from grader.problems.gemm.gemm import CHECKS, Gemm, Options, product
 from grader.problems.gemm.layout import Layout
 from grader.problems.inputs import make_inputs
 from grader.problems.operands import BFLOAT16, Operand, Steps
+from ptxsim.records import Size
 from tests.support import kernels
 
 DEPTHS = [1, 3, 16, 64, 512, *(pytest.param(k, marks=pytest.mark.slow) for k in (4096, 16384))]
@@ -60,12 +60,13 @@ def test_partial_sums_of_whole_numbers_fit_fp16_at_every_k() -> None:
 
 @pytest.mark.parametrize("options", FORMATS, ids=lambda each: each["type"])
 def test_an_output_nobody_wrote_is_wrong_and_said_to_be(options: dict[str, str]) -> None:
-    """The poison is a NaN in either half of a word."""
+    """The poison is a NaN in either half of a word, and another one in the next call."""
     problem, size = Gemm(msgspec.convert(options, Options)), Size.of(m=3, n=5, k=7)
     operands = problem.operands(size)
     inputs = make_inputs(operands)
-    found = check(problem, size, inputs, [poisoned(operands[2])])
-    assert found.error.wrong == 15 and "still NaN: never written" in str(found.message)
+    for call in range(3):
+        found = check(problem, size, inputs, [poisoned(operands[2], call)])
+        assert found.error.wrong == 15 and "still NaN: never written" in str(found.message)
 
 
 def test_bfloat16_is_the_upper_half_of_a_float() -> None:

@@ -11,13 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16
-from grader.model import Kind, Size
+from grader.base.finding import Kind
+from grader.problems.comparison import Differing, OutputSample, differing, take
 from grader.problems.gemm.gemm import REFERENCE_MARGIN, Gemm, Options
 from grader.problems.inputs import Floats, Places, fresh_key, make_inputs, values
 from grader.problems.operands import Operand, Order
 from grader.problems.problem import Problem
 from grader.problems.reduction.reduction import UNIT, Reduction
-from grader.problems.samples import Differing, Sample, differing, take
+from ptxsim.records import Size
 
 LAYOUTS = [
     dict(zip("ABC", each, strict=True)) for each in itertools.product(get_args(Order), repeat=3)
@@ -58,10 +59,10 @@ class Ran:
             flat = ((flat.view(np.uint32) + 0x8000) & 0xFFFF0000).view(np.float32)
         return self.target.element.packed(flat)
 
-    def sample(self, memory: NDArray[Any]) -> Sample:
+    def sample(self, memory: NDArray[Any]) -> OutputSample:
         return take(self.target, lambda first, end: memory[first:end])
 
-    def seen(self, *samples: Sample) -> Differing | None:
+    def seen(self, *samples: OutputSample) -> Differing | None:
         return differing(self.problem, self.size, self.sources, samples)
 
 
@@ -72,15 +73,13 @@ def ran(options: dict[str, Any], size: Size = SIZE) -> Ran:
 @pytest.mark.parametrize("options", ALL, ids=lambda each: " ".join(map(str, each.values())))
 def test_a_wrong_element_among_the_sampled_is_found(options: dict[str, Any]) -> None:
     run = ran(options)
-    memory = run.stored(run.expected.want)
-    sample = run.sample(memory)
+    sample = run.sample(run.stored(run.expected.want))
     assert sample.got.size == 64 and run.seen(sample) is None
+    limit = run.problem.tolerance(SIZE) * run.expected.scale
+    too_large = run.stored(run.expected.want + (REFERENCE_MARGIN + 2) * limit)
     for at in (0, 63, 27):
         place = int(sample.places[at])
-        for bad in (
-            run.target.element.packed(np.array([np.nan], np.float32))[0],
-            memory[place - 1],
-        ):
+        for bad in (run.target.element.packed(np.array([np.nan], np.float32))[0], too_large[place]):
             wrong = sample.got.copy()
             wrong[at] = bad
             found = run.seen(msgspec.structs.replace(sample, got=wrong))

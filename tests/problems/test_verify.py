@@ -10,36 +10,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.verification import errors, numbered_keys
-from grader.model import Size
 from grader.problems import comparison as verify
 from grader.problems.gemm.gemm import Doubles
 from grader.problems.inputs import Floats, make_inputs
+from ptxsim.records import Size
 from tests.support.product import GEMM
 
 KS = (1, 2, 3, 17, 64, 256, 1024, 4096, 16384)
-LAB_SIZES = [Size.of(m=m, n=n, k=k) for m, n, k in [(2, 3, 5), (64, 64, 64), (17, 130, 67)]]
 
 
-def matrices(size: Size, a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    return a.reshape(size["m"], size["k"]), b.reshape(size["n"], size["k"]).T
+class Product:
+    """Inputs by numbered keys, their matrices, and the exact product."""
 
+    def __init__(self, m: int, n: int, k: int, seed: int) -> None:
+        self.size = Size.of(m=m, n=n, k=k)
+        self.operands = GEMM.operands(self.size)
+        self.inputs = make_inputs(self.operands, numbered_keys(seed))
+        self.left, self.right = self.matrices(*self.inputs)
+        self.exact = self.left.astype(np.float64) @ self.right.astype(np.float64)
 
-def inputs(size: Size, keys: tuple[bytes, bytes]) -> tuple[Floats, Floats]:
-    a, b = make_inputs(GEMM.operands(size), keys)
-    return a, b
+    def matrices(self, a: Floats, b: Floats) -> tuple[Floats, Floats]:
+        return self.operands[0].logical(a), self.operands[1].logical(b)
 
+    def check(self, c: Doubles | Floats) -> verify.OutputCheck:
+        """c: a matrix, or what the memory of C holds."""
+        flat = c if c.ndim == 1 else np.ascontiguousarray(c.T, dtype=np.float32).reshape(-1)
+        return verify.check(GEMM, self.size, self.inputs, (flat,))
 
-def check(size: Size, a: Floats, b: Floats, c: Floats) -> verify.Check:
-    return verify.check(GEMM, size, (a, b), (c,))
-
-
-def column_major(c: Doubles | Floats) -> Floats:
-    return np.ascontiguousarray(c.T, dtype=np.float32).reshape(-1)
-
-
-def exact(size: Size, a: Floats, b: Floats) -> Doubles:
-    wide_a, wide_b = matrices(size, a.astype(np.float64), b.astype(np.float64))
-    return wide_a @ wide_b  # type: ignore[return-value]
+    def rounded(self, bits: int, *, nearest: bool) -> Doubles:
+        """The exact product of inputs that have mantissas of so many bits."""
+        a, b = self.matrices(*(cut(each, bits, nearest=nearest) for each in self.inputs))
+        return a.astype(np.float64) @ b.astype(np.float64)
 
 
 def cut(values: Floats, bits: int, *, nearest: bool) -> Floats:
@@ -71,125 +72,88 @@ def split(a: Floats, b: Floats, parts: int) -> Floats:
 
 @pytest.mark.parametrize("k", [*KS[:-1], pytest.param(KS[-1], marks=pytest.mark.slow)])
 def test_fp32_passes_in_any_order_with_a_margin(k: int) -> None:
-    size = Size.of(m=96, n=96, k=k)
-    a, b = inputs(size, numbered_keys(k))
-    left, right = matrices(size, a, b)
+    made = Product(96, 96, k, seed=k)
+    left, right = made.left, made.right
     for c in (
         in_order(left, right, fused=True),
         in_order(left[:, ::-1], right[::-1], fused=False),
         split(left, right, parts=4),
         left @ right,
     ):
-        error = check(size, a, b, column_major(c)).error
+        error = made.check(c).error
         assert error.wrong == 0
         assert error.max is not None and error.max <= 0.6 * error.tolerance
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("k", KS)
 @pytest.mark.parametrize("bits", [10, 7], ids=["tf32-fp16", "bf16"])
 @pytest.mark.parametrize("nearest", [True, False], ids=["rounded", "cut"])
 def test_rounded_inputs_fail_even_with_exact_sums(k: int, bits: int, nearest: bool) -> None:
-    size = Size.of(m=64, n=64, k=k)
-    a, b = inputs(size, numbered_keys(k))
-    c = exact(size, cut(a, bits, nearest=nearest), cut(b, bits, nearest=nearest))
-    assert check(size, a, b, column_major(c)).error.wrong > 0.85 * 64 * 64
+    made = Product(64, 64, k, seed=k)
+    assert made.check(made.rounded(bits, nearest=nearest)).error.wrong > 0.85 * 64 * 64
 
 
 @given(seed=st.integers(1, 2**63), nearest=st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_tf32_fails_even_on_a_single_product(seed: int, nearest: bool) -> None:
-    size = Size.of(m=1, n=1, k=1)
-    a, b = inputs(size, numbered_keys(seed))
-    c = exact(size, cut(a, 10, nearest=nearest), cut(b, 10, nearest=nearest))
-    assert not check(size, a, b, column_major(c)).right
+    made = Product(1, 1, 1, seed)
+    assert not made.check(made.rounded(10, nearest=nearest)).right
 
 
 @pytest.mark.parametrize("k", KS[1:])
 def test_one_missing_term_fails_wherever_it_is(k: int) -> None:
-    size = Size.of(m=16, n=16, k=k)
-    a, b = inputs(size, numbered_keys(k))
-    left, right = matrices(size, a, b)
+    made = Product(16, 16, k, seed=k)
     for p in (0, k // 2, k - 1):
-        c = exact(size, a, b) - np.outer(left[:, p], right[p])
-        assert check(size, a, b, column_major(c)).error.wrong == 16 * 16
+        c = made.exact - np.outer(made.left[:, p], made.right[p])
+        assert made.check(c).error.wrong == 16 * 16
 
 
-@pytest.mark.parametrize("size", LAB_SIZES, ids=str)
+@pytest.mark.parametrize("extents", [(2, 3, 5), (64, 64, 64), (17, 130, 67)], ids=str)
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
-def test_one_wrong_element_is_found_and_located(size: Size, data: st.DataObject) -> None:
-    row = data.draw(st.integers(0, size["m"] - 1))
-    col = data.draw(st.integers(0, size["n"] - 1))
+def test_one_wrong_element_is_found_and_located(
+    extents: tuple[int, int, int], data: st.DataObject
+) -> None:
+    m, n, _ = extents
+    row, col = data.draw(st.integers(0, m - 1)), data.draw(st.integers(0, n - 1))
     value = data.draw(st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1000.0]))
-    a, b = inputs(size, numbered_keys(1))
-    c = column_major(exact(size, a, b))
-    c[row + col * size["m"]] = value
-    found = check(size, a, b, c)
-    mismatch = found.error.first_mismatch
-    assert found.error.wrong == 1
-    assert mismatch is not None
+    made = Product(*extents, seed=1)
+    c = made.exact.copy()
+    c[row, col] = value
+    error = made.check(c).error
+    mismatch = error.first_mismatch
+    assert error.wrong == 1 and mismatch is not None
     assert mismatch.index == (row, col)
     assert mismatch.got == (value if math.isfinite(value) else None)
     assert mismatch.got_text == f"{value:.7g}"
-    assert mismatch.want == pytest.approx(exact(size, a, b)[row, col])
-    edge = verify.tile_edge(size.extents[:2])
-    assert found.error.tile_map[row // edge][col // edge] in "+#"
-    assert sum(line.count(".") == len(line) for line in found.error.tile_map) == (
-        len(found.error.tile_map) - 1
-    )
+    assert mismatch.want == pytest.approx(made.exact[row, col])
+    edge = verify.tile_edge((m, n))
+    assert error.tile_map[row // edge][col // edge] in "+#"
+    untouched = sum(set(line) == {"."} for line in error.tile_map)
+    assert untouched == len(error.tile_map) - 1
 
 
 def test_unwritten_elements_are_counted_as_such() -> None:
-    size = Size.of(m=5, n=4, k=3)
-    a, b = inputs(size, numbered_keys(2))
-    c = verify.poisoned(GEMM.operands(size)[2])
+    made = Product(5, 4, 3, seed=2)
+    c = verify.poisoned(made.operands[2])
     assert np.isnan(c).all()
-    assert "20 of 20 elements are wrong, still NaN: never written" in str(
-        check(size, a, b, c).message
-    )
-    c[:15] = column_major(exact(size, a, b))[:15]
-    found = check(size, a, b, c)
+    words = "20 of 20 elements are wrong, still NaN: never written"
+    assert words in str(made.check(c).message)
+    c[:15] = made.exact.T.reshape(-1)[:15]
+    found = made.check(c)
     assert str(found.message).startswith("5 of 20 elements are wrong, still NaN: never written, or")
     assert found.error.tile_map == ("...#",) * 5
     assert found.error.max is None and found.error.rms is None
 
 
-def wrong_layouts(size: Size, a: Floats, b: Floats) -> dict[str, Floats]:
-    m, n, k = size["m"], size["n"], size["k"]
-    left, right = matrices(size, a, b)
-    other_left, other_right = a.reshape(k, m).T, b.reshape(k, n)
-    return {
-        "C came out transposed: C is column-major, C[i + j*m]": (left @ right).reshape(-1),
-        "A was read as if column-major": column_major(other_left @ right),
-        "B was read as if row-major": column_major(left @ other_right),
-        "A[i*k + p]; B was read": column_major(other_left @ other_right),
-        "A[i*k + p]; C came out transposed": (other_left @ right).reshape(-1),
-    }
-
-
-@pytest.mark.parametrize("size", LAB_SIZES, ids=str)
-def test_a_wrong_layout_is_named(size: Size) -> None:
-    a, b = inputs(size, numbered_keys(3))
-    for words, c in wrong_layouts(size, a, b).items():
-        found = check(size, a, b, np.ascontiguousarray(c))
-        assert not found.right
-        assert words in str(found.message)
-
-
-def test_a_dropped_tail_of_k_is_named() -> None:
-    size = Size.of(m=9, n=10, k=67)
-    a, b = inputs(size, numbered_keys(4))
-    left, right = matrices(size, a, b)
-    c = column_major(left[:, :64] @ right[:64])
-    assert "the last 3 of K = 67 terms are missing" in str(check(size, a, b, c).message)
-    assert "C is all zeros" in str(check(size, a, b, np.zeros_like(c)).message)
-
-
-def test_random_rubbish_gets_no_cause() -> None:
-    size = Size.of(m=9, n=10, k=67)
-    a, b = inputs(size, numbered_keys(5))
-    c = np.random.default_rng(0).normal(size=90).astype(np.float32)
-    assert str(check(size, a, b, c).message) == "90 of 90 elements are wrong"
+def test_the_cause_of_a_wrong_product_is_named_if_it_is_known() -> None:
+    made = Product(9, 10, 67, seed=4)
+    dropped = made.check(made.left[:, :64] @ made.right[:64])
+    assert "the last 3 of K = 67 terms are missing" in str(dropped.message)
+    assert "C is all zeros" in str(made.check(np.zeros((9, 10))).message)
+    rubbish = made.check(np.random.default_rng(0).normal(size=(9, 10)))
+    assert str(rubbish.message) == "90 of 90 elements are wrong"
 
 
 @given(m=st.integers(1, 3000), n=st.integers(1, 3000))

@@ -5,21 +5,32 @@ All host code is in host/sgemm.cu, compiled once; the size's M chooses what it d
 
 from __future__ import annotations
 
+import re
+import shutil
 import struct
+import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from grader.backends.simulator.device import read_declarations
-from grader.compile import building
-from grader.errors import Rejected
-from grader.hardware.targets import target_for
-from grader.model import (
+from grader.base.errors import Rejected
+from grader.base.gpus import target_for
+from grader.base.records import Submission, Verdict
+from grader.build.toolchain import find_toolchain
+from grader.labs.submission import load_submission
+from grader.record import recording
+from grader.record.recording import record_plans
+from grader.record.refusals import Refusal, refusal_sentence
+from grader.sandbox import seccomp as lockdown
+from grader.sandbox.running import Sandbox
+from ptxsim.frontend import read_module
+from ptxsim.frontend.interface import interface
+from ptxsim.records import (
     Allocate,
     Allocation,
-    Build,
     Copy,
     Free,
     Launch,
@@ -27,20 +38,18 @@ from grader.model import (
     Operation,
     Plan,
     Size,
-    Submission,
     SymbolWrite,
     Synchronise,
-    Verdict,
     Write,
 )
-from grader.record.recording import record_plans
-from grader.sandbox.running import Sandbox
-from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
-from ptxsim.frontend.interface import read_interface
+from tests.support.bench import built, read_declarations
+from tests.support.places import CHEATS
 from tests.support.product import GEMM, MAIN
+from tests.support.sandboxes import MODES
 
 FOLDER = Path(__file__).parent / "host"
+RECORD = Path(recording.__file__).parent
+ASKS = CHEATS / "leaves_word_in_the_kernel" / "asks.cuh"
 SOURCE = (FOLDER / "sgemm.cu").read_text().splitlines()
 N, K = 3, 5
 
@@ -48,44 +57,26 @@ Recorder = Callable[..., "tuple[Plan | Rejected, ...]"]
 
 
 @pytest.fixture(scope="session")
-def submission() -> Submission:
-    return load_submission(FOLDER, MAIN)
+def submission(tmp_path_factory: pytest.TempPathFactory) -> Submission:
+    folder = tmp_path_factory.mktemp("record") / "host"
+    folder.mkdir()
+    for file in (FOLDER / MAIN, ASKS):
+        shutil.copy(file, folder)
+    return load_submission(folder, MAIN)
 
 
 @pytest.fixture(scope="session")
-def built(submission: Submission) -> Build:
-    return building.compile_submission(
-        submission,
-        GEMM.interface,
-        find_toolchain(),
-        Sandbox.open(),
-        arch="sm_80",
-        compile_s=60,
-        memory_mb=4096,
-    )
-
-
-@pytest.fixture(scope="session")
-def recorded(built: Build, submission: Submission) -> Recorder:
-    declared = read_declarations(built, str(submission.folder), Sandbox.open())
+def recorded(submission: Submission) -> Recorder:
+    build = built(submission.folder)
+    declared = read_declarations(build, str(submission.folder), Sandbox.open())
 
     def run(
-        *scenarios: int, mode: str = "auto", record_s: float = 5, arch: str = "sm_80"
+        *scenarios: int, mode: str = "auto", arch: str = "sm_80", record_s: float = 5, **more: bool
     ) -> tuple[Plan | Rejected, ...]:
         sizes = [Size.of(m=scenario, n=N, k=K) for scenario in scenarios]
-        sandbox = Sandbox.open(mode)  # type: ignore[arg-type]
-        return record_plans(
-            built,
-            submission,
-            GEMM,
-            sizes,
-            find_toolchain(),
-            sandbox,
-            declared=declared,
-            record_s=record_s,
-            memory_mb=2048,
-            target=target_for(arch),
-        )
+        tools = find_toolchain(), Sandbox.open(mode)
+        options = {"declared": declared, "record_s": record_s, "target": target_for(arch), **more}
+        return record_plans(build, submission, GEMM, sizes, *tools, memory_mb=2048, **options)
 
     return run
 
@@ -104,6 +95,10 @@ def without_places(operations: Sequence[Operation]) -> list[Operation]:
     return [msgspec.structs.replace(each, place=None) for each in operations]
 
 
+def pointers(holder: Launch | SymbolWrite | Write) -> list[tuple[int, int, int]]:
+    return [(slot.offset, slot.allocation, slot.delta) for slot in holder.pointers]
+
+
 def integer(launch: Launch) -> int:
     """The second parameter of ``tell``."""
     return int(struct.unpack_from("<i", launch.params, 8)[0])
@@ -116,7 +111,7 @@ def test_launches(recorded: Recorder) -> None:
     first, second, third, fourth = launches(one)
     assert first.kernel == "_Z4tellPfi"
     assert (first.grid, first.block) == ((2, 3, 4), (5, 6, 1))
-    assert [(p.offset, p.allocation, p.delta) for p in first.pointers] == [(0, 2, 0)]
+    assert pointers(first) == [(0, 2, 0)]
     assert second.kernel == "_Z9templatedILi7EEvPf"
     assert (third.params, third.pointers) == (b"", ())
     assert "hidden" in fourth.kernel
@@ -124,7 +119,6 @@ def test_launches(recorded: Recorder) -> None:
 
 def test_statics_are_fresh_for_every_size_and_live_on_between_calls(recorded: Recorder) -> None:
     for one in recorded(1, 1):
-        assert isinstance(one, Plan)
         setup = [o for o in one.setup if isinstance(o, Launch) and o.kernel == "_Z4tellPfi"]
         assert [integer(launch) for launch in setup] == [1, 2]
         assert integer(launches(one)[0]) == 3
@@ -137,18 +131,14 @@ def test_statics_are_fresh_for_every_size_and_live_on_between_calls(recorded: Re
 def test_what_is_kept_is_set_up_once(recorded: Recorder) -> None:
     one = plan(recorded, 11)
     assert one.unsettled == ""
-    assert [(a.name, a.size) for a in one.allocations[3:]] == [
-        ("workspace 1", 400),
-        ("workspace 2", 40),
-        ("workspace 3", 40),
-    ]
+    kept = [(f"workspace {i}", size) for i, size in ((1, 400), (2, 40), (3, 40))]
+    assert [(a.name, a.size) for a in one.allocations[3:]] == kept
     lines = [each.place.line for each in one.operations if each.place]
     assert [SOURCE[line - 1].split("(")[0].strip() for line in lines] == [
         *("cudaMallocAsync", "cudaDeviceSynchronize", "cudaFreeAsync")
     ]
     make, call, wait, free = without_places(one.operations)
     assert make == Allocate(allocation=5, ordered=True)
-    assert isinstance(call, Launch)
     assert [(p.allocation, p.delta) for p in call.pointers] == [(3, 0), (5, 4)]
     assert wait == Synchronise()
     assert free == Free(allocation=5, ordered=True)
@@ -221,7 +211,6 @@ def test_a_later_call_may_be_refused(recorded: Recorder) -> None:
         (16, "cudaFree: A belongs to the grader, in call 2 of run_custom for one size"),
     ):
         (one,) = recorded(scenario)
-        assert isinstance(one, Rejected)
         assert words in str(one)
 
 
@@ -236,10 +225,7 @@ def test_parameter_layout_follows_c(recorded: Recorder) -> None:
     assert struct.unpack_from("<d3f", params, 32) == (2.5, 1, 2, 3)
     assert launch.arguments == (0, 8, 32, 40, 56)
     past_the_end = one.allocations[0].size
-    assert [(p.offset, p.allocation, p.delta) for p in launch.pointers] == [
-        (16, 2, 8),
-        (56, 0, past_the_end),
-    ]
+    assert pointers(launch) == [(16, 2, 8), (56, 0, past_the_end)]
 
 
 def test_launch_functions(recorded: Recorder) -> None:
@@ -257,15 +243,12 @@ def test_memory(recorded: Recorder) -> None:
     work = one.allocations[3]
     assert (work.name, work.size, work.address % 256) == ("workspace 1", 1000, 0)
     make, fill, to_work, to_c, live, free, freed = without_places(one.operations)
-    assert isinstance(make, Allocate)
     own = make.allocation  # of the third call: a pointer to freed memory differs in each
     assert free == Free(allocation=own)
     assert fill == Memset(allocation=own, delta=0, value=255, size=1000)
     assert to_work == Copy(source=2, source_delta=0, target=own, target_delta=4, size=4)
     assert to_c == Copy(source=own, source_delta=4, target=2, target_delta=0, size=4)
-    assert isinstance(live, Launch)
     assert [(p.allocation, p.delta) for p in live.pointers] == [(own, 12)]
-    assert isinstance(freed, Launch)
     assert freed.pointers == (), "a freed allocation is no longer one"
 
 
@@ -273,9 +256,7 @@ def test_pitched_and_managed_memory_is_device_memory(recorded: Recorder) -> None
     one = plan(recorded, 17)
     assert [a.size for a in one.allocations[3:5]] == [512 * 3, 40]
     row, fill = (each for each in one.operations if isinstance(each, Copy | Memset))
-    assert isinstance(row, Copy)
     assert (row.source_delta, row.target_delta, row.size) == (512, 0, 512)
-    assert isinstance(fill, Memset)
     assert fill.size == 3 * 512
     (launch,) = launches(one)
     assert integer(launch) == 512 + (8 << 10)
@@ -287,13 +268,9 @@ def test_copies_from_the_host_and_of_rows(recorded: Recorder) -> None:
     pointer, number, rows, whole = (
         each for each in one.operations if isinstance(each, Copy | Write)
     )
-    assert isinstance(pointer, Write)
-    assert [(p.offset, p.allocation, p.delta) for p in pointer.pointers] == [(0, 0, 4)]
+    assert pointers(pointer) == [(0, 0, 4)]
     assert (pointer.delta, len(pointer.data), pointer.blocking) == (4, 8, False)
-    assert isinstance(number, Write)
     assert (number.data, number.blocking) == (struct.pack("<i", one.size.extents[2]), True)
-    assert isinstance(rows, Copy)
-    assert isinstance(whole, Copy)
     shape = rows.size, rows.rows, rows.source_pitch, rows.target_pitch
     assert (shape, rows.source_span, rows.target_span) == ((8, 2, 12, 16), 20, 24)
     assert (whole.size, whole.rows) == (16, 1)
@@ -309,7 +286,6 @@ def test_symbols(recorded: Recorder) -> None:
         name="variable", address=one.allocations[3].address, size=64, symbol="variable"
     )
     assert copy == Copy(source=2, source_delta=0, target=3, target_delta=8, size=8)
-    assert isinstance(launch, Launch)
     assert [(p.allocation, p.delta) for p in launch.pointers] == [(3, 4)]
 
 
@@ -323,14 +299,12 @@ def test_questions_about_the_device(recorded: Recorder) -> None:
 
 def test_questions_about_clusters(recorded: Recorder) -> None:
     (hopper,) = recorded(39, arch="sm_90a")
-    assert isinstance(hopper, Plan), hopper
     # 132 multiprocessors, 16 of them in a GPC, hold two blocks each; larger clusters need leave.
     active, sizes = [66 * 2, 8 * 4 + 1, -1, 8 * 2], [8, 8, 8, 16]
     assert [integer(each) for each in launches(hopper)] == [
         value for both in zip(active, sizes, strict=True) for value in both
     ]
     (ampere,) = recorded(39)
-    assert isinstance(ampere, Plan), ampere
     assert [integer(each) for each in launches(ampere)] == 8 * [-1]
 
 
@@ -344,7 +318,6 @@ def test_programmatic_launches(recorded: Recorder) -> None:
     """They may begin early where a launch into their stream is directly before them, and the GPU
     can do it; an older one takes the attribute and ignores it."""
     (hopper,) = recorded(52, arch="sm_90a")
-    assert isinstance(hopper, Plan), hopper
     early = [each.programmatic for each in launches(hopper)]
     assert early == [False, True, False, True, False, False, False, True, False, False, True, False]
     assert not any(each.programmatic for each in launches(plan(recorded, 52)))
@@ -355,14 +328,54 @@ def test_errors_that_a_program_may_ask_for(recorded: Recorder) -> None:
     assert len(launches(plan(recorded, 8))) == 1
 
 
+def said(one: Plan) -> list[tuple[str, str]]:
+    """What CUDA refused, and a word of its line."""
+    assert all(each.place for each in one.refused)
+    lines = [SOURCE[each.place.line - 1] for each in one.refused if each.place]
+    return [
+        (str(refusal_sentence(each.refused)), line.partition("// ")[2])
+        for each, line in zip(one.refused, lines, strict=True)
+    ]
+
+
+def test_every_refusal_is_made_somewhere() -> None:
+    """By the recorder; recording.py makes those that it cannot."""
+    made = [*RECORD.glob("cudart/*.cpp"), RECORD / "recording.py"]
+    words = set(re.findall(r"\w+", "".join(path.read_text() for path in made)))
+    assert not set(Refusal.__members__) - words
+
+
+def test_empty_launches_do_nothing(recorded: Recorder) -> None:
+    one = plan(recorded, 90)
+    assert [integer(each) for each in launches(one)] == [7, 9]
+    cannot = "cudaErrorInvalidConfiguration: kernel tell cannot be launched: "
+    assert said(one) == [
+        (f"{cannot}the grid (0, 2, 1) has a zero", "first"),
+        (f"{cannot}the block (32, 0, 1) has a zero", "empty"),
+    ]
+    assert [type(each) for each in plan(recorded, 92).operations] == [Memset]
+
+
+def test_too_large_an_allocation_is_told(recorded: Recorder) -> None:
+    one = plan(recorded, 91)
+    assert said(one) == [("cudaMalloc of 300 GiB returned cudaErrorMemoryAllocation", "300 GiB")]
+    assert one.refused[0].bytes == 300 << 30
+    assert len(one.allocations) == 3
+
+
+def test_copies_alone_are_a_plan(recorded: Recorder) -> None:
+    (copy,) = without_places(plan(recorded, 93).operations)
+    assert copy == Copy(source=0, source_delta=0, target=2, target_delta=0, size=4 * 93 * N)
+    (element,) = without_places(plan(recorded, 94).operations)
+    last = 4 * (94 * K - 1)
+    assert element == Copy(source=0, source_delta=last, target=2, target_delta=0, size=4)
+
+
 def test_own_device_vector(recorded: Recorder) -> None:
     one = plan(recorded, 9)
     assert [a.size for a in one.allocations[3:]] == [1200] * 4, "two for each of two calls"
     _, fill, _, copy, tell, *_ = one.operations
-    assert isinstance(fill, Launch)
-    assert "fill" in fill.kernel
-    assert isinstance(copy, Copy)
-    assert isinstance(tell, Launch)
+    assert "fill" in fill.kernel and isinstance(copy, Copy)
     assert [(p.allocation, p.delta) for p in tell.pointers] == [(6, 16)]
 
 
@@ -371,84 +384,67 @@ def test_pointers_anywhere(recorded: Recorder) -> None:
     one = plan(recorded, 10)
     sizes = [a.size for a in one.allocations]
     write, launch = one.operations
-    assert isinstance(write, SymbolWrite)
-    assert isinstance(launch, Launch)
     packed = [(1, 2, 8), (9, 0, -16), (17, 1, sizes[1])]
-    assert [(p.offset, p.allocation, p.delta) for p in write.pointers] == packed
-    assert [(p.offset, p.allocation, p.delta) for p in launch.pointers] == [*packed, (32, 3, -4)]
+    assert pointers(write) == packed
+    assert pointers(launch) == [*packed, (32, 3, -4)]
 
 
-REFUSED = {
-    20: (
-        Verdict.RE,
-        "cudaErrorInvalidConfiguration: kernel tell .* the grid (0, 1, 1)",
-    ),
-    21: (Verdict.RE, "cudaErrorInvalidConfiguration: .* block (2048, 1, 1) exceeds 1024"),
-    22: (Verdict.RE, "cudaErrorInvalidConfiguration: .* grid (1, 65536, 1) exceeds"),
-    23: (Verdict.RE, "cudaErrorInvalidConfiguration: .* block (1, 1, 65)"),
-    24: (
-        Verdict.RE,
-        "cudaErrorInvalidValue: kernel dynamic .* 65536 bytes .* 49152: raise",
-    ),
-    25: (Verdict.RE, "cudaErrorInvalidValue: .* 204800 bytes .* 166912 .* A100"),
-    26: (Verdict.RE, "cudaErrorInvalidValue: .* launch bound of 128"),
-    27: (Verdict.RE, "kernel (anonymous)::hidden cannot"),
-    28: (Verdict.FE, "launched no kernel"),
-    29: (Verdict.RE, "run_custom launches more than 10000 kernels in one call"),
-    30: (
-        Verdict.RE,
-        "makes more than 10000 memsets, copies, symbol writes and synchronisations in one call",
-    ),
-    31: (Verdict.RE, "makes more than 1024 allocations of device memory in 3 calls"),
-    32: (Verdict.RE, "in one call: 8 MiB of kernel names, parameters and data from the host"),
-    36: (
-        Verdict.RE,
-        "cudaErrorCooperativeLaunchTooLarge: .* 864 blocks fit on the NVIDIA A100 .* , 865 were",
-    ),
-    37: (Verdict.RE, "CooperativeLaunchTooLarge: .* , (2147483647, 65535, 65535) were launched"),
-    40: (Verdict.RE, "crashed with Segmentation fault: it dereferenced a null pointer"),
-    41: (Verdict.RE, "crashed with Segmentation fault: it dereferenced a device pointer"),
-    42: (Verdict.RE, "threw an exception: no luck"),
-    43: (Verdict.RE, "called exit()"),
-    44: (Verdict.RE, "aborted"),
-    45: (Verdict.RE, "ended its process with status 0"),
-    46: (Verdict.RE, "crashed with Segmentation fault"),
-    47: (Verdict.RE, "exit() after cudaMalloc returned cudaErrorMemoryAllocation"),
-    49: (Verdict.RE, "ended its process"),
-    59: (
-        Verdict.FE,
-        "cudaOccupancyMaxActiveClusters with the attribute cudaLaunchAttributeMemSyncDomain is not",
-    ),
-    60: (Verdict.FE, "cudaMallocArray cannot be used"),
-    61: (Verdict.FE, "cublasSgemm_v2 cannot be used .* not even where the lab allows"),
-    62: (Verdict.FE, "cudaMemcpyAsync from the device to the host cannot be used"),
-    63: (Verdict.FE, "cudaMemcpy from the device to the host cannot be used"),
-    64: (
-        Verdict.FE,
-        "attribute cudaLaunchAttributeProgrammaticEvent is not supported: use "
-        "cudaLaunchAttributeProgrammaticStreamSerialization",
-    ),
-    69: (
-        Verdict.FE,
-        "attribute cudaLaunchAttributeMemSyncDomain is not supported: of launch attributes only",
-    ),
-    65: (Verdict.FE, "cudaStreamBeginCapture cannot be used .* CUDA graphs are not supported"),
-    66: (Verdict.FE, "cudaMemcpy2D from the host cannot be used for rows with gaps"),
-    70: (Verdict.FE, "cudaMemset2D cannot be used for rows with gaps"),
-    71: (Verdict.FE, "cudaMemcpy2D of rows with gaps within one part of an allocation is not"),
-    72: (Verdict.FE, "managed memory cannot be read or written by host code here"),
-    73: (Verdict.FE, "cudaDeviceReset cannot be used .* this function of CUDA is not supported"),
-    67: (Verdict.FE, "cudaDeviceSetLimit is supported for cudaLimitStackSize and"),
-    68: (Verdict.RE, "cudaErrorInvalidConfiguration: .* a cluster of (2, 0, 0) blocks"),
-    80: (Verdict.RE, "cudaMemset returned cudaErrorInvalidValue"),
-    81: (Verdict.RE, "A belongs to the grader"),
-    82: (Verdict.RE, "cudaErrorInvalidValue: the source is no device address"),
-    84: (Verdict.RE, "cudaMemcpy: source and target overlap"),
-    85: (Verdict.RE, "cudaFree returned cudaErrorInvalidValue: this memory was freed before"),
-    86: (Verdict.RE, "cudaMemset returned .* in memory that was freed"),
-    83: (Verdict.RE, "4 bytes at offset 16 of constant_table, which has 16"),
+# What is refused, by the verdict.
+RUNTIME_ERRORS = {
+    20: "cudaErrorInvalidConfiguration: kernel tell .* the grid (0, 1, 1)",
+    21: "cudaErrorInvalidConfiguration: .* block (2048, 1, 1) exceeds 1024",
+    22: "cudaErrorInvalidConfiguration: .* grid (1, 65536, 1) exceeds",
+    23: "cudaErrorInvalidConfiguration: .* block (1, 1, 65)",
+    24: "cudaErrorInvalidValue: kernel dynamic .* 65536 bytes .* 49152: raise",
+    25: "cudaErrorInvalidValue: .* 204800 bytes .* 166912 .* A100",
+    26: "cudaErrorInvalidValue: .* launch bound of 128",
+    27: "kernel (anonymous)::hidden cannot",
+    97: "launched no kernel after cudaMalloc returned cudaErrorMemoryAllocation",
+    95: "exit() after cudaErrorInvalidConfiguration: kernel tell .* has a zero",
+    29: "run_custom launches more than 10000 kernels in one call",
+    30: "makes more than 10000 memsets, copies, symbol writes and synchronisations in one call",
+    31: "makes more than 1024 allocations of device memory in 3 calls",
+    32: "in one call: 8 MiB of kernel names, parameters and data from the host",
+    36: "cudaErrorCooperativeLaunchTooLarge: .* 864 blocks fit on the NVIDIA A100 .* , 865 were",
+    37: "CooperativeLaunchTooLarge: .* , (2147483647, 65535, 65535) were launched",
+    40: "crashed with Segmentation fault: it dereferenced a null pointer",
+    41: "crashed with Segmentation fault: it dereferenced a device pointer",
+    42: "threw an exception: no luck",
+    43: "called exit()",
+    44: "aborted",
+    45: "ended its process with status 0",
+    46: "crashed with Segmentation fault",
+    47: "exit() after cudaMalloc returned cudaErrorMemoryAllocation",
+    49: "ended its process",
+    68: "cudaErrorInvalidConfiguration: .* a cluster of (2, 0, 0) blocks",
+    80: "cudaMemset returned cudaErrorInvalidValue",
+    81: "A belongs to the grader",
+    82: "cudaErrorInvalidValue: the source is no device address",
+    84: "cudaMemcpy: source and target overlap",
+    85: "cudaFree returned cudaErrorInvalidValue: this memory was freed before",
+    86: "cudaMemset returned .* in memory that was freed",
+    83: "4 bytes at offset 16 of constant_table, which has 16",
 }
-NO_LINE = {28, 42, 45, 49}  # no call of run_custom's is to blame, or none can be named
+FORBIDDEN = {
+    28: "launched no kernel",
+    96: "launched no kernel",
+    59: "cudaOccupancyMaxActiveClusters with the attribute cudaLaunchAttributeMemSyncDomain is not",
+    60: "cudaMallocArray cannot be used",
+    61: "cublasSgemm_v2 cannot be used .* not even where the lab allows",
+    62: "cudaMemcpyAsync from the device to the host cannot be used",
+    63: "cudaMemcpy from the device to the host cannot be used",
+    64: "cudaLaunchAttributeProgrammaticEvent is not .* use .* ProgrammaticStreamSerialization",
+    69: "attribute cudaLaunchAttributeMemSyncDomain is not supported: of launch attributes only",
+    65: "cudaStreamBeginCapture cannot be used .* CUDA graphs are not supported",
+    66: "cudaMemcpy2D from the host cannot be used for rows with gaps",
+    70: "cudaMemset2D cannot be used for rows with gaps",
+    71: "cudaMemcpy2D of rows with gaps within one part of an allocation is not",
+    72: "managed memory cannot be read or written by host code here",
+    73: "cudaDeviceReset cannot be used .* this function of CUDA is not supported",
+    67: "cudaDeviceSetLimit is supported for cudaLimitStackSize and",
+}
+REFUSED = RUNTIME_ERRORS | FORBIDDEN
+NO_LINE = {28, 96, 97, 42, 45, 49}  # no call of run_custom's is to blame, or none can be named
 
 
 @pytest.fixture(scope="session", params=["auto", "off"])
@@ -458,10 +454,9 @@ def refused(request: pytest.FixtureRequest, recorded: Recorder) -> dict[int, Pla
 
 @pytest.mark.parametrize("scenario", REFUSED)
 def test_refused(scenario: int, refused: dict[int, Plan | Rejected]) -> None:
-    verdict, words = REFUSED[scenario]
-    one = refused[scenario]
+    words, one = REFUSED[scenario], refused[scenario]
     assert isinstance(one, Rejected), one
-    assert one.verdict is verdict
+    assert one.verdict is (Verdict.RE if scenario in RUNTIME_ERRORS else Verdict.FE)
     rest = str(one)
     assert "\n" not in rest
     for part in words.split(" .* "):
@@ -476,25 +471,95 @@ def test_refused(scenario: int, refused: dict[int, Plan | Rejected]) -> None:
         assert str(one).startswith(f"sgemm.cu:{finding.line}: ")
 
 
+def test_nobody_looks_for_lines_unless_asked_to(
+    recorded: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a hidden size, nobody does."""
+    monkeypatch.setattr(recording, "locate", None)
+    streams, crash = recorded(33, 41, located=False)
+    assert not any(each.frames or each.place for each in streams.operations)
+    assert str(crash).startswith("host code crashed with Segmentation fault")
+
+
 def test_host_code_starts_and_ends_no_process(recorded: Recorder) -> None:
     one, after = recorded(48, 1)
-    assert isinstance(one, Plan), one
     assert integer(launches(one)[0]) == 1
     assert isinstance(after, Plan)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_host_code_leaves_no_word_for_others(mode: str, recorded: Recorder) -> None:
+    """By no call of the kernel that one process could make and another one notice."""
+    (asked,) = recorded(98, mode=mode)
+    assert str(asked).endswith("host code threw an exception: allowed: nothing")
+
+
+def test_a_kernel_without_filters_records_all_the_same(
+    recorded: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lockdown, "host_code_filter", lambda: b"")
+    assert len(launches(plan(recorded, 1))) == 4
+    (asked,) = recorded(98)
+    assert " openat " in str(asked)  # ready() refuses hidden sizes there
+
+
+def test_a_child_knows_no_size_but_its_own(recorded: Recorder) -> None:
+    """Neither those that are still to come nor what was recorded at those before."""
+    before, one, after = recorded(7654321, 99, 7654321)
+    assert [integer(launch) for launch in launches(one)] == [0]
+    for other in (before, after):
+        assert launches(other)[0].grid == (7654321, 1, 1)
+
+
+def may_trace() -> bool:
+    """Whether this process has CAP_SYS_PTRACE. Root in a container may lack it."""
+    capabilities = re.search(r"^CapEff:\s*(\w+)", Path("/proc/self/status").read_text(), re.M)
+    return capabilities is not None and bool(int(capabilities[1], 16) >> 19 & 1)
+
+
+@pytest.mark.skipif(
+    not may_trace(), reason="a child hides its memory from whoever may not trace all processes"
+)
+def test_a_child_has_no_file(recorded: Recorder) -> None:
+    """As seen from outside: nothing is mapped but copies, nothing is open but its pipe."""
+    running = threading.Thread(target=recorded, args=(50,), kwargs={"record_s": 0.5})
+    running.start()
+    child = None
+    while child is None and running.is_alive():
+        child = next(filter(is_caged, Path("/proc").glob("[0-9]*")), None)
+        time.sleep(0.01)
+    assert child is not None
+    mapped = [line.split(maxsplit=5)[5] for line in mappings(child)]
+    assert mapped and all(name.startswith("/memfd:host code") for name in mapped)
+    opened = {int(each.name): str(each.readlink()) for each in (child / "fd").iterdir()}
+    assert opened.pop(3).startswith("pipe:")
+    assert opened == dict.fromkeys(range(3), "/dev/null")
+    running.join()
+
+
+def mappings(process: Path) -> list[str]:
+    """Of files; memory of no file has the inode 0."""
+    lines = (process / "maps").read_text().splitlines()
+    return [line for line in lines if line.split()[4] != "0"]
+
+
+def is_caged(process: Path) -> bool:
+    """Whether it runs host code."""
+    try:
+        return "memfd:host code" in (process / "maps").read_text()
+    except OSError:  # ended meanwhile
+        return False
 
 
 @pytest.mark.parametrize("scenario", [50, 51])
 def test_nothing_is_recorded_after_an_endless_call(scenario: int, recorded: Recorder) -> None:
     first, endless = recorded(1, scenario, 1, record_s=0.5)
-    assert isinstance(first, Plan)
-    assert isinstance(endless, Rejected)
-    assert endless.verdict is Verdict.TLE
+    assert isinstance(first, Plan) and endless.verdict is Verdict.TLE
     assert "did not return within 0.5 s" in str(endless)
 
 
 def test_layouts_from_ptx() -> None:
-    entries = read_interface(
-        """
+    ptx = """
         .visible .entry a$b(
             .param .u64 .ptr .align 1 a_0,
             .param .align 16 .b8 a_1[20],
@@ -506,15 +571,10 @@ def test_layouts_from_ptx() -> None:
         }
         .weak .entry none()
         { ret; }
-        """,
-        Path("/nowhere"),
-    ).entries
-    assert [(p.offset, p.size) for p in entries["a$b"].params] == [
-        (0, 8),
-        (16, 20),
-        (36, 1),
-        (40, 8),
-    ]
+        """
+    entries = interface(read_module(ptx, Path("/nowhere"))).entries
+    places = [(p.offset, p.size) for p in entries["a$b"].params]
+    assert places == [(0, 8), (16, 20), (36, 1), (40, 8)]
     assert (entries["a$b"].size, entries["a$b"].max_threads) == (48, 128)
     assert (entries["none"].params, entries["none"].max_threads) == ((), 1024)
 
@@ -540,4 +600,4 @@ def test_what_a_kernel_never_reads_of_its_parameters(
             {body}
             ret;
         }}"""
-    assert read_interface(ptx, Path("/nowhere")).entries["a"].unread == unread
+    assert interface(read_module(ptx, Path("/nowhere"))).entries["a"].unread == unread

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import time
+from collections.abc import Callable
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2 import Environment
 
-from grader.model import (
-    BuildInfo,
-    Finding,
-    KernelInfo,
-    Kind,
-    Result,
-    Severity,
-    SourceFile,
-    Verdict,
-    verbatim,
-)
-from grader.report import html
+from grader.base.finding import Finding, Kind
+from grader.base.native import CACHE_VARIABLE
+from grader.base.records import KernelInfo, SourceFile, Verdict
+from grader.base.result import BuildInfo, Result
+from grader.report import html, pages
+from grader.report.drawing import coloured
+from ptxsim.findings.finding import Severity
+from ptxsim.message import verbatim
 from tests.support.browser import Browser
 from tests.support.page_checks import MOST_BYTES, PHONE, accessibility, assert_readable
 from tests.support.pages import LINES, SOURCE, gpu_result, standing_at
@@ -208,31 +211,15 @@ def test_sources_are_highlighted_and_stay_text() -> None:
     assert "&lt;b&gt;not markup&lt;/b&gt;" in text
 
 
-def test_the_same_result_gives_the_same_page() -> None:
-    assert PAGES["wrong"]() == PAGES["wrong"]()
-
-
 def test_a_page_stays_small_whatever_comes() -> None:
     many = tuple(
-        Finding(
-            kind=Kind.RACE,
-            severity=Severity.ERROR,
-            message=verbatim("<" * 5000),
-            file="sgemm.cu",
-            line=1 + 7 * i,
-        )
+        msgspec.structs.replace(RACE, message=verbatim("<" * 5000), line=1 + 7 * i)
         for i in range(2000)
     )
     case = msgspec.structs.replace(wrong_result().cases[2], message=verbatim("&" * 5000))
+    kernel = KernelInfo(name="k" * 5000, registers=1, shared_bytes=0, spill_bytes=0)
     build = BuildInfo(
-        ok=True,
-        command="<" * 10**6,
-        log="<" * 10**6,
-        seconds=1,
-        kernels=tuple(
-            KernelInfo(name="k" * 5000, registers=1, shared_bytes=0, spill_bytes=0)
-            for _ in range(500)
-        ),
+        ok=True, command="<" * 10**6, log="<" * 10**6, seconds=1, kernels=(kernel,) * 500
     )
     result = make_result(
         "x" * 5000,
@@ -247,3 +234,79 @@ def test_a_page_stays_small_whatever_comes() -> None:
     small = "".join(f"{'<>' * 14}\n" for _ in range(1000))
     page = html.render(result, {"sgemm.cu": source, "a.cuh": small})
     assert len(page.encode()) <= MOST_BYTES
+
+
+# --- sources: every character stays, and no source takes long to mark ----------------------------
+
+PIECES = st.sampled_from([*"\n\"'\\ \tx&é", "/*", "*/", "//", "#if", "float", "1.5e3f", "<b>"])
+
+
+@given(st.lists(PIECES, max_size=60).map("".join))
+def test_every_character_stays_in_its_line(text: str) -> None:
+    lines = coloured(text)
+    plain = [unescape(re.sub(r"</?span[^>]*>", "", line)) for line in lines]
+    assert "\n".join(plain) == text
+    for line in lines:
+        assert line.count("<span") == line.count("</span>")
+        assert not re.search(r"<(?!/?span)", line)
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("float x;", '<span class="k">float</span> x;'),
+        ("__global__", '<span class="k">__global__</span>'),
+        ("floats", "floats"),
+        ("// if", '<span class="c">// if</span>'),
+        ('"a\\"b" + 1', '<span class="s">&#34;a\\&#34;b&#34;</span> + <span class="m">1</span>'),
+        ("  #pragma unroll", '<span class="cp">  #pragma unroll</span>'),
+    ],
+)
+def test_what_is_marked(text: str, marked: str) -> None:
+    assert coloured(text) == [marked]
+
+
+@pytest.mark.parametrize("piece", ["\n", "'", '"\\\n', "(((((", "a::", "/*", "#if 0\n", "  \n"])
+def test_time_grows_with_the_text_only(piece: str) -> None:
+    started = time.process_time()
+    coloured(piece * (200_000 // len(piece)))
+    assert time.process_time() - started < 10  # a second; a quadratic one takes hours
+
+
+# --- compiled templates --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+    """A page by an environment of its own, with a cache that is empty at first."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(pages, "_environment", pages._environment.__wrapped__)
+    return lambda: html.render(make_result(), {})
+
+
+def test_a_template_is_compiled_once(
+    rendered: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = rendered()
+    files = list((tmp_path / "templates").rglob("*.cache"))
+    assert files and all(file.stat().st_mode & 0o022 == 0 for file in files)
+
+    with monkeypatch.context() as patched:
+        patched.delattr(Environment, "compile")
+        assert rendered() == first
+    for number, file in enumerate(files):
+        file.write_bytes(b"no bytecode" if number % 2 else file.read_bytes()[:60])
+    assert rendered() == first
+
+
+def test_what_others_could_have_written_is_not_run(
+    rendered: Callable[[], str], tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o777)
+    assert "sgemm" in rendered()
+    assert not (tmp_path / "templates").exists()
+
+
+def test_a_page_needs_no_place_for_them(rendered: Callable[[], str], tmp_path: Path) -> None:
+    (tmp_path / "templates").write_text("in the way")
+    assert "sgemm" in rendered()

@@ -1,4 +1,4 @@
-"""What the terminal shows of a result, as plain text."""
+"""The terminal's text of a result; long tables fit it and lose no character."""
 
 from __future__ import annotations
 
@@ -7,37 +7,25 @@ from collections.abc import Mapping
 
 import msgspec
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
-from grader.model import (
-    BuildInfo,
-    CaseResult,
-    Environment,
-    KernelLaunch,
-    Message,
-    Result,
-    Run,
-    Score,
-    Share,
-    Timing,
-    Verdict,
-    phrase,
-    verbatim,
-    wrong_elements,
-)
-from grader.model.names import kernel_name
-from grader.report import terminal, text
-from grader.report.kernels import KernelRow, kernel_rows
+from grader.base.explanation import Score, Share
+from grader.base.finding import wrong_elements
+from grader.base.records import Verdict
+from grader.base.result import BuildInfo, CaseResult, KernelLaunch, Result, Run
+from grader.report import formatting as text
+from grader.report.kernels import KernelRow, LongTable, kernel_rows
+from ptxsim.findings.names import kernel_name
+from ptxsim.message import phrase, verbatim
+from tests.support.pages import gpu_result, printed
 from tests.support.results import RACE, RIGHT, WRONG, make_result
 
 SOURCE = "line one\nline two\n\ttile[3] = x;\nline four\nline five\nline six\n"
 
 
 def shown(result: Result, sources: Mapping[str, str] | None = None, width: int = 100) -> str:
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(terminal.render(result, sources or {}))
-    assert isinstance(console.file, io.StringIO)
-    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+    return printed(result, sources, width)
 
 
 def test_an_accepted_result_is_short_and_says_that_nothing_was_timed() -> None:
@@ -79,22 +67,15 @@ def test_a_message_stands_once_below_the_table_with_its_sizes() -> None:
     )
 
 
-def _racy(wrong: int, total: int) -> Message:
-    return phrase("{wrong} ({cause})", wrong=wrong_elements(wrong, total), cause=verbatim("race"))
-
-
 def test_sizes_that_differ_in_the_count_of_wrong_elements_share_a_message() -> None:
-    other = msgspec.structs.replace(WRONG, size={"m": 8, "n": 6, "k": 5}, message=_racy(3, 48))
-    assert [
-        (str(told.sizes), str(told.message))
-        for told in text.told(
-            [
-                msgspec.structs.replace(WRONG, message=_racy(9, 24)),
-                other,
-                WRONG,
-            ]
+    def racy(size: dict[str, int], wrong: int, total: int) -> CaseResult:
+        words = phrase(
+            "{wrong} ({cause})", wrong=wrong_elements(wrong, total), cause=verbatim("race")
         )
-    ] == [
+        return msgspec.structs.replace(WRONG, size=size, message=words)
+
+    told = text.told([racy(WRONG.size, 9, 24), racy({"m": 8, "n": 6, "k": 5}, 3, 48), WRONG])
+    assert [(str(each.sizes), str(each.message)) for each in told] == [
         ("4×6×5, 8×6×5", "elements are wrong (race)"),
         ("4×6×5", "9 of 24 elements are wrong"),
     ]
@@ -164,28 +145,12 @@ def test_a_score_is_shown_in_the_judges_form() -> None:
         Run(speed=bench, baseline_speed=cublas)
         for bench, cublas in zip(benches, baselines, strict=True)
     )
-    timing = Timing(runs=runs, ratio=0.86, ratio_ci=(0.85, 0.87), noise=0.01, samples=30)
-    case = CaseResult(
-        id="performance-0",
-        size={"m": 8192, "n": 8192, "k": 8192},
-        amount=2 * 8192**3,
-        verdict=Verdict.AC,
-        message=verbatim(""),
-        seconds=None,
-        error=None,
-        timing=timing,
-    )
-    environment = Environment(
-        grader="0",
-        device="gpu",
-        gpu=None,
-        cuda=None,
-        host="h",
-        slurm=None,
-        sandbox="bubblewrap",
-    )
+    timed = gpu_result().cases[0]
+    assert timed.timing is not None
+    timing = msgspec.structs.replace(timed.timing, runs=runs)
+    case = msgspec.structs.replace(timed, id="performance-0", timing=timing)
     score = Score(total=86.07, max=100, policy="oj")
-    output = shown(make_result(cases=(case,), score=score, environment=environment))
+    output = shown(gpu_result(cases=(case,), score=score))
     assert (
         "Score 86.07 max.100 (Unweighted)\n"
         "Judgement Message:\n"
@@ -201,32 +166,33 @@ def test_a_score_is_shown_in_the_judges_form() -> None:
     )
     shares = (Share(case="performance-0", weight=3), Share(case="small", weight=0.5))
     weighted = msgspec.structs.replace(score, shares=shares)
-    output = shown(make_result(cases=(small, case), score=weighted, environment=environment))
+    output = shown(gpu_result(cases=(small, case), score=weighted))
     assert "Score 86.07 max.100 (Weighted)" in output
     assert "  512×512×512, weight 0.5:\n" in output and "  8192×8192×8192, weight 3:\n" in output
     even = tuple(Share(case=share.case, weight=1) for share in shares)
     equal = msgspec.structs.replace(score, shares=even)
-    output = shown(make_result(cases=(small, case), score=equal, environment=environment))
+    output = shown(gpu_result(cases=(small, case), score=equal))
     assert "(Unweighted)" in output and "  512×512×512:\n" in output
 
 
-def test_kernel_names_are_readable() -> None:
-    names = {
-        "_Z5sgemmILi8EEvPKfS1_Pfiii": "sgemm<…>",
-        "_Z5sgemmPKfS0_Pfiii": "sgemm",
-        "_ZN3lab5sgemmILi8EEEvPf": "lab::sgemm<…>",
-        "_ZN29_GLOBAL__N__0a1b_sgemm_cu_0_15tiledEPf": "(anonymous)::tiled",
-        "_Z5sgemm14CUtensorMap_stS_Pfiii": "sgemm",
-        "sgemm": "sgemm",
-        "_Zodd": "_Zodd",
-    }
-    for mangled, readable in names.items():
-        assert kernel_name(mangled) == readable
+@pytest.mark.parametrize(
+    ("mangled", "readable"),
+    [
+        ("_Z5sgemmILi8EEvPKfS1_Pfiii", "sgemm<…>"),
+        ("_Z5sgemmPKfS0_Pfiii", "sgemm"),
+        ("_ZN3lab5sgemmILi8EEEvPf", "lab::sgemm<…>"),
+        ("_ZN29_GLOBAL__N__0a1b_sgemm_cu_0_15tiledEPf", "(anonymous)::tiled"),
+        ("_Z5sgemm14CUtensorMap_stS_Pfiii", "sgemm"),
+        ("sgemm", "sgemm"),
+        ("_Zodd", "_Zodd"),
+    ],
+)
+def test_kernel_names_are_readable(mangled: str, readable: str) -> None:
+    assert kernel_name(mangled) == readable
 
 
-@pytest.mark.parametrize("name", [f"_Z{'9' * 5000}", f"_ZN{'0' * 5000}", f"_Z{'1a' * 5000}", "_Z٣"])
-def test_kernel_names_of_any_kind_can_be_shown(name: str) -> None:
-    assert kernel_name(name)
+def test_kernel_names_of_any_kind_can_be_shown() -> None:
+    assert all(map(kernel_name, (f"_Z{'9' * 5000}", f"_ZN{'0' * 5000}", f"_Z{'1a' * 5000}", "_Z٣")))
 
 
 def test_a_narrow_terminal_is_enough() -> None:
@@ -252,11 +218,8 @@ def test_occupancy_by_block_registers_and_shared_memory() -> None:
         return row
 
     row = rows()  # 8448 static + 80000 dynamic + 1 KiB of the system's: one fits in 164 KiB
-    assert (row.block, row.shared_bytes, str(row.resident)) == (
-        "16×16",
-        88_448,
-        "8 of 64 (shared memory)",
-    )
+    assert (row.block, row.shared_bytes) == ("16×16", 88_448)
+    assert str(row.resident) == "8 of 64 (shared memory)"
     lean = msgspec.structs.replace(launch, shared_bytes=0)
     assert str(rows(launches=(lean,)).resident) == "16 of 64 (registers)"  # 96 × 256 threads, twice
     assert not rows(launches=()).resident
@@ -265,3 +228,35 @@ def test_occupancy_by_block_registers_and_shared_memory() -> None:
     assert not rows(build=older).resident
     twice = (lean, msgspec.structs.replace(lean, block=(32, 1, 1)))
     assert len(kernel_rows(make_result(build=known, launches=twice))) == 2
+
+
+# --- long tables ---------------------------------------------------------------------------------
+
+
+def table(width: int) -> list[str]:
+    long = LongTable("Board", [("", True), ("student", False), ("history", False)], (1, 2))
+    long.add(["1", "zhang_san", "▁▂▃▄▅▆▇█"])
+    long.add(["12", "张三丰李四王五赵六", "█"], "dim")
+    console = Console(file=io.StringIO(), width=width)
+    console.print(long)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def test_columns_line_up() -> None:
+    title, blank, header, rule, first, second = table(80)
+    assert (title, blank) == ("Board", "")
+    assert header.index("student") == first.index("zhang") == second.index("张")
+    assert cell_len(second[: second.index("█")]) == header.index("history")
+    assert first.startswith("  1  ") and set(rule.strip()) == {"─"}
+
+
+@pytest.mark.parametrize("width", [20, 24, 30])
+def test_nothing_is_lost_in_a_narrow_terminal(width: int) -> None:
+    lines = table(width)
+    assert max(map(cell_len, lines)) <= width
+    assert len(lines) > 6
+    for cell in ("zhang_san", "张三丰李四王五赵六", "▁▂▃▄▅▆▇█"):
+        left = list("".join(lines[4:]))
+        for char in cell:
+            left.remove(char)

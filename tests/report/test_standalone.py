@@ -17,7 +17,8 @@ from tests.support.sandboxes import needs_bubblewrap
 FONTS = Path("/usr/share/fonts")
 LATIN = next(FONTS.rglob("DejaVuSans.ttf"), None)
 needs_latin = pytest.mark.skipif(
-    LATIN is None and "CI" not in os.environ, reason="no apt-get install fonts-dejavu-core"
+    LATIN is None and "CI" not in os.environ,
+    reason="no PNG is drawn with a Latin font alone: apt-get install fonts-dejavu-core",
 )
 
 
@@ -47,6 +48,7 @@ def assert_all_but_the_png(tmp_path: Path) -> None:
     assert not (tmp_path / "c.png").exists()
 
 
+@pytest.mark.sampled
 @needs_bubblewrap
 def test_without_any_font_one_line_says_what_to_install(tmp_path: Path) -> None:
     done = history_with_fonts((), tmp_path)
@@ -58,6 +60,7 @@ def test_without_any_font_one_line_says_what_to_install(tmp_path: Path) -> None:
     assert_all_but_the_png(tmp_path)
 
 
+@pytest.mark.sampled
 @needs_latin
 @needs_bubblewrap
 def test_a_font_in_the_users_own_folder_is_enough(tmp_path: Path) -> None:

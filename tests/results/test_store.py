@@ -1,18 +1,25 @@
-"""Documents come back as they were written, never half-written, never outside their folder."""
+"""Documents come back as they were written, never half-written, never outside their folder; many of
+them at once are read while others write."""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.errors import StoreError
-from grader.model import Verdict
+from grader.base.errors import StoreError
+from grader.base.records import Verdict
 from grader.results import store
+from grader.results.entries import read_entries, read_index
+from tests.support.boards import keep
+from tests.support.commands import environment
+from tests.support.places import ROOT
 from tests.support.results import RACE, SHA, WRONG, make_result
 
 
@@ -35,19 +42,8 @@ def test_the_document_holds_every_key(tmp_path: Path) -> None:
     document = json.loads(store.save(tmp_path, make_result(build=None, cases=())).read_bytes())
     assert list(document) == [
         *("schema", "version", "created", "lab", "problem", "submission", "environment"),
-        *(
-            "build",
-            "cases",
-            "findings",
-            "lines",
-            "verdict",
-            "score",
-            "error",
-            "standing",
-            "launches",
-        ),
-        "explanation",
-        "groups",
+        *("build", "cases", "findings", "lines", "verdict", "score", "error", "standing"),
+        *("launches", "explanation", "groups"),
     ]
     assert document["build"] is None
     assert document["environment"]["gpu"] is None
@@ -106,16 +102,11 @@ def damaged(tmp_path: Path, **changes: object) -> Path:
     return path
 
 
-def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
-    path = damaged(tmp_path, version=99, surprise=True)
-    with pytest.raises(StoreError, match=r"x\.json: sgemm-grader/result version 99 .* upgrade it"):
-        store.load(path)
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"version": 0}, ".*version 0 never existed"),
+        ({"version": 99, "surprise": 1}, "sgemm-grader/result version 99 .* upgrade it"),
+        ({"version": 6}, ".*version 6 is older than this grader reads, .* make it again"),
         ({"schema": "other"}, "schema 'other', expected 'sgemm-grader/result'"),
         ({"verdict": "OK"}, r"damaged result document: Invalid enum value 'OK' - at `\$.verdict`"),
         ({"surprise": 1}, "damaged result document: .*surprise"),
@@ -140,3 +131,45 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file")
     with pytest.raises(StoreError, match=r"cannot be written: .*--out"):
         store.save(tmp_path / "results", make_result())
+
+
+# --- many documents -------------------------------------------------------------------------------
+
+
+def test_results_of_one_student_in_order(tmp_path: Path) -> None:
+    for attempt in (2, 0, 1):
+        keep(tmp_path, "a", 10 * attempt, attempt=attempt)
+    keep(tmp_path, "b", 50)
+    found = read_index(tmp_path).of("a", "sgemm")
+    assert [each.entry.points for each in found] == [0, 10, 20]
+    assert store.load(found[2].path).score == found[2].entry.score
+    assert read_index(tmp_path).of("a", "sums") == ()
+
+
+_GRADER = """
+import sys
+from pathlib import Path
+from grader.results.entries import read_entries
+from tests.support.boards import keep
+out, student = Path(sys.argv[1]), sys.argv[2]
+for attempt in range(25):
+    keep(out, student, 50 + attempt, attempt=attempt)
+    entries, complaints = read_entries(out)
+    mine = [entry.points for entry in entries if entry.submission.student == student]
+    assert sorted(mine) == [50 + i for i in range(attempt + 1)], mine
+    assert not complaints, complaints
+"""
+
+
+def test_graders_at_the_same_time(tmp_path: Path) -> None:
+    """Each finds all that it stored, and no half-written file."""
+    words = (sys.executable, "-c", _GRADER, str(tmp_path))
+    processes = [
+        subprocess.Popen([*words, each], cwd=ROOT, env=environment(), stderr=subprocess.PIPE)
+        for each in "abc"
+    ]
+    for process in processes:
+        _, complaint = process.communicate(timeout=120)
+        assert process.returncode == 0, complaint.decode()
+    entries, complaints = read_entries(tmp_path)
+    assert (len(entries), complaints) == (75, [])

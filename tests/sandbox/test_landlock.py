@@ -13,7 +13,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,7 +23,7 @@ import pytest
 from grader.sandbox import landlock
 from grader.sandbox.running import Completed, Limits, Sandbox
 from tests.support.places import ROOT
-from tests.support.processes import living
+from tests.support.processes import living, until
 from tests.support.sandboxes import needs_landlock
 
 pytestmark = needs_landlock
@@ -211,7 +210,7 @@ os.execv("/bin/sleep", ["/bin/sleep", "{mark}"])
 @pytest.mark.parametrize("mode", ["landlock", "off"])
 def test_who_flees_the_session_dies_too(mode: str, tmp_path: Path) -> None:
     mark = f"67.{os.getpid()}"
-    sandbox = Sandbox.open(mode)  # type: ignore[arg-type]
+    sandbox = Sandbox.open(mode)
     command = [str(PYTHON), "-I", "-c", FLEES.format(mark=mark)]
     done = sandbox.run(
         command, cwd=tmp_path, limits=LIMITS, readable=[Path(sys.base_prefix)], writable=[tmp_path]
@@ -246,14 +245,6 @@ def test_nobody_outlives_a_grader_that_is_killed(mode: str) -> None:
     grader.send_signal(signal.SIGKILL)
     grader.communicate()
     until(lambda: not living("/bin/sleep", mark))
-
-
-def until(condition: object, seconds: float = 30) -> None:
-    assert callable(condition)
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ four times as many as cores do on the whole machine.
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -18,16 +17,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.backends.simulator.device import read_declarations
-from grader.compile import building
-from grader.errors import MachineError, Rejected
-from grader.grading.pipeline import Bench, grade
+from grader.base.errors import MachineError, Rejected
+from grader.base.records import Build, Verdict
+from grader.build.toolchain import find_toolchain
+from grader.judge.pipeline import grade
+from grader.judge.program import Bench
 from grader.labs.lab import Case, load_lab
-from grader.model import Plan, Size, Verdict
+from grader.labs.submission import load_submission
 from grader.record.recording import record_plans
+from grader.run.protocol import quietly
 from grader.sandbox.running import Completed, Limits, Sandbox
-from grader.submission.folder import load_submission
-from grader.toolchain.discovery import find_toolchain
+from ptxsim.records import Plan, Size
+from tests.support.bench import built, read_declarations
 from tests.support.places import HONEST
 from tests.support.product import GEMM, MAIN
 
@@ -52,13 +53,14 @@ def busy_core() -> Iterator[None]:
 
 
 def python(program: str, folder: Path, cpu_s: float, mode: str = "off") -> Completed:
-    sandbox = Sandbox.open(mode)  # type: ignore[arg-type]
+    sandbox = Sandbox.open(mode)
     limits = Limits(cpu_s=cpu_s)
     command = [sys.executable, "-S", "-c", program]
     readable = [Path(sys.prefix), Path(sys.base_prefix), folder]
     return sandbox.run(command, cwd=folder, limits=limits, readable=readable)
 
 
+@pytest.mark.sampled
 def test_waiting_for_a_core_is_free(tmp_path: Path, busy_core: None) -> None:
     for _ in range(5):
         done = python(BURN.format(0.5), tmp_path, cpu_s=0.7)
@@ -105,7 +107,7 @@ def test_a_compiler_without_time_is_the_machines_fault(
     run = Sandbox.run
 
     def counted(*given: object, **named: object) -> Completed:
-        runs.append(run(*given, **named))  # type: ignore[arg-type]
+        runs.append(run(*given, **named))
         return runs[-1]
 
     monkeypatch.setattr(Sandbox, "run", counted)
@@ -114,21 +116,14 @@ def test_a_compiler_without_time_is_the_machines_fault(
     assert [each.starved for each in runs] == [True, True]
 
 
-def compiled(text: str, place: Path, compile_s: float = 20) -> building.Build:
+def compiled(text: str, place: Path, compile_s: float = 20) -> Build:
     folder = place / "eve"
     folder.mkdir(exist_ok=True)
     (folder / "sgemm.cu").write_text(text)
-    return building.compile_submission(
-        load_submission(folder, MAIN),
-        GEMM.interface,
-        find_toolchain(),
-        Sandbox.open(),
-        arch="sm_80",
-        compile_s=compile_s,
-        memory_mb=4096,
-    )
+    return built(folder, compile_s=compile_s)
 
 
+@pytest.mark.sampled
 def test_a_compiler_that_the_source_puts_to_sleep_is_the_sources_fault(tmp_path: Path) -> None:
     """It reads its own output, where nothing ever comes."""
     with pytest.raises(Rejected, match="longer than 2 s of CPU time") as caught:
@@ -154,26 +149,20 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     head, name, tail = (HONEST / "sgemm.cu").read_text().rpartition("run_custom")
     start = tail.index("{") + 1
     text = f"#include <unistd.h>\n{head}{name}{tail[:start]}{HOST_CODE}{tail[start:]}"
-    built, sandbox = compiled(text, place), Sandbox.open()
-    declared = read_declarations(built, str(place / "eve"), sandbox)
+    build, sandbox = compiled(text, place), Sandbox.open()
+    declared = read_declarations(build, str(place / "eve"), sandbox)
 
     def recorded(kind: int, record_s: float) -> Plan | Rejected:
-        (outcome,) = record_plans(
-            built,
-            load_submission(place / "eve", MAIN),
-            GEMM,
-            [Size.of(m=kind, n=8, k=8)],
-            find_toolchain(),
-            sandbox,
-            declared=declared,
-            record_s=record_s,
-            memory_mb=2048,
-        )
+        submission, sizes = load_submission(place / "eve", MAIN), [Size.of(m=kind, n=8, k=8)]
+        tools, options = (find_toolchain(), sandbox), {"record_s": record_s, "memory_mb": 2048}
+        given = (build, submission, GEMM, sizes, *tools)
+        (outcome,) = record_plans(*given, declared=declared, **options)
         return outcome
 
     return recorded
 
 
+@pytest.mark.sampled
 def test_host_code_is_charged_for_sleep_and_work_but_not_for_others(
     host: Recorder, busy_core: None
 ) -> None:
@@ -183,6 +172,7 @@ def test_host_code_is_charged_for_sleep_and_work_but_not_for_others(
         assert isinstance(outcome, Rejected) and outcome.verdict is Verdict.TLE, (kind, outcome)
 
 
+@pytest.mark.sampled
 def test_host_code_without_time_is_the_machines_fault(
     host: Recorder, busy_core: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,11 +201,11 @@ def test_a_busy_machine_costs_nobody_a_verdict(tmp_path: Path, busy_core: None) 
     for text, verdicts in expected.items():
         (tmp_path / "eve").mkdir(exist_ok=True)
         (tmp_path / "eve" / "sgemm.cu").write_text(f"{text}\n// {time.time_ns()}\n")
-        result = grade(tmp_path / "eve", bench, lambda _stage, _detail: None).result
+        result = grade(tmp_path / "eve", bench, quietly).result
         assert result.verdict in verdicts, (result.error, result.cases)
 
 
-def test_limits_of_the_shell_below_ours_hold_instead(tmp_path: Path) -> None:
+def test_limits_of_the_shell_below_ours_hold_instead() -> None:
     program = (
         "import resource\n"
         "from pathlib import Path\n"
@@ -223,27 +213,11 @@ def test_limits_of_the_shell_below_ours_hold_instead(tmp_path: Path) -> None:
         "for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE):\n"
         "    resource.setrlimit(kind, (200, 200))\n"
         "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
-        "done = Sandbox.open({mode!r}).run(['/bin/sh', '-c', 'ulimit -n -t -f -v'],"
-        " cwd=Path('/'), limits=Limits(cpu_s=600))\n"
-        "print(done.returncode, done.stderr, *done.stdout.split())"
+        "done = Sandbox.open({mode!r}).run(['/bin/sh', '-c',"
+        " 'ulimit -n; ulimit -t; ulimit -v; ulimit -c'], cwd=Path('/'), limits=Limits(cpu_s=600))\n"
+        "print(*done.stdout.split(), done.stderr)"
     )
     for mode in ("off", "auto"):
-        said = subprocess.run(
-            [sys.executable, "-c", program.format(mode=mode)],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        assert said.startswith("0 "), said
-
-
-def test_no_limit_is_raised_beyond_the_hard_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grader.sandbox import running as sandbox
-
-    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (100, 100))
-    asked = sandbox._rlimits(Limits(cpu_s=600))
-    assert asked == [
-        *(f"--{name}=100" for name in ("as", "cpu", "fsize", "nproc", "nofile")),
-        "--core=0",
-        "--",
-    ]
+        command = [sys.executable, "-c", program.format(mode=mode)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert said.split() == ["200", "200", str(3 << 20), "0"], said

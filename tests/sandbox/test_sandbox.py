@@ -7,17 +7,15 @@ import platform
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from grader.errors import SandboxError
+from grader.base.errors import SandboxError
 from grader.sandbox import landlock
 from grader.sandbox.meter import PATIENCE
 from grader.sandbox.running import RESULT_FD_VARIABLE, Completed, Limits, Mode, Sandbox
-from tests.support.processes import living
+from tests.support.processes import living, until
 from tests.support.sandboxes import CLOSED, MODES, needs_bubblewrap
 
 QUICK = Limits(cpu_s=5)
@@ -220,13 +218,6 @@ def test_ctrl_c_while_a_process_is_started_leaves_none() -> None:
 
     assert done.stderr.rstrip().endswith(b"KeyboardInterrupt")
     assert not living("/bin/sleep", mark)
-
-
-def until(condition: Callable[[], bool], seconds: float = 5) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_require_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

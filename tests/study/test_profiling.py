@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from grader.backends.gpu.gpu_messages import Watching
-from grader.errors import MachineError
-from grader.grading.preparing import Prepared
-from grader.model import Launch, Plan, Profile, ProfileDocument, Side, Size
-from grader.performance.profiler import Seen, dealt_out, read
+from grader.base.errors import MachineError
+from grader.base.profile import Profile, ProfileDocument, ProfiledSide
+from grader.explain.profiler import ProfiledJob, dealt_out, read
+from grader.judge.program import Prepared
+from grader.labs.submission import load_submission
 from grader.problems.questions import redundancy
 from grader.report import html
 from grader.report.why import answers
 from grader.results import store
-from grader.results.profiles import profile_path, stored_profile
-from grader.study.profiling import Watched, figures, make_document
-from grader.submission.folder import load_submission
+from grader.results.entries import profile_path, stored_profile
+from grader.run.gpu.messages import Watching
+from grader.study.profiling import WatchedKernel, figures, make_document
+from ptxsim.records import Launch, Plan, Size
 from tests.support.bench import bench
 from tests.support.explained import built, explained
 from tests.support.places import ALICE, ROOT
@@ -60,12 +62,8 @@ def table(launches: tuple[Profile, ...]) -> str:
 
 
 def job(*kernels: str, baseline: bool) -> Watching:
-    launches = tuple(
-        Launch(
-            kernel=name, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, params=b"", pointers=()
-        )
-        for name in kernels
-    )
+    one: dict[str, Any] = {"grid": (1, 1, 1), "block": (1, 1, 1), "shared_bytes": 0}
+    launches = tuple(Launch(kernel=name, params=b"", pointers=(), **one) for name in kernels)
     size = Size.of(m=EDGE, n=EDGE, k=EDGE)
     plan = Plan(size=size, allocations=(), operations=launches)
     return Watching(problem=GEMM_REF, cubin="/some/cubin", plan=plan, baseline=baseline)
@@ -80,13 +78,11 @@ def document() -> ProfileDocument:
     plan = job(baseline=False).plan
     submission = load_submission(ALICE, MAIN)
     ready = Prepared(submission=submission, built=built(ALICE, "sm_90"), plans=(plan,))
-    watched = [
-        Watched(ready=ready, name="alice", first=False),
-        Watched(ready=ready, name="01_naive", first=True),
-    ]
+    names = ("alice", "01_naive")
+    watched = [WatchedKernel(ready=ready, name=n, first=n == "01_naive") for n in names]
     seen = [
-        Seen(own=own, baseline=base, variant="cublasLt 2"),
-        Seen(own=naive, baseline=(), variant=""),
+        ProfiledJob(own=own, baseline=base, variant="cublasLt 2"),
+        ProfiledJob(own=naive, baseline=(), variant=""),
     ]
     return make_document(watched, seen, bench(), "NVIDIA H200", "x.ncu-rep")
 
@@ -122,9 +118,9 @@ def test_the_naive_kernels_traffic_is_redundant_for_the_caches_and_not_for_dram(
     assert "0.008401 GB come from DRAM, 1 times the inputs" in said
     assert "not its traffic with DRAM" in said
     again = {**naive.launches[0].metrics, "dram__bytes_read.sum": 5 * size.inputs}
-    greedy = Side(role="own", name="x", launches=(Profile(kernel="k", metrics=again),))
+    greedy = ProfiledSide(role="own", name="x", launches=(Profile(kernel="k", metrics=again),))
     assert "redundant even once the caches are counted" in str(redundancy(size, greedy))
-    blind = Side(role="own", name="x", launches=(Profile(kernel="k", metrics={}),))
+    blind = ProfiledSide(role="own", name="x", launches=(Profile(kernel="k", metrics={}),))
     assert not redundancy(size, blind)
 
 

@@ -10,15 +10,18 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from grader.base.errors import LabError
+from grader.base.language import language
+from grader.base.records import Submission, Verdict
 from grader.cli.entry import main
-from grader.errors import LabError
-from grader.grading.measures import measures
+from grader.judge.scoring import measures
 from grader.labs.lab import load_lab
-from grader.language import language
-from grader.model import Size, Submission, Verdict, phrase
+from grader.labs.submission import load_submission
+from grader.run.protocol import quietly
 from grader.study import sweep_render as render
-from grader.study.sweep import Measured, Point, Sweep, run_sweep, sweepable, variants_of
-from grader.submission.folder import load_submission
+from grader.study.sweep import MeasuredPoint, Point, Sweep, run_sweep, sweepable, variants_of
+from ptxsim.message import phrase
+from ptxsim.records import Size
 from tests.support.bench import bench
 from tests.support.chinese import assert_chinese
 from tests.support.product import GEMM, MAIN
@@ -55,7 +58,7 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
   tiled<<<grid, block>>>(d_A.data().get(), d_B.data().get(), d_C.data().get(), m, n, k);
 }
 """
-SHOWN = render.Shown(student="zoe", problem=GEMM.info(), arch="sm_80", card="A100 80GB PCIe")
+SHOWN = render.SweepFacts(student="zoe", problem=GEMM.info(), arch="sm_80", card="A100 80GB PCIe")
 
 
 def submission(folder: Path) -> Submission:
@@ -72,15 +75,8 @@ def swept(
     stored: list[bool] = []
     sizes = tuple(Size.of(m=n, n=n, k=n) for n in edges)
     sweep = Sweep(submission=submission(folder), variants=variants_of(values), sizes=sizes)
-    points = run_sweep(
-        sweep,
-        bench(),
-        folder / "out",
-        None,
-        lambda _stage, _detail: None,
-        found=lambda _point, known: stored.append(known),
-    )
-    return points, stored
+    out, found = folder / "out", lambda _point, known: stored.append(known)
+    return run_sweep(sweep, bench(), out, None, quietly, found=found), stored
 
 
 @pytest.mark.slow
@@ -122,7 +118,7 @@ def timed(edge: int, speed: float, *defines: str) -> Point:
         dropped=render.NOTHING,
         gpu=None,
         kernel=None,
-        measured=Measured(speed=speed, baseline=50, ratio=speed / 50, ratio_ci=(0.5, 0.6)),
+        measured=MeasuredPoint(speed=speed, baseline=50, ratio=speed / 50, ratio_ci=(0.5, 0.6)),
         estimates=(),
     )
 
@@ -152,17 +148,10 @@ def test_points_that_know_no_such_size_or_gpu_stop_no_sweep(tmp_path: Path) -> N
     """A sweep gives none."""
     path = tmp_path / "lab.yaml"
     path.write_text(
-        """\
-id: timed
-correctness: [[1, 1, 1]]
-performance: [{mnk: [64, 64, 64]}]
-cpu: [[1, 1, 1]]
-scoring:
-  policy: curve
-  measure: ms
-  pieces: [{name: only, points: 100}]
-  milliseconds: [{gpu: NVIDIA H200, size: [64, 64, 64], at: [2, 1]}]
-"""
+        "id: timed\ncorrectness: [[1, 1, 1]]\nperformance: [{mnk: [64, 64, 64]}]\n"
+        "cpu: [[1, 1, 1]]\n"
+        "scoring:\n  policy: curve\n  measure: ms\n  pieces: [{name: only, points: 100}]\n"
+        "  milliseconds: [{gpu: NVIDIA H200, size: [64, 64, 64], at: [2, 1]}]\n"
     )
     lab = load_lab(path)
     with pytest.raises(LabError, match="none for NVIDIA A100"):

@@ -17,13 +17,24 @@ from typing import Any
 import msgspec
 import numpy
 
-from grader.model import Record
-from grader.toolchain.native import cache_folder
-from tests.support.container import Container, Ran, base
+from grader.base.native import cache_folder
+from ptxsim.records import Record
+from tests.support.commands import Done
+from tests.support.container import Container, base
 
 MEMORY_MB = 2048
 _SITE = Path(numpy.__file__).parents[1]
-_OWN = ("sgemm_grader", "__editable__", "pip", "setuptools", "distutils", "_distutils", "pkg_res")
+_OWN = (
+    "sgemm_grader",
+    "ptxsim",
+    "__editable__",
+    "_editable",
+    "pip",
+    "setuptools",
+    "distutils",
+    "_distutils",
+    "pkg_res",
+)
 _PACKAGES = "/opt/dependencies"
 _NOBODY = 65534
 _METADATA = {
@@ -75,7 +86,7 @@ class Autograder:
             shutil.chown(path, _NOBODY, _NOBODY)
         native.parent.chmod(0o700)
 
-    def set_up(self) -> Ran:
+    def set_up(self) -> Done:
         return self._inside("bash", "/autograder/source/setup.sh")
 
     def grade(self, files: Mapping[str, str | bytes] | Path) -> Graded:
@@ -97,12 +108,12 @@ class Autograder:
         done = self._inside("/autograder/run_autograder")
         file = results / "results.json"
         return Graded(
-            status=done.status,
+            status=done.returncode,
             results=json.loads(file.read_text()) if file.exists() else None,
             printed=done.stdout + done.stderr,
             seconds=time.monotonic() - started,
         )
 
-    def _inside(self, *command: str) -> Ran:
+    def _inside(self, *command: str) -> Done:
         options = ("--env", "PIP_NO_INDEX=1", "--memory", f"{MEMORY_MB}m")
         return self._container.run(*command, options=options, cwd="/autograder", timeout=600)

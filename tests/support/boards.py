@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
-import os
-import subprocess
-import sys
+import io
 from pathlib import Path
 
 import msgspec
 
-from grader.model import GpuInfo, Result
+from grader.base.result import GpuInfo, Result
 from grader.results import store
+from tests.support import commands
 from tests.support.pages import H200, gpu_result
-from tests.support.places import ROOT
 
 
 def keep(
@@ -25,9 +24,8 @@ def keep(
     gpu: GpuInfo = H200,
     **changes: object,
 ) -> Result:
-    result = gpu_result(
-        student, total, gpu=gpu, created=f"2026-01-{attempt + 1:02d}T12:00:00+00:00", **changes
-    )
+    created = f"2026-01-{attempt + 1:02d}T12:00:00+00:00"
+    result = gpu_result(student, total, gpu=gpu, created=created, **changes)
     sha = hashlib.sha256(f"{student} {attempt} {gpu.name}".encode()).hexdigest()
     result = msgspec.structs.replace(
         result, submission=msgspec.structs.replace(result.submission, sha256=sha)
@@ -36,14 +34,10 @@ def keep(
     return result
 
 
-def grade(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "grader.cli", *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def grade(*arguments: str | Path, cwd: Path) -> commands.Done:
+    return commands.run(commands.grade(*arguments), cwd)
+
+
+def rows_of(table: str) -> list[dict[str, str]]:
+    """The rows of a CSV table, by column."""
+    return list(csv.DictReader(io.StringIO(table, newline="")))

@@ -15,51 +15,8 @@ from typing import Any
 
 import pytest
 
+_CHECKS = Path(__file__).with_name("page_checks.js").read_text()
 PROGRAMS = ("chromium", "google-chrome", "chromium-browser")
-
-# Contrast of every visible text with the nearest opaque background behind it, as WCAG defines it.
-_CONTRAST = """
-(() => {
-  const parse = text => (text.match(/[\\d.]+/g) || []).map(Number);
-  const linear = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-  const light = c => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
-  const ground = node => {
-    let layers = [];
-    for (; node; node = node.parentElement) {
-      const [r, g, b, a = 1] = parse(getComputedStyle(node).backgroundColor);
-      if (a > 0) layers.push([r, g, b, a]);
-      if (a === 1) break;
-    }
-    return layers.reverse().reduce(
-      (under, [r, g, b, a]) => [r, g, b].map((v, i) => v * a + under[i] * (1 - a)),
-      [255, 255, 255]);
-  };
-  const poor = new Set();
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const node = walker.currentNode, box = node.parentElement;
-    if (!node.data.trim() || box.closest('script,style') || !box.getClientRects().length) continue;
-    const style = getComputedStyle(box), drawn = box.namespaceURI.endsWith('svg');
-    const fore = parse(drawn ? style.fill : style.color), back = ground(box);
-    const [a, b] = [light(fore), light(back)].sort((x, y) => y - x);
-    const large = parseFloat(style.fontSize) >= 24;
-    const ratio = (a + 0.05) / (b + 0.05);
-    const said = `${ratio.toFixed(2)}: ${node.data.trim().slice(0, 40)}`;
-    if (ratio < (large ? 3 : 4.5)) poor.add(said);
-  }
-  return [...poor];
-})()
-"""
-# What reaches beyond the right edge. On paper nothing scrolls.
-_OVERFLOW = """
-[...document.querySelectorAll('body *')]
-  .filter(e => !e.parentElement.closest(
-    matchMedia('print').matches ? 'svg' : '.scroll, .code, svg') && e.checkVisibility())
-  .concat(document.documentElement)
-  .filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5
-    || e === document.documentElement && e.scrollWidth > e.clientWidth)
-  .map(e => e.tagName + '.' + e.getAttribute('class'))
-"""
 
 
 class Browser:
@@ -112,6 +69,11 @@ class Browser:
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")
 
+    def ask(self, function: str) -> list[Any]:
+        """The complaints of a function of page_checks.js."""
+        complaints: list[Any] = self.evaluate(f"(() => {{\n{_CHECKS}\nreturn {function}()\n}})()")
+        return complaints
+
     def press(self, key: str) -> None:
         """A key such as "Tab" or "Enter" on whatever has the focus."""
         code = {"Tab": 9, "Enter": 13}[key]
@@ -122,8 +84,8 @@ class Browser:
 
     def faults(self) -> list[str]:
         """Errors on the console, network requests, sideways overflow and poor contrast."""
-        overflow = [f"overflow: {item}" for item in self.evaluate(_OVERFLOW)]
-        contrast = [f"contrast {item}" for item in self.evaluate(_CONTRAST)]
+        overflow = [f"overflow: {item}" for item in self.ask("overflow")]
+        contrast = [f"contrast {item}" for item in self.ask("poorContrast")]
         return self.complaints + overflow + contrast
 
     def screenshot(self, path: Path) -> None:
@@ -180,7 +142,7 @@ def chromium() -> Iterator[Browser]:
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         assert "CI" not in os.environ, "chromium is missing: apt-get install chromium"
-        pytest.skip("chromium is not installed")
+        pytest.skip("no page is looked at: no chromium (apt-get install chromium)")
     to_browser, from_us = os.pipe()
     to_us, from_browser = os.pipe()
     with tempfile.TemporaryDirectory() as profile:

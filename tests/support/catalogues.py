@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import io
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
-from grader.ladder.rungs import find_rungs
+from grader.results.rungs import find_rungs
 from tests.support.places import ROOT
 
 if sys.version_info >= (3, 11):
@@ -22,7 +21,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pytest brings it
 
-FOLDER = ROOT / "grader" / "language"
+FOLDER = ROOT / "grader" / "base" / "catalogues"
 RUNGS = ROOT / "reference"
 KEYWORDS = {
     "phrase": None,
@@ -31,29 +30,23 @@ KEYWORDS = {
     "ngettext": (1, 2),
     "_": None,
 }
+_PHRASES = ("phrase", "error", "warning", "forbidden", "wrong", "invalid", "crashed")
 _WIDTH = 100
-_SAID = re.compile(r'\bsay "([^"]+)"')
 
 
 def of_python(
     file: IO[bytes], _keywords: object, _comments: object, options: object
 ) -> Iterator[tuple[int, str, str | tuple[str, str], list[str]]]:
-    """A method for Babel, whose own sees no call within a call."""
+    """A method for Babel, whose own sees no call within a call, nor the tables of events
+    and refusals."""
     for node in ast.walk(ast.parse(file.read())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
             match node.func.id, texts:
-                case "phrase", [str() as text, *_]:
+                case name, [str() as text, *_] if name in _PHRASES:
                     yield node.lineno, "phrase", text, []
                 case "counted", [str() as one, str() as many, *_]:
                     yield node.lineno, "counted", (one, many), []
-
-
-def of_shell(
-    file: IO[bytes], _keywords: object, _comments: object, options: object
-) -> Iterator[tuple[int, str, str, list[str]]]:
-    """A method for Babel: what slurm/say.sh looks up."""
-    yield from ((1, "", text, []) for text in _SAID.findall(file.read().decode()))
 
 
 def catalogues() -> tuple[Path, ...]:

@@ -24,6 +24,7 @@ NODES = {
     "ti-02": ("2080ti", 4),
     "cpu-01": ("", 0),
 }
+CONFIGURATION = Path(__file__).with_name("slurm.conf")
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -136,56 +137,26 @@ class Cluster:
         return done.stdout
 
     def _write_configuration(self) -> None:
-        host = socket.gethostname().split(".")[0]
-        user = "root" if os.geteuid() == 0 else os.environ["USER"]
-        lines = [
-            "ClusterName=tests",
-            f"SlurmctldHost={host}(127.0.0.1)",
-            f"SlurmctldPort={self._port}",
-            f"SlurmUser={user}",
-            f"SlurmdUser={user}",
-            "AuthType=auth/munge",
-            # A job that was put back waits one second longer than credentials last.
-            f"AuthInfo=socket={self.folder}/munge/socket,cred_expire=5",
-            f"StateSaveLocation={self.folder}/state",
-            f"SlurmdSpoolDir={self.folder}/spool/%n",
-            f"SlurmctldPidFile={self.folder}/slurmctld.pid",
-            f"SlurmdPidFile={self.folder}/slurmd-%n.pid",
-            f"SlurmctldLogFile={self.folder}/log/slurmctld.log",
-            f"SlurmdLogFile={self.folder}/log/slurmd-%n.log",
-            "ProctrackType=proctrack/linuxproc",
-            "TaskPlugin=task/none",
-            "JobAcctGatherType=jobacct_gather/none",
-            "AccountingStorageType=accounting_storage/none",
-            "SlurmdParameters=config_overrides",  # nodes have what is said here
-            "SelectType=select/cons_tres",
-            "SelectTypeParameters=CR_Core",
-            "GresTypes=gpu",
-            "ReturnToService=2",
-            "SlurmdTimeout=10",
-            "KillWait=3",
-            "MaxArraySize=101",
-            "SchedulerType=sched/backfill",
-            "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,"
-            "bf_interval=1",
-        ]
-        gres = ["AutoDetect=off"]
-        for index, (node, (kind, count)) in enumerate(NODES.items()):
+        text = CONFIGURATION.read_text().format(
+            folder=self.folder,
+            host=socket.gethostname().split(".")[0],
+            port=self._port,
+            user="root" if os.geteuid() == 0 else os.environ["USER"],
+            gpu_nodes=",".join(node for node, (_, count) in NODES.items() if count),
+        )
+        gres = "AutoDetect=off\n"
+        for port, (node, (kind, count)) in enumerate(NODES.items(), self._port + 1):
             asked = f"Gres=gpu:{kind}:{count} " if count else ""
-            port = self._port + 1 + index
-            lines.append(f"NodeName={node} NodeAddr=127.0.0.1 Port={port} CPUs=8 {asked}")
+            text += f"NodeName={node} NodeAddr=127.0.0.1 Port={port} CPUs=8 {asked}\n"
+            devices = self.folder / "dev" / node
+            devices.mkdir(parents=True)
+            for gpu in range(count):
+                (devices / f"nvidia{gpu}").symlink_to("/dev/null")
             if count:
-                devices = self.folder / "dev" / node
-                devices.mkdir(parents=True)
-                for gpu in range(count):
-                    (devices / f"nvidia{gpu}").symlink_to("/dev/null")
                 files = f"{devices}/nvidia[0-{count - 1}]"
-                gres.append(f"NodeName={node} Name=gpu Type={kind} File={files}")
-        gpu_nodes = ",".join(node for node, (_, count) in NODES.items() if count)
-        lines.append(f"PartitionName=gpu Nodes={gpu_nodes} Default=YES MaxTime=60")
-        lines.append("PartitionName=cpu Nodes=cpu-01 MaxTime=60")
-        self._conf.write_text("\n".join(lines) + "\n")
-        (self.folder / "gres.conf").write_text("\n".join(gres) + "\n")
+                gres += f"NodeName={node} Name=gpu Type={kind} File={files}\n"
+        self._conf.write_text(text)
+        (self.folder / "gres.conf").write_text(gres)
 
 
 def _free_ports(count: int) -> int:

@@ -12,14 +12,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
-from grader.backends.simulator.engine_library import engine_library
+import pytest
+
+from grader.base.native import cache_folder
+from grader.build.toolchain import find_toolchain
 from grader.record.recorder_process import prepare_recorder
 from grader.results import store
-from grader.toolchain.discovery import find_toolchain
-from grader.toolchain.native import cache_folder
+from grader.run.simulator.device import engine_library
 from ptxsim.engine import load_engine
 from tests.support.places import ROOT
 
+Done = subprocess.CompletedProcess[str]
 STARTER = (ROOT / "starter" / "sgemm.cu").read_text()
 
 
@@ -34,7 +37,7 @@ def grade(*arguments: str | Path) -> list[str]:
 ALICE = grade("submissions/alice", "--lab", "lab.yaml", "--device", "cpu")
 
 
-def run(command: Sequence[str], place: Path, **more: str) -> subprocess.CompletedProcess[str]:
+def run(command: Sequence[str | Path], place: Path, timeout: float = 120, **more: str) -> Done:
     return subprocess.run(
         command,
         cwd=place,
@@ -42,12 +45,39 @@ def run(command: Sequence[str], place: Path, **more: str) -> subprocess.Complete
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        errors="replace",
+        timeout=timeout,
         check=False,
     )
 
 
-def one_line(done: subprocess.CompletedProcess[str], status: int, words: str) -> None:
+def script(path: Path, text: str) -> Path:
+    """A program of these lines of shell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def assert_clean_shell(*arguments: str | Path, script: str | None = None) -> None:
+    """shellcheck, which the extra ``test`` brings, finds nothing in these files or ``script``."""
+    beside = Path(sys.executable).parent
+    program = shutil.which("shellcheck", path=f"{beside}:{os.environ['PATH']}")
+    if program is None:
+        assert "CI" not in os.environ, "shellcheck is missing: pip install -e '.[test]'"
+        pytest.skip("no shell script is checked: shellcheck is missing (pip install -e '.[test]')")
+    done = subprocess.run(
+        [program, "-x", *map(str, arguments), *(["-"] if script else [])],
+        input=script,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def one_line(done: Done, status: int, words: str) -> None:
     """It ended with this status, and said this in one line and without a traceback."""
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
@@ -66,7 +96,7 @@ class Processes:
     """The processes that work in a folder of their own, by what they do."""
 
     ROLES: ClassVar = {
-        "grader.backends.simulator.simulation_worker": "simulator",
+        "grader.run.simulator.simulation_worker": "simulator",
         "recorder-": "recorder",
         "nvcc": "compiler",
         "cicc": "compiler",

@@ -10,7 +10,6 @@ import hashlib
 import os
 import platform
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,8 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.model import Record
-from grader.toolchain.native import locked
+from grader.base.native import locked
+from ptxsim.records import Record
+from tests.support.commands import Done, run
 
 PACKAGES = ("g++", "python3", "python3-venv", "util-linux", "zip", "unzip")
 SUITE = "bookworm"
@@ -42,12 +42,6 @@ _WAYS = (
 )
 
 
-class Ran(Record):
-    status: int
-    stdout: str
-    stderr: str
-
-
 class Container(Record):
     """An image, and how to run commands in containers of it."""
 
@@ -65,7 +59,7 @@ class Container(Record):
         options: Sequence[str] = (),
         cwd: str | None = None,
         timeout: float = 300,
-    ) -> Ran:
+    ) -> Done:
         """A fresh container without network that runs ``command`` and is gone afterwards."""
         runtime, value, *others = self.way
         arguments = ["podman", runtime, value, "run", "--rm", *others, *_OPTIONS]
@@ -98,7 +92,7 @@ def built(context: Path, containerfile: Path, image: str, *arguments: str) -> Co
     command = ["podman", runtime, value, "build", *_OPTIONS]
     command += ["--tag", image, "--file", str(containerfile), *arguments]
     done = _ran([*command, str(context)], 900)
-    assert done.status == 0, done.stderr[-4000:]
+    assert done.returncode == 0, done.stderr[-4000:]
     return Container(image=image, way=way)
 
 
@@ -107,28 +101,28 @@ def _base() -> Container | str:
     """The base, or why there is none."""
     missing = [name for name in ("podman", "mmdebstrap") if shutil.which(name) is None]
     if missing:
-        return f"{' and '.join(missing)} missing: apt-get install {' '.join(missing)} (as root)"
+        return f"no container is tried: missing: apt-get install {' '.join(missing)} (as root)"
     if os.getuid() != 0:
-        return "the containers of these tests need root"
+        return "no container is tried: that needs root"
     image = f"{_NAME}:{_key()}"
     with locked(Path(tempfile.gettempdir()) / "sgemm-grader-base.lock"):
-        if _ran(["podman", "image", "exists", image]).status != 0:
+        if _ran(["podman", "image", "exists", image]).returncode != 0:
             with tempfile.TemporaryDirectory() as folder:
                 archive = Path(folder) / "base.tar"
                 include = f"--include={','.join(PACKAGES)}"
                 made = _ran(["mmdebstrap", "--variant=minbase", include, SUITE, str(archive)], 900)
-                if made.status != 0:
+                if made.returncode != 0:
                     return f"no base: mmdebstrap: {_last(made)}"
                 for old in _ran(["podman", "images", "--quiet", _NAME]).stdout.split():
                     _ran(["podman", "rmi", "--force", old])
                 imported = _ran(["podman", "import", str(archive), image], 300)
-                if imported.status != 0:
+                if imported.returncode != 0:
                     return f"no base: podman import: {_last(imported)}"
     tried = ""
     for way in _WAYS:
         container = Container(image=image, way=way)
         done = container.run("true")
-        if done.status == 0:
+        if done.returncode == 0:
             return container
         tried = f"{' '.join(way)}: {_last(done)}"
     return f"podman starts no container here: {tried}"
@@ -139,16 +133,9 @@ def _key() -> str:
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
 
 
-def _last(done: Ran) -> str:
-    return (done.stderr.strip().splitlines() or [f"status {done.status}"])[-1]
+def _last(done: Done) -> str:
+    return (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
 
 
-def _ran(command: Sequence[str], timeout: float = 60) -> Ran:
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False
-    )
-    return Ran(
-        status=done.returncode,
-        stdout=done.stdout.decode(errors="replace"),
-        stderr=done.stderr.decode(errors="replace"),
-    )
+def _ran(command: Sequence[str], timeout: float = 60) -> Done:
+    return run(command, Path("/"), timeout)

@@ -19,7 +19,8 @@ standing at its end. Every cheat has both verdicts; a fixture has a GPU's where
 tests/whole/test_gpu.py looks for it.
 
 In sources of cheats ``@PLACE@`` stands for the folder that holds submissions and results,
-``@GRADER@`` for the grader's package; ``lay_out`` fills them in.
+``@GRADER@`` for the grader's package and ``@LINES@`` for 25 000 empty lines; ``lay_out`` fills them
+in.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ import re
 from pathlib import Path
 
 import grader
-from grader.model import Record, Result, Verdict
+from grader.base.records import Verdict
+from grader.base.result import Result
+from ptxsim.records import Record
 from tests.support.places import CHEATS, FIXTURES
 
 _FIELDS = (
@@ -36,12 +39,15 @@ _FIELDS = (
     *("Finding", "Also", "Got", "Log"),
 )
 _FIELD = re.compile(rf"({'|'.join(_FIELDS)}): (.+)")
-_EXPECTED = re.compile(r"(?P<verdict>[A-Z]{2,3})(?P<no_gain> no gain)?(?: (?P<words>.+))?")
+_EXPECTED = re.compile(
+    rf"(?P<verdict>{'|'.join(Verdict.__members__)})(?P<no_gain> no gain)?(?: (?P<words>.+))?"
+)
 _FINDING = re.compile(
     r"(?P<kind>[a-z-]+)(?: in (?P<file>\S+))?(?: at (?P<markers>BUG\d*(?: or BUG\d*)*))?"
     r"(?:: (?P<says>.+))?"
 )
 _LOG = re.compile(r"at (?P<marker>BUG\d*): (?P<says>.+)")
+_NEEDS = re.compile("a sandbox|cutlass")
 
 
 class Expected(Record):
@@ -53,18 +59,6 @@ class Expected(Record):
         said = [str(result.error or ""), *(str(case.message) for case in result.cases)]
         said += [f"{finding.kind.value} {finding.message}" for finding in result.findings]
         return result.verdict is self.verdict and any(self.words in text for text in said)
-
-
-class Cheat(Record):
-    folder: Path
-    tries: str
-    stopped_by: str
-    needs_sandbox: bool
-    in_landlock: Expected | None  # null: what it comes to elsewhere
-    needs_cutlass: bool
-    architecture: str
-    cpu: Expected
-    gpu: Expected
 
 
 class ExpectedFinding(Record):
@@ -85,127 +79,105 @@ class Fixture(Record):
     """A case or the whole must show each thing that is given; no other kind of error may show."""
 
     folder: Path
+    stopped_by: str  # "" but for cheats
     cpu: Expected
     gpu: Expected | None
+    in_landlock: Expected | None  # null: what it comes to elsewhere
     finding: ExpectedFinding | None
     also: tuple[str, ...]
     got: str | None
     log: ExpectedLog | None
+    needs_sandbox: bool
     needs_cutlass: bool
     architecture: str
 
 
-def cheats() -> tuple[Cheat, ...]:
+def cheats() -> tuple[Fixture, ...]:
     """All of them, by name. Raises ValueError, naming the file, when one does not say it all."""
-    return tuple(_read_cheat(folder) for folder in sorted(CHEATS.iterdir()) if folder.is_dir())
+    needed = ("Stopped by", "CPU", "GPU")
+    return tuple(
+        _read(folder / "sgemm.cu", needed) for folder in sorted(CHEATS.iterdir()) if folder.is_dir()
+    )
 
 
 def fixtures(kind: str = "*", main: str = "sgemm.cu") -> tuple[Fixture, ...]:
     """Those of one kind (correct, broken, gpu, reduction) or all whose file is ``main``, by name.
     Raises as ``cheats`` does."""
-    return tuple(
-        _read_fixture(file.parent, main) for file in sorted(FIXTURES.glob(f"{kind}/*/{main}"))
+    return tuple(_read(file, ("CPU",)) for file in sorted(FIXTURES.glob(f"{kind}/*/{main}")))
+
+
+def _read(file: Path, needed: tuple[str, ...]) -> Fixture:
+    declared = _declared(file)
+    if missing := [name for name in ("about", *needed) if name not in declared]:
+        raise ValueError(f"{file}: its first comment lacks {', '.join(missing)}")
+
+    def field(name: str, pattern: re.Pattern[str]) -> dict[str, str] | None:
+        if name not in declared:
+            return None
+        found = pattern.fullmatch(declared[name])
+        if not found:
+            raise ValueError(f"{file}: {name}: {declared[name]!r} does not fit")
+        return {key: value or "" for key, value in found.groupdict().items()}
+
+    def expected(name: str) -> Expected | None:
+        if not (found := field(name, _EXPECTED)):
+            return None
+        verdict, words = Verdict[found["verdict"]], found["words"]
+        return Expected(verdict=verdict, words=words, no_gain=bool(found["no_gain"]))
+
+    cpu = expected("CPU")
+    assert cpu
+    field("Needs", _NEEDS)
+    finding, log = field("Finding", _FINDING), field("Log", _LOG)
+    return Fixture(
+        folder=file.parent,
+        stopped_by=declared.get("Stopped by", ""),
+        cpu=cpu,
+        gpu=expected("GPU"),
+        in_landlock=expected("Landlock"),
+        finding=None
+        if finding is None
+        else ExpectedFinding(
+            kind=finding["kind"],
+            says=finding["says"],
+            file=finding["file"] or file.name,
+            markers=tuple(filter(None, finding["markers"].split(" or "))),
+        ),
+        also=tuple(filter(None, declared.get("Also", "").split(", "))),
+        got=declared.get("Got"),
+        log=None if log is None else ExpectedLog(marker=log["marker"], says=log["says"]),
+        needs_sandbox=declared.get("Needs") == "a sandbox",
+        needs_cutlass=declared.get("Needs") == "cutlass",
+        architecture=f"sm_{declared.get('Architecture', '80')}",
     )
 
 
-def _declared(folder: Path, *needed: str, main: str = "sgemm.cu") -> dict[str, str]:
+def _declared(file: Path) -> dict[str, str]:
     """The fields of the first comment; what stands before them is called "about"."""
     found: dict[str, str] = {}
     field = "about"
-    for line in (folder / main).read_text().splitlines():
+    for line in file.read_text().splitlines():
         if not line.startswith("//"):
             break
         text = line[2:].strip()
         if match := _FIELD.fullmatch(text):
             field, text = match.groups()
             if field in found:
-                raise ValueError(f"{folder}/sgemm.cu: {field} stands there twice")
-            found[field] = text
-        else:
-            found[field] = f"{found[field]} {text}" if field in found else text
-    missing = [name for name in ("about", *needed) if name not in found]
-    if missing:
-        raise ValueError(f"{folder}/sgemm.cu: its first comment lacks {', '.join(missing)}")
+                raise ValueError(f"{file}: {field} stands there twice")
+        found[field] = f"{found[field]} {text}" if field in found else text
     return found
 
 
-def _read_cheat(folder: Path) -> Cheat:
-    declared = _declared(folder, "Stopped by", "CPU", "GPU")
-    return Cheat(
-        folder=folder,
-        tries=declared["about"],
-        stopped_by=declared["Stopped by"],
-        needs_sandbox=_needs(folder, declared, "a sandbox"),
-        in_landlock=_expected(folder, declared["Landlock"]) if "Landlock" in declared else None,
-        needs_cutlass=_needs(folder, declared, "cutlass"),
-        architecture=_architecture(declared),
-        cpu=_expected(folder, declared["CPU"]),
-        gpu=_expected(folder, declared["GPU"]),
-    )
-
-
-def _read_fixture(folder: Path, main: str) -> Fixture:
-    declared = _declared(folder, "CPU", main=main)
-    finding = log = None
-    if text := declared.get("Finding"):
-        found = _match(folder, _FINDING, text, "a finding")
-        finding = ExpectedFinding(
-            kind=found["kind"],
-            says=found["says"] or "",
-            file=found["file"] or main,
-            markers=tuple(found["markers"].split(" or ")) if found["markers"] else (),
-        )
-    if text := declared.get("Log"):
-        found = _match(folder, _LOG, text, "a line of the compiler's output")
-        log = ExpectedLog(marker=found["marker"], says=found["says"])
-    return Fixture(
-        folder=folder,
-        cpu=_expected(folder, declared["CPU"]),
-        gpu=_expected(folder, declared["GPU"]) if "GPU" in declared else None,
-        finding=finding,
-        also=tuple(declared["Also"].split(", ")) if "Also" in declared else (),
-        got=declared.get("Got"),
-        log=log,
-        needs_cutlass=_needs(folder, declared, "cutlass"),
-        architecture=_architecture(declared),
-    )
-
-
-def _architecture(declared: dict[str, str]) -> str:
-    return f"sm_{declared.get('Architecture', '80')}"
-
-
-def _needs(folder: Path, declared: dict[str, str], what: str) -> bool:
-    needed = declared.get("Needs")
-    if needed not in (None, "a sandbox", "cutlass"):
-        raise ValueError(f"{folder}/sgemm.cu: Needs: {needed}, expected a sandbox or cutlass")
-    return needed == what
-
-
-def _expected(folder: Path, text: str) -> Expected:
-    found = _match(folder, _EXPECTED, text, "a verdict with words")
-    if found["verdict"] not in Verdict.__members__:
-        raise ValueError(f"{folder}/sgemm.cu: {found['verdict']} is no verdict")
-    return Expected(
-        verdict=Verdict[found["verdict"]],
-        words=found["words"] or "",
-        no_gain=found["no_gain"] is not None,
-    )
-
-
-def _match(folder: Path, pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
-    found = pattern.fullmatch(text)
-    if not found:
-        raise ValueError(f"{folder}/sgemm.cu: {text!r} is not {what}")
-    return found
-
-
-def lay_out(cheat: Cheat, place: Path) -> Path:
+def lay_out(cheat: Fixture, place: Path) -> Path:
     """The submission ``place/submissions/NAME``, ready to be graded."""
-    folder = place / "submissions" / cheat.folder.name
+    return filled(cheat, place / "submissions" / cheat.folder.name, place)
+
+
+def filled(fixture: Fixture, folder: Path, place: Path | str) -> Path:
+    """Its files in ``folder``, with what stands for the places of this machine filled in."""
     folder.mkdir(parents=True)
     package = str(Path(grader.__file__).parent)
-    for source in cheat.folder.iterdir():
+    for source in fixture.folder.iterdir():
         text = source.read_text().replace("@PLACE@", str(place)).replace("@GRADER@", package)
-        (folder / source.name).write_text(text)
+        (folder / source.name).write_text(text.replace("@LINES@", 25_000 * "\n"))
     return folder

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import msgspec
-
-from grader.grading import preparing
-from grader.grading.pipeline import Bench
-from grader.hardware import gpus
-from grader.labs.lab import Limits
-from grader.model import Build, Explanation, KernelCounts, Size
-from grader.performance.join import count
-from grader.performance.loop_steps import MainLoop, main_loop_steps
-from grader.performance.sass import Function, disassemble
-from grader.submission.folder import load_submission
+from grader.base import gpus
+from grader.base.explanation import Explanation, KernelCounts
+from grader.base.records import Build
+from grader.explain.join import count
+from grader.explain.loop_steps import MainLoop, main_loop_steps
+from grader.explain.sass import SassFunction, disassemble
+from grader.judge import program
+from grader.judge.program import Bench
+from grader.labs.shape import Limits
+from grader.labs.submission import load_submission
+from grader.problems.work import Work
+from ptxsim.records import Size
 from ptxsim.sampling import SOME, LaunchSample, Sampler
-from tests.support.bench import bench
+from tests.support.bench import bench, of_lab
 from tests.support.kernels import engine
 from tests.support.places import ROOT
 from tests.support.product import MAIN, work
@@ -33,21 +35,20 @@ def rung(idea: str, ladder: str = "sgemm") -> Path:
 @cache
 def roomy() -> Bench:
     """For large kernels and sizes."""
-    limits = Limits(compile_s=120, record_s=20)
-    return msgspec.structs.replace(bench(), lab=msgspec.structs.replace(bench().lab, limits=limits))
+    return of_lab(bench(), limits=Limits(compile_s=120, record_s=20))
 
 
 @cache
 def built(folder: Path, arch: str) -> Build:
-    return preparing.compiled(load_submission(folder, MAIN), roomy(), arch)
+    return program.compile_for(load_submission(folder, MAIN), roomy(), arch)
 
 
-def at(folder: Path, arch: str, size: Size) -> preparing.Prepared:
-    return preparing.prepared(load_submission(folder, MAIN), [size], roomy(), arch)
+def at(folder: Path, arch: str, size: Size) -> program.Prepared:
+    return program.prepare(load_submission(folder, MAIN), [size], roomy(), arch)
 
 
 @cache
-def functions(folder: Path, arch: str) -> tuple[Function, ...]:
+def functions(folder: Path, arch: str) -> tuple[SassFunction, ...]:
     shared = bench()
     return disassemble(built(folder, arch).cubin, shared.toolchain, shared.sandbox)
 
@@ -67,25 +68,27 @@ def counts(
     folder: Path, arch: str, n: int, seconds: float = 20.0, blocks: int = SOME
 ) -> tuple[KernelCounts, ...]:
     """What they do."""
-    by_name = {function.name: function for function in functions(folder, arch)}
-    size = Size.of(m=n, n=n, k=n)
-    found = samples(folder, arch, n, seconds, blocks)
-    return tuple(count(by_name[sample.kernel], sample, work(size)) for sample in found)
+    return tuple(count(*each) for each in _launches(folder, arch, n, seconds, blocks))
 
 
 def loops(
     folder: Path, arch: str, n: int, seconds: float = 20.0, blocks: int = SOME
 ) -> tuple[MainLoop | None, ...]:
     """How they go round their main loops."""
+    return tuple(main_loop_steps(*each) for each in _launches(folder, arch, n, seconds, blocks))
+
+
+def _launches(
+    folder: Path, arch: str, n: int, seconds: float, blocks: int
+) -> Iterator[tuple[SassFunction, LaunchSample, Work]]:
     by_name = {function.name: function for function in functions(folder, arch)}
-    size = Size.of(m=n, n=n, k=n)
-    found = samples(folder, arch, n, seconds, blocks)
-    return tuple(main_loop_steps(by_name[sample.kernel], sample, work(size)) for sample in found)
+    for sample in samples(folder, arch, n, seconds, blocks):
+        yield by_name[sample.kernel], sample, work(Size.of(m=n, n=n, k=n))
 
 
 @cache
 def explained(folder: Path, arch: str = "sm_90") -> Explanation:
     card = gpus.find("H200" if arch == "sm_90" else "A100")
-    found = preparing.explained(at(folder, arch, LARGE), roomy(), card)
+    found = program.explain(at(folder, arch, LARGE), roomy(), card)
     assert found.missing is None
     return found

@@ -7,25 +7,22 @@ from pathlib import Path
 
 import msgspec
 
-from grader.ladder.document import shipped_ladders
-from grader.model import Advice, BuildInfo, KernelInfo, Result, SourceFile, Verdict, phrase
+from grader.base.explanation import Advice
+from grader.base.records import KernelInfo, SourceFile, Verdict
+from grader.base.result import BuildInfo, Result
 from grader.results import store
-from grader.results.index import read_index
-from grader.results.sources import keep_sources
+from grader.results.entries import keep_sources, read_index
+from grader.results.ladders import shipped_ladders
 from grader.study.history import History, make_history
 from grader.study.versions import read_versions
+from ptxsim.message import phrase
 from tests.support.explained import explained
-from tests.support.pages import gpu_result
+from tests.support.pages import gpu_environment, gpu_result
 from tests.support.places import ALICE
 
 FIRST, SECOND = "a\nb\nc\n", "a\nB\nc\nd\n"
 CONFLICTS = Advice(
-    idea="tile32",
-    rung=None,
-    message=phrase("bank conflicts"),
-    file=None,
-    line=None,
-    gain=2.0,
+    idea="tile32", rung=None, message=phrase("bank conflicts"), file=None, line=None, gain=2.0
 )
 
 
@@ -50,26 +47,13 @@ def version(result: Result, out: Path, source: str, minute: int, registers: int 
 
 def climbing(out: Path) -> History:
     """Two accepted versions on an H200, and one that does not compile after them."""
-    why = msgspec.structs.replace(explained(ALICE), advice=(CONFLICTS,))
-    slow = msgspec.structs.replace(gpu_result("alice", 0.3), explanation=why)
-    version(slow, out, FIRST, 1)
-    better = msgspec.structs.replace(why, advice=())
-    version(
-        msgspec.structs.replace(gpu_result("alice", 0.6), explanation=better), out, SECOND, 2, 96
-    )
-    broken = gpu_result("alice", 0.6)
-    version(
-        msgspec.structs.replace(
-            broken,
-            verdict=Verdict.CE,
-            cases=(),
-            score=None,
-            environment=msgspec.structs.replace(broken.environment, gpu=None),
-        ),
-        out,
-        "",
-        3,
-    )
+    slow = msgspec.structs.replace(explained(ALICE), advice=(CONFLICTS,))
+    better = msgspec.structs.replace(slow, advice=())
+    version(gpu_result("alice", 0.3, explanation=slow), out, FIRST, 1)
+    version(gpu_result("alice", 0.6, explanation=better), out, SECOND, 2, 96)
+    nowhere = msgspec.structs.replace(gpu_environment(), gpu=None)
+    changes = {"verdict": Verdict.CE, "cases": (), "score": None, "environment": nowhere}
+    version(gpu_result("alice", 0.6, **changes), out, "", 3)
     found, complaints = read_versions(read_index(out).of("alice"))
     assert complaints == []
     return make_history(found, shipped_ladders())

@@ -1,41 +1,43 @@
-"""Small kernels for the simulator's tests: CUDA source → nvcc's PTX → one launch."""
+"""Small kernels, and the engine that runs them, as the grader compiles both."""
 
 from __future__ import annotations
 
 import hashlib
 import struct
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from grader.backends.simulator.engine_library import engine_library
-from grader.model import Allocation, Dim3, Launch, Plan, Size
-from grader.toolchain.discovery import find_toolchain
+from grader.base.native import cache_folder, locked
+from grader.build.toolchain import find_toolchain
+from grader.run.simulator.device import engine_library
 from ptxsim.engine import Engine, load_engine
 from ptxsim.outcome import SimLimits, SimOutcome
+from ptxsim.records import Allocation, Dim3, Launch, Plan, Size
 from ptxsim.simulator import Simulator
-
-FIRST_ADDRESS = 0x7F00_0000_0000
-SPACING = 1 << 32
 
 
 @cache
-def compiled(source: str, arch: str = "sm_80") -> tuple[str, Path]:
-    """PTX of ``source`` with line info, and the folder its paths are relative to."""
-    folder = (
-        Path(tempfile.gettempdir())
-        / f"sgemm-grader-kernels-{hashlib.sha256(source.encode()).hexdigest()[:12]}"
-    )
-    folder.mkdir(exist_ok=True)
-    file = folder / "sgemm.cu"
-    file.write_text(source)
-    target = folder / f"{arch}.ptx"
-    command = [str(find_toolchain().nvcc), f"-arch={arch}", "-std=c++17", "-lineinfo", "-ptx"]
-    subprocess.run([*command, "-o", str(target), str(file)], check=True, capture_output=True)
+def compiled(source: str, arch: str = "sm_80", name: str = "sgemm") -> tuple[str, Path]:
+    """PTX of ``source`` with line info, and the folder its paths are relative to.
+
+    nvcc makes it once for all tests, workers and runs.
+    """
+    key = hashlib.sha256(f"{find_toolchain().cuda_version} {arch} {name} {source}".encode())
+    folder = cache_folder() / "test-kernels" / key.hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    file, target = folder / f"{name}.cu", folder / f"{name}.ptx"
+    with locked(folder / "lock"):
+        if not target.exists():
+            file.write_text(source)
+            made = target.with_suffix(".new")
+            command = [str(find_toolchain().nvcc), f"-arch={arch}", "-std=c++17", "-lineinfo"]
+            command += ["-ptx", "-o", str(made), str(file)]
+            subprocess.run(command, check=True, capture_output=True)
+            made.replace(target)
     return target.read_text(), folder
 
 
@@ -46,80 +48,30 @@ def engine() -> Engine:
 def run(
     source: str,
     arrays: Sequence[np.ndarray],
-    scalars: Sequence[int] = (),
-    grid: Dim3 = (1, 1, 1),
-    block: Dim3 = (32, 1, 1),
-    shared: int = 0,
-    arch: str = "sm_80",
-    seconds: float = 20.0,
-    kernel: str | None = None,
-    resident: tuple[int, ...] = (),
-    stack: int = 1024,
-    cooperative: bool = False,
+    words: Sequence[int],
+    grid: Dim3,
+    block: Dim3,
+    kernel: str,
 ) -> SimOutcome:
-    """Launch ``kernel``, or the first one of ``source``.
+    """Launch a kernel of ``source``; its parameters are pointers to the arrays, then the words.
 
-    Its parameters are pointers to ``arrays``, then ``scalars`` as ints. The first two arrays count
-    as initialised, as A and B do.
+    The first two arrays count as initialised.
     """
-    ptx, folder = compiled(source, arch)
-    return run_ptx(
-        ptx,
-        arrays,
-        scalars,
-        grid,
-        block,
-        shared,
-        seconds,
-        folder,
-        kernel,
-        resident,
-        stack,
-        cooperative,
-    )
-
-
-def run_ptx(
-    ptx: str,
-    arrays: Sequence[np.ndarray],
-    scalars: Sequence[int] = (),
-    grid: Dim3 = (1, 1, 1),
-    block: Dim3 = (32, 1, 1),
-    shared: int = 0,
-    seconds: float = 20.0,
-    folder: Path = Path("/nowhere"),
-    kernel: str | None = None,
-    resident: tuple[int, ...] = (),
-    stack: int = 1024,
-    cooperative: bool = False,
-) -> SimOutcome:
-    """As ``run``, for PTX text."""
-    simulator = Simulator(ptx, folder, engine())
-    names = ["A", "B", "C", *(f"workspace {i}" for i in range(1, len(arrays)))]
+    ptx, folder = compiled(source)
     allocations = tuple(
-        Allocation(name=name, address=FIRST_ADDRESS + i * SPACING, size=array.nbytes)
-        for i, (name, array) in enumerate(zip(names, arrays, strict=False))
+        Allocation(name="ABCDEF"[i], address=0x7F00_0000_0000 + (i << 32), size=array.nbytes)
+        for i, array in enumerate(arrays)
     )
-    kernels = (line.split("(")[0].split()[-1] for line in ptx.splitlines() if ".entry" in line)
-    params = struct.pack(f"<{len(arrays)}Q", *(a.address for a in allocations))
-    params += struct.pack(f"<{len(scalars)}i", *scalars)
+    params = struct.pack(f"<{len(arrays)}Q", *(each.address for each in allocations))
+    params += struct.pack(f"<{len(words)}i", *words)
     launch = Launch(
-        kernel=kernel or next(kernels),
-        grid=grid,
-        block=block,
-        shared_bytes=shared,
-        params=params,
-        pointers=(),
-        stack_bytes=stack,
-        cooperative=cooperative,
+        kernel=kernel, grid=grid, block=block, shared_bytes=0, params=params, pointers=()
     )
     inputs = min(2, len(arrays))
+    outputs = min(1, len(arrays) - inputs)
+    size = Size.of(m=1, n=1, k=1)
     plan = Plan(
-        size=Size.of(m=1, n=1, k=1),
-        allocations=allocations,
-        operations=(launch,),
-        inputs=inputs,
-        outputs=min(1, len(arrays) - inputs),
+        size=size, allocations=allocations, operations=(launch,), inputs=inputs, outputs=outputs
     )
     buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}
-    return simulator.run(plan, buffers, SimLimits(seconds=seconds, resident=resident))
+    return Simulator(ptx, folder, engine()).run(plan, buffers, SimLimits(seconds=20.0))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,43 +25,7 @@ axe.run(document, {resultTypes: ['violations']}).then(found => JSON.stringify(
 ))
 """
 _UNFOLD = "document.querySelectorAll('details').forEach(each => each.open = true)"
-# The last element of a folded part has a height only where the style sheet unfolds it.
-_FOLDED = """
-[...document.querySelectorAll('details:not([open])')]
-  .filter(each => !each.lastElementChild.checkVisibility({contentVisibilityProperty: true}))
-  .map(each => each.firstElementChild.textContent)
-"""
 _GROUND = "getComputedStyle(document.body).backgroundColor"
-# Lines of Chinese text that begin with a sign that belongs to the line before, or end with one that
-# belongs to the next.
-BROKEN_LINES = """
-(() => {
-  const broken = [], range = document.createRange();
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const node = walker.currentNode;
-    if (!/[\\u4e00-\\u9fff]/.test(node.data) || node.parentElement.closest('svg, pre, .code')
-        || !node.parentElement.checkVisibility()) continue;
-    let before = null;
-    [...node.data].forEach((sign, index) => {
-      range.setStart(node, index);
-      range.setEnd(node, index + sign.length);
-      const box = range.getBoundingClientRect();
-      if (!box.width) return;
-      if (before && box.top > before.box.bottom - 1
-          && (/[，。；：、？！）》”’]/.test(sign) || /[（《“‘]/.test(before.sign))) {
-        broken.push(node.data.slice(Math.max(0, index - 12), index + 4));
-      }
-      before = {sign, box};
-    });
-  }
-  return broken;
-})()
-"""
-_CONTENTS = """
-[...document.querySelectorAll('.contents a')]
-  .map(each => each.hash.slice(1)).filter(id => !document.getElementById(id))
-"""
 
 
 def assert_readable(
@@ -71,21 +34,22 @@ def assert_readable(
     """A page of at most 400 KB without faults on every screen and on paper.
 
     script: whether the page's own scripts run. thorough: ask axe-core on every screen; otherwise on
-    two, which between them have both widths and both colour schemes.
+    two, which between them have both widths and both colour schemes. Where axe-core is missing, its
+    own test (tests/report/test_html.py) says so.
     """
     assert file.stat().st_size <= MOST_BYTES
     for width in (PHONE, DESKTOP):
         for dark in (False, True):
             browser.open(file, width=width, dark=dark, script=script)
             browser.evaluate(_UNFOLD)
-            faults = browser.faults() + browser.evaluate(BROKEN_LINES)
-            if thorough or dark == (width == PHONE):
+            faults = browser.faults() + browser.ask("brokenLines")
+            if AXE.exists() and (thorough or dark == (width == PHONE)):
                 faults += accessibility(browser)
             assert faults == [], (file.name, width, dark)
-    assert browser.evaluate(_CONTENTS) == []
+    assert browser.ask("deadContents") == []
     browser.open(file, width=A4, dark=True, script=script, paper=True)
     assert browser.faults() == [], (file.name, "on paper")
-    assert browser.evaluate(_FOLDED) == []
+    assert browser.ask("folded") == []
     assert browser.evaluate(_GROUND) == "rgb(255, 255, 255)"
 
 
@@ -101,17 +65,12 @@ def fonts(browser: Browser, selector: str) -> dict[str, int]:
 
 def accessibility(browser: Browser) -> list[str]:
     """What axe-core finds on the page that is open."""
-    browser.evaluate(_axe())
+    if not AXE.exists():
+        assert "CI" not in os.environ, "axe-core is missing: npm ci in tests/support/axe"
+        pytest.skip("no page's accessibility is checked: no axe-core (npm ci in tests/support/axe)")
+    browser.evaluate(AXE.read_text())
     return [
         f"{rule} ({words}): {element}"
         for rule, words, elements in json.loads(browser.evaluate(_RUN))
         for element in elements
     ]
-
-
-@cache
-def _axe() -> str:
-    if not AXE.exists():
-        assert "CI" not in os.environ, "axe-core is missing: npm ci in tests/support/axe"
-        pytest.skip("axe-core is not installed")
-    return AXE.read_text()

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Mapping, Sequence
 
 import msgspec
+from rich.console import Console
 
-from grader.ladder.document import HostLoop, HostRun, Ladder, make_ladder
-from grader.ladder.rungs import Rung, find_rungs
-from grader.ladder.standing import standing
-from grader.model import (
+from grader.base.explanation import Score
+from grader.base.records import Verdict
+from grader.base.result import (
     CaseResult,
     Environment,
     GpuInfo,
     LabRef,
-    LineCount,
     Result,
     Run,
-    Score,
     Standing,
     Timing,
-    Verdict,
-    verbatim,
 )
+from grader.report import terminal
+from grader.results.ladders import HostLoop, HostRun, Ladder, make_ladder, standing
+from grader.results.rungs import Rung, find_rungs
+from ptxsim.findings.finding import LineCount
+from ptxsim.message import verbatim
 from tests.support.places import REFERENCE
 from tests.support.product import GEMM
 from tests.support.results import RIGHT, SHA, make_result
@@ -64,6 +66,13 @@ LINES = tuple(
     )
     for line, weight in ((6, 1), (7, 20), (8, 1))
 )
+
+
+def printed(result: Result, sources: Mapping[str, str] | None = None, width: int = 200) -> str:
+    """What the terminal shows of a result, without colours."""
+    file = io.StringIO()
+    Console(file=file, width=width, color_system=None).print(terminal.render(result, sources or {}))
+    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 
 def timed(edge: int, bench: float, cublas: float) -> CaseResult:
@@ -126,16 +135,16 @@ def ladder_results(rungs: Sequence[Rung], gpu: GpuInfo | None = H200) -> dict[st
         verdict = Verdict.AC
         if index == SLOWEST:
             verdict = Verdict.TLE
-            words = "a launch did not end within 10 s"
-            late = msgspec.structs.replace(cases[2], verdict=verdict, message=words, timing=None)
-            unrun = msgspec.structs.replace(
-                cases[3], verdict=None, timing=None, message=verbatim("not run")
-            )
-            cases = (*cases[:2], late, unrun)
-        result = make_result(rung.name, cases=cases if gpu else (RIGHT,), verdict=verdict)
-        if gpu:
-            result = msgspec.structs.replace(result, environment=gpu_environment(gpu))
-        results[rung.name] = result
+            slow = (verdict, verbatim("a launch did not end within 10 s"))
+            ended = [
+                msgspec.structs.replace(case, verdict=each, message=words, timing=None)
+                for case, (each, words) in zip(
+                    cases[2:], (slow, (None, verbatim("not run"))), strict=True
+                )
+            ]
+            cases = (*cases[:2], *ended)
+        where = {"environment": gpu_environment(gpu), "cases": cases} if gpu else {}
+        results[rung.name] = make_result(rung.name, verdict=verdict, **where)
     return results
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 
 from grader.labs.lab import DEFAULT_LAB
-from grader.ladder.document import Ladder, shipped_ladders
-from grader.model import Size
 from grader.problems.catalogue import ProblemRef
 from grader.problems.gemm.gemm import Gemm
 from grader.problems.work import Work
+from grader.results.ladders import Ladder, shipped_ladders
+from ptxsim.records import Size
 
 GEMM = Gemm()
 GEMM_REF = ProblemRef(source=GEMM.name, options={})

@@ -7,10 +7,10 @@ import pytest
 from grader.sandbox import bubblewrap, landlock
 
 needs_bubblewrap = pytest.mark.skipif(
-    bubblewrap.working() is None, reason="bubblewrap does not work here"
+    bubblewrap.working() is None, reason="nothing is tried in bubblewrap: it does not work here"
 )
 needs_landlock = pytest.mark.skipif(
-    landlock.working() is None, reason="Landlock does not work here"
+    landlock.working() is None, reason="nothing is tried under Landlock: it does not work here"
 )
 # Modes of Sandbox.open. The first two show a program nothing but what is named.
 CLOSED = (

@@ -12,9 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from grader.course.similar.comparison import Work, find_pairs
-from grader.course.similar.similar_render import html as similar_page
-from grader.ladder.ladder_render import html as ladder_page
+from grader.course.similar import ComparedWork, find_pairs
+from grader.course.similar import html as similar_page
+from grader.ladder.rendering import html as ladder_page
 from grader.results import store
 from tests.support.browser import chromium
 from tests.support.places import ALICE, BROKEN, CORRECT, ROOT
@@ -24,7 +24,7 @@ NAMES = {"missing_second_sync": "bob", "edge_not_written": "carol", "compile_err
 IMAGES = ROOT / "docs" / "images"
 # Where the tests expect a finding, and what they expect.
 _MARKS = re.compile(r" *// BUG\d*|^// (CPU|GPU|Finding|Also|Log): .*\n", re.MULTILINE)
-TWIN = Work(
+TWIN = ComparedWork(
     student="bob", files={"sgemm.cu": (ROOT / "tests" / "course" / "disguised.cu").read_text()}
 )
 
@@ -47,7 +47,7 @@ def main() -> None:
         subprocess.run([*grade, "leaderboard", "--html", str(board)], cwd=place, check=True)
         bob = next(p for p in store.stored(place / "results") if p.parent.name == "bob")
         twins = place / "twins.html"
-        works = [Work(student="ann", files={"sgemm.cu": tiled()}), TWIN]
+        works = [ComparedWork(student="ann", files={"sgemm.cu": tiled()}), TWIN]
         twins.write_text(similar_page(find_pairs(works, []), works))
         with chromium() as browser:
             ladder = place / "ladder.html"

@@ -7,20 +7,21 @@ from collections.abc import Sequence
 
 import msgspec
 
-from grader.backends.protocol import CaseOutcome, PlannedCase, Progress
-from grader.backends.simulator.device import CpuDevice
+from grader.base.records import Build
 from grader.labs.lab import Lab, load_lab
-from grader.model import Allocation, Build, Plan, Size
+from grader.run.protocol import CaseOutcome, PlannedCase, Progress, quietly
+from grader.run.simulator.device import CpuDevice
 from grader.sandbox.running import Mode, Sandbox
+from ptxsim.records import Allocation, Plan, Size
 
 FAKE = """\
 import os, sys, threading, time
 from pathlib import Path
 import numpy as np
-from grader.backends.simulator import simulation_worker as worker
-from grader.errors import ToolchainError
-from grader.model import Verdict
-from ptxsim.errors import Reason, RefusedProgram
+from grader.run.simulator import simulation_worker as worker
+from grader.base.errors import ToolchainError
+from grader.base import Verdict
+from ptxsim.outcome import Reason, RefusedProgram
 from ptxsim.frontend.interface import Interface
 from ptxsim.outcome import SimOutcome
 
@@ -30,7 +31,7 @@ class Fake:
     def __init__(self, ptx, root, engine):
         self.ptx, self.root = ptx, root
 
-    def calls(self, plan, buffers, limits):
+    def calls(self, plan, buffers, limits, *, backwards):
         size = plan.size
         a, b, c = (buffers[i].view(np.float32) for i in range(3))
         print("noise that must not reach the answers", flush=True)
@@ -76,7 +77,7 @@ def run(
     command: Sequence[str],
     build: Build,
     cases: Sequence[PlannedCase],
-    progress: Progress = lambda _stage, _detail: None,
+    progress: Progress = quietly,
     mode: Mode = "auto",
     **limits: float,
 ) -> tuple[CaseOutcome, ...]:

@@ -10,33 +10,36 @@ from typing import Any, get_args
 import cupy
 import msgspec
 
-from benchmarks.tools import tools
+from benchmarks.measure import tools
 from benchmarks.verification import numbered_keys
 from benchmarks.verification_16_bits import FORMATS, SUMS_IN_FP16
-from grader.backends.gpu.bench import LoadedAhead, SharedBench
-from grader.backends.gpu.gpu_messages import GpuJob
-from grader.backends.gpu.host_check import HostCheck, measured, take
-from grader.backends.gpu.measure import time_case, verify_case
-from grader.backends.gpu.measured_case import MeasuredCase
-from grader.backends.gpu.memory import PlanMemory
-from grader.backends.gpu.plan_replay import load_module
-from grader.backends.probe import first_gpu_arch
-from grader.backends.protocol import CaseOutcome, PlannedCase
-from grader.cli.scaffold import find_starter
-from grader.errors import MachineError
-from grader.grading.preparing import prepared
-from grader.judging import verdicts as judge
-from grader.judging.times import held_to_the_clock
-from grader.labs.lab import Rules, load_lab
-from grader.model import NOTHING, ErrorStats, Plan, Size
+from grader.base.errors import MachineError
+from grader.cli.new_command import find_starter
+from grader.judge import verdicts as judge
+from grader.judge.launches import held_to_the_clock
+from grader.judge.program import prepare
+from grader.labs.lab import load_lab
+from grader.labs.shape import Rules
+from grader.labs.submission import load_submission
 from grader.problems import inputs
 from grader.problems.gemm.gemm import Gemm, Options
 from grader.problems.gemm.layout import Layout
 from grader.problems.operands import Order
 from grader.problems.problem import Problem
-from grader.submission.folder import load_submission
+from grader.run.gpu.bench import LoadedAhead, SharedBench
+from grader.run.gpu.host_check import HostCheck, measured, take
+from grader.run.gpu.measure import time_case, verify_case
+from grader.run.gpu.measured_case import MeasuredCase
+from grader.run.gpu.memory import PlanMemory
+from grader.run.gpu.messages import GpuJob
+from grader.run.gpu.plan_replay import load_module
+from grader.run.probe import first_gpu_arch
+from grader.run.protocol import CaseOutcome, PlannedCase
+from ptxsim.message import NOTHING
+from ptxsim.records import Plan, Size
 from tests.support.places import ROOT
 from tests.support.product import GEMM, MAIN
+from tests.support.results import RIGHT
 
 SIZE = Size.of(m=300, n=700, k=501)
 KEYS = numbered_keys(7)
@@ -46,7 +49,7 @@ LAYOUTS = [Layout(A=a, B=b, C=c) for a, b, c in itertools.product(get_args(Order
 def main() -> None:
     arch = first_gpu_arch()
     assert arch
-    ready = prepared(load_submission(find_starter(ROOT, load_lab()), MAIN), [SIZE], tools(), arch)
+    ready = prepare(load_submission(find_starter(ROOT, load_lab()), MAIN), [SIZE], tools(), arch)
     built, (plan,) = ready.built, ready.plans
     bench = SharedBench(LoadedAhead(GEMM))
     said: dict[str, object] = {}
@@ -97,13 +100,7 @@ def main() -> None:
 
         # A GPU that could do next to nothing: any kernel is faster than it can be.
         bench.gpu = msgspec.structs.replace(bench.gpu, fp32_peak_tflops=1e-3)
-        job = GpuJob(
-            cubin="",
-            cases=(),
-            runs=1,
-            run_seconds=0.01,
-            host_calls="charged",
-        )
+        job = GpuJob(cubin="", cases=(), runs=1, run_seconds=0.01)
         outcome = time_case(bench, case, job, lambda: None).outcome
         (held,) = held_to_the_clock([outcome], GEMM, bench.gpu)
         said["impossible"] = judge.judge_case(held, Rules())[0].value
@@ -181,17 +178,7 @@ def host_finds(problem: Problem, c: Any) -> int:
 def outcome_of(problem: Problem) -> CaseOutcome:
     """What a comparison says that finds nothing wrong."""
     target = problem.operands(SIZE)[2]
-    error = ErrorStats(
-        max=0.0,
-        rms=0.0,
-        tolerance=1.0,
-        wrong=0,
-        first_mismatch=None,
-        tile_map=(),
-        tile_edge=1,
-        operand=target.name,
-        shape=target.shape,
-    )
+    error = msgspec.structs.replace(RIGHT.error, operand=target.name, shape=target.shape)
     return CaseOutcome(
         id="case",
         size=SIZE,

@@ -15,16 +15,15 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from grader.backends.simulator.engine_library import engine_library
-from grader.hardware import gpus
-from grader.model import Plan
-from grader.performance import issue_model
-from grader.performance.issue_model import model_library
-from grader.performance.loop_steps import Step, Unit
-from grader.toolchain.native import Native
+from grader.base import gpus
+from grader.base.native import Native
+from grader.explain import issue_model
+from grader.explain.issue_model import model_library
+from grader.explain.loop_steps import LoopStep, Pipe
+from grader.run.simulator.device import engine_library
 from ptxsim.engine import load_engine
-from ptxsim.errors import RefusedProgram
-from ptxsim.outcome import SimLimits
+from ptxsim.outcome import RefusedProgram, SimLimits
+from ptxsim.records import Plan
 from ptxsim.simulator import Simulator
 from tests.fuzz.worker import SANITISED
 
@@ -65,10 +64,10 @@ def run_loop(chance: random.Random) -> None:
     issue_model.run_loop(steps, warps, blocks, sm, latency=chance.randint(0, 900))
 
 
-def _step(chance: random.Random) -> Step:
+def _step(chance: random.Random) -> LoopStep:
     board = (None, *range(6))
-    return Step(
-        unit=chance.choice(list(Unit)),
+    return LoopStep(
+        unit=chance.choice(list(Pipe)),
         stall=chance.randint(0, 15),
         waits=tuple(chance.sample(range(6), chance.randint(0, 6))),
         sets=chance.choice(board),

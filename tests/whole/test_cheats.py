@@ -10,9 +10,8 @@ import hashlib
 import os
 import re
 import shutil
-import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from io import StringIO
 from pathlib import Path
 
@@ -21,18 +20,23 @@ import pytest
 from _pytest.mark import ParameterSet
 from rich.console import Console
 
-from grader.grading.pipeline import Bench, Graded, grade
-from grader.labs.lab import Case, load_lab
-from grader.model import Size, Verdict
+from grader.base.records import Verdict
+from grader.judge.pipeline import Graded, grade
+from grader.judge.program import Bench
+from grader.labs.lab import Case
 from grader.report import html, terminal
 from grader.results import store
+from grader.run.protocol import quietly
 from grader.sandbox import bubblewrap, landlock
 from grader.sandbox.running import Sandbox
-from grader.toolchain.discovery import find_toolchain
+from ptxsim.records import Size
+from tests.support import bench as benches
 from tests.support import cheat_table
-from tests.support.corpus import Cheat, cheats, lay_out
-from tests.support.in_turn import in_turn
+from tests.support.bench import limited, of_lab
+from tests.support.corpus import Fixture, cheats, lay_out
+from tests.support.files import bind, grow
 from tests.support.places import HONEST, ROOT
+from tests.support.processes import below, statuses
 from tests.support.results import make_result
 
 SIZES = ((1, 1, 1), (9, 17, 33), (64, 64, 32))
@@ -44,19 +48,13 @@ LIVE_TAG = re.compile(r"<script>alert|<img src=x")  # what the cheats would put 
 @pytest.fixture(scope="module")
 def bench(request: pytest.FixtureRequest) -> Bench:
     """Of the sandbox that the test names as its parameter; by default the best that works here."""
-    lab = load_lab()
-    limits = msgspec.structs.replace(
-        lab.limits, compile_s=10, record_s=2, simulate_s=2, memory_mb=2048
-    )
     cases = tuple(
         Case(id=f"cpu-{i}", size=Size.of(m=m, n=n, k=k)) for i, (m, n, k) in enumerate(SIZES)
     )
-    return Bench(
-        lab=msgspec.structs.replace(lab, cpu=cases, limits=limits),
-        toolchain=find_toolchain(),
-        sandbox=Sandbox.open(getattr(request, "param", "auto")),
-        explain=False,
-    )
+    sandbox = Sandbox.open(getattr(request, "param", "auto"))
+    shared = msgspec.structs.replace(benches.bench(), sandbox=sandbox)
+    limits = {"compile_s": 10, "record_s": 2, "simulate_s": 2, "memory_mb": 2048}
+    return of_lab(limited(shared, **limits), cpu=cases)
 
 
 @pytest.fixture
@@ -74,83 +72,76 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 ENDLESS_TO_COMPILE = ("macro_bomb", "assembler_bomb", "reads_the_compilers_output")
-# These take five to fifteen seconds each.
-LONG = (
-    *ENDLESS_TO_COMPILE,
-    "stops_itself",
-    "probes_for_files",
-    "forged_long_plan",
-    "sleeps_instead",
-    "naps_all_the_time",
-    "sleeps_while_it_is_loaded",
-    "raises_its_own_limits",
-    "hides_cutlass_in_its_kernel",
+# What a sandbox may have to do with. Others get the same in each of them, which nightly runs see.
+TRIES_THE_SYSTEM = re.compile(
+    r"include *<(sys/|linux/|unistd|fcntl|c?signal|dirent|dlfcn|sched|poll|pthread|thread|fstream"
+    r"|spawn|filesystem|c?stdlib)|incbin|include *\"[./@]|@PLACE@|@GRADER@"
 )
-
-
-# Each in a different way depends on the sandbox alone; in every run they are graded in both.
-TRY_THE_SANDBOX = (
-    *("includes_a_secret", "reads_classmate", "writes_into_the_results", "opens_devices"),
+# What the filter of host code alone stops, so limits alone do, too.
+TRY_THE_FILTER = (
+    *("leaves_word_in_the_kernel", "reads_classmate", "writes_into_the_results", "opens_devices"),
     *("fills_every_folder", "signals_every_way", "reads_command_lines", "asks_whether_files_exist"),
+    *("leaves_notes_for_the_next_size", "writes_its_parents_memory", "edits_the_grader"),
 )
 NEEDS_LANDLOCK = pytest.mark.skipif(
     landlock.working() is None or bubblewrap.working() is None,
-    reason="bubblewrap and Landlock do not both work here",
+    reason="no cheat is tried in both sandboxes: bubblewrap and Landlock do not both work here",
 )
 
 
-def in_both_sandboxes(place: int, name: str, *given: object) -> Iterator[ParameterSet]:
-    """In the best one, and in Landlock's; in every run if it tries the sandbox, and of the others
-    that are quick every twelfth in the best one."""
-    always = name in TRY_THE_SANDBOX and name not in LONG
-    quick = in_turn(place) and name not in LONG
-    slow = [pytest.mark.slow]
-    best, other = [] if always or quick else slow, [] if always else slow
-    yield pytest.param(*given, "auto", id=name, marks=best)
-    yield pytest.param(*given, "landlock", id=f"{name}-landlock", marks=[*other, NEEDS_LANDLOCK])
+def tries_the_sandbox(cheat: Fixture) -> bool:
+    text = (cheat.folder / "sgemm.cu").read_text()
+    declared = cheat.needs_sandbox or cheat.in_landlock is not None
+    return declared or TRIES_THE_SYSTEM.search(text) is not None
 
 
+def in_both_sandboxes(name: str, *given: object, nightly: bool = False) -> Iterator[ParameterSet]:
+    """In the best one, in Landlock's, and by limits alone if it tries the filter."""
+    marks = [NEEDS_LANDLOCK, *([pytest.mark.nightly] if nightly else [])]
+    yield pytest.param(*given, "auto", id=name)
+    yield pytest.param(*given, "landlock", id=f"{name}-landlock", marks=marks)
+    if name in TRY_THE_FILTER:
+        yield pytest.param(*given, "off", id=f"{name}-limits")
+
+
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("cheat", "bench"),
     [
         each
-        for place, cheat in enumerate(cheats())
-        for each in in_both_sandboxes(place, cheat.folder.name, cheat)
+        for cheat in cheats()
+        for each in in_both_sandboxes(
+            cheat.folder.name, cheat, nightly=not tries_the_sandbox(cheat)
+        )
     ],
     indirect=["bench"],
 )
-def test_it_comes_to_what_it_declares(cheat: Cheat, bench: Bench, place: Path) -> None:
+def test_it_comes_to_what_it_declares(cheat: Fixture, bench: Bench, place: Path) -> None:
+    if not bench.sandbox.filtered:
+        pytest.skip("stopped by a filter of system calls, and this kernel has none")
     if cheat.needs_sandbox and bench.sandbox.kind == "rlimits":
         pytest.skip("stopped by a sandbox, and none works here")
     if cheat.needs_cutlass and bench.toolchain.cutlass_include is None:
         pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
-    # A compiler reads CUTLASS for half a minute; for others no time is enough.
-    if cheat.needs_cutlass:  # a compiler reads for half a minute
-        bench = with_compile_s(60, bench)
+    if cheat.needs_cutlass:  # a compiler reads it for half a minute
+        bench = limited(bench, compile_s=60)
     if cheat.folder.name in ENDLESS_TO_COMPILE:
-        bench = with_compile_s(4, bench)
-    lab = msgspec.structs.replace(bench.lab, architectures=(cheat.architecture,))
-    bench = msgspec.structs.replace(bench, lab=lab)
+        bench = limited(bench, compile_s=4)
+    bench = of_lab(bench, architectures=(cheat.architecture,))
     result = graded_without_harm(lay_out(cheat, place), bench, place).result
-    expected = cheat.cpu
-    if bench.sandbox.kind == "landlock" and cheat.in_landlock is not None:
-        expected = cheat.in_landlock
+    in_landlock = bench.sandbox.kind == "landlock" and cheat.in_landlock
+    expected = in_landlock or cheat.cpu
     assert expected.met_by(result), (result.verdict, result.error, result.cases, result.findings)
     assert result.score is None
-
-
-def with_compile_s(seconds: int, bench: Bench) -> Bench:
-    limits = msgspec.structs.replace(bench.lab.limits, compile_s=seconds)
-    return msgspec.structs.replace(bench, lab=msgspec.structs.replace(bench.lab, limits=limits))
 
 
 def graded_without_harm(folder: Path, bench: Bench, place: Path) -> Graded:
     """Grade it and look round: nothing changed, nobody left, nothing told."""
     before, running = contents(place, folder), descendants()
-    graded = grade(folder, bench, lambda _stage, _detail: None)
+    graded = grade(folder, bench, quietly)
     assert contents(place, folder) == before
     gone_by = time.monotonic() + 10  # what was killed dies when it gets the processor
-    while (left := descendants(besides=running)) and time.monotonic() < gone_by:
+    while (left := descendants(running)) and time.monotonic() < gone_by:
         time.sleep(0.05)
     assert not left
     assert not Path("pwned").exists()
@@ -173,23 +164,11 @@ def contents(place: Path, besides: Path) -> dict[str, bytes]:
     }
 
 
-def descendants(besides: frozenset[int] = frozenset()) -> frozenset[int]:
+def descendants(besides: Collection[int] = ()) -> set[int]:
     """The living processes below this one, but ``besides`` and what those start: a browser that
     another test opened starts helpers whenever it likes."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # ended meanwhile
-            continue
-        if fields[0] != "Z":
-            parents[int(stat.parent.name)] = int(fields[1])
-    found: set[int] = set()
-    new = {os.getpid()}
-    while new:
-        new = {child for child, parent in parents.items() if parent in new} - found - besides
-        found |= new
-    return frozenset(found)
+    alive = {pid: words for pid, words in statuses().items() if words[0] != "Z"}
+    return below(alive, besides)
 
 
 def shown(graded: Graded) -> tuple[str, str]:
@@ -216,11 +195,7 @@ def named(*names: str) -> Callable[[Path], None]:
 
 
 def sparse(name: str, size: int) -> Callable[[Path], None]:
-    def make(folder: Path) -> None:
-        with (folder / name).open("wb") as file:
-            file.truncate(size)
-
-    return make
+    return lambda folder: grow(folder / name, size)
 
 
 def link(name: str, target: str) -> Callable[[Path], None]:
@@ -243,13 +218,6 @@ def instead(make: Callable[[Path], object]) -> Callable[[Path], None]:
     return replace
 
 
-def socket_at(path: Path) -> None:
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(f"/proc/self/fd/{descriptor}/{path.name}")
-    os.close(descriptor)
-
-
 def link_to_bob(folder: Path) -> None:
     shutil.rmtree(folder)
     folder.symlink_to("bob")
@@ -267,10 +235,10 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], Verdict]] = {
     "a submission that links to a classmate's": (link_to_bob, Verdict.FE),
     "a pipe that nobody writes to": (lambda folder: os.mkfifo(folder / "x.cuh"), Verdict.FE),
     "a kernel that is a pipe": (instead(os.mkfifo), Verdict.FE),
-    "a kernel that is a socket": (instead(socket_at), Verdict.FE),
+    "a kernel that is a socket": (instead(bind), Verdict.FE),
     "a kernel that is a folder": (instead(Path.mkdir), Verdict.FE),
     "pipes and sockets beside the kernel": (
-        lambda folder: (os.mkfifo(folder / "log"), socket_at(folder / "agent")),
+        lambda folder: (os.mkfifo(folder / "log"), bind(folder / "agent")),
         Verdict.AC,
     ),
     "a line break in a name": (named("x\nbob: AC accepted.cuh"), Verdict.FE),
@@ -306,13 +274,10 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], Verdict]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("make", "verdict", "bench"),
-    [
-        each
-        for place, (name, given) in enumerate(FOLDERS.items())
-        for each in in_both_sandboxes(place, name, *given)
-    ],
+    [each for name, given in FOLDERS.items() for each in in_both_sandboxes(name, *given)],
     indirect=["bench"],
 )
 def test_folders(
@@ -352,12 +317,6 @@ def test_a_kernel_that_changes_while_it_is_graded(bench: Bench, place: Path) -> 
     assert file.sha256 == hashlib.sha256(own.encode()).hexdigest()
     text, page = shown(graded)
     assert SECRET not in text + page + store.encode(graded.result).decode()
-
-
-def test_the_corpus_is_large_and_says_what_stops_each() -> None:
-    corpus = cheats()
-    assert len(corpus) >= 35
-    assert all(len(cheat.stopped_by) > 10 for cheat in corpus)
 
 
 def test_the_page_about_cheats_is_up_to_date() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.model import Verdict
+from grader.base.records import Verdict
 from grader.results import store
 from tests.support.commands import STARTER, Processes, environment, grade, run, until, warm_cache
 
@@ -24,18 +24,16 @@ SLOW = "#include <unistd.h>\n" + STARTER.replace(
     "  const dim3 block", "  usleep(50000);\n  const dim3 block"
 )
 BROKEN = STARTER.replace("float sum = 0.0f;", "float sum = 0.0f")
-# How often, and what must have been hit by then; tests/course/test_class.py kills in every run.
-OFTEN, HIT = 200, {"parent", "pool", "simulator", "recorder", "compiler"}
+# What must have been hit in the end; tests/course/test_class.py kills in every run.
+HIT = {"parent", "pool", "simulator", "recorder", "compiler"}
 # At every look. Some live for moments only, and it takes a second to start others again.
 CHANCE = {"recorder": 1.0, "compiler": 0.3, "simulator": 0.8, "pool": 0.02, "parent": 0.01}
 SEED = 20241121
 
 
-# --- processes are killed ----------------------------------------------------------------------
-
-
 @pytest.mark.slow
-def test_kills_lose_nothing_and_wrong_nobody(place: Path) -> None:
+@pytest.mark.parametrize("often", [20, pytest.param(200, marks=pytest.mark.nightly)])
+def test_kills_lose_nothing_and_wrong_nobody(often: int, place: Path) -> None:
     """SIGKILL to whatever is at work, the command itself included, until it was sent so often.
 
     What does not compile is not cached, so there is a compiler to kill in every round.
@@ -55,7 +53,7 @@ def test_kills_lose_nothing_and_wrong_nobody(place: Path) -> None:
     assert run(command, place, **variables).returncode == 0
 
     def enough() -> bool:
-        return kills.total() >= (OFTEN if set(kills) >= HIT else 2 * OFTEN)
+        return kills.total() >= (often if set(kills) >= HIT else 2 * often)
 
     while not enough():
         with subprocess.Popen(
@@ -82,9 +80,7 @@ def test_kills_lose_nothing_and_wrong_nobody(place: Path) -> None:
                     kills[role] += 1
             assert process.stderr is not None
             words = process.stderr.read()
-            if (
-                process.returncode != -signal.SIGKILL
-            ):  # else Python itself may be cut off in a start
+            if process.returncode != -signal.SIGKILL:  # else Python itself may be cut off
                 assert "Traceback" not in words, words[words.index("Traceback") :]
             assert process.returncode in (0, 3, -signal.SIGKILL)
         until(lambda: not processes.look())
@@ -92,10 +88,8 @@ def test_kills_lose_nothing_and_wrong_nobody(place: Path) -> None:
             result = store.load(path)
             assert result.verdict is truth[result.submission.student], (path, result.error)
 
-    assert set(kills) >= HIT, kills
+    assert set(kills) >= HIT or often < 100, kills  # some live for moments only
     done = run(command, place, **variables)
     assert done.returncode == 0, done.stderr
-    graded = {
-        store.load(p).submission.student: store.load(p) for p in store.stored(place / "results")
-    }
-    assert {student: result.verdict for student, result in graded.items()} == truth
+    graded = map(store.load, store.stored(place / "results"))
+    assert {result.submission.student: result.verdict for result in graded} == truth

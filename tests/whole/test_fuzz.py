@@ -23,22 +23,26 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from grader.course.class_run.roll import call_roll
-from grader.course.leaderboard import board_render as boards
-from grader.course.leaderboard.ranking import make_boards, read_entries
+from grader.base.errors import GraderError, LabError, Rejected, StoreError, UsageError
+from grader.base.finding import Finding, Kind
+from grader.base.gpus import target_for
+from grader.base.records import KernelInfo, Verdict
+from grader.course import board_rendering as boards
+from grader.course.classes import call_roll
+from grader.course.leaderboard import make_boards
 from grader.course.roster import due_for, handed_in, read_roster
-from grader.errors import GraderError, LabError, Rejected, StoreError, UsageError
-from grader.hardware.targets import target_for
 from grader.labs.lab import DEFAULT_LAB, load_lab
-from grader.model import Finding, KernelInfo, Kind, Severity, Size, Verdict, verbatim
-from grader.record.calls import Given, Recorded, assembled
-from grader.record.plan_bounds import addresses
+from grader.labs.submission import load_submission
+from grader.record.calls import Given, Recorded, addresses, assembled
 from grader.record.plan_check import Known, flaw
 from grader.report import html, terminal
 from grader.results import store
-from grader.submission.folder import load_submission
-from ptxsim.frontend import PtxError, parse
-from ptxsim.frontend.interface import Interface, Symbol, read_interface
+from grader.results.entries import read_entries
+from ptxsim.findings.finding import Severity
+from ptxsim.frontend import PtxError, parse, read_module
+from ptxsim.frontend.interface import Interface, Symbol, interface
+from ptxsim.message import verbatim
+from ptxsim.records import Size
 from tests.support.product import MAIN
 from tests.support.results import RACE, WRONG, make_result
 
@@ -269,39 +273,7 @@ def test_folders(tmp_path_factory: pytest.TempPathFactory, content: bytes, name:
 
 # --- PTX, and what the recorder says
 
-PTX = """\
-//
-.version 8.0
-.target sm_80
-.address_size 64
-.file 1 "sgemm.cu"
-.global .align 4 .b8 table[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-.visible .entry _Z4gemmPKfS0_Pfi(
-  .param .u64 _Z4gemm_param_0,
-  .param .align 8 .b8 _Z4gemm_param_1[24],
-  .param .u32 _Z4gemm_param_2
-)
-.maxntid 256, 1, 1
-{
-  .reg .pred %p<3>;
-  .reg .f32 %f<5>;
-  .reg .b32 %r<8>;
-  .reg .b64 %rd<9>;
-  .shared .align 16 .b8 tile[4096];
-  .loc 1 12 3
-  ld.param.u64 %rd1, [_Z4gemm_param_0];
-  mov.u32 %r1, %tid.x;
-  setp.ge.s32 %p1, %r1, 64;
-  @%p1 bra $L_2;
-$L_1:
-  .loc 1 14 5, function_name $L__info_string0, inlined_at 1 20 7
-  ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];
-  fma.rn.f32 %f1, %f2, 0f3F800000, %f3;
-  bar.sync 0;
-$L_2:
-  ret;
-}
-"""
+PTX = Path(__file__).with_name("fuzz.ptx").read_text()
 
 
 @FUZZ
@@ -349,7 +321,7 @@ RECORDED = {
 GIVEN = Given(
     size=Size.of(m=2, n=3, k=5), operands=load_lab().problem.operands(Size.of(m=2, n=3, k=5))
 )
-KERNEL = read_interface(".entry k(.param .u64 k_0) {}", Path("/nowhere")).entries
+KERNEL = interface(read_module(".entry k(.param .u64 k_0) {}", Path("/nowhere"))).entries
 KNOWN = Known(
     declared=Interface(entries=KERNEL, symbols={"table": Symbol(space="global", size=4, align=4)}),
     figures={"k": KernelInfo(name="k", registers=8, shared_bytes=0, spill_bytes=0)},

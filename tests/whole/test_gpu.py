@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,26 +12,32 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from benchmarks import timeline
-from grader.backends.probe import first_gpu_arch
-from grader.grading.pipeline import Bench, grade
-from grader.hardware import gpus
-from grader.hardware.targets import target_for
+from grader.base import gpus
+from grader.base.gpus import target_for
+from grader.base.records import Verdict, size_text
+from grader.base.result import Result, Timing
+from grader.judge.pipeline import grade
+from grader.judge.program import Bench
 from grader.labs.lab import Case, Lab, find_lab, load_lab
-from grader.ladder.document import stored_ladders
-from grader.model import Result, Size, Verdict, size_text
-from grader.report.text import score_block
-from grader.results.profiles import stored_profile
-from grader.sandbox.running import Sandbox
-from grader.toolchain.discovery import find_toolchain
-from tests.support.commands import environment
+from grader.report.curve import next_sentence
+from grader.report.formatting import score_block
+from grader.results import store
+from grader.results.entries import stored_profile
+from grader.results.ladders import stored_ladders
+from grader.run.probe import first_gpu_arch, gpu_names
+from grader.run.protocol import quietly
+from ptxsim.records import Size
+from tests.support.bench import bench
+from tests.support.commands import STARTER, run
 from tests.support.commands import grade as command
-from tests.support.corpus import Cheat, Fixture, cheats, fixtures
-from tests.support.places import CHEATS, HONEST, ROOT
+from tests.support.corpus import Fixture, cheats, fixtures
+from tests.support.places import ALICE, CHEATS, HONEST, ROOT
 
 pytestmark = [
     pytest.mark.gpu,
@@ -48,20 +54,21 @@ def lab(extent: int = 1024) -> Lab:
     return msgspec.structs.replace(default, performance=(case,), cpu=default.cpu[:3], limits=limits)
 
 
-@cache
-def tools() -> tuple[object, ...]:
-    return find_toolchain(), Sandbox.open("auto")
-
-
 def graded(folder: Path, rules: Lab | None = None) -> Result:
-    toolchain, sandbox = tools()
-    bench = Bench(
+    shared = bench()
+    tools = Bench(
         lab=rules or lab(),
-        toolchain=toolchain,  # type: ignore[arg-type]
-        sandbox=sandbox,  # type: ignore[arg-type]
+        toolchain=shared.toolchain,
+        sandbox=shared.sandbox,
         gpu_arch=first_gpu_arch(),
     )
-    return grade(folder, bench, lambda _stage, _detail: None).result
+    return grade(folder, tools, quietly).result
+
+
+def timed(result: Result) -> Timing:
+    """Of the one size that was timed."""
+    (timing,) = [case.timing for case in result.cases if case.timing]
+    return timing
 
 
 def said(result: Result) -> str:
@@ -73,22 +80,16 @@ def findings(result: Result) -> set[str]:
 
 
 def test_a_good_kernel_is_measured_and_scored() -> None:
-    result = graded(ROOT / "submissions" / "alice")
+    result = graded(ALICE)
     assert result.verdict is Verdict.AC
     assert result.environment.device == "gpu"
     assert result.environment.gpu is not None
-    (timing,) = [case.timing for case in result.cases if case.timing]
+    timing = timed(result)
     assert len(timing.runs) == 3
     assert timing.ratio_ci[0] <= timing.ratio <= timing.ratio_ci[1]
     assert timing.baseline is not None
     assert result.score is not None
     assert 5 < result.score.total < 100
-
-
-def on_a_gpu(kind: str) -> pytest.MarkDecorator:
-    """The fixtures of this kind that declare a verdict on a GPU."""
-    chosen = [each for each in fixtures(kind) if each.gpu]
-    return pytest.mark.parametrize("want", chosen, ids=lambda want: want.folder.name)
 
 
 def needs(architecture: str) -> None:
@@ -99,27 +100,21 @@ def needs(architecture: str) -> None:
         pytest.skip(f"needs a GPU of {architecture}")
 
 
-@on_a_gpu("correct")
-def test_plans_are_replayed_at_their_own_addresses(want: Fixture) -> None:
-    needs(want.architecture)
-    result = graded(want.folder)
-    assert result.verdict is Verdict.AC, result.cases
-    assert "relocated" not in findings(result), result.findings
-
-
-@on_a_gpu("gpu")
-def test_what_only_a_gpu_can_run(want: Fixture) -> None:
-    assert graded(want.folder).verdict is Verdict.AC
-
-
-@on_a_gpu("broken")
-def test_what_is_wrong_is_caught(want: Fixture) -> None:
+@pytest.mark.parametrize(
+    "want",
+    [each for each in (*fixtures(), *fixtures("reduction", "reduction.cu")) if each.gpu],
+    ids=lambda want: f"{want.folder.parent.name}-{want.folder.name}",
+)
+def test_a_fixture_comes_to_what_it_declares(want: Fixture) -> None:
+    """Right ones are replayed at their own addresses."""
     assert want.gpu is not None
     needs(want.architecture)
-    result = graded(want.folder)
-    assert result.verdict is want.gpu.verdict, result.cases
-    assert not want.gpu.words or want.gpu.words in findings(result), result.findings
-    assert result.score is None or result.score.total == 0
+    kind = want.folder.parent.name
+    result = graded(want.folder, sums() if kind == "reduction" else None)
+    assert want.gpu.met_by(result), (result.error, result.cases, result.findings)
+    assert kind != "correct" or "relocated" not in findings(result), result.findings
+    right = result.verdict is Verdict.AC
+    assert right or result.score is None or result.score.total == 0
 
 
 def test_a_programmatic_launch_costs_no_time(tmp_path: Path) -> None:
@@ -132,8 +127,7 @@ def test_a_programmatic_launch_costs_no_time(tmp_path: Path) -> None:
     for folder in (early.folder, tmp_path):
         result = graded(folder)
         assert result.verdict is Verdict.AC, result.cases
-        (timing,) = [case.timing for case in result.cases if case.timing]
-        speeds.append(timing.scored_speed)
+        speeds.append(timed(result).scored_speed)
     assert 1.02 * speeds[0] >= speeds[1], speeds
 
 
@@ -158,17 +152,6 @@ def test_right_sums_are_timed(folder: Path) -> None:
     assert result.score and result.score.total > 0
 
 
-@pytest.mark.parametrize(
-    "want",
-    [each for each in fixtures("reduction", "reduction.cu") if each.gpu],
-    ids=lambda want: want.folder.name,
-)
-def test_wrong_sums_are_caught(want: Fixture) -> None:
-    assert want.gpu is not None
-    result = graded(want.folder, sums())
-    assert want.gpu.met_by(result), (result.error, result.cases, result.findings)
-
-
 @cache
 def honest_score() -> float:
     score = graded(HONEST, quick()).score
@@ -187,10 +170,11 @@ def quick() -> Lab:
 
 
 @pytest.mark.parametrize("cheat", cheats(), ids=lambda cheat: cheat.folder.name)
-def test_a_cheat_comes_to_what_it_declares(cheat: Cheat) -> None:
-    if cheat.needs_sandbox and Sandbox.open("auto").kind == "rlimits":
+def test_a_cheat_comes_to_what_it_declares(cheat: Fixture) -> None:
+    assert cheat.gpu is not None
+    if cheat.needs_sandbox and bench().sandbox.kind == "rlimits":
         pytest.skip("stopped by a sandbox, and none works here")
-    if cheat.needs_cutlass and find_toolchain().cutlass_include is None:
+    if cheat.needs_cutlass and bench().toolchain.cutlass_include is None:
         pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
     needs(cheat.architecture)
     result = graded(cheat.folder, quick())
@@ -205,7 +189,7 @@ def test_a_cheat_comes_to_what_it_declares(cheat: Cheat) -> None:
 
 def test_two_speeds_are_in_the_document_and_the_slower_is_scored() -> None:
     result = graded(CHEATS / "slow_in_every_fifth_repetition")
-    (timing,) = [case.timing for case in result.cases if case.timing]
+    timing = timed(result)
     assert timing.modes
     assert 0.15 <= timing.modes.slow.share <= 0.25
     assert timing.modes.fast.speed > 3 * timing.modes.slow.speed
@@ -251,7 +235,7 @@ def test_who_shares_the_gpu_gets_no_low_score() -> None:
     with subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.PIPE) as other:
         assert other.stdout
         other.stdout.readline()
-        result = graded(ROOT / "submissions" / "alice")
+        result = graded(ALICE)
         other.kill()
     assert result.verdict is Verdict.IE
     assert result.score is None
@@ -260,25 +244,18 @@ def test_who_shares_the_gpu_gets_no_low_score() -> None:
 
 def test_two_at_once_take_turns() -> None:
     with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(graded, [ROOT / "submissions" / "alice"] * 2))
+        both = list(pool.map(graded, [ALICE] * 2))
     assert [result.verdict for result in both] == [Verdict.AC] * 2
-    for result in both:
-        (timing,) = [case.timing for case in result.cases if case.timing]
-        assert timing.disturbed <= 2
+    assert all(timed(result).disturbed <= 2 for result in both)
 
 
 def test_in_a_class_nothing_else_happens_on_the_gpu_while_one_is_timed(tmp_path: Path) -> None:
     for student in "abc":
-        shutil.copytree(ROOT / "submissions" / "alice", tmp_path / "class" / student)
+        shutil.copytree(ALICE, tmp_path / "class" / student)
     moments = tmp_path / "moments"
     moments.mkdir()
     words = ("class", tmp_path / "class", "--device", "gpu", "--out", tmp_path / "out")
-    subprocess.run(
-        [sys.executable, "-m", "grader.cli", *map(str, words)],
-        cwd=ROOT,
-        env=timeline.environment(moments),
-        check=True,
-    )
+    subprocess.run(command(*words), cwd=ROOT, env=timeline.environment(moments), check=True)
     turns = timeline.turns(timeline.happened(moments))
     assert len(turns) == 3
     assert timeline.beside_timing(turns) == []
@@ -286,9 +263,8 @@ def test_in_a_class_nothing_else_happens_on_the_gpu_while_one_is_timed(tmp_path:
 
 
 def test_a_crash_at_the_timed_size_leaves_smaller_ones_their_verdicts(tmp_path: Path) -> None:
-    text = (ROOT / "starter" / "sgemm.cu").read_text()
     trap = '  if (m == 2048 && n == 2048) asm volatile("trap;");\n  const int i ='
-    (tmp_path / "sgemm.cu").write_text(text.replace("  const int i =", trap, 1))
+    (tmp_path / "sgemm.cu").write_text(STARTER.replace("  const int i =", trap, 1))
     result = graded(tmp_path, lab(2048))
     assert result.verdict is Verdict.RE, result
     verdicts = {size_text(case.size): case.verdict for case in result.cases}
@@ -343,12 +319,7 @@ def test_the_ladder_is_measured_and_says_where_a_kernel_stands(tmp_path: Path) -
     options = ["--device", "gpu", "--lab", "lab.yaml"]
 
     def grader(*words: str) -> str:
-        command = [sys.executable, "-m", "grader.cli", *words, *options]
-        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-        environment = {**os.environ, "PYTHONPATH": path}
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
+        done = run(command(*words, *options), tmp_path, timeout=600)
         assert done.returncode == 0, done.stderr
         return done.stderr
 
@@ -356,27 +327,20 @@ def test_the_ladder_is_measured_and_says_where_a_kernel_stands(tmp_path: Path) -
     ((measured,), complaints) = stored_ladders(tmp_path / "results")
     assert complaints == []
     assert measured.gpu
-    assert [size[0] for size in measured.sizes] == [512, 1024]
+    assert [size["m"] for size in measured.sizes] == [512, 1024]
     naive, patches = measured.steps
     assert [step.verdict for step in measured.steps] == [Verdict.AC, Verdict.AC]
     assert naive.speeds[-1].ratio < patches.speeds[-1].ratio
     assert (tmp_path / "results" / "ladder" / f"{measured.gpu.name}.html").is_file()
     assert "2 of 2 are already graded" in grader("ladder", "rungs")
 
-    shutil.copytree(ROOT / "submissions" / "alice", tmp_path / "alice")
+    shutil.copytree(ALICE, tmp_path / "alice")
     assert "On the reference ladder, " in grader("alice")
 
 
 def test_a_profile_has_the_baseline_and_the_naive_kernel_beside_it(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "submissions" / "alice", tmp_path / "alice")
-    done = subprocess.run(
-        command("profile", "alice", "--size", "1024"),
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    shutil.copytree(ALICE, tmp_path / "alice")
+    done = run(command("profile", "alice", "--size", "1024"), tmp_path, timeout=600)
     said = " ".join((done.stdout + done.stderr).split())
     for reason in ("no ncu on PATH", "ERR_NVGPUCTRPERM"):
         if reason in said:
@@ -392,3 +356,91 @@ def test_a_profile_has_the_baseline_and_the_naive_kernel_beside_it(tmp_path: Pat
     assert own.asked and naive.asked and size.inputs < own.asked < naive.asked
     if naive.from_dram is not None:  # a slice of a GPU does not count its DRAM
         assert f"{naive.name} asks for" in said
+
+
+# --- curves and hidden sizes ---------------------------------------------------------------------
+
+SEALED = """\
+id: sealed
+correctness: [[33, 65, 17]]
+performance: [{mnk: [1024, 1024, 1024]}]
+cpu: [[33, 17, 20]]
+scoring:
+  policy: curve
+  runs: 1
+  pieces:
+    - {name: low, to: 0.5, points: 60}
+    - {name: high, to: 1, points: 100, shape: exp, rate: 1.5}
+groups:
+  public: {weight: 60}
+  hidden:
+    weight: 40
+    seed_file: hidden.seed
+    cpu: [{ranges: [[211, 241], [131, 161], [11, 29]]}]
+    performance: [{ranges: [[1101, 1999], [1101, 1999], [1101, 1999]], count: 2}]
+    correctness: [{ranges: [[301, 399], [301, 399], [301, 399]]}]
+"""
+SECRETS = ("the secret of one course", "that of the year after it")
+WRONG_AT_HIDDEN = STARTER.replace("] = sum;", "] = m > 300 && m != 1024 ? 1000.0f * m + n : sum;")
+
+
+def sealed(place: Path, secret: str, kernel: Path | str) -> tuple[Result, Lab, str]:
+    place.mkdir()
+    (place / "lab.yaml").write_text(SEALED)
+    (place / "hidden.seed").write_text(secret)
+    if isinstance(kernel, Path):
+        shutil.copytree(kernel, place / "eve")
+    else:
+        (place / "eve").mkdir()
+        (place / "eve" / "sgemm.cu").write_text(kernel)
+    done = run(command("eve", "--lab", "lab.yaml", "--device", "gpu"), place)
+    assert done.returncode in (0, 1), done.stderr
+    result = store.load(next(store.stored(place / "results")))
+    return result, load_lab(place / "lab.yaml"), done.stderr
+
+
+def test_groups_and_a_curve_are_scored(tmp_path: Path) -> None:
+    result, lab, printed = sealed(tmp_path / "a", SECRETS[0], ALICE)
+    assert result.verdict is Verdict.AC and result.score is not None
+    public, hidden = result.groups
+    assert (hidden.sizes, hidden.right) == (3, 3)
+    assert public.points is not None and hidden.points is not None
+    assert hidden.points == round(hidden.points)
+    expected = 0.6 * public.points + 0.4 * hidden.points
+    assert result.score.total == pytest.approx(expected, abs=0.02)
+    assert str(next_sentence(result)) in " ".join(printed.split())
+    assert [case.id for case in result.cases] == ["correctness-0", "performance-0"]
+    assert lab.hidden is not None
+    page = next((tmp_path / "a" / "results").rglob("*.html")).read_text()
+    for case in (*lab.hidden.performance, *lab.hidden.correctness):
+        assert str(case.size) not in page + printed
+
+
+def test_two_secrets_tell_the_same(tmp_path: Path) -> None:
+    told: list[Any] = []
+    for number, secret in enumerate(SECRETS):
+        result, lab, printed = sealed(tmp_path / str(number), secret, WRONG_AT_HIDDEN)
+        assert result.verdict is Verdict.WA
+        assert result.groups[1].right == 0 and result.groups[1].points == 0
+        document = json.loads(store.encode(result))
+        assert lab.hidden is not None
+        sizes = [*lab.hidden.performance, *lab.hidden.correctness, *lab.hidden.cpu]
+        assert not any(str(case.size) in printed for case in sizes)
+        # What was measured at public sizes differs from run to run.
+        said = [line for line in printed.splitlines() if line.startswith(("eve: ", "Hidden"))]
+        stages = [re.sub(r"[\d.]+", "N", line) for line in said]
+        told.append((document["findings"], document["groups"][1], document["launches"], stages))
+    assert told[0] == told[1]
+
+
+def test_a_gpu_that_the_lab_does_not_know_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "lab.yaml").write_text(
+        SEALED[: SEALED.index("scoring")]
+        + "scoring:\n  policy: curve\n  measure: ms\n  pieces: [{name: only, points: 100}]\n"
+        "  milliseconds: [{gpu: Some GPU, size: [1024, 1024, 1024], at: [9, 1]}]\n"
+    )
+    shutil.copytree(ALICE, tmp_path / "alice")
+    done = run(command("alice", "--lab", "lab.yaml", "--device", "gpu"), tmp_path)
+    assert done.returncode == 2
+    assert f"the lab has times for Some GPU, none for {gpu_names()[0]}" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -12,67 +12,70 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from grader.errors import ToolchainError
-from grader.model import Verdict
+from grader.base.errors import ToolchainError
+from grader.base.native import find_host_compiler
+from grader.base.records import Verdict
+from grader.build.toolchain import _ask
 from grader.results import store
-from grader.toolchain.discovery import _ask
-from grader.toolchain.host_compiler import find_host_compiler
 from tests.support.commands import (
     ALICE,
     STARTER,
+    Done,
     Processes,
     environment,
     grade,
     nothing_half_written,
     one_line,
     run,
+    script,
     until,
     warm_cache,
 )
 from tests.support.places import ROOT
 
+CLASS = grade("class", "submissions", "--lab", "lab.yaml", "--device", "cpu")
+
 # --- disks -------------------------------------------------------------------------------------
 
 
-@cache
+NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec")
+
+
 def can_mount() -> bool:
     try:
         script = "mount -t tmpfs none /mnt"
-        return subprocess.run([*_namespace(), script], capture_output=True).returncode == 0
+        return subprocess.run([*NAMESPACE, script], capture_output=True).returncode == 0
     except OSError:
         return False
 
 
-def _namespace() -> list[str]:
-    return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
-
-
 needs_mounts = pytest.mark.skipif(
-    not can_mount(), reason="no user namespace here to mount a small disk in"
+    not can_mount(), reason="no full disk is tried: there is no user namespace to mount one in"
 )
 
 
-def on_small_disk(place: Path, options: str, before: str, *commands: Sequence[str]) -> str:
-    """Shell that mounts a tmpfs on ``place/disk``, runs ``before`` in it and then the commands."""
+def on_small_disk(place: Path, options: str, before: str, *commands: Sequence[str]) -> Done:
+    """Mount a tmpfs on ``place/disk``, run ``before`` in it and then the commands in a shell."""
     (place / "disk").mkdir(exist_ok=True)
     lines = [f"mount -t tmpfs -o {options} none {place}/disk", f"cd {place}", before]
     lines += [shlex.join(command) + "; echo status $? >&2" for command in commands]
-    return "\n".join(lines)
+    done = run([*NAMESPACE, "\n".join(lines)], place)
+    assert "Traceback" not in done.stderr
+    return done
 
 
 @needs_mounts
 def test_a_full_disk_under_the_results_keeps_what_is_there(place: Path) -> None:
     command = [*ALICE, "--out", "disk/results"]
     save = "find disk/results -type f | sort | xargs sha256sum"
-    script = on_small_disk(
+    done = on_small_disk(
         place,
         "size=1m",
         "set +e",
@@ -81,11 +84,9 @@ def test_a_full_disk_under_the_results_keeps_what_is_there(place: Path) -> None:
         [*command, "--json"],
         ["sh", "-c", f"{save} | cmp - before && ! find disk/results -name '*.tmp' | grep ."],
     )
-    done = run([*_namespace(), script], place)
     statuses = [line for line in done.stderr.splitlines() if line.startswith("status")]
     assert statuses == ["status 0", "status 1", "status 3", "status 0"], done.stderr
     assert "No space left on device; name another folder with --out" in done.stderr
-    assert "Traceback" not in done.stderr
     assert json.loads(done.stdout)["verdict"] == "AC"  # what was found out is told all the same
 
 
@@ -93,48 +94,41 @@ def test_a_full_disk_under_the_results_keeps_what_is_there(place: Path) -> None:
 def test_a_full_disk_to_compile_on_is_no_compile_error(place: Path) -> None:
     (place / "submissions" / "alice" / "sgemm.cu").write_text(STARTER + f"// {time.time_ns()}\n")
     full = ["env", f"TMPDIR={place}/disk", *ALICE]
-    script = on_small_disk(place, "size=200k", "head -c 160k /dev/zero > disk/fill; set +e", full)
-    done = run([*_namespace(), script], place)
+    done = on_small_disk(place, "size=200k", "head -c 160k /dev/zero > disk/fill; set +e", full)
     assert "status 3" in done.stderr, done.stderr
-    assert "Traceback" not in done.stderr
     assert "CE compile error" not in done.stderr
     assert not (place / "results").exists()
 
 
 @needs_mounts
 def test_read_only_results(place: Path) -> None:
-    command = [*ALICE, "--out", "disk"]
-    done = run([*_namespace(), on_small_disk(place, "ro", "set +e", command)], place)
+    done = on_small_disk(place, "ro", "set +e", [*ALICE, "--out", "disk"])
     assert "disk: Read-only" in done.stderr or "cannot be written: Read-only" in done.stderr
     assert "status 3" in done.stderr
-    assert "Traceback" not in done.stderr
+
+
+def class_of(place: Path, *others: str) -> None:
+    for name in others:
+        shutil.copytree(place / "submissions" / "alice", place / "submissions" / name)
 
 
 def test_a_folder_that_nobody_may_write_to(place: Path) -> None:
     one_line(run([*ALICE, "--out", "/proc/results"], place), 3, "/proc/results")
+    if os.geteuid():  # root may write anywhere
+        (place / "results").mkdir(mode=0o555)
+        one_line(run(ALICE, place), 3, "cannot be written: Permission denied")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_permissions(place: Path) -> None:
-    (place / "results").mkdir(mode=0o555)
-    one_line(run(ALICE, place), 3, "cannot be written: Permission denied")
-
-
+@pytest.mark.sampled
 def test_a_results_folder_that_vanishes_again_and_again(place: Path) -> None:
-    for name in ("bob", "carol", "dave"):
-        shutil.copytree(place / "submissions" / "alice", place / "submissions" / name)
-    command = grade("class", "submissions", "--lab", "lab.yaml", "--device", "cpu", "--jobs", "2")
-    ended = threading.Event()
-
-    def vanish() -> None:
-        while not ended.wait(0.01):
+    class_of(place, "bob", "carol", "dave")
+    command = [*CLASS, "--jobs", "2"]
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(run, command, place)
+        while not first.done():
             shutil.rmtree(place / "results", ignore_errors=True)
-
-    thread = threading.Thread(target=vanish)
-    thread.start()
-    done = run(command, place)
-    ended.set()
-    thread.join()
+            time.sleep(0.01)
+    done = first.result()
     assert done.returncode in (0, 3)
     assert "Traceback" not in done.stderr
     done = run(command, place)
@@ -146,29 +140,24 @@ def test_a_results_folder_that_vanishes_again_and_again(place: Path) -> None:
 # --- several at once, and the end --------------------------------------------------------------
 
 
+@pytest.mark.sampled
 def test_two_graders_on_one_folder(place: Path) -> None:
-    for name in ("bob", "carol"):
-        shutil.copytree(place / "submissions" / "alice", place / "submissions" / name)
-    command = grade("class", "submissions", "--lab", "lab.yaml", "--device", "cpu", "--force")
-    both = [
-        subprocess.Popen(command, cwd=place, env=environment(), stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    for process in both:
-        _, words = process.communicate(timeout=120)
-        assert process.returncode == 0, words
-        assert "Traceback" not in words
+    class_of(place, "bob", "carol")
+    with ThreadPoolExecutor(2) as pool:
+        for done in pool.map(lambda _: run([*CLASS, "--force"], place), range(2)):
+            assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     nothing_half_written(place / "results")
     assert len(list(store.stored(place / "results"))) == 3
 
 
+@pytest.mark.sampled
 def test_sigterm_ends_a_class_and_leaves_nobody(place: Path) -> None:
     loop = STARTER.replace("float sum = 0.0f;", "float sum = 0.0f; while (k == k) sum += k;")
     (place / "submissions" / "alice" / "sgemm.cu").write_text(loop)
     (place / "tmp").mkdir()
     cache = str(warm_cache(place))  # its engine tells whose worker it is
     with subprocess.Popen(
-        grade("class", "submissions", "--lab", "lab.yaml", "--device", "cpu"),
+        CLASS,
         cwd=place,
         env=environment(TMPDIR=str(place / "tmp"), SGEMM_GRADER_CACHE=cache),
         stderr=subprocess.PIPE,
@@ -182,6 +171,13 @@ def test_sigterm_ends_a_class_and_leaves_nobody(place: Path) -> None:
     assert "Traceback" not in words
     until(lambda: not Processes(place).look())
     assert list((place / "tmp").iterdir()) == []
+
+
+def compiled(source: str, library: Path) -> Path:
+    (library.parent / "source.cpp").write_text(source)
+    compiler = [str(find_host_compiler()), "-shared", "-fPIC", "-o", str(library)]
+    subprocess.run([*compiler, str(library.parent / "source.cpp"), "-ldl"], check=True)
+    return library
 
 
 # --- clocks and streams ------------------------------------------------------------------------
@@ -201,10 +197,7 @@ extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
 
 
 def test_a_clock_that_jumps(place: Path) -> None:
-    (place / "clock.cpp").write_text(CLOCK)
-    library = place / "clock.so"
-    compiler = [str(find_host_compiler()), "-shared", "-fPIC", "-o", str(library)]
-    subprocess.run([*compiler, str(place / "clock.cpp"), "-ldl"], check=True)
+    library = compiled(CLOCK, place / "clock.so")
     shown = run(
         [sys.executable, "-c", "import time; print(len({int(time.time()) for _ in range(9)}))"],
         place,
@@ -213,11 +206,11 @@ def test_a_clock_that_jumps(place: Path) -> None:
     assert shown.stdout.strip() == "9"  # it does jump
     done = run(ALICE, place, LD_PRELOAD=str(library))
     assert done.returncode == 0, done.stderr
-    (path,) = store.stored(place / "results")
-    result = store.load(path)
+    result = store.load(next(store.stored(place / "results")))
     assert all(case.seconds is not None and 0 <= case.seconds < 60 for case in result.cases)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
 def test_streams_that_are_closed(closed: str, place: Path) -> None:
     done = run(["sh", "-c", f"{shlex.join(ALICE)} {closed}"], place)
@@ -227,39 +220,27 @@ def test_streams_that_are_closed(closed: str, place: Path) -> None:
 
 
 def test_output_that_nobody_can_take(place: Path) -> None:
-    one_line(
-        run(["sh", "-c", f"{shlex.join(ALICE)} --json > /dev/full"], place),
-        3,
-        "grade: No space left on device",
-    )
+    done = run(["sh", "-c", f"{shlex.join(ALICE)} --json > /dev/full"], place)
+    one_line(done, 3, "grade: No space left on device")
 
 
 # --- tools -------------------------------------------------------------------------------------
 
 
-def script(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return path
+BABBLE = "echo '\\033[2J' >&2; head -c 100000 /dev/urandom >&2"
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("exit 1", "does not answer as nvcc does"),
-        ("kill -SEGV $$", "does not answer as nvcc does"),
-        ("echo '\\033[2J' >&2; head -c 100000 /dev/urandom >&2", "does not answer as nvcc does"),
-    ],
-    ids=["fails", "crashes", "babbles"],
+    "text", ["exit 1", "kill -SEGV $$", BABBLE], ids=["fails", "crashes", "babbles"]
 )
-def test_a_broken_nvcc(text: str, words: str, place: Path) -> None:
+def test_a_broken_nvcc(text: str, place: Path) -> None:
     script(place / "cuda" / "bin" / "nvcc", text)
-    one_line(run(ALICE, place, CUDA_HOME=str(place / "cuda")), 3, words)
+    done = run(ALICE, place, CUDA_HOME=str(place / "cuda"))
+    one_line(done, 3, "does not answer as nvcc does")
 
 
 def test_an_nvcc_that_hangs(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.toolchain.discovery._ANSWER_S", 0.2)
+    monkeypatch.setattr("grader.build.toolchain._ANSWER_S", 0.2)
     with pytest.raises(ToolchainError, match=r"does not answer as nvcc does .*timed out"):
         _ask(script(place / "nvcc", "exec sleep 60"))
 
@@ -294,59 +275,34 @@ def test_no_prlimit(place: Path) -> None:
 
 # --- drivers -----------------------------------------------------------------------------------
 
-DRIVER = """\
-// A driver that answers as one does which cannot be used, or one whose GPU is there.
-#include <stdlib.h>
-#include <string.h>
-static int status() { return atoi(getenv("FAKE_STATUS")); }
-extern "C" {
-int cuInit(unsigned) { return status(); }
-int cuDeviceGetCount(int* count) { *count = 1; return status(); }
-int cuDeviceGetName(char* name, int size, int) { strncpy(name, "Imaginary GPU", size); return 0; }
-int cuDeviceGetAttribute(int* value, int which, int) { *value = which == 75 ? 9 : 0; return 0; }
-int cuDeviceGetUuid_v2(void* uuid, int) { memset(uuid, 7, 16); return 0; }
-}
-"""
+
+def on_gpu(place: Path, status: int, device: str = "gpu", **more: str) -> Done:
+    """``grade`` with the stand-in for the driver, which answers with this status."""
+    driver = (ROOT / "tests" / "support" / "standin" / "libcuda.cpp").read_text()
+    (place / "lib").mkdir(exist_ok=True)
+    compiled(driver, place / "lib" / "libcuda.so.1")
+    variables = {"LD_LIBRARY_PATH": f"{place}/lib", "CUDA_STANDIN_GPUS": "Imaginary GPU"}
+    status_of = {"CUDA_STANDIN_STATUS": str(status)}
+    return run([*ALICE[:-1], device], place, **variables, **status_of, **more)
 
 
-@pytest.fixture
-def driver(place: Path) -> Path:
-    """A folder with a libcuda.so.1 of our own."""
-    (place / "driver.cpp").write_text(DRIVER)
-    (place / "lib").mkdir()
-    library = place / "lib" / "libcuda.so.1"
-    compiler = [str(find_host_compiler()), "-shared", "-fPIC", "-o", str(library)]
-    subprocess.run([*compiler, str(place / "driver.cpp")], check=True)
-    return library.parent
-
-
+@pytest.mark.sampled
 @pytest.mark.parametrize("status", [35, 100, 803, 804], ids=["old", "none", "mismatch", "compat"])
-def test_a_driver_that_cannot_be_used(status: int, driver: Path, place: Path) -> None:
-    variables = {"LD_LIBRARY_PATH": str(driver), "FAKE_STATUS": str(status)}
-    command = [*ALICE[:-1], "gpu"]
-    one_line(run(command, place, **variables), 3, "grade: --device gpu: ")
-    done = run([*ALICE[:-1], "auto"], place, **variables)
+def test_a_driver_that_cannot_be_used(status: int, place: Path) -> None:
+    one_line(on_gpu(place, status), 3, "grade: --device gpu: ")
+    done = on_gpu(place, status, "auto")
     assert done.returncode == 0, done.stderr
     assert "kernels run in the simulator" in done.stderr
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is installed")
-def test_a_missing_cupy(driver: Path, place: Path) -> None:
-    variables = {"LD_LIBRARY_PATH": str(driver), "FAKE_STATUS": "0"}
-    done = run([*ALICE[:-1], "gpu"], place, **variables)
-    one_line(done, 3, "Imaginary GPU cannot be used, CuPy is missing: pip install")
+def test_a_missing_cupy(place: Path) -> None:
+    one_line(on_gpu(place, 0), 3, "Imaginary GPU cannot be used, CuPy is missing: pip install")
 
 
-def test_a_broken_cupy(driver: Path, place: Path) -> None:
+def test_a_broken_cupy(place: Path) -> None:
     (place / "modules").mkdir()
     (place / "modules" / "cupy.py").write_text("raise ImportError('libnvrtc.so.13 is not there')\n")
-    root = str(ROOT)
-    done = run(
-        [*ALICE[:-1], "gpu"],
-        place,
-        LD_LIBRARY_PATH=str(driver),
-        FAKE_STATUS="0",
-        PYTHONPATH=f"{place}/modules:{root}",
-    )
+    done = on_gpu(place, 0, PYTHONPATH=f"{place}/modules:{ROOT}")
     one_line(done, 3, "libnvrtc.so.13 is not there")
     assert not (place / "results").exists()

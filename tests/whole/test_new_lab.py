@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
-from grader.report.text import clean
+import pytest
+
+from grader.report.formatting import clean
 from grader.results import store
+from tests.support.commands import grade, run
 from tests.support.places import ROOT
 
 PAGE = (ROOT / "docs" / "new-lab.md").read_text()
@@ -19,6 +20,7 @@ BLOCK = re.compile(
 MOST_LINES = 100  # of a problem, as the issue of this page promised
 
 
+@pytest.mark.sampled
 def test_the_page_leads_to_a_graded_lab(tmp_path: Path) -> None:
     printed = ""
     ran = 0
@@ -71,11 +73,4 @@ def said(command: str, place: Path) -> str:
     """What a command line of the page prints, without line breaks inside messages."""
     name, *words = shlex.split(command)
     assert name == "grade"
-    done = subprocess.run(
-        [sys.executable, "-m", "grader.cli", *words],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return clean(done.stderr)
+    return clean(run(grade(*words), place).stderr)

@@ -11,27 +11,28 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.course.leaderboard import board_render
-from grader.course.leaderboard.ranking import make_boards, read_entries
+from grader.base.language import ENGLISH, Language, known_languages, language
+from grader.base.records import Verdict
+from grader.course import board_rendering as board_render
+from grader.course.leaderboard import make_boards
 from grader.course.roster import Person
-from grader.course.rubric.grades import Grade
-from grader.course.rubric.rubric_render import student_page
-from grader.course.rubric.sheet import Marks
-from grader.judging import scoring
+from grader.course.rubric import Marks, RubricGrade, student_page
+from grader.judge import scoring
+from grader.labs.course_rules import Rubric, RubricQuestion, Weights
 from grader.labs.lab import Case, find_lab, load_lab
-from grader.labs.rubric import Question, Rubric, Weights
-from grader.ladder import ladder_render
-from grader.language import ENGLISH, Language, known_languages, language
-from grader.model import NOTHING, Size, Verdict, counted, phrase, verbatim
+from grader.ladder import rendering as ladder_render
 from grader.report import html
 from grader.results import store
+from grader.results.entries import read_entries
 from grader.study import history_render, sweep_render
-from grader.study.main_kernel import Kernel
 from grader.study.sweep import Estimate, Point
+from grader.study.versions import Kernel
+from ptxsim.message import NOTHING, counted, phrase, verbatim
+from ptxsim.records import Size
 from tests.support.boards import keep
 from tests.support.browser import Browser
 from tests.support.histories import climbing
-from tests.support.page_checks import BROKEN_LINES, PHONE, assert_readable, fonts
+from tests.support.page_checks import PHONE, assert_readable, fonts
 from tests.support.pages import (
     H200,
     LINES,
@@ -97,7 +98,7 @@ def history(language: Language) -> str:
 def rubric(language: Language) -> str:
     """Of a group that handed in late: marked, but for one question."""
     questions = tuple(
-        Question(id=f"q{number}", points=10 * number, text=text)
+        RubricQuestion(id=f"q{number}", points=10 * number, text=text)
         for number, text in enumerate(("What limits it, and <why>?", "计算量是多少？"), 1)
     )
     members = Person("team", "Ben, 张伟", None, None, {}, members=("ben", "wei"))
@@ -112,7 +113,7 @@ def rubric(language: Language) -> str:
     marks = Marks(
         points={"q1": 7.5}, comments={"q1": "well\nreasoned"}, comment="See <b>me</b> about q2."
     )
-    grade = Grade(student="team", measured=0.63, report=0.25, total=47.8, missing="")
+    grade = RubricGrade(student="team", measured=0.63, report=0.25, total=47.8, missing="")
     return student_page(row, board, members, sheet, marks, grade, sheet.weights, language)
 
 
@@ -143,7 +144,9 @@ def point(defines: tuple[str, ...], edge: int, speed: float | None) -> Point:
 
 
 def sweep(points: Sequence[Point], language: Language) -> str:
-    shown = sweep_render.Shown(student="张伟", problem=GEMM.info(), arch="sm_90", card=H200.name)
+    shown = sweep_render.SweepFacts(
+        student="张伟", problem=GEMM.info(), arch="sm_90", card=H200.name
+    )
     return sweep_render.html(points, shown, language)
 
 
@@ -182,6 +185,7 @@ def test_every_page_in_every_language(
     assert_readable(browser, file, thorough=True)
 
 
+@pytest.mark.sampled
 def test_a_page_in_chinese(browser: Browser, tmp_path: Path) -> None:
     """In a font of the style sheet's list, in lines that break as Chinese does."""
     file = tmp_path / "page.html"
@@ -194,7 +198,9 @@ def test_a_page_in_chinese(browser: Browser, tmp_path: Path) -> None:
         drawn = fonts(browser, selector)
         if not any(name in FONTS for name in drawn):
             assert "CI" not in os.environ, "no Chinese font: apt-get install fonts-wqy-microhei"
-            pytest.skip("no Chinese font is installed")
+            pytest.skip(
+                "which font draws Chinese is not checked: apt-get install fonts-wqy-microhei"
+            )
         assert sum(count for name, count in drawn.items() if name in FONTS) >= signs > 0, words
 
 
@@ -206,7 +212,7 @@ def test_lines_break_as_chinese_does(browser: Browser, tmp_path: Path) -> None:
     for style, broken in (("line-break: anywhere", True), ("line-break: strict", False)):
         file.write_text(narrow % style, encoding="utf-8")
         browser.open(file, width=PHONE)
-        assert bool(browser.evaluate(BROKEN_LINES)) == broken
+        assert bool(browser.ask("brokenLines")) == broken
 
 
 def test_a_page_in_english_holds_no_chinese() -> None:

@@ -8,10 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.cli.scaffold import find_starter
-from grader.grading.pipeline import Bench, grade
+from grader.base.records import Verdict
+from grader.base.result import Result
+from grader.cli.new_command import find_starter
+from grader.judge.pipeline import grade
+from grader.judge.program import Bench
 from grader.labs.lab import load_lab, shipped_labs
-from grader.model import Result, Verdict
+from grader.run.protocol import quietly
 from tests.support.bench import bench
 from tests.support.places import ROOT
 
@@ -23,24 +26,19 @@ def row_major() -> Bench:
     return msgspec.structs.replace(bench(), lab=load_lab(shipped_labs()["sgemm-row"]))
 
 
-def graded(folder: Path, **changes: object) -> Result:
-    chosen = msgspec.structs.replace(row_major(), **changes)
-    return grade(folder, chosen, lambda _stage, _detail: None).result
+def graded(folder: Path, explain: bool = False) -> Result:
+    return grade(folder, msgspec.structs.replace(row_major(), explain=explain), quietly).result
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [
-        pytest.param(rung, marks=() if rung is RUNGS[-1] else pytest.mark.slow, id=rung.name)
-        for rung in RUNGS
-    ],
-)
+@pytest.mark.sampled
+@pytest.mark.parametrize("folder", RUNGS, ids=lambda rung: rung.name)
 def test_a_rung_is_right_without_a_finding(folder: Path) -> None:
-    result = graded(folder, explain=False)
+    result = graded(folder)
     assert result.verdict is Verdict.AC, result.error
     assert result.findings == ()
 
 
+@pytest.mark.sampled
 def test_the_starter_is_right_and_hears_about_its_loads() -> None:
     result = graded(find_starter(ROOT, row_major().lab), explain=True)
     assert result.verdict is Verdict.AC
@@ -49,6 +47,7 @@ def test_the_starter_is_right_and_hears_about_its_loads() -> None:
     assert "a warp's load touches" in first and "lanes that read neighbours in memory" in first
 
 
+@pytest.mark.sampled
 def test_code_for_the_other_layout_is_told_so() -> None:
     result = graded(ROOT / "starter")
     assert result.verdict is Verdict.WA

@@ -15,12 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.calibration.ladder.variants import parse
-from benchmarks.machine import machine, table
-from benchmarks.tools import MAIN, tools
-from grader.errors import Rejected
-from grader.grading.preparing import compiled
-from grader.performance.sass import disassemble, summarise
-from grader.submission.folder import load_submission
+from benchmarks.measure import MAIN, machine, table, tools
+from grader.base.errors import Rejected
+from grader.explain.main_loop import summarise
+from grader.explain.sass import disassemble
+from grader.judge.program import compile_for
+from grader.labs.submission import load_submission
 
 _FILE = re.compile(r"_GLOBAL__N__\w+?_cu_[0-9a-f]{8}")  # what stands for an unnamed namespace
 
@@ -29,7 +29,7 @@ def rows(folder: Path, arch: str) -> list[list[str]]:
     """One for every kernel with a main loop."""
     bench = tools()
     try:
-        built = compiled(load_submission(folder, MAIN), bench, arch)
+        built = compile_for(load_submission(folder, MAIN), bench, arch)
     except Rejected as error:
         return [[folder.name, str(error), "", "", "", ""]]
     found = []

@@ -17,16 +17,16 @@ from pathlib import Path
 
 from benchmarks.calibration.ladder.variants import parse
 from benchmarks.judge_h200 import Kernel
-from benchmarks.tools import on_gpu
-from grader.backends.gpu.bench import LoadedAhead, SharedBench
-from grader.errors import GraderError
+from benchmarks.measure import on_gpu
+from grader.base.errors import GraderError
 from grader.problems.gemm.gemm import Gemm
+from grader.run.gpu.bench import LoadedAhead, SharedBench
 
 
 def measure(bench: SharedBench, kernel: Kernel, n: int, repeats: int) -> str:
     """Microseconds, TFLOPS and the ratio to cuBLAS's fastest; or what is wrong with the product."""
     case = kernel.case(bench, n)
-    name, baseline = case.baseline()
+    name, baseline = next(iter(case.rivals().items()))
     keys = case.fresh()
     case.launch()
     case.reference()

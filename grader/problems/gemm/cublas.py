@@ -3,7 +3,7 @@
 It calls the C interface of the libraries that CuPy loads: CUDA 12 and 13 have the same few
 functions, and nothing needs to be compiled. FP32 products are without TF32. Where sums are in FP32,
 parts of a sum meet in FP32 too, as the lab asks it of students. cuBLAS knows column-major matrices
-only; ``Call`` says in its terms what a layout asks for.
+only; ``ColumnMajorProduct`` says in its terms what a layout asks for.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import ctypes
 from collections.abc import Callable
 from ctypes import byref, c_float, c_int, c_int32, c_int64, c_size_t, c_uint16, c_uint64, c_void_p
 
-from grader.errors import MachineError
-from grader.model import Record, Size, phrase
-from grader.problems.gemm.layout import Layout
-from grader.problems.gemm.numbers import Format, Sum
+from grader.base import MachineError
+from grader.problems.gemm.layout import Format, Layout, Sum
 from grader.problems.operands import Launch
+from ptxsim.message import phrase
+from ptxsim.records import Record, Size
 
-WORKSPACE_BYTES = 64 << 20
-_CANDIDATES = 8
+WORKSPACE_BYTES = 256 << 20
+CANDIDATES = 16  # as many are asked for; of eight, the last was the best at times
 _OP_N, _OP_T = 0, 1
 _PEDANTIC, _FULL_REDUCTIONS = 2, 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION
 _DEFAULT_ALGORITHM = -1  # of cublasGemmEx
@@ -35,7 +35,7 @@ _COMPUTE: dict[Sum, int] = {"f32": 68, "f16": 64}
 
 
 class Types(Record):
-    """Of the matrices, the result and the sums, as cuBLAS numbers them."""
+    """Types of the matrices, the result and the sums, as cuBLAS numbers them."""
 
     inputs: int  # cudaDataType_t
     result: int
@@ -65,7 +65,7 @@ def types_for(inputs: Format, result: Format, sums: Sum) -> Types:
     )
 
 
-class Call(Record):
+class ColumnMajorProduct(Record):
     """One product of column-major matrices: ``op(X)·op(Y)``, ``rows`` × ``columns``.
 
     A row-major matrix is its transpose to cuBLAS. So an input needs op T where its order is not
@@ -79,27 +79,29 @@ class Call(Record):
     depth: int
     leading: tuple[int, int, int]  # of X, Y and the result
 
+    @property
+    def operations(self) -> tuple[int, int]:
+        first, second = self.transposed
+        return _OP_T if first else _OP_N, _OP_T if second else _OP_N
 
-def call_for(layout: Layout, size: Size) -> Call:
+    def inputs(self, a: int, b: int) -> tuple[c_void_p, c_void_p]:
+        """X and Y."""
+        return (c_void_p(b), c_void_p(a)) if self.swapped else (c_void_p(a), c_void_p(b))
+
+
+def call_for(layout: Layout, size: Size) -> ColumnMajorProduct:
     m, n, k = size.extents
-    a = layout.A == "row", k if layout.A == "row" else m
-    b = layout.B == "row", n if layout.B == "row" else k
-    if layout.C == "col":
-        return Call(
-            swapped=False,
-            transposed=(a[0], b[0]),
-            rows=m,
-            columns=n,
-            depth=k,
-            leading=(a[1], b[1], m),
-        )
-    return Call(
-        swapped=True,
-        transposed=(not b[0], not a[0]),
-        rows=n,
-        columns=m,
+    a, b = layout.A == "row", layout.B == "row"
+    swapped = layout.C == "row"
+    rows, columns = (n, m) if swapped else (m, n)
+    leading = k if a else m, n if b else k
+    return ColumnMajorProduct(
+        swapped=swapped,
+        transposed=(not b, not a) if swapped else (a, b),
+        rows=rows,
+        columns=columns,
         depth=k,
-        leading=(b[1], a[1], n),
+        leading=(*(leading[::-1] if swapped else leading), rows),
     )
 
 
@@ -167,160 +169,93 @@ class Cublas:
     def sgemm(self, layout: Layout, size: Size, a: int, b: int, c: int) -> Launch:
         """cublasSgemm with these pointers."""
         call = call_for(layout, size)
-        x, y = (b, a) if call.swapped else (a, b)
+        x, y = call.inputs(a, b)
+        of_x, of_y, of_c = map(c_int, call.leading)
         arguments = (
             self._handle,
-            *(c_int(_OP_T if flag else _OP_N) for flag in call.transposed),
-            c_int(call.rows),
-            c_int(call.columns),
-            c_int(call.depth),
-            byref(self._one),
-            c_void_p(x),
-            c_int(call.leading[0]),
-            c_void_p(y),
-            c_int(call.leading[1]),
-            byref(self._zero),
-            c_void_p(c),
-            c_int(call.leading[2]),
+            *map(c_int, (*call.operations, call.rows, call.columns, call.depth)),
+            *(byref(self._one), x, of_x, y, of_y, byref(self._zero), c_void_p(c), of_c),
         )
         return lambda: self._call(self._blas.cublasSgemm_v2, *arguments)
 
     def gemm_ex(self, layout: Layout, size: Size, types: Types, a: int, b: int, c: int) -> Launch:
         """cublasGemmEx with these pointers."""
         call = call_for(layout, size)
-        x, y = (b, a) if call.swapped else (a, b)
+        x, y = call.inputs(a, b)
+        of_x, of_y, of_c = map(c_int, call.leading)
         one, zero = types.factors()
         arguments = (
             self._handle,
-            *(c_int(_OP_T if flag else _OP_N) for flag in call.transposed),
-            c_int(call.rows),
-            c_int(call.columns),
-            c_int(call.depth),
-            byref(one),
-            c_void_p(x),
-            c_int(types.inputs),
-            c_int(call.leading[0]),
-            c_void_p(y),
-            c_int(types.inputs),
-            c_int(call.leading[1]),
-            byref(zero),
-            c_void_p(c),
-            c_int(types.result),
-            c_int(call.leading[2]),
-            c_int(types.compute),
-            c_int(_DEFAULT_ALGORITHM),
+            *map(c_int, (*call.operations, call.rows, call.columns, call.depth)),
+            *(byref(one), x, c_int(types.inputs), of_x, y, c_int(types.inputs), of_y),
+            *(byref(zero), c_void_p(c), c_int(types.result), of_c),
+            *(c_int(types.compute), c_int(_DEFAULT_ALGORITHM)),
         )
         return lambda: self._call(self._blas.cublasGemmEx, *arguments)
 
     def candidates(self, layout: Layout, size: Size, a: int, b: int, c: int) -> dict[str, Launch]:
         """cublasLt's heuristic choices, best guess first, by the name the result gives them."""
-        call = call_for(layout, size)
-        description = c_void_p()
-        self._call(
-            self._lt.cublasLtMatmulDescCreate,
-            byref(description),
-            c_int(self._types.compute),
-            c_int(self._types.scale),
+        call, types = call_for(layout, size), self._types
+        description = self._made(
+            self._lt.cublasLtMatmulDescCreate, c_int(types.compute), c_int(types.scale)
         )
-        for attribute, flag in zip((_DESC_TRANSA, _DESC_TRANSB), call.transposed, strict=True):
-            operation = c_int32(_OP_T if flag else _OP_N)
-            self._call(
-                self._lt.cublasLtMatmulDescSetAttribute,
-                description,
-                c_int(attribute),
-                byref(operation),
-                c_size_t(4),
+        for attribute, operation in zip((_DESC_TRANSA, _DESC_TRANSB), call.operations, strict=True):
+            self._set(
+                self._lt.cublasLtMatmulDescSetAttribute, description, attribute, c_int32(operation)
             )
-        first, second = call.transposed
-        inputs, result = self._types.inputs, self._types.result
-        layouts = [
-            self._layout(inputs, call.rows, call.depth, call.leading[0], transposed=first),
-            self._layout(inputs, call.depth, call.columns, call.leading[1], transposed=second),
-            self._layout(result, call.rows, call.columns, call.leading[2], transposed=False),
-        ]
-        preference = c_void_p()
-        self._call(self._lt.cublasLtMatmulPreferenceCreate, byref(preference))
-        limit = c_size_t(WORKSPACE_BYTES)
-        self._call(
-            self._lt.cublasLtMatmulPreferenceSetAttribute,
-            preference,
-            c_int(_PREFERENCE_WORKSPACE),
-            byref(limit),
-            c_size_t(8),
+        # Layouts have rows and columns as they are stored, before the operation.
+        stored = (
+            (types.inputs, call.rows, call.depth, call.transposed[0]),
+            (types.inputs, call.depth, call.columns, call.transposed[1]),
+            (types.result, call.rows, call.columns, False),
         )
-        if not self._types.single and self._types.scale == _DATA["f32"]:
-            scheme = c_int32(_REDUCTIONS_IN_SUMS)
-            self._call(
-                self._lt.cublasLtMatmulPreferenceSetAttribute,
-                preference,
-                c_int(_PREFERENCE_REDUCTIONS),
-                byref(scheme),
-                c_size_t(4),
+        x_layout, y_layout, c_layout = (
+            self._made(
+                self._lt.cublasLtMatrixLayoutCreate,
+                c_int(data),
+                *map(c_uint64, (columns, rows) if transposed else (rows, columns)),
+                c_int64(leading),
             )
-        found = (_Heuristic * _CANDIDATES)()
-        count = c_int(0)
+            for (data, rows, columns, transposed), leading in zip(stored, call.leading, strict=True)
+        )
+        preference = self._made(self._lt.cublasLtMatmulPreferenceCreate)
+        prefer = self._lt.cublasLtMatmulPreferenceSetAttribute
+        self._set(prefer, preference, _PREFERENCE_WORKSPACE, c_size_t(WORKSPACE_BYTES))
+        if not types.single and types.scale == _DATA["f32"]:
+            self._set(prefer, preference, _PREFERENCE_REDUCTIONS, c_int32(_REDUCTIONS_IN_SUMS))
+        found, count = (_Heuristic * CANDIDATES)(), c_int(0)
         status = self._lt.cublasLtMatmulAlgoGetHeuristic(
-            self._lt_handle,
-            description,
-            layouts[0],
-            layouts[1],
-            layouts[2],
-            layouts[2],
-            preference,
-            c_int(_CANDIDATES),
-            found,
-            byref(count),
+            *(self._lt_handle, description, x_layout, y_layout, c_layout, c_layout, preference),
+            *(c_int(CANDIDATES), found, byref(count)),
         )
         if status:  # no candidate at this size: only cuBLAS's own choice is left
             return {}
-        x, y = (b, a) if call.swapped else (a, b)
-        pointers = (c_void_p(x), c_void_p(y), c_void_p(c))
-        return {
-            f"cublasLt {index + 1}": self._product(description, layouts, pointers, found[index])
-            for index in range(count.value)
-            if found[index].state == 0
-        }
 
-    def _layout(
-        self, data: int, rows: int, columns: int, leading: int, *, transposed: bool
-    ) -> c_void_p:
-        """rows, columns: after the operation; the descriptor has them as they are stored."""
-        stored = (columns, rows) if transposed else (rows, columns)
-        layout = c_void_p()
-        self._call(
-            self._lt.cublasLtMatrixLayoutCreate,
-            byref(layout),
-            c_int(data),
-            c_uint64(stored[0]),
-            c_uint64(stored[1]),
-            c_int64(leading),
-        )
-        return layout
+        def product(choice: _Heuristic) -> Launch:
+            x, y = call.inputs(a, b)
+            arguments = (
+                *(self._lt_handle, description, byref(self._one), x, x_layout, y, y_layout),
+                *(byref(self._zero), c_void_p(c), c_layout, c_void_p(c), c_layout, byref(choice)),
+                *(c_void_p(self._workspace), c_size_t(choice.workspace), c_void_p(self._stream)),
+            )
+            return lambda: self._call(self._lt.cublasLtMatmul, *arguments)
 
-    def _product(
+        usable = (at for at in range(count.value) if found[at].state == 0)
+        return {f"cublasLt {at + 1}": product(found[at]) for at in usable}
+
+    def _made(self, create: Callable[..., int], *arguments: object) -> c_void_p:
+        """Return the handle that one of cublasLt's functions creates."""
+        handle = c_void_p()
+        self._call(create, byref(handle), *arguments)
+        return handle
+
+    def _set(
         self,
-        description: c_void_p,
-        layouts: list[c_void_p],
-        pointers: tuple[c_void_p, c_void_p, c_void_p],
-        choice: _Heuristic,
-    ) -> Launch:
-        a, b, c = pointers
-        arguments = (
-            self._lt_handle,
-            description,
-            byref(self._one),
-            a,
-            layouts[0],
-            b,
-            layouts[1],
-            byref(self._zero),
-            c,
-            layouts[2],
-            c,
-            layouts[2],
-            byref(choice),
-            c_void_p(self._workspace),
-            c_size_t(choice.workspace),
-            c_void_p(self._stream),
-        )
-        return lambda: self._call(self._lt.cublasLtMatmul, *arguments)
+        function: Callable[..., int],
+        handle: c_void_p,
+        name: int,
+        value: ctypes._SimpleCData[int],
+    ) -> None:
+        """Set one attribute of a description or a preference."""
+        size = c_size_t(ctypes.sizeof(value))
+        self._call(function, handle, c_int(name), byref(value), size)

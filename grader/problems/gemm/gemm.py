@@ -1,6 +1,6 @@
 """C = A·B in FP32, FP16 or BF16. A, B and C each row-major or column-major, as the lab says.
 
-This is about FP32; ``numbers.py`` has what other formats change.
+This is about FP32; ``layout.py`` has what other formats change.
 
 **The criterion.** An element is correct if ``|C - Cref| / s <= tolerance(K)`` with the scale
 ``s = ‖row i of A‖ · ‖column j of B‖ / √K``, the typical size of a sum of K products with random
@@ -35,16 +35,23 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.model import Message, Record, Size, clauses, phrase
-from grader.problems.gemm.layout import Layout, header
-from grader.problems.gemm.libraries import evidence
-from grader.problems.gemm.numbers import FORMATS, Format, Sum, input_values, tolerance
+from grader.problems.gemm.layout import (
+    FORMATS,
+    Format,
+    Layout,
+    Sum,
+    evidence,
+    header,
+    input_values,
+    tolerance,
+)
 from grader.problems.gemm.questions import QUESTIONS
 from grader.problems.inputs import Places, Source
-from grader.problems.on_gpu import OnGpu, Tools
-from grader.problems.operands import Operand
+from grader.problems.operands import OnGpu, Operand, Tools
 from grader.problems.problem import Cause, Dim, Expected, Interface, Problem, Recomputed
 from grader.problems.work import TFLOPS
+from ptxsim.message import Message, clauses, phrase
+from ptxsim.records import Record, Size
 
 Doubles = NDArray[np.float64]
 
@@ -109,11 +116,10 @@ class Gemm(Problem):
         assert isinstance(self.options, Options)
         self.layout = self.options.layout
         self.admitted = self.options.baseline
-        self.kind = self.options.type
+        self.kind, self.sums = self.options.type, self.options.accumulate
         self.numbers = FORMATS[self.kind]
-        self.sums = self.options.accumulate
-        if self.options.type != "f32":
-            self.arithmetic = f"{self.options.type}.{self.sums}"
+        if self.kind != "f32":
+            self.arithmetic = f"{self.kind}.{self.sums}"
             self.advice = TENSOR_ADVICE
             self.questions = (*ASKED, "on-tensor-cores", "cp-async", "cute")
 
@@ -147,16 +153,10 @@ class Gemm(Problem):
         element, values = self.numbers.element, input_values(self.numbers, self.sums, k)
         a, b = (
             Operand(name=name, role="in", shape=shape, order=order, element=element, values=values)
-            for name, shape, order in (
-                ("A", (m, k), self.layout.A),
-                ("B", (k, n), self.layout.B),
-            )
+            for name, shape, order in (("A", (m, k), self.layout.A), ("B", (k, n), self.layout.B))
         )
-        return (
-            a,
-            b,
-            Operand(name="C", role="out", shape=(m, n), order=self.layout.C, element=element),
-        )
+        c = Operand(name="C", role="out", shape=(m, n), order=self.layout.C, element=element)
+        return a, b, c
 
     # --- right or wrong ---
 
@@ -175,10 +175,6 @@ class Gemm(Problem):
             return tolerance(k, self.numbers, self.sums), 0.0, 1.0
         most = margin * tolerance(k, self.numbers, self.sums)
         return most, (self.numbers.roundoff or 0.0) / most, 0.0
-
-    def summed(self, k: int) -> float:
-        """The tolerance of sums in FP32 of these inputs."""
-        return tolerance(k, self.numbers)
 
     def recomputed(
         self, size: Size, inputs: Sequence[Source], places: Sequence[Places]
@@ -291,6 +287,6 @@ def _other(operand: Operand) -> Operand:
 
 
 def _stored(values: Doubles, target: Operand) -> Doubles:
-    """What is in ``target`` when a program stores ``values`` in the other order."""
+    """Return the contents of ``target`` when a program stores ``values`` in the other order."""
     stored: Doubles = target.logical(_other(target).flat(values))
     return stored

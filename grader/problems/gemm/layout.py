@@ -1,12 +1,106 @@
-"""How the three matrices lie in memory, and the header that says so."""
+"""How a product's operands lie and what their numbers are; whose kernels a library's are."""
 
 from __future__ import annotations
 
+import math
+import re
 import textwrap
+from collections.abc import Collection
+from typing import Literal
 
-from grader.model import Message, Record, listed, phrase
-from grader.problems.gemm.numbers import FORMATS, Numbers
-from grader.problems.operands import Order
+from grader.problems.operands import (
+    BFLOAT16,
+    EXPOSING,
+    FLOAT,
+    HALF,
+    Element,
+    Exposing,
+    Order,
+    Steps,
+    Values,
+)
+from ptxsim.message import Message, listed, phrase, verbatim
+from ptxsim.records import Record
+
+Format = Literal["f32", "f16", "bf16"]
+Sum = Literal["f32", "f16"]
+
+FP32_ROUNDOFF = 2.0**-24
+_LARGEST_EXACT = 2.0**11  # FP16 holds every whole number up to this
+_DEVIATIONS = 10  # of a sum: it exceeds them less than once in 10²¹ sums
+_WHOLE = ((5, 16), (4, 8), (3, 4), (2, 2), (1, 1))  # bits of a magnitude, and the least of them
+
+
+class Numbers(Record):
+    """One format of the matrices."""
+
+    words: str  # in a title: "FP16"
+    precision: str  # in a header: "half precision (FP16)"
+    element: Element
+    main: str  # the file to hand in
+    others: tuple[Element, ...] = ()  # types of the same bits that a program may use instead
+    include: str = ""  # the header that declares the type
+    values: Values = EXPOSING  # of the inputs, when sums are FP32
+    roundoff: float | None = None  # of the one rounding of an FP32 sum; None: it is not rounded
+
+
+FORMATS: dict[Format, Numbers] = {
+    "f32": Numbers(words="FP32", precision="single precision", element=FLOAT, main="sgemm.cu"),
+    "f16": Numbers(
+        words="FP16",
+        precision="half precision (FP16)",
+        element=HALF,
+        others=(
+            Element(name="cute::half_t", dtype="float16", bytes=2, mangled="N7cutlass6half_tE"),
+        ),
+        main="hgemm.cu",
+        include="cuda_fp16.h",
+        values=Steps(bits=9, least=1 << 10, exponent=-10),
+        roundoff=2.0**-11,
+    ),
+    "bf16": Numbers(
+        words="BF16",
+        precision="bfloat16 (BF16)",
+        element=BFLOAT16,
+        others=(
+            Element(
+                name="cute::bfloat16_t",
+                dtype="uint16",
+                bytes=2,
+                mangled="N7cutlass10bfloat16_tE",
+                upper=True,
+            ),
+        ),
+        main="hgemm.cu",
+        include="cuda_bf16.h",
+        values=Steps(bits=6, least=1 << 7, exponent=-7),
+        roundoff=2.0**-8,
+    ),
+}
+
+
+def input_values(numbers: Numbers, sums: Sum, k: int) -> Values:
+    """For sums in FP16, whole numbers with as many bits as a sum of ``k`` products leaves room
+    for."""
+    if sums != "f16":
+        return numbers.values
+    for bits, least in _WHOLE:
+        most = 2 * least - 1
+        square = sum(each * each for each in range(least, most + 1)) / least
+        if min(_DEVIATIONS * math.sqrt(k) * square, k * most * most) <= _LARGEST_EXACT:
+            return Steps(bits=bits - 1, least=least)
+    return Steps(bits=0, least=1)
+
+
+def tolerance(k: int, numbers: Numbers = FORMATS["f32"], sums: Sum = "f32") -> float:
+    """Return the tolerance, in units of the scale."""
+    if sums == "f16":
+        return 0.5
+    cut = 0 if isinstance(numbers.values, Exposing) else k
+    return FP32_ROUNDOFF * (2 + 8 * math.sqrt(k) + cut)
+
+
+# --- layout ------------------------------------------------------------------------------------
 
 _ORDERS = {"row": phrase("row-major"), "col": phrase("column-major")}
 # Matrix: rows, columns, and the names of its two indices.
@@ -14,7 +108,7 @@ _MATRICES = {"A": ("m", "k", "i", "p"), "B": ("k", "n", "p", "j"), "C": ("m", "n
 
 
 class Layout(Record):
-    """Which index of a matrix counts: consecutive columns for "row", consecutive rows for "col"."""
+    """Storage order of a matrix: consecutive columns for "row", consecutive rows for "col"."""
 
     A: Order = "row"
     B: Order = "col"
@@ -40,38 +134,25 @@ class Layout(Record):
     def element(self, name: str) -> str:
         """How host and device code address an element: ``A[i * k + p]``."""
         rows, columns, i, j = _MATRICES[name]
-        major, minor, extent = (i, j, columns) if self.of(name) == "row" else (j, i, rows)
-        first, second = f"{major} * {extent}", minor
-        return (
-            f"{name}[{first} + {second}]"
-            if self.of(name) == "row"
-            else (f"{name}[{second} + {first}]")
-        )
+        if self.of(name) == "row":
+            return f"{name}[{i} * {columns} + {j}]"
+        return f"{name}[{i} + {j} * {rows}]"
 
     def mistakes(self) -> tuple[Message, Message, Message]:
-        """What a program does that takes A, B or C for what it is not."""
+        """Describe the mistake of taking A, B or C for the other layout."""
 
         def right(name: str) -> Message:
-            return phrase(
-                "{name} is {order}, {element}",
-                name=name,
-                order=_ORDERS[self.of(name)],
-                element=self.element(name).replace(" * ", "*"),
-            )
+            order, element = _ORDERS[self.of(name)], self.element(name).replace(" * ", "*")
+            return phrase("{name} is {order}, {element}", name=name, order=order, element=element)
 
         def misread(name: str) -> Message:
+            other = _ORDERS["col" if self.of(name) == "row" else "row"]
             return phrase(
-                "{name} was read as if {order}: {right}",
-                name=name,
-                order=_ORDERS["col" if self.of(name) == "row" else "row"],
-                right=right(name),
+                "{name} was read as if {order}: {right}", name=name, order=other, right=right(name)
             )
 
-        return (
-            misread("A"),
-            misread("B"),
-            phrase("C came out transposed: {right}", right=right("C")),
-        )
+        transposed = phrase("C came out transposed: {right}", right=right("C"))
+        return misread("A"), misread("B"), transposed
 
 
 def header(layout: Layout, numbers: Numbers = FORMATS["f32"]) -> str:
@@ -112,3 +193,36 @@ template <typename T>
 void run_custom(thrust::device_vector<T>& d_A, thrust::device_vector<T>& d_B,
                 thrust::device_vector<T>& d_C, const int m, const int n, const int k);
 """
+
+
+# --- libraries ---------------------------------------------------------------------------------
+
+_OWN_FILE = re.compile(
+    r"(?:cutlass/(?:gemm|conv)/[a-z_]+/[a-z0-9_]*(?:mma|gemm|gemv)[a-z0-9_]*\.h(?:pp)?"
+    r"|cublasdx/[a-z0-9_/]+\.hpp)$"
+)
+_OWN_CLASS = re.compile(
+    r"Gemm(?:Universal|Batched|Array|SplitKParallel)?(?:Adapter|Streamk)?|GemmShape"
+    r"|Mma(?:Pipelined|Multistage|SingleStage|Policy|Simt|SimtPolicy|TensorOp|TensorOpPolicy)"
+    r"|Gemm(?:Identity|Horizontal|SplitK\w*)ThreadblockSwizzle"
+    r"|Collective(?:Mma|Epilogue)|MainloopSm\d+\w*|LinearCombination"
+)
+_ENOUGH = 4  # distinct classes; nobody calls four classes of his own so by chance
+_SHOWN = 2  # pieces of evidence in the message
+
+
+def evidence(names: Collection[str], files: Collection[str]) -> Message | None:
+    """names: the identifiers in the kernel's mangled name. files: where its code comes from."""
+    own = sorted({match[0] for name in files if (match := _OWN_FILE.search(name))})
+    if own:
+        return phrase("its code comes from {files}", files=_some(own))
+    classes = sorted({name for name in names if _OWN_CLASS.fullmatch(name)})
+    if "cutlass" in names and len(classes) >= _ENOUGH:
+        return phrase("its name instantiates cutlass's {classes}", classes=_some(classes))
+    return None
+
+
+def _some(names: list[str]) -> Message:
+    more = len(names) - _SHOWN
+    shown = verbatim(", ".join(names[:_SHOWN]))
+    return phrase("{names} and {more} more", names=shown, more=more) if more > 0 else shown

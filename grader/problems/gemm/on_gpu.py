@@ -14,15 +14,16 @@ import cupy
 import numpy as np
 from cupy_backends.cuda.libs import cublas as _loads_the_libraries  # noqa: F401
 
-from grader.errors import MachineError
-from grader.model import ErrorStats, Size, phrase
+from grader.base import ErrorStats, MachineError
 from grader.problems.comparison import compare, tile_edge
-from grader.problems.gemm.cublas import WORKSPACE_BYTES, Cublas, types_for
+from grader.problems.gemm.cublas import CANDIDATES, WORKSPACE_BYTES, Cublas, types_for
 from grader.problems.gemm.gemm import CHECKS, REFERENCE_MARGIN, Gemm, freivalds_bounds
+from grader.problems.gemm.layout import tolerance
 from grader.problems.inputs import fresh_key
-from grader.problems.on_gpu import Tools
-from grader.problems.operands import Launch, Operand, Steps
+from grader.problems.operands import Launch, Operand, Steps, Tools
 from grader.problems.problem import Expected
+from ptxsim.message import phrase
+from ptxsim.records import Size
 
 _SGEMM, _GEMM_EX = "cublasSgemm", "cublasGemmEx"
 # As checks.cu numbers the formats of a matrix, by NumPy's type.
@@ -31,7 +32,6 @@ _SIGNS = Steps(bits=0, least=1)
 _THREADS = 256
 _DOT_THREADS = 128  # as norms and rows_times in checks.cu are written
 _COLUMN_CHUNKS = 64
-_NONE = (1 << 64) - 1
 
 
 class GemmOnGpu:
@@ -52,7 +52,9 @@ class GemmOnGpu:
 
     @property
     def library(self) -> str:
-        return f"cuBLAS {self._cublas.version}"
+        # A candidate's name is its place in the list, which depends on what was asked for.
+        asked = f"{CANDIDATES} candidates, {WORKSPACE_BYTES >> 20} MB"
+        return f"cuBLAS {self._cublas.version}, {asked}"
 
     def baselines(
         self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
@@ -102,16 +104,16 @@ class GemmOnGpu:
         self._launch("rows_times", (m,), _DOT_THREADS, *arguments)
         cx = self._signed_columns(c, (m, n), of_c, signs)
         rows, columns = self._norms(size, inputs)
-        bounds = freivalds_bounds(self._problem.summed(k), k, rows.get(), columns.get())
+        bounds = freivalds_bounds(tolerance(k, self._problem.numbers), k, rows.get(), columns.get())
         return float(np.max(np.abs(cx.get() - abx.get()) / bounds))
 
     def compare(
         self, size: Size, inputs: Sequence[Any], got: Sequence[Any], want: Sequence[Any]
     ) -> ErrorStats:
-        """By the problem's criterion, with room for the errors of both."""
+        """Compare by the problem's criterion, with room for the errors of both."""
         m, n, k = size.extents
         target, reference = self._problem.operands(size)[2], self._reference(want)
-        tolerance, rounded, fixed = self._problem.criterion(k, REFERENCE_MARGIN)
+        most, rounded, fixed = self._problem.criterion(k, REFERENCE_MARGIN)
         rows, columns = self._norms(size, inputs)
         result, squares = cupy.zeros(3, dtype=cupy.uint64), cupy.zeros(1)
         blocks = max(1, min(4096, -(-m * n // _THREADS)))
@@ -121,19 +123,19 @@ class GemmOnGpu:
             _THREADS,
             *(got[0], reference, rows, columns, result, squares),
             *(_format(got[0]), np.int32(m), np.int32(n), *_strides(target)),
-            *map(np.float64, (math.sqrt(k), fixed, rounded, tolerance)),
+            *map(np.float64, (math.sqrt(k), fixed, rounded, most)),
         )
         wrong, bad, largest = (int(each) for each in result.get())
         if wrong:  # only wrong answers cost the time for a picture
             right = target.logical(reference).astype(np.float64)
             scale = cupy.outer(rows, columns) / math.sqrt(k) + rounded * cupy.abs(right)
             expected = Expected(want=right, scale=fixed or scale)
-            return compare(cupy, target, got[0], expected, tolerance)
+            return compare(cupy, target, got[0], expected, most)
         error = float(np.array([largest], np.uint64).view(np.float64)[0])
         return ErrorStats(
             max=None if bad else error,
             rms=None if bad else math.sqrt(float(squares.get()[0]) / (m * n)),
-            tolerance=tolerance,
+            tolerance=most,
             wrong=0,
             operand=target.name,
             shape=target.shape,
@@ -143,7 +145,7 @@ class GemmOnGpu:
         )
 
     def _norms(self, size: Size, inputs: Sequence[Any]) -> tuple[Any, Any]:
-        """Of the rows of A and of the columns of B."""
+        """Return the norms of the rows of A and of the columns of B."""
         m, n, k = size.extents
         of_a, of_b, _ = map(_strides, self._problem.operands(size))
         rows, columns = cupy.empty(m), cupy.empty(n)
@@ -153,11 +155,7 @@ class GemmOnGpu:
         return rows, columns
 
     def _signed_columns(
-        self,
-        matrix: Any,
-        shape: tuple[int, int],
-        strides: tuple[np.int64, np.int64],
-        signs: Any,
+        self, matrix: Any, shape: tuple[int, int], strides: tuple[np.int64, np.int64], signs: Any
     ) -> Any:
         """The matrix times the signs."""
         rows, columns = shape
@@ -180,11 +178,8 @@ def _format(matrix: Any) -> np.int32:
 def _strides(operand: Operand) -> tuple[np.int64, np.int64]:
     """From a row to the next, and from a column to the next, in elements."""
     rows, columns = operand.shape
-    return (
-        (np.int64(columns), np.int64(1))
-        if operand.order == "row"
-        else (np.int64(1), np.int64(rows))
-    )
+    down, across = (columns, 1) if operand.order == "row" else (1, rows)
+    return np.int64(down), np.int64(across)
 
 
 def _pointers(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[int, int, int]:

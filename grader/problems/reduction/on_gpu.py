@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import byref, c_int, c_size_t, c_void_p
 from typing import Any
 
 import cupy
 import numpy as np
 
-from grader.model import ErrorStats, Size
+from grader.base import ErrorStats, MachineError
 from grader.problems.comparison import compare
-from grader.problems.on_gpu import Tools
-from grader.problems.operands import Launch
+from grader.problems.operands import Launch, Tools
 from grader.problems.problem import Expected
-from grader.problems.reduction.baseline import Cub
 from grader.problems.reduction.reduction import CUB, UNIT, Reduction
+from ptxsim.message import phrase
+from ptxsim.records import Size
 
 
 class ReductionOnGpu:
@@ -22,12 +23,15 @@ class ReductionOnGpu:
 
     def __init__(self, problem: Reduction, tools: Tools) -> None:
         self._problem = problem
-        self._cub = Cub(tools.library(CUB), int(tools.stream.ptr))
+        self._cub = tools.library(CUB)
+        self._stream = c_void_p(int(tools.stream.ptr))
         self._workspace = cupy.empty(0, dtype=cupy.uint8)
 
     @property
     def library(self) -> str:
-        return f"CUB {self._cub.version}"
+        """Name and version, such as "CUB 3.0.1", whose number is 300001."""
+        number = self._cub.cub_version()
+        return f"CUB {number // 100000}.{number // 100 % 1000}.{number % 100}"
 
     def baselines(
         self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]
@@ -50,10 +54,19 @@ class ReductionOnGpu:
         return compare(cupy, target, got[0], expected, self._problem.tolerance(size))
 
     def _sum(self, size: Size, inputs: Sequence[Any], outputs: Sequence[Any]) -> Launch:
-        n = size["n"]
-        need = self._cub.workspace_bytes(n)
-        if self._workspace.size < need:
-            self._workspace = cupy.empty(need, dtype=cupy.uint8)
-        pointers = (int(each.data.ptr) for each in (inputs[0], outputs[0], self._workspace))
-        source, target, workspace = pointers
-        return self._cub.sum(source, target, n, workspace, self._workspace.size)
+        count, need = c_int(size["n"]), c_size_t()
+        _check(self._cub.cub_workspace(count, byref(need)))
+        if self._workspace.size < need.value:
+            self._workspace = cupy.empty(need.value, dtype=cupy.uint8)
+        source, target, workspace = (
+            c_void_p(int(each.data.ptr)) for each in (inputs[0], outputs[0], self._workspace)
+        )
+        space = c_size_t(self._workspace.size)
+        return lambda: _check(
+            self._cub.cub_sum(workspace, space, source, target, count, self._stream)
+        )
+
+
+def _check(error: int) -> None:
+    if error:
+        raise MachineError(phrase("CUB failed: CUDA error {why}", why=str(error)))

@@ -33,12 +33,12 @@ from typing import Any
 
 import numpy as np
 
-from grader.model import Message, Record, Size, phrase
 from grader.problems.inputs import Places, Source
-from grader.problems.on_gpu import OnGpu, Tools
-from grader.problems.operands import FLOAT, Operand, Steps
+from grader.problems.operands import FLOAT, OnGpu, Operand, Steps, Tools
 from grader.problems.problem import Cause, Dim, Expected, Interface, Problem, Recomputed
 from grader.problems.work import GB_S
+from ptxsim.message import Message, phrase
+from ptxsim.records import Size
 
 UNIT_BITS = 23
 UNIT = 2.0**UNIT_BITS
@@ -53,10 +53,6 @@ _CHUNK, _THREADS = 1 << 16, 8  # elements that are made at a time: they stay in 
 _BLOCKS = (2, 4, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)  # elements of a block's part
 
 
-class Options(Record):
-    """A lab file has no fields of its own for this problem."""
-
-
 class Reduction(Problem):
     name = "reduction"
     dims = (Dim(name="n", most=MOST),)
@@ -64,7 +60,6 @@ class Reduction(Problem):
     baseline = "CUB"
     output = "out"
     formula = "N - 1"
-    Options = Options
     profiled = (1 << 20, 1 << 26)
     questions = ("operations", "peak", "limits", "divergence", "traffic")
     advice = (
@@ -72,9 +67,6 @@ class Reduction(Problem):
         *("barriers-for-one-warp", "sums-through-memory", "few-bytes-on-the-way"),
         "several-passes",
     )
-
-    def __init__(self, options: Record | None = None) -> None:
-        super().__init__(options or Options())
 
     @property
     def title(self) -> Message:
@@ -123,26 +115,22 @@ class Reduction(Problem):
 
     def causes(self, size: Size, inputs: Sequence[Any]) -> Iterator[Cause]:
         n, values = size["n"], inputs[0]
+
+        def cause(words: Message, count: int) -> Cause:
+            total = values[:count].sum(dtype=np.float64).reshape(1)
+            outputs = (Expected(want=total, scale=UNIT),)
+            return Cause(words=words, outputs=outputs, tolerance=tolerance(n))
+
         for kept in sorted({n // block * block for block in _BLOCKS} - {n}, reverse=True):
-            total = values[:kept].sum(dtype=np.float64).reshape(1)
-            yield Cause(
-                words=phrase(
-                    "the last {missing} of n = {n} elements are missing", missing=n - kept, n=n
-                )
-                if kept
-                else phrase("nothing was added up"),
-                outputs=(Expected(want=total, scale=UNIT),),
-                tolerance=tolerance(n),
+            missing = phrase(
+                "the last {missing} of n = {n} elements are missing", missing=n - kept, n=n
             )
+            yield cause(missing if kept else phrase("nothing was added up"), kept)
         for first in sorted({block for block in _BLOCKS if block < n}):
-            total = values[:first].sum(dtype=np.float64).reshape(1)
-            yield Cause(
-                words=phrase(
-                    "only the first {first} of n = {n} elements were added up", first=first, n=n
-                ),
-                outputs=(Expected(want=total, scale=UNIT),),
-                tolerance=tolerance(n),
+            words = phrase(
+                "only the first {first} of n = {n} elements were added up", first=first, n=n
             )
+            yield cause(words, first)
 
     # --- fast or slow ---
 

@@ -12,18 +12,18 @@ constexpr int NO_ATTRIBUTE = -1;
 int attribute_value(cudaDeviceAttr attribute) {
   const Target& t = request.target;
   switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock: return 1024;
-    case cudaDevAttrMaxBlockDimX: return 1024;
-    case cudaDevAttrMaxBlockDimY: return 1024;
-    case cudaDevAttrMaxBlockDimZ: return 64;
-    case cudaDevAttrMaxGridDimX: return 0x7fffffff;
-    case cudaDevAttrMaxGridDimY: return 65535;
-    case cudaDevAttrMaxGridDimZ: return 65535;
-    case cudaDevAttrMaxSharedMemoryPerBlock: return 48 << 10;
+    case cudaDevAttrMaxThreadsPerBlock: return MAX_THREADS;
+    case cudaDevAttrMaxBlockDimX: return MAX_BLOCK_XY;
+    case cudaDevAttrMaxBlockDimY: return MAX_BLOCK_XY;
+    case cudaDevAttrMaxBlockDimZ: return MAX_BLOCK_Z;
+    case cudaDevAttrMaxGridDimX: return MAX_GRID_X;
+    case cudaDevAttrMaxGridDimY: return MAX_GRID_YZ;
+    case cudaDevAttrMaxGridDimZ: return MAX_GRID_YZ;
+    case cudaDevAttrMaxSharedMemoryPerBlock: return DEFAULT_SHARED;
     case cudaDevAttrTotalConstantMemory: return 64 << 10;
     case cudaDevAttrWarpSize: return 32;
     case cudaDevAttrMaxPitch: return 0x7fffffff;
-    case cudaDevAttrMaxRegistersPerBlock: return 65536;
+    case cudaDevAttrMaxRegistersPerBlock: return MAX_REGISTERS;
     case cudaDevAttrClockRate: return t.clock_khz;
     case cudaDevAttrTextureAlignment: return 512;
     case cudaDevAttrGpuOverlap: return 1;
@@ -122,8 +122,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   if (device != 0) return failed(cudaErrorInvalidDevice, __func__);
   *value = attribute_value(attribute);
   if (*value == NO_ATTRIBUTE)
-    refuse("FE", "cudaDeviceGetAttribute with attribute " + std::to_string(attribute) +
-                     " is not supported");
+    refuse({ATTRIBUTE, {{"function", __func__}, {"attribute", int(attribute)}}});
   return cudaSuccess;
 }
 
@@ -134,15 +133,15 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   std::memset(static_cast<void*>(p), 0, sizeof *p);
   std::strncpy(p->name, t.name.c_str(), sizeof p->name - 1);
   p->totalGlobalMem = t.memory_bytes;
-  p->sharedMemPerBlock = 48 << 10;
-  p->regsPerBlock = 65536;
+  p->sharedMemPerBlock = DEFAULT_SHARED;
+  p->regsPerBlock = MAX_REGISTERS;
   p->warpSize = 32;
   p->memPitch = 0x7fffffff;
-  p->maxThreadsPerBlock = 1024;
-  p->maxThreadsDim[0] = p->maxThreadsDim[1] = 1024;
-  p->maxThreadsDim[2] = 64;
-  p->maxGridSize[0] = 0x7fffffff;
-  p->maxGridSize[1] = p->maxGridSize[2] = 65535;
+  p->maxThreadsPerBlock = MAX_THREADS;
+  p->maxThreadsDim[0] = p->maxThreadsDim[1] = MAX_BLOCK_XY;
+  p->maxThreadsDim[2] = MAX_BLOCK_Z;
+  p->maxGridSize[0] = MAX_GRID_X;
+  p->maxGridSize[1] = p->maxGridSize[2] = MAX_GRID_YZ;
   p->totalConstMem = 64 << 10;
   p->major = t.major;
   p->minor = t.minor;

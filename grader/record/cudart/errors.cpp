@@ -7,15 +7,29 @@ std::string last_failure;
 
 }  // namespace
 
+Argument::Argument(const char* name, dim3 d)
+    : name(name), text("(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " +
+                       std::to_string(d.z) + ")") {}
+
+std::string json(const Refused& refused) {
+  std::string args;
+  for (const Argument& each : refused.args)
+    args += (args.empty() ? "" : ",") + json_text(each.name) + ":" + json_text(each.text);
+  return "{\"number\":" + std::to_string(refused.refusal) + ",\"args\":{" + args + "}}";
+}
+
 cudaError_t failed(cudaError_t error, const char* function) {
+  return failed(error, {FAILED, {{"function", function}, {"error", cudaGetErrorName(error)}}});
+}
+cudaError_t failed(cudaError_t error, const Refused& refused) {
   last_error = error;
-  last_failure = std::string(function) + " returned " + cudaGetErrorName(error);
+  last_failure = json(refused);
   return error;
 }
 
-void driver_failed(const std::string& what) { last_failure = what; }
+void driver_failed(const Refused& refused) { last_failure = json(refused); }
 
-std::string after_last_error() { return last_failure.empty() ? "" : " after " + last_failure; }
+std::string last_failure_json() { return last_failure.empty() ? "null" : last_failure; }
 
 extern "C" {
 

@@ -15,91 +15,73 @@ struct Configuration {
 std::vector<Configuration> pending;
 std::map<const void*, Kernel*> kernels;
 
-std::string text(dim3 d) {
-  return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
-}
+bool is_empty(dim3 d) { return !d.x || !d.y || !d.z; }
 
-// What CUDA would return, and why; an empty string when the launch is legal.
-struct Refusal {
-  cudaError_t error;
-  std::string why;
+// Why CUDA refuses a launch, and what it returns; cudaSuccess when the launch is legal.
+struct Ruling {
+  cudaError_t error = cudaSuccess;
+  Refused why{};
 };
 
 // The blocks of a cooperative launch wait for each other, so all must run at the same time.
-Refusal judge_cooperative(const Kernel& kernel, dim3 grid, uint64_t threads, size_t shared) {
+Ruling judge_cooperative(const Kernel& kernel, dim3 grid, uint64_t threads, size_t shared) {
   const uint64_t fit = uint64_t(blocks_per_multiprocessor(kernel, int(threads), shared)) *
                        request.target.multiprocessors;
   const uint64_t rest = uint64_t(grid.y) * grid.z;  // with grid.x it may exceed 64 bits
-  if (grid.x <= fit / rest) return {cudaSuccess, ""};
+  if (grid.x <= fit / rest) return {};
+  const Argument launched = rest == 1 ? Argument{"launched", grid.x} : Argument{"launched", grid};
   return {cudaErrorCooperativeLaunchTooLarge,
-          "in a cooperative launch all blocks run at the same time; " + std::to_string(fit) +
-              " blocks fit on the " + request.target.name + ", " +
-              (rest == 1 ? std::to_string(grid.x) : text(grid)) + " were launched"};
+          {COOPERATIVE_TOO_LARGE, {{"fit", fit}, {"gpu", request.target.name}, launched}}};
 }
 
-Refusal judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared, bool cooperative) {
+Ruling judge(const Kernel& kernel, dim3 grid, dim3 block, size_t shared, bool cooperative) {
   const uint64_t threads = uint64_t(block.x) * block.y * block.z;
-  if (!grid.x || !grid.y || !grid.z)
-    return {cudaErrorInvalidConfiguration, "the grid " + text(grid) + " has a zero"};
-  if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
-    return {cudaErrorInvalidConfiguration,
-            "the grid " + text(grid) + " exceeds (2147483647, 65535, 65535)"};
-  if (!block.x || !block.y || !block.z)
-    return {cudaErrorInvalidConfiguration, "the block " + text(block) + " has a zero"};
-  if (threads > 1024 || block.z > 64)
-    return {cudaErrorInvalidConfiguration,
-            "the block " + text(block) + " exceeds 1024 threads, or 64 in z"};
+  if (is_empty(grid)) return {cudaErrorInvalidConfiguration, {EMPTY_GRID, {{"grid", grid}}}};
+  if (grid.x > MAX_GRID_X || grid.y > MAX_GRID_YZ || grid.z > MAX_GRID_YZ)
+    return {cudaErrorInvalidConfiguration, {GRID_TOO_LARGE, {{"grid", grid}}}};
+  if (is_empty(block)) return {cudaErrorInvalidConfiguration, {EMPTY_BLOCK, {{"block", block}}}};
+  if (threads > MAX_THREADS || block.z > MAX_BLOCK_Z)
+    return {cudaErrorInvalidConfiguration, {BLOCK_TOO_LARGE, {{"block", block}}}};
   if (threads > uint64_t(kernel.max_threads))
-    return {cudaErrorInvalidValue, "the block " + text(block) +
-                                       " exceeds the kernel's launch bound of " +
-                                       std::to_string(kernel.max_threads) + " threads"};
-  const size_t total = kernel.shared_static + shared;
-  if (total > request.target.shared_optin)
-    return {cudaErrorInvalidValue, std::to_string(total) + " bytes of shared memory exceed the " +
-                                       std::to_string(request.target.shared_optin) +
-                                       " that a block can have on " + request.target.name};
+    return {cudaErrorInvalidValue,
+            {OVER_LAUNCH_BOUND, {{"block", block}, {"most", kernel.max_threads}}}};
+  const size_t total = kernel.shared_static + shared, most = request.target.shared_optin;
+  if (total > most)
+    return {cudaErrorInvalidValue,
+            {SHARED_TOO_LARGE, {{"bytes", total}, {"most", most}, {"gpu", request.target.name}}}};
   if (shared > kernel.shared_dynamic)
     return {cudaErrorInvalidValue,
-            std::to_string(shared) +
-                " bytes of dynamic shared memory exceed the kernel's limit of " +
-                std::to_string(kernel.shared_dynamic) +
-                ": raise cudaFuncAttributeMaxDynamicSharedMemorySize with cudaFuncSetAttribute"};
+            {SHARED_NOT_RAISED, {{"bytes", shared}, {"most", kernel.shared_dynamic}}}};
   const uint64_t warps = (threads + 31) / 32;
-  const uint64_t registers = warps * ((uint64_t(kernel.registers) * 32 + 255) / 256 * 256);
-  if (registers > 65536)
-    return {cudaErrorLaunchOutOfResources, std::to_string(threads) + " threads of " +
-                                               std::to_string(kernel.registers) +
-                                               " registers exceed the 65536 that a block can have"};
-  return cooperative ? judge_cooperative(kernel, grid, threads, shared) : Refusal{cudaSuccess, ""};
+  const uint64_t registers = warps * ((uint64_t(kernel.registers) * 32 + REGISTER_UNIT - 1) /
+                                      REGISTER_UNIT * REGISTER_UNIT);
+  if (registers > MAX_REGISTERS)
+    return {cudaErrorLaunchOutOfResources,
+            {TOO_MANY_REGISTERS, {{"threads", threads}, {"registers", kernel.registers}}}};
+  return cooperative ? judge_cooperative(kernel, grid, threads, shared) : Ruling{};
 }
-
-constexpr uint64_t PORTABLE_CLUSTER = 8, MOST_OF_A_CLUSTER = 16;  // blocks
 
 bool differ(dim3 one, dim3 other) {
   return one.x != other.x || one.y != other.y || one.z != other.z;
 }
 
 // asked: by the launch, 0 where it says nothing.
-Refusal judge_cluster(const Kernel& kernel, dim3 grid, dim3 asked) {
+Ruling judge_cluster(const Kernel& kernel, dim3 grid, dim3 asked) {
   const dim3 cluster = asked.x ? asked : kernel.cluster;
+  const Argument size{"cluster", cluster};
   if (asked.x && kernel.cluster.x && differ(asked, kernel.cluster))
-    return {cudaErrorInvalidClusterSize, "its __cluster_dims__ are " + text(kernel.cluster) +
-                                             ", the launch asks for clusters of " + text(asked)};
-  if (!cluster.x) return {cudaSuccess, ""};
+    return {cudaErrorInvalidClusterSize, {CLUSTERS_DIFFER, {{"own", kernel.cluster}, size}}};
+  if (!cluster.x) return {};
   const uint64_t blocks = uint64_t(cluster.x) * cluster.y * cluster.z;
-  if (!blocks || blocks > MOST_OF_A_CLUSTER)
-    return {blocks ? cudaErrorInvalidClusterSize : cudaErrorInvalidConfiguration,
-            "a cluster of " + text(cluster) + " blocks"};
+  if (!blocks) return {cudaErrorInvalidConfiguration, {CLUSTER_SIZE, {size}}};
+  if (blocks > MAX_CLUSTER) return {cudaErrorInvalidClusterSize, {CLUSTER_SIZE, {size}}};
   if (blocks > PORTABLE_CLUSTER && !kernel.large_clusters)
-    return {cudaErrorInvalidClusterSize,
-            "clusters of more than 8 blocks, here " + text(cluster) +
-                ", need cudaFuncAttributeNonPortableClusterSizeAllowed with cudaFuncSetAttribute"};
+    return {cudaErrorInvalidClusterSize, {CLUSTER_NOT_PORTABLE, {size}}};
   if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
-    return {cudaErrorInvalidConfiguration,
-            "the grid " + text(grid) + " is no multiple of its clusters, " + text(cluster)};
+    return {cudaErrorInvalidConfiguration, {PART_OF_A_CLUSTER, {{"grid", grid}, size}}};
   if (blocks > 1 && request.target.major < 9)
-    return {cudaErrorInvalidValue, request.target.name + " has no clusters of blocks"};
-  return {cudaSuccess, ""};
+    return {cudaErrorInvalidValue, {NO_CLUSTERS, {{"gpu", request.target.name}}}};
+  return {};
 }
 
 // What the attributes of a launch ask for. cluster: all 0 where they say nothing.
@@ -110,11 +92,17 @@ struct Asked {
 
 cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
                    cudaStream_t stream, const Asked& asked = {}) {
-  Refusal refusal = judge(kernel, grid, block, shared, asked.cooperative);
-  if (refusal.error == cudaSuccess) refusal = judge_cluster(kernel, grid, asked.cluster);
-  if (refusal.error != cudaSuccess)
-    refuse("RE", std::string(cudaGetErrorName(refusal.error)) + ": kernel " + kernel.name +
-                     " cannot be launched: " + refusal.why);
+  Ruling ruling = judge(kernel, grid, block, shared, asked.cooperative);
+  if (ruling.error == cudaSuccess) ruling = judge_cluster(kernel, grid, asked.cluster);
+  if (ruling.error != cudaSuccess) {
+    ruling.why.args.insert(ruling.why.args.end(),
+                           {{"kernel", kernel.name}, {"error", cudaGetErrorName(ruling.error)}});
+    // Tail kernels often have nothing to do. A GPU does nothing then, and programs go on.
+    if (!is_empty(grid) && !is_empty(block)) refuse(ruling.why);
+    plan_refused(ruling.why);
+    launch_site.clear();
+    return failed(ruling.error, ruling.why);
+  }
   std::vector<unsigned char> block_of_params(kernel.param_bytes());
   for (size_t i = 0; i < kernel.params.size(); ++i)
     std::memcpy(&block_of_params[kernel.params[i].first], arguments[i], kernel.params[i].second);
@@ -144,15 +132,13 @@ std::string attribute_name(int id) {
   }
 }
 
-std::string why_refused(int id) {
+Refusal why_refused(int id) {
   switch (id) {
     case 5:
-    case 11: return "of clusters only cudaLaunchAttributeClusterDimension is";
-    case 14: return "use cudaFuncSetAttribute";
-    case 7: return "use cudaLaunchAttributeProgrammaticStreamSerialization";
-    default:
-      return "of launch attributes only those for cooperative, clustered and programmatic launches "
-             "are";
+    case 11: return CLUSTER_ATTRIBUTE;
+    case 14: return CARVEOUT_ATTRIBUTE;
+    case 7: return EVENT_ATTRIBUTE;
+    default: return LAUNCH_ATTRIBUTE;
   }
 }
 
@@ -173,8 +159,8 @@ Asked asked_by(const cudaLaunchConfig_t& config, const char* caller = "cudaLaunc
                        attribute.val.clusterDim.z};
     else if (attribute.id != cudaLaunchAttributeIgnore &&
              attribute.id != cudaLaunchAttributePriority)  // as of streams: all run as one
-      refuse("FE", std::string(caller) + " with the attribute " + attribute_name(attribute.id) +
-                       " is not supported: " + why_refused(attribute.id));
+      refuse({why_refused(attribute.id),
+              {{"function", caller}, {"attribute", attribute_name(attribute.id)}}});
   }
   return asked;
 }
@@ -187,7 +173,7 @@ constexpr uint64_t OF_A_GPC = 16;
 int clusters_at_a_time(const Kernel& kernel, const cudaLaunchConfig_t& config, uint64_t size) {
   const dim3 block = config.blockDim;
   const uint64_t threads = uint64_t(block.x) * block.y * block.z;
-  if (!threads || threads > 1024) return 0;
+  if (!threads || threads > MAX_THREADS) return 0;
   const uint64_t each = blocks_per_multiprocessor(kernel, int(threads), config.dynamicSmemBytes);
   const uint64_t all = request.target.multiprocessors;
   return int(all / OF_A_GPC * (OF_A_GPC * each / size) + all % OF_A_GPC * each / size);
@@ -199,9 +185,7 @@ Frames launch_site;
 
 Kernel& kernel_of(const void* function, const char* caller) {
   const auto found = kernels.find(function);
-  if (found == kernels.end())
-    refuse("RE", std::string(caller) +
-                     " returned cudaErrorInvalidDeviceFunction: not a __global__ function");
+  if (found == kernels.end()) refuse({NOT_A_KERNEL, {{"function", caller}}});
   return *found->second;
 }
 
@@ -233,8 +217,7 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, CUstr
   return 0;
 }
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream) {
-  if (pending.empty())
-    return failed(cudaErrorInvalidConfiguration, "a kernel called without <<<>>>");
+  if (pending.empty()) return failed(cudaErrorInvalidConfiguration, {NOT_CONFIGURED, {}});
   const Configuration& top = pending.back();
   *grid = top.grid;
   *block = top.block;
@@ -269,8 +252,8 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
                                            const cudaLaunchConfig_t* config) {
   const Kernel& kernel = kernel_of(function, __func__);
   const dim3 asked = asked_by(*config, __func__).cluster;
-  const Refusal refusal = judge_cluster(kernel, config->gridDim, asked);
-  if (refusal.error != cudaSuccess) return failed(refusal.error, __func__);
+  const Ruling ruling = judge_cluster(kernel, config->gridDim, asked);
+  if (ruling.error != cudaSuccess) return failed(ruling.error, __func__);
   const dim3 cluster = asked.x ? asked : kernel.cluster;
   const uint64_t size = cluster.x ? uint64_t(cluster.x) * cluster.y * cluster.z : 1;
   *clusters = clusters_at_a_time(kernel, *config, size);
@@ -282,7 +265,7 @@ cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function
   if (request.target.major < 9) return failed(cudaErrorInvalidValue, __func__);
   const dim3 own = kernel.cluster;  // what it declares is the only size that it has
   uint64_t most = own.x                   ? uint64_t(own.x) * own.y * own.z
-                  : kernel.large_clusters ? MOST_OF_A_CLUSTER
+                  : kernel.large_clusters ? MAX_CLUSTER
                                           : PORTABLE_CLUSTER;
   while (most && !clusters_at_a_time(kernel, *config, most)) most = own.x ? 0 : most / 2;
   *size = int(most);
@@ -306,8 +289,7 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
     kernel.large_clusters = value != 0;
     return cudaSuccess;
   }
-  refuse("FE",
-         "cudaFuncSetAttribute with attribute " + std::to_string(attribute) + " is not supported");
+  refuse({ATTRIBUTE, {{"function", __func__}, {"attribute", int(attribute)}}});
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {

@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -15,8 +16,7 @@ std::map<const void*, Symbol> symbols;
 
 Symbol& symbol_of(const void* variable, const char* caller) {
   const auto found = symbols.find(variable);
-  if (found == symbols.end())
-    refuse("RE", std::string(caller) + ": not a __device__ or __constant__ variable");
+  if (found == symbols.end()) refuse({NOT_A_VARIABLE, {{"function", caller}}});
   return found->second;
 }
 
@@ -26,21 +26,24 @@ void* address_of(Symbol& symbol) {
   return symbol.address;
 }
 
-Place device_place(const void* address, size_t bytes, const char* caller, const char* what) {
+enum class Side { source, target };
+
+Place device_place(const void* address, size_t bytes, const char* caller, Side side) {
   Place place;
-  if (!plan_find(address, bytes, place))
-    refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: " + what + " of " +
-                     std::to_string(bytes) + " bytes is " +
-                     (plan_freed(address) ? "in memory that was freed"
-                                          : "not inside one device allocation"));
-  return place;
+  if (plan_find(address, bytes, place)) return place;
+  const Refusal source = plan_freed(address) ? SOURCE_FREED : SOURCE_OUTSIDE;
+  const Refusal target = plan_freed(address) ? TARGET_FREED : TARGET_OUTSIDE;
+  refuse({side == Side::source ? source : target, {{"function", caller}, {"bytes", bytes}}});
 }
 
 void check_symbol_range(const Symbol& symbol, size_t offset, size_t bytes, const char* caller) {
   if (offset > symbol.bytes || bytes > symbol.bytes - offset)
-    refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: " + std::to_string(bytes) +
-                     " bytes at offset " + std::to_string(offset) + " of " + symbol.name +
-                     ", which has " + std::to_string(symbol.bytes));
+    refuse({OUTSIDE_VARIABLE,
+            {{"function", caller},
+             {"bytes", bytes},
+             {"offset", offset},
+             {"name", symbol.name},
+             {"size", symbol.bytes}}});
 }
 
 // ordered: in a stream, by one of the functions whose names end in Async.
@@ -50,7 +53,13 @@ cudaError_t allocate(void** address, size_t bytes, bool ordered, cudaStream_t st
   *address = nullptr;
   if (bytes == 0) return cudaSuccess;
   const size_t left = request.target.memory_bytes - plan_workspace_bytes();
-  if (bytes > left) return failed(cudaErrorMemoryAllocation, caller);
+  if (bytes > left) {
+    char size[32];
+    std::snprintf(size, sizeof size, "%.4g", double(bytes) / (1 << 30));
+    failed(cudaErrorMemoryAllocation, caller);
+    plan_refused({NO_MEMORY, {{"function", caller}, {"size", size}}}, bytes);
+    return cudaErrorMemoryAllocation;
+  }
   *address = plan_allocate_workspace(bytes, ordered, stream);
   return cudaSuccess;
 }
@@ -59,17 +68,16 @@ cudaError_t release(void* address, bool ordered, cudaStream_t stream, const char
   if (address == nullptr) return cudaSuccess;
   Place place;
   if (!plan_find(address, 0, place) || place.delta != 0)
-    refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: " +
-                     (plan_freed(address) ? "this memory was freed before" : "not an allocation"));
+    refuse({plan_freed(address) ? FREED_TWICE : NOT_AN_ALLOCATION, {{"function", caller}}});
   if (place.allocation < request.vectors.size())
-    refuse("RE", std::string(caller) + ": " + request.vectors[place.allocation].first +
-                     " belongs to the grader");
+    refuse({GRADERS_MEMORY,
+            {{"function", caller}, {"operand", request.vectors[place.allocation].first}}});
   plan_free(place.allocation, ordered, stream);
   return cudaSuccess;
 }
 
 cudaError_t fill(void* address, int value, size_t bytes, cudaStream_t stream, const char* caller) {
-  if (bytes) plan_memset(device_place(address, bytes, caller, "the target"), value, bytes, stream);
+  if (bytes) plan_memset(device_place(address, bytes, caller, Side::target), value, bytes, stream);
   return cudaSuccess;
 }
 
@@ -81,27 +89,23 @@ void check_direction(bool from_device, bool to_device, cudaMemcpyKind kind, cons
   if (!from_device && !to_device && (kind == cudaMemcpyHostToHost || kind == cudaMemcpyDefault))
     return;
   if (kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyHostToDevice)
-    refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: " +
-                     (to_device ? "the source" : "the target") + " is no " +
-                     (from_device && to_device ? "host" : "device") + " address");
-  refuse("FE", std::string(caller) +
-                   " from the device to the host cannot be used in run_custom: its kernels run "
-                   "later, so there is nothing to read yet");
+    refuse({!to_device     ? TARGET_NOT_DEVICE
+            : !from_device ? SOURCE_NOT_DEVICE
+                           : SOURCE_NOT_HOST,
+            {{"function", caller}}});
+  refuse({DEVICE_TO_HOST, {{"function", caller}}});
 }
 
 cudaError_t copy_on_device(void* target, const void* source, const Rows& rows, cudaStream_t stream,
                            const char* caller) {
   const size_t read = (rows.count - 1) * rows.source_pitch + rows.bytes;
   const size_t written = (rows.count - 1) * rows.target_pitch + rows.bytes;
-  const Place from = device_place(source, read, caller, "the source");
-  const Place to = device_place(target, written, caller, "the target");
+  const Place from = device_place(source, read, caller, Side::source);
+  const Place to = device_place(target, written, caller, Side::target);
   const bool meet =
       from.delta < to.delta ? to.delta - from.delta < read : from.delta - to.delta < written;
   if (from.allocation == to.allocation && meet) {
-    if (rows.count > 1)
-      refuse("FE", std::string(caller) +
-                       " of rows with gaps within one part of an allocation is not supported");
-    refuse("RE", std::string(caller) + ": source and target overlap, which CUDA leaves undefined");
+    refuse({rows.count > 1 ? ROWS_OVERLAP : OVERLAP, {{"function", caller}}});
   }
   plan_copy(from, to, rows, stream);
   return cudaSuccess;
@@ -118,7 +122,7 @@ cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind 
     return cudaSuccess;
   }
   if (!from_device) {
-    plan_write(device_place(target, bytes, caller, "the target"), source, bytes, blocking, stream);
+    plan_write(device_place(target, bytes, caller, Side::target), source, bytes, blocking, stream);
     return cudaSuccess;
   }
   return copy_on_device(target, source, {bytes}, stream, caller);
@@ -153,10 +157,7 @@ cudaError_t copy_rows(void* target, const void* source, const Rows& rows, cudaMe
                       cudaStream_t stream, const char* caller) {
   const bool from_device = in_device_range(source), to_device = in_device_range(target);
   check_direction(from_device, to_device, kind, caller);
-  if (!from_device || !to_device)
-    refuse("FE", std::string(caller) +
-                     " from the host cannot be used for rows with gaps: copy each row, or all of "
-                     "them without gaps");
+  if (!from_device || !to_device) refuse({ROWS_FROM_HOST, {{"function", caller}}});
   return copy_on_device(target, source, rows, stream, caller);
 }
 

@@ -21,7 +21,7 @@ const cudaStream_t DEFAULT = nullptr;
 
 std::map<cudaStream_t, Stream> streams;    // the default one, too, as soon as any is used
 std::map<cudaEvent_t, Operations> events;  // what each stood behind when it was recorded
-Operations open;                           // that no later operation comes after
+Operations latest;                         // that no later operation comes after
 Operations seen;                           // that a query found done
 struct LastLaunch {
   size_t place;
@@ -68,10 +68,10 @@ Operations behind(cudaStream_t handle) {
 // The next operation comes after these: as a field of the plan, or nothing when these are all.
 std::string noted(const Operations& after) {
   const size_t place = plan_place();
-  for (auto each = open.begin(); each != open.end();)
-    each = after.count(*each) || (waited && *each == last_wait) ? open.erase(each) : ++each;
-  const bool all = open.empty();
-  open.insert(place);
+  for (auto each = latest.begin(); each != latest.end();)
+    each = after.count(*each) || (waited && *each == last_wait) ? latest.erase(each) : ++each;
+  const bool all = latest.empty();
+  latest.insert(place);
   if (all) return "";
   std::string distances;
   for (const size_t each : after)
@@ -118,14 +118,14 @@ bool order_launch(cudaStream_t stream) {
 bool order_has_streams() { return streams.size() > 1; }
 
 void order_wait_for_device() {
-  open = {plan_place()};
+  latest = {plan_place()};
   seen.clear();
   for (auto& [_, stream] : streams) stream.last.clear();
   host_waits_for_next();
 }
 
 void order_end_call() {
-  open.clear();
+  latest.clear();
   seen.clear();
   events.clear();
   last_launch.reset();

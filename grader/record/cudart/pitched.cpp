@@ -7,27 +7,18 @@ namespace {
 
 constexpr size_t PITCH = 512;  // bytes; that of every GPU of today
 
-std::string sizes(size_t pitch, size_t width) {
-  return std::to_string(width) + " bytes at a pitch of " + std::to_string(pitch);
-}
-
 void check_rows(size_t pitch, size_t width, size_t height, const char* caller) {
   if (width > pitch)
-    refuse("RE", std::string(caller) + " returned cudaErrorInvalidPitchValue: rows of " +
-                     sizes(pitch, width));
-  if (height > MAX_ROWS && width != pitch)
-    refuse("FE", std::string(caller) + " is supported for at most " + std::to_string(MAX_ROWS) +
-                     " rows with gaps");
-  if (height > 1 && pitch > ARENA_BYTES / height)
-    refuse("RE", std::string(caller) + " returned cudaErrorInvalidValue: more than any GPU has");
+    refuse({WRONG_PITCH, {{"function", caller}, {"width", width}, {"pitch", pitch}}});
+  if (height > MAX_ROWS && width != pitch) refuse({TOO_MANY_ROWS, {{"function", caller}}});
+  if (height > 1 && pitch > ARENA_BYTES / height) refuse({ROWS_TOO_LARGE, {{"function", caller}}});
 }
 
 // The bytes of rows without a gap. To fill rows with gaps would be a kernel's work.
 size_t contiguous(size_t pitch, size_t width, size_t height, const char* caller) {
   check_rows(pitch, width, height, caller);
   if (width != pitch && height > 1)
-    refuse("FE", std::string(caller) + " cannot be used for rows with gaps (" +
-                     sizes(pitch, width) + "): let a kernel do it, or fill the gaps, too");
+    refuse({MEMSET_WITH_GAPS, {{"function", caller}, {"width", width}, {"pitch", pitch}}});
   return width * height;
 }
 
@@ -46,7 +37,6 @@ struct Managed {
 std::vector<Managed> managed;
 
 size_t stack_bytes = 1 << 10;
-constexpr size_t MOST_STACK = 512 << 10;  // local memory that a thread can have
 
 }  // namespace
 
@@ -63,17 +53,13 @@ extern "C" {
 
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
   if (limit == cudaLimitPrintfFifoSize) return cudaSuccess;
-  if (limit != cudaLimitStackSize)
-    refuse(
-        "FE",
-        "cudaDeviceSetLimit is supported for cudaLimitStackSize and cudaLimitPrintfFifoSize only");
-  if (value > MOST_STACK) return failed(cudaErrorInvalidValue, __func__);
+  if (limit != cudaLimitStackSize) refuse({LIMIT_TO_SET, {{"function", __func__}}});
+  if (value > MAX_LOCAL_BYTES) return failed(cudaErrorInvalidValue, __func__);
   stack_bytes = value;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
-  if (limit != cudaLimitStackSize)
-    refuse("FE", "cudaDeviceGetLimit is supported for cudaLimitStackSize only");
+  if (limit != cudaLimitStackSize) refuse({LIMIT_TO_GET, {{"function", __func__}}});
   *value = stack_bytes;
   return cudaSuccess;
 }
@@ -104,9 +90,7 @@ cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t) { retur
 cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
 #endif
 void __cudaRegisterManagedVar(void**, void**, char*, const char* name, int, size_t, int, int) {
-  refuse("FE", std::string(name) +
-                   ": __managed__ variables are not supported; use a __device__ "
-                   "variable and cudaMemcpyToSymbol");
+  refuse({MANAGED_VARIABLE, {{"name", name}}});
 }
 
 cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source,

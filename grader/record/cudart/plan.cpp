@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "recorder.hpp"
 
@@ -15,8 +16,13 @@ std::vector<Allocation> allocations;
 size_t workspace_bytes = 0;  // of live workspaces
 uint64_t next_address = FIRST_ADDRESS;
 std::string memory, operations;  // the JSON so far; operations are those of this call
+std::string refused;             // the JSON of what CUDA refused
 std::string calls;               // the JSON of the calls before
 size_t launch_count = 0, transfer_count = 0, operation_count = 0;  // of this call
+bool has_work = false;                                             // this call
+size_t refused_count = 0;                                          // told
+std::optional<Refused> refused_launch;                             // the first of this call
+Frames refused_at;
 constexpr size_t FRAME = 1 << 10;  // bytes of a plan that are neither allocations nor operations
 
 std::string number(uint64_t value) { return std::to_string(value); }
@@ -43,16 +49,14 @@ std::string triple(dim3 d) {
   return "[" + number(d.x) + "," + number(d.y) + "," + number(d.z) + "]";
 }
 
-// Bounds are named in grader/record/plan_bounds.py, which hands them to the compiler.
-void bounded(size_t count, size_t most, const std::string& before, const std::string& after) {
-  if (count > most) refuse("RE", "run_custom " + before + " " + number(most) + " " + after);
+// Bounds are named in grader/record/calls.py, which hands them to the compiler.
+void bounded(size_t count, size_t most, Refusal refusal) {
+  if (count > most) refuse({refusal, {}});
 }
 
 void bounded_text(size_t more) {
-  if (more > MAX_PLAN_BYTES || operations.size() + memory.size() + more > MAX_PLAN_BYTES - FRAME)
-    refuse("RE", "run_custom asks for more than its record can hold in one call: " +
-                     number(MAX_PLAN_BYTES >> 20) +
-                     " MiB of kernel names, parameters and data from the host");
+  const size_t used = operations.size() + memory.size() + refused.size();
+  if (more > MAX_PLAN_BYTES || used + more > MAX_PLAN_BYTES - FRAME) refuse({RECORD_FULL, {}});
 }
 
 // Work of the host costs time in every call, and operations of several streams may race: for these
@@ -71,8 +75,7 @@ void add(const std::string& operation, const std::string& order, Worker worker =
 
 void add_transfer(const std::string& operation, const std::string& order,
                   Worker worker = Worker::device) {
-  bounded(++transfer_count, MAX_TRANSFERS, "makes more than",
-          "memsets, copies, symbol writes and synchronisations in one call");
+  bounded(++transfer_count, MAX_TRANSFERS, TOO_MANY_TRANSFERS);
   add(operation, order, worker);
 }
 
@@ -116,11 +119,9 @@ std::vector<void*> plan_begin(const Size& size) {
 }
 
 void* plan_allocate(const std::string& name, size_t bytes, const std::string& symbol) {
-  bounded(allocations.size() + 1, MAX_ALLOCATIONS, "makes more than",
-          "allocations of device memory in " + number(CALLS) + " calls");
+  bounded(allocations.size() + 1, MAX_ALLOCATIONS, TOO_MANY_ALLOCATIONS);
   const uint64_t address = next_address, room = FIRST_ADDRESS + ARENA_BYTES - address;
-  if (bytes > room || room - bytes < 2 * STRIDE)
-    refuse("RE", "run_custom uses more device memory than any GPU has");
+  if (bytes > room || room - bytes < 2 * STRIDE) refuse({MEMORY_OF_NO_GPU, {}});
   const std::string json = "{\"name\":" + json_text(name) + ",\"address\":" + number(address) +
                            ",\"size\":" + number(bytes) +
                            (symbol.empty() ? "" : ",\"symbol\":" + json_text(symbol)) + "}";
@@ -179,7 +180,8 @@ bool plan_freed(const void* pointer) {
 void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
                  const std::vector<unsigned char>& params, cudaStream_t stream, bool cooperative,
                  bool programmatic, dim3 cluster) {
-  bounded(++launch_count, MAX_LAUNCHES, "launches more than", "kernels in one call");
+  bounded(++launch_count, MAX_LAUNCHES, TOO_MANY_LAUNCHES);
+  has_work = true;
   const bool overlaps = order_launch(stream) && programmatic;
   add("{\"type\":\"launch\",\"kernel\":" + json_text(kernel.name) + ",\"grid\":" + triple(grid) +
           ",\"block\":" + triple(block) + ",\"shared_bytes\":" + number(shared) + ",\"params\":\"" +
@@ -192,6 +194,7 @@ void plan_launch(const Kernel& kernel, dim3 grid, dim3 block, size_t shared,
 }
 
 void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream) {
+  has_work = true;
   add_transfer("{\"type\":\"memset\",\"allocation\":" + number(place.allocation) +
                    ",\"delta\":" + number(place.delta) + ",\"value\":" + number(value & 255) +
                    ",\"size\":" + number(bytes) + "}",
@@ -199,6 +202,7 @@ void plan_memset(Place place, int value, size_t bytes, cudaStream_t stream) {
 }
 
 void plan_copy(Place source, Place target, const Rows& rows, cudaStream_t stream) {
+  has_work = true;
   add_transfer(
       "{\"type\":\"copy\",\"source\":" + number(source.allocation) +
           ",\"source_delta\":" + number(source.delta) + ",\"target\":" + number(target.allocation) +
@@ -231,10 +235,26 @@ void plan_symbol(const std::string& symbol, size_t delta, const void* source, si
             source, bytes, blocking, stream);
 }
 
-size_t plan_launches() { return launch_count; }
+void plan_refused(const Refused& what, size_t bytes) {
+  if (bytes == 0 && !refused_launch) {
+    refused_launch = what;
+    refused_at = site();
+  }
+  const std::string call = "{\"refused\":" + json(what) + ",\"bytes\":" + number(bytes) +
+                           ",\"frames\":[" + call_site() + "]}";
+  if (refused_count == MAX_REFUSED || refused.find(call) != std::string::npos) return;
+  bounded_text(call.size());
+  refused += (refused.empty() ? "" : ",") + call;
+  ++refused_count;
+}
+
 size_t plan_place() { return operation_count; }
 
 void plan_end_call() {
+  if (!has_work && refused_launch) refuse(*refused_launch, refused_at);
+  if (!has_work) refuse({NO_KERNEL, {}}, {});
+  has_work = false;
+  refused_launch.reset();
   calls += (calls.empty() ? "[" : ",[") + operations + "]";
   operations.clear();
   launch_count = transfer_count = operation_count = 0;
@@ -242,7 +262,8 @@ void plan_end_call() {
 }
 
 std::string plan_json() {
-  return "{\"recorded\":{\"allocations\":[" + memory + "],\"calls\":[" + calls + "]}}";
+  return "{\"recorded\":{\"allocations\":[" + memory + "],\"calls\":[" + calls + "],\"refused\":[" +
+         refused + "]}}";
 }
 
 std::string json_text(const std::string& text) {

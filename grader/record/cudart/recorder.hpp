@@ -2,7 +2,9 @@
 // entry point three times per problem size and writes down what run_custom asks the device to do.
 //
 // - main.cpp: reads the request, forks one child per size, relays the replies
-// - child.cpp: the life of one child: locks itself down, loads the host code, tells how it ended
+// - cage.cpp: leaves a child nothing but its memory and the pipe for its reply
+// - private_memory.cpp: replaces what is mapped from files by copies
+// - child.cpp: the life of one child: loads the host code, calls it, tells how it ended
 // - unresolved.cpp, threads.cpp: calls of what nobody defines, and of what nobody may have
 // - plan.cpp: what is recorded, as the JSON of grader.record.calls.Recorded
 // - memory.cpp: allocations, copies, symbols
@@ -18,14 +20,17 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <linux/filter.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
-// The device that the submission is graded for; see grader/hardware/targets.py for the units.
+// The device that the submission is graded for; see grader/base/gpus.py for the units.
 struct Target {
   std::string name;
   int major, minor, multiprocessors, threads_per_multiprocessor, blocks_per_multiprocessor;
@@ -55,27 +60,59 @@ struct Size {
   std::vector<int> dims;
 };
 
+// What every child may know. The sizes are not in it: each child gets its own, in its memory alone.
 struct Request {
-  std::string library;
-  double seconds;  // for one size; time in which others run instead is not counted
+  std::string library;              // its path
+  std::string host_code;            // what the file holds
+  std::vector<sock_filter> filter;  // of system calls; empty where the kernel has none
+  double seconds;                   // for one size; time in which others run instead is not counted
   double wall_seconds;
   Target target;
   std::map<std::string, Kernel> kernels;
   std::vector<std::pair<std::string, size_t>> vectors;  // name, and bytes of an element
-  std::vector<Size> sizes;
+  size_t dims;                                          // arguments of a size that are no vectors
 };
 
 extern Request request;
 
 using Frames = std::vector<void*>;
 
+// The rows of grader/record/refusals.py, which hands their names to the compiler.
+enum Refusal { REFUSALS };
+
+// What a sentence needs: a name in it, and what stands there. Names may be mangled.
+struct Argument {
+  const char* name;
+  std::string text;
+
+  Argument(const char* name, std::string text) : name(name), text(std::move(text)) {}
+  Argument(const char* name, dim3 d);
+  template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
+  Argument(const char* name, Integer value) : name(name), text(std::to_string(value)) {}
+};
+
+struct Refused {
+  Refusal refusal;
+  std::vector<Argument> args;
+};
+
+// --- main.cpp
+bool send_all(int fd, const char* data, size_t bytes);
+
+// --- private_memory.cpp
+bool own_all_memory();
+
+// --- cage.cpp
+// For the rest of this process's life. `reply` becomes REPLY_FD; what is printed goes `nowhere`.
+void lock_down(int reply, int nowhere);
+
 // --- child.cpp
-[[noreturn]] void run_child(const Size& size, int reply_fd);
-// Ends the child: the student's work stops with a verdict, here or where `frames` say. Names in
-// `message` may be mangled; the grader reads them.
-[[noreturn]] void refuse(const char* verdict, const std::string& message);
-[[noreturn]] void refuse(const char* verdict, const std::string& message, const Frames& frames);
+[[noreturn]] void run_child(const Size& size);
+// Ends the child: the student's work stops, here or where `frames` say.
+[[noreturn]] void refuse(const Refused& refused);
+[[noreturn]] void refuse(const Refused& refused, const Frames& frames);
 Frames call_stack();
+Frames site();  // of the launch or the call that is being recorded
 // The innermost frames in the host library, as its offsets, with commas between them.
 std::string call_site();
 bool in_device_range(const void* address);
@@ -107,9 +144,10 @@ void plan_copy(Place source, Place target, const Rows& rows, cudaStream_t stream
 void plan_write(Place target, const void* source, size_t bytes, bool blocking, cudaStream_t stream);
 void plan_symbol(const std::string& symbol, size_t delta, const void* source, size_t bytes,
                  bool blocking, cudaStream_t stream);
-size_t plan_launches();  // of this call
-size_t plan_place();     // of the next operation in this call
-void plan_end_call();
+// What CUDA refuses of a call that goes on. bytes: of memory that was asked for.
+void plan_refused(const Refused& refused, size_t bytes = 0);
+size_t plan_place();   // of the next operation in this call
+void plan_end_call();  // refuses a call without launches, memsets and copies on the device
 std::string plan_json();
 std::string json_text(const std::string& text);
 
@@ -142,5 +180,7 @@ void order_end_call();
 
 // --- errors.cpp
 cudaError_t failed(cudaError_t error, const char* function);  // remembers it as the last error
-void driver_failed(const std::string& what);  // the same for the driver, whose errors do not last
-std::string after_last_error();  // " after cudaMalloc returned cudaErrorMemoryAllocation" or ""
+cudaError_t failed(cudaError_t error, const Refused& refused);
+void driver_failed(const Refused& refused);  // the same for the driver, whose errors do not last
+std::string json(const Refused& refused);
+std::string last_failure_json();  // null, or what failed last

@@ -11,8 +11,8 @@
 namespace {
 
 // A map that cannot be made holds zeros, which a kernel cannot use.
-CUresult refused(const std::string& why) {
-  driver_failed("cuTensorMapEncodeTiled returned CUDA_ERROR_INVALID_VALUE: " + why);
+CUresult refuse_map(const char* why) {
+  driver_failed({BAD_TENSOR_MAP, {{"why", why}}});
   return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -24,7 +24,7 @@ CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t ran
   // The type asks for more than 16, but without optimisation g++ does not heed it for the temporary
   // that holds a returned map. Kernels get a copy that lies right.
   if (!map || reinterpret_cast<uintptr_t>(map) % 16)
-    return refused("a CUtensorMap lies at a multiple of 64 bytes");
+    return refuse_map("a CUtensorMap lies at a multiple of 64 bytes");
   const sim::TensorMapRequest request{uint32_t(type),
                                       rank,
                                       reinterpret_cast<uint64_t>(address),
@@ -38,7 +38,7 @@ CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t ran
                                       uint32_t(fill)};
   sim::TensorMap made;
   std::memset(static_cast<void*>(map), 0, sizeof *map);
-  if (const char* why = sim::encode(request, made)) return refused(why);
+  if (const char* why = sim::encode(request, made)) return refuse_map(why);
   std::memcpy(static_cast<void*>(map), &made, sizeof made);
   return CUDA_SUCCESS;
 }
@@ -64,10 +64,7 @@ void* entry_point(const std::string& symbol) {
 
 cudaError_t find(const char* symbol, void** function, cudaDriverEntryPointQueryResult* status) {
   *function = entry_point(symbol);
-  if (!*function)
-    refuse("FE", std::string(symbol) +
-                     " of the CUDA driver is not supported; of its functions "
-                     "only cuTensorMapEncodeTiled is");
+  if (!*function) refuse({DRIVER_CALL, {{"function", symbol}}});
   if (status) *status = cudaDriverEntryPointSuccess;
   return cudaSuccess;
 }

@@ -4,5 +4,5 @@
 #include "recorder.hpp"
 
 extern "C" int pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) noexcept {
-  refuse("FE", "threads are not available here: run_custom has one thread and launches kernels");
+  refuse({THREADS, {}});
 }

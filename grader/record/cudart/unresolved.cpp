@@ -43,23 +43,16 @@ bool concerns_graphs(const std::string& name) {
   return name.find("Graph") != std::string::npos || name.find("Capture") != std::string::npos;
 }
 
-const char* why_not(const std::string& function) {
-  if (is_cudas(function) && concerns_graphs(function))
-    return "CUDA graphs are not supported; launch the kernels directly, in the same order";
-  if (concerns_textures(function))
-    return "textures, surfaces and CUDA arrays are not supported; read the matrix through a "
-           "pointer (const float* __restrict__ or __ldg takes the same cache)";
-  if (is_cudas(function))
-    return "this function of CUDA is not supported; kernel launches, device memory, streams and "
-           "events are";
-  return "kernel launches, device memory, streams and events of the CUDA runtime are supported, "
-         "other libraries are not";
+Refusal why_not(const std::string& function) {
+  if (is_cudas(function) && concerns_graphs(function)) return GRAPH;
+  if (concerns_textures(function)) return TEXTURE;
+  return is_cudas(function) ? OTHER_CUDA_CALL : OTHER_LIBRARY;
 }
 
 }  // namespace
 
 void refuse_call(const std::string& function) {
-  refuse("FE", function + " cannot be used in run_custom: " + why_not(function));
+  refuse({why_not(function), {{"function", function}}});
 }
 
 // Fills the slots through which the library around this address would call what it lacks. It is

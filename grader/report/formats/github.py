@@ -1,27 +1,24 @@
-"""Result → what GitHub Actions shows: annotations at lines, a job summary in Markdown, points.
+"""Result → what GitHub shows: annotations, a job summary, points, and SARIF for code scanning.
 
 Workflow commands (``::error file=…,line=…::…``):
 https://docs.github.com/actions/reference/workflow-commands-for-github-actions (read 2026-11-22).
 A step shows ten errors and ten warnings at most. Points are reported as GitHub Classroom's
 autograding-grading-reporter did: a notice "Autograding report" with totalPoints and maxPoints.
+
+SARIF 2.1.0: https://docs.oasis-open.org/sarif/sarif/v2.1.0/ (read 2026-11-22); editors read it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Iterator
+from urllib.parse import quote
 
-from grader.language import ENGLISH, Language
-from grader.model import (
-    Finding,
-    Result,
-    Severity,
-    Verdict,
-    kind_words,
-    phrase,
-    size_text,
-)
-from grader.report.formats.course_view import (
+from grader.base import ENGLISH, Kind, Language, Result, Verdict, kind_words, size_text
+from grader.report import formatting as text
+from grader.report.formats import (
     compile_errors,
     headline,
     located,
@@ -32,10 +29,13 @@ from grader.report.formats.course_view import (
     what_happened,
     why,
 )
-from grader.report.text import clean
+from grader.report.formatting import clean
+from ptxsim.findings.finding import Severity
+from ptxsim.message import phrase
 
 _EACH = 10  # annotations of one level that GitHub shows
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+_ANNOTATIONS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+_MARKUP = "\\`*_{}[]<>()#+!|~@:"
 
 
 def workflow_commands(result: Result, folder: str = "", language: Language = ENGLISH) -> str:
@@ -44,25 +44,26 @@ def workflow_commands(result: Result, folder: str = "", language: Language = ENG
 
 
 def _annotations(result: Result, folder: str, language: Language) -> Iterator[str]:
-    if result.verdict is Verdict.IE:
+    earned = points(result)
+    if earned is None:
         title = language(phrase("The grader failed"))
         yield command("error", why(result, language), title=title)
         return
     for error in compile_errors(result)[:_EACH]:
         title = language(phrase("compile error"))
         yield command("error", error.text, _at(folder, error.file), error.line, title)
-    for level in Severity:
-        found = [finding for finding in located(result) if finding.severity is level]
+    for severity, level in _ANNOTATIONS.items():
+        found = [finding for finding in located(result) if finding.severity is severity]
         for finding in found[:_EACH]:
-            yield _finding(finding, folder, language)
+            said, title = finding.message, language(kind_words(finding.kind))
+            if finding.count > 1:
+                said = phrase("{what} ({times} times)", what=said, times=finding.count)
+            yield command(level, language(said), _at(folder, finding.file), finding.line, title)
     if rest := unplaced(result, language):
-        yield command(
-            "error", rest, _at(folder, result.problem.main), 1, headline(result, language)
-        )
-    earned = points(result)
-    assert earned is not None
-    said = language(phrase("Points {points}", points=str(earned)))
-    yield command("notice", said, title="Autograding complete")
+        title = headline(result, language)
+        yield command("error", rest, _at(folder, result.problem.main), 1, title)
+    said = phrase("Points {points}", points=str(earned))
+    yield command("notice", language(said), title="Autograding complete")
     totals = {"totalPoints": earned.earned, "maxPoints": earned.possible}
     yield command("notice", json.dumps(totals), title="Autograding report")
 
@@ -72,21 +73,11 @@ def command(
 ) -> str:
     """A workflow command. Students write parts of it, so everything is escaped."""
     fields = {"file": file, "line": line, "title": title}
-    named = ",".join(f"{name}={_field(str(it))}" for name, it in fields.items() if it)
-    return f"::{level}{' ' if named else ''}{named}::{_escaped(clean(message))}"
-
-
-def _finding(finding: Finding, folder: str, language: Language) -> str:
-    said = finding.message
-    if finding.count > 1:
-        said = phrase("{what} ({times} times)", what=said, times=finding.count)
-    return command(
-        _LEVELS[finding.severity],
-        language(said),
-        _at(folder, finding.file),
-        finding.line,
-        language(kind_words(finding.kind)),
+    escaped = {name: _escaped(str(value)) for name, value in fields.items() if value}
+    named = ",".join(
+        f"{name}={value.replace(':', '%3A').replace(',', '%2C')}" for name, value in escaped.items()
     )
+    return f"::{level}{' ' if named else ''}{named}::{_escaped(message)}"
 
 
 def _at(folder: str, file: str | None) -> str:
@@ -94,11 +85,7 @@ def _at(folder: str, file: str | None) -> str:
 
 
 def _escaped(message: str) -> str:
-    return message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _field(value: str) -> str:
-    return _escaped(clean(value)).replace(":", "%3A").replace(",", "%2C")
+    return clean(message).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def job_summary(result: Result, language: Language = ENGLISH) -> str:
@@ -112,24 +99,15 @@ def job_summary(result: Result, language: Language = ENGLISH) -> str:
         lines += [f"| M×N×K | {verdict} | |", "|---|---|---|"]
         for case in result.cases:
             verdict = verdict_name(case.verdict, language)
-            said = _cell(what_happened(case, language))
+            # No markup and no link: what students wrote is text.
+            signs = (f"&#{ord(c)};" if c in _MARKUP else c for c in what_happened(case, language))
+            said = "".join(signs).replace("\n", "<br>")
             lines.append(f"| {size_text(case.size)} | {verdict} | {said} |")
         lines.append("")
-    fence = "`" * (1 + max((len(run) for run in _ticks(summary(result, language))), default=2))
-    lines += [fence, summary(result, language), fence, ""]
+    whole = summary(result, language)
+    fence = "`" * (1 + max(map(len, ["``", *re.findall("`+", whole)])))
+    lines += [fence, whole, fence, ""]
     return "\n".join(lines)
-
-
-def _cell(words: str) -> str:
-    """As text in a cell of a table: no markup and no link."""
-    signs = "\\`*_{}[]<>()#+!|~@:"
-    marked = "".join(f"&#{ord(sign)};" if sign in signs else sign for sign in words)
-    return marked.replace("\n", "<br>")
-
-
-def _ticks(words: str) -> list[str]:
-    runs = "".join(sign if sign == "`" else " " for sign in words).split()
-    return ["``", *runs]
 
 
 def outputs(result: Result) -> str:
@@ -139,3 +117,94 @@ def outputs(result: Result) -> str:
     if earned is not None:
         lines += [f"points={earned.earned:g}", f"max-points={earned.possible:g}"]
     return "".join(f"{line}\n" for line in lines)
+
+
+# --- SARIF -------------------------------------------------------------------------------------
+
+SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+_COMPILE_ERROR = "compile-error"
+_VERDICT = "verdict-"
+
+
+def sarif(result: Result, folder: str = "", language: Language = ENGLISH) -> str:
+    """One run. folder: of the submission, from the root of the workspace.
+
+    A failure of the grader is a run that did not succeed, with no results.
+    """
+    failed = result.verdict is Verdict.IE
+    results = [] if failed else list(_results(result, folder, language))
+    used = {str(each["ruleId"]) for each in results}
+    invocation: dict[str, object] = {"executionSuccessful": not failed}
+    if failed:
+        words = why(result, language)
+        invocation["toolExecutionNotifications"] = [{"level": "error", "message": {"text": words}}]
+    run = {
+        "tool": {
+            "driver": {
+                "name": "sgemm-grader",
+                "version": result.environment.grader,
+                "rules": [_rule(name, language) for name in sorted(used)],
+            }
+        },
+        "automationDetails": {"id": f"sgemm-grader/{result.lab.id}/"},
+        "invocations": [invocation],
+        "results": results,
+    }
+    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _rule(name: str, language: Language) -> dict[str, object]:
+    if name.startswith(_VERDICT):
+        words = language(text.VERDICT_WORDS[Verdict(name.removeprefix(_VERDICT).upper())])
+    else:
+        words = name.replace("-", " ")
+    return {"id": name, "shortDescription": {"text": words[:1].upper() + words[1:]}}
+
+
+def _results(result: Result, folder: str, language: Language) -> Iterator[dict[str, object]]:
+    main = result.problem.main
+    for error in compile_errors(result):
+        said = error.text
+        yield _result(_COMPILE_ERROR, "error", said, _at(folder, error.file), error.line, said)
+    for finding in result.findings:
+        # Code scanning ignores what has no place. The English message is enough to tell that it is
+        # the same finding after lines above it have changed, or the language.
+        found = _result(
+            Kind(finding.kind).value,
+            _LEVELS[finding.severity],
+            language(finding.message),
+            _at(folder, finding.file or main),
+            finding.line or 1,
+            str(finding.message),
+        )
+        where = {"count": finding.count, "block": finding.block, "thread": finding.thread}
+        found["properties"] = {name: value for name, value in where.items() if value is not None}
+        yield found
+    if rest := unplaced(result, language):
+        rule = f"{_VERDICT}{result.verdict.value.lower()}"
+        yield _result(rule, "error", rest, _at(folder, main), 1, unplaced(result))
+
+
+def _result(
+    rule: str, level: str, message: str, path: str, line: int | None, same: str
+) -> dict[str, object]:
+    """same: what tells that two runs found the same."""
+    digest = hashlib.sha256(f"{rule}\0{path}\0{same}".encode()).hexdigest()[:32]
+    return {
+        "ruleId": rule,
+        "level": level,
+        "message": {"text": clean(message)},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": quote(path)},
+                    "region": {"startLine": line},
+                }
+            }
+        ],
+        "partialFingerprints": {"finding/v1": digest},
+    }

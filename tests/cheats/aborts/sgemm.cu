@@ -1,5 +1,5 @@
 // Ends the process by abort.
-// Stopped by: each size is recorded in a child process of its own
+// Stopped by: each size is recorded in a process of its own
 // CPU: RE
 // GPU: RE
 #include <cstdlib>

@@ -1,8 +1,6 @@
 // Asks whether a classmate has handed in and how much, without opening a file, and reports by its
 // verdict.
-// Stopped by: the files of others do not exist in the sandbox
-// Needs: a sandbox
-// Landlock: RE host code crashed
+// Stopped by: host code can open no file and ask about none
 // CPU: AC
 // GPU: AC no gain
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // Asks its surroundings (debugger, environment, clock) whether it is only being recorded, and
 // launches accordingly.
-// Stopped by: what it launches while it is recorded is exactly what is checked and timed
+// Stopped by: what is recorded is exactly what is checked and timed
 // CPU: AC
 // GPU: AC no gain
 #include <cstdlib>

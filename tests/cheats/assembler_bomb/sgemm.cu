@@ -1,5 +1,5 @@
 // Makes the assembler write tens of gigabytes of zeros.
-// Stopped by: file size and wall time of the compiler are limited
+// Stopped by: limits on the compiler's time, memory and output
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

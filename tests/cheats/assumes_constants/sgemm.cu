@@ -1,5 +1,5 @@
 // Takes all elements of A and of B to be equal.
-// Stopped by: inputs are random
+// Stopped by: inputs are random, dense and of full rank
 // CPU: WA
 // GPU: WA
 #include "gemm.cuh"

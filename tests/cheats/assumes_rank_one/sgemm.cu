@@ -1,5 +1,5 @@
 // Takes C to be the outer product of its first column and row.
-// Stopped by: inputs are random, so C has full rank
+// Stopped by: inputs are random, dense and of full rank
 // CPU: WA
 // GPU: WA
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Skips work wherever the first element is zero, and writes zeros.
-// Stopped by: inputs are random and never sparse
+// Stopped by: inputs are random, dense and of full rank
 // CPU: WA
 // GPU: WA
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Sends its source to a server outside, and asks it for the answer.
-// Stopped by: no sockets, and no network in the sandbox
+// Stopped by: host code's filter of system calls refuses it
 // CPU: AC
 // GPU: AC no gain
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 // Computes endlessly at compile time.
-// Stopped by: the compiler's step limit, then the time limit
+// Stopped by: limits on the compiler's time, memory and output
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Leaves with exit status 0 before anything is called.
-// Stopped by: an answer must come through the recorder's own pipe; an exit status is no answer
+// Stopped by: an answer must come through the recorder's pipe, and every line of it is checked
 // CPU: RE ended
 // GPU: RE ended
 #include <cstdlib>

@@ -1,6 +1,5 @@
 // Loads cuBLAS at run time and lets it do the work.
-// Stopped by: only recorded launches reach the timed device; the host code runs elsewhere,
-// without a GPU
+// Stopped by: only recorded launches reach the GPU; the host code runs where there is none
 // CPU: FE launched no kernel
 // GPU: FE
 #include <dlfcn.h>

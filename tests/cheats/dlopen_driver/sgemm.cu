@@ -1,5 +1,5 @@
 // Loads the CUDA driver by itself, to launch behind the recorder's back.
-// Stopped by: there is no driver and no device in the sandbox; only what is recorded is replayed
+// Stopped by: only recorded launches reach the GPU; the host code runs where there is none
 // CPU: FE launched no kernel
 // GPU: FE
 #include <dlfcn.h>

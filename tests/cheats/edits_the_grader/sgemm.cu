@@ -1,6 +1,5 @@
 // Looks for the grader's own files and its cache and overwrites them.
-// Stopped by: the sandbox shows the recorder and the libraries read-only, the rest not at all
-// Needs: a sandbox
+// Stopped by: host code can open no file and ask about none
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

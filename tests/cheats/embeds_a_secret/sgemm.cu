@@ -1,5 +1,5 @@
 // Embeds a system file in the program with .incbin.
-// Stopped by: in bubblewrap the assembler sees only the toolchain and the submission
+// Stopped by: the compiler sees only the toolchain and the submission
 // Needs: a sandbox
 // CPU: CE
 // GPU: CE

@@ -1,6 +1,5 @@
 // Embeds the cubin and the host library of its own build, to learn where they are or to keep one.
-// Stopped by: neither exists when the host code is assembled; ptxas and the linker run later,
-// each in a folder of its own
+// Stopped by: ptxas and the linker run later, each in a folder of its own
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Fast in every third repetition, in which it returns what it prepared in the two before.
-// Stopped by: every run counts by its median, and two speeds are scored by the slower one
+// Stopped by: repetitions with two speeds are scored by the slower one
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,7 +1,5 @@
 // Fills every folder it can write to.
-// Stopped by: writable folders of the sandbox lie in memory of limited size; all others are read-
-// only
-// Needs: a sandbox
+// Stopped by: host code can open no file and ask about none
 // CPU: AC
 // GPU: AC no gain
 #include <csignal>

@@ -1,6 +1,5 @@
 // Writes files until the disk is full.
-// Stopped by: a limit on file size, in a scratch folder that is removed
-// Needs: a sandbox
+// Stopped by: host code can open no file and ask about none
 // CPU: AC
 // GPU: AC no gain
 #include <csignal>

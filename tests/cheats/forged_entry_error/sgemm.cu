@@ -1,6 +1,5 @@
 // Claims by #line that its mistake is in the grader's own file, or in the toolkit.
-// Stopped by: a trial tells a broken machine from a broken submission, whatever file the message
-// names
+// Stopped by: a trial build tells a broken machine from a broken submission
 // CPU: CE broken
 // GPU: CE
 #include "gemm.cuh"

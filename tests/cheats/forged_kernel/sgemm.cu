@@ -1,5 +1,5 @@
 // Writes a plan itself that launches one of the grader's own kernels by name.
-// Stopped by: kernels must be in the build
+// Stopped by: every name in a plan must come from the build or the grader
 // CPU: RE corrupted the record of its launches: a kernel is not in the build
 // GPU: RE corrupted the record of its launches: a kernel is not in the build
 #include <cstdarg>

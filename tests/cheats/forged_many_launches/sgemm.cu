@@ -1,7 +1,7 @@
 // Writes a plan itself with more launches than host code may make, in few bytes.
-// Stopped by: the bounds hold for every plan, whoever wrote it
-// CPU: RE corrupted the record of its launches: it has no launch, or too many
-// GPU: RE corrupted the record of its launches: it has no launch, or too many
+// Stopped by: the length of a plan and its launches are bounded, whoever wrote it
+// CPU: RE corrupted the record of its launches: it has too many launches
+// GPU: RE corrupted the record of its launches: it has too many launches
 #include <cstdarg>
 #include <cstdio>
 #include <unistd.h>

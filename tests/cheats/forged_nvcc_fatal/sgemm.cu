@@ -1,5 +1,5 @@
 // Fails with the message of an nvcc that cannot run on this machine.
-// Stopped by: a trial tells a broken machine from a broken submission
+// Stopped by: a trial build tells a broken machine from a broken submission
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Writes a plan itself with a memset whose start and length wrap around to the inside of C.
-// Stopped by: ranges are compared by subtraction, with bounds on every number
+// Stopped by: bounds are checked by subtraction, on unsigned numbers
 // CPU: RE corrupted the record of its launches: a memset leaves its allocation
 // GPU: RE corrupted the record of its launches: a memset leaves its allocation
 #include <cstdarg>

@@ -1,5 +1,5 @@
-// Claims in the recorder's name that the submission was accepted.
-// Stopped by: a rejection can only be FE or RE
+// Ends in the recorder's name with a refusal that no table lists.
+// Stopped by: a refusal is a number of a table, in which no row accepts
 // CPU: RE corrupted the record
 // GPU: RE
 #include <cstring>
@@ -20,7 +20,8 @@ void run_custom<float>(thrust::device_vector<float>& d_A, thrust::device_vector<
                        thrust::device_vector<float>& d_C, const int m, const int n,
                        const int k) {
   float *A = d_A.data().get(), *B = d_B.data().get(), *C = d_C.data().get();
-  const char* text = "{\"refusal\":{\"verdict\":\"AC\",\"message\":\"full marks\",\"frames\":[]}}";
+  const char* text =
+      "{\"refusal\":{\"refused\":{\"number\":999,\"args\":{}},\"after\":null,\"call\":0,\"frames\":[]}}";
   for (int fd = 3; fd < 64; ++fd) (void)!write(fd, text, std::strlen(text));
   _exit(0);
   gemm<<<dim3((m + 31) / 32, (n + 7) / 8), dim3(32, 8)>>>(A, B, C, m, n, k);

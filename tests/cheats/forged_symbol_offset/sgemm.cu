@@ -1,5 +1,6 @@
 // Writes a plan itself that writes far past the end of a __device__ variable.
-// Stopped by: a write to a variable must lie inside it, as the build declares it
+// Stopped by: a symbol occurs once in a plan, with the size that the build declares, and writes
+// stay inside
 // CPU: RE corrupted the record of its launches: a symbol write leaves its symbol
 // GPU: RE corrupted the record of its launches: a symbol write leaves its symbol
 #include <cstdarg>

@@ -1,5 +1,6 @@
 // Writes a plan itself that makes a __device__ variable larger than it is.
-// Stopped by: a symbol occurs once in a plan, with the size that the build declares
+// Stopped by: a symbol occurs once in a plan, with the size that the build declares, and writes
+// stay inside
 // CPU: RE corrupted the record of its launches: a symbol is not as the build declares it
 // GPU: RE corrupted the record of its launches: a symbol is not as the build declares it
 #include <cstdarg>

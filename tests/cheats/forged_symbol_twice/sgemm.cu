@@ -1,5 +1,6 @@
 // Writes a plan itself that names one __device__ variable twice.
-// Stopped by: a symbol occurs once in a plan, with the size that the build declares
+// Stopped by: a symbol occurs once in a plan, with the size that the build declares, and writes
+// stay inside
 // CPU: RE corrupted the record of its launches: a symbol occurs twice
 // GPU: RE corrupted the record of its launches: a symbol occurs twice
 #include <cstdarg>

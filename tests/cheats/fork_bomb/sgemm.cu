@@ -1,5 +1,5 @@
 // Forks endlessly.
-// Stopped by: seccomp refuses new processes; a limit on their number stands behind that
+// Stopped by: host code's filter of system calls refuses it
 // CPU: AC
 // GPU: AC no gain
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Declares a device array larger than any GPU.
-// Stopped by: limits on the compiler's memory and output
+// Stopped by: limits on the compiler's time, memory and output
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Puts an initialised array of eight gigabytes into its binary.
-// Stopped by: file size and memory of the compiler are limited
+// Stopped by: limits on the compiler's time, memory and output
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

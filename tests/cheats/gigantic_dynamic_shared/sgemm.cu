@@ -1,5 +1,5 @@
 // Requests a gigabyte of dynamic shared memory per block.
-// Stopped by: a launch that no GPU accepts is an error when it is recorded
+// Stopped by: a launch that no GPU of this architecture accepts is refused when it is recorded
 // CPU: RE
 // GPU: RE
 #include "gemm.cuh"

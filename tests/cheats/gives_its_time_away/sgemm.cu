@@ -1,5 +1,5 @@
 // Takes the lowest priority and yields endlessly, so that it looks starved.
-// Stopped by: its filter refuses to yield and to change priorities, and running time is charged
+// Stopped by: a limit charges waiting like work
 // CPU: TLE did not return
 // GPU: TLE did not return
 #include <sched.h>

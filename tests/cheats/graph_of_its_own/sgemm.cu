@@ -1,5 +1,5 @@
 // Captures a graph, to launch work that the recorder does not see.
-// Stopped by: not among the supported calls
+// Stopped by: other calls than launches, memory, streams and events are rejected by name
 // CPU: FE cannot be used
 // GPU: FE cannot be used
 #include "gemm.cuh"

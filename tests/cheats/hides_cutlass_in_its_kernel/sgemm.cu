@@ -1,6 +1,6 @@
 // Runs CUTLASS's GEMM inside a kernel of its own, which takes the parameters as plain bytes, so
 // that no name of the library shows.
-// Stopped by: the compiler's line table says which files the code of a launched kernel comes from
+// Stopped by: the code of a launched kernel is traced to its files by the compiler's line table
 // Needs: cutlass
 // CPU: RF library
 // GPU: RF library

@@ -1,6 +1,5 @@
 // Has two speeds, all times between them, and now and then a very long one, so that no gap shows.
-// Stopped by: groups of repetitions are compared by their inner quartiles, runs by their medians;
-// a submission's own scatter explains at most 15 %
+// Stopped by: a submission's own scatter explains at most 15 %
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

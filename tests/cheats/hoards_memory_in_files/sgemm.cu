@@ -1,6 +1,6 @@
 // Keeps memory in files without names and in shared segments, which no limit on its address space
 // counts, until the machine has none left for others.
-// Stopped by: its filter refuses memfd_create and shmget
+// Stopped by: host code's filter of system calls refuses it
 // CPU: AC
 // GPU: AC no gain
 #include <sys/ipc.h>

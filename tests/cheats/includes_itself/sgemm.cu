@@ -1,5 +1,5 @@
 // A file that includes itself.
-// Stopped by: the compiler's own limit, within its time
+// Stopped by: limits on the compiler's time, memory and output
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Leaves run_custom through longjmp to a place that it set up in an earlier call.
-// Stopped by: each size is recorded in a fresh process: there was no earlier call
+// Stopped by: each size is recorded in a process of its own
 // CPU: RE
 // GPU: RE
 #include <csetjmp>

@@ -1,6 +1,6 @@
 // Returns what the last launch kept, after a wait that makes the time plausible, whenever the
 // inputs begin as they did then.
-// Stopped by: inputs never occur again, so there is nothing to return
+// Stopped by: no launch gets inputs that occurred before, and no key is derived from another
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

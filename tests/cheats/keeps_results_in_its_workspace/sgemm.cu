@@ -1,5 +1,5 @@
 // Keeps C in a workspace that lives on, and later calls only copy it.
-// Stopped by: fresh inputs for every call, and every output is compared
+// Stopped by: inputs are new for every launch, and every output is compared
 // CPU: WA the first call is right, the second is not
 // GPU: WA the first call is right, a later one is not
 #include "gemm.cuh"

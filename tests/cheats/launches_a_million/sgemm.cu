@@ -1,5 +1,5 @@
 // Launches its kernel a million times in one call, honestly.
-// Stopped by: one call has at most 10000 launches, and the recorder stops there
+// Stopped by: one call has at most 10000 launches
 // CPU: RE run_custom launches more than 10000 kernels in one call
 // GPU: RE run_custom launches more than 10000 kernels in one call
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Lets a kernel launch kernels, which the recorder cannot see.
-// Stopped by: device-side launches do not link: the build has no device runtime
+// Stopped by: the build has no device runtime
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

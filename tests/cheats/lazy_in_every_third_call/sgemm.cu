@@ -1,6 +1,5 @@
 // Counts its calls on the host; every third one only launches a kernel that writes nothing.
-// Stopped by: the third call is recorded too; it differs from the second, so it is the one that is
-//   judged
+// Stopped by: the third call is recorded too; if it differs from the second, it is judged
 // CPU: WA
 // GPU: WA
 #include "gemm.cuh"

@@ -1,6 +1,5 @@
 // Counts its launches in a device variable; every third one leaves C as it is.
-// Stopped by: device memory lives on from call to call, in the simulator for three calls and on a
-//   GPU for all of them, and every output is compared
+// Stopped by: device memory lives on from call to call, and every output is compared
 // CPU: WA the first two calls are right, the third is not: it finds launches changed
 // GPU: WA
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Leaves a thread that continues after run_custom has returned, to work between launches.
-// Stopped by: the process ends when its plan is written; threads are refused
+// Stopped by: host code's filter of system calls refuses it
 // CPU: FE threads are not available
 // GPU: FE threads are not available
 #include <thread>

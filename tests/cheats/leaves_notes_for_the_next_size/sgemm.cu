@@ -1,6 +1,5 @@
 // Writes down in every folder which sizes it has seen, and fails where it finds a note.
-// Stopped by: host code can write no file
-// Needs: a sandbox
+// Stopped by: host code can open no file and ask about none
 // CPU: AC
 // GPU: AC no gain
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 // Carries sections for link-time optimisation, made by g++ 12 -flto, whose options make the
 // assembler overwrite the build's PTX when the object is linked.
-// Stopped by: the link runs without its plugin, in a different folder from nvcc's, and the PTX
-// has been read before
+// Stopped by: the link runs without its plugin, in a folder of its own
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

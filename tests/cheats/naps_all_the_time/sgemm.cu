@@ -1,5 +1,5 @@
 // Sleeps a millisecond at a time, endlessly, to look like a process starved by a busy machine.
-// Stopped by: a limit charges sleep like work; only time in which other processes run is free
+// Stopped by: a limit charges waiting like work
 // CPU: TLE did not return
 // GPU: TLE did not return
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // A kernel that never ends, to hold the GPU.
-// Stopped by: the worker is killed after the launch limit, and its context with it
+// Stopped by: the worker, and its context with it, is killed after the launch limit
 // CPU: TLE
 // GPU: TLE
 #include "gemm.cuh"

@@ -1,6 +1,5 @@
 // Opens the GPU's device files and the disks.
-// Stopped by: the sandbox has a /dev of its own
-// Needs: a sandbox
+// Stopped by: host code can open no file and ask about none
 // CPU: AC
 // GPU: AC no gain
 #include <dirent.h>

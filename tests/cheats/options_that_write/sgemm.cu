@@ -1,7 +1,7 @@
 // Asks the host compiler by pragma and attribute to write dumps, load a plugin, and by assembler
 // directives to write listings.
-// Stopped by: pragmas can only change how code is optimised; the compiler can write only to a
-// scratch folder, and no later step reads its files by name
+// Stopped by: the compiler writes only to a scratch folder, and no later step reads its files by
+// name
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

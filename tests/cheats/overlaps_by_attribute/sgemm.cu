@@ -1,6 +1,6 @@
 // Launches with programmatic stream serialisation, to begin before the clock does.
-// Stopped by: the first launch of a call is never programmatic, and no kernel begins before an event
-// that was recorded ahead of it
+// Stopped by: the first launch of a call is never programmatic, and none begins before an earlier
+// event
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,6 +1,5 @@
 // Asks for the L2 to keep A and B from one launch to the next.
-// Stopped by: not among the supported calls; the L2 is flushed and its persisting lines are reset
-//   before every launch
+// Stopped by: other calls than launches, memory, streams and events are rejected by name
 // CPU: FE for cudaLimitStackSize and cudaLimitPrintfFifoSize only
 // GPU: FE for cudaLimitStackSize and cudaLimitPrintfFifoSize only
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Adds a predicate to a number, as if it were a register.
-// Stopped by: the assembler, and the simulator's own check of every operand
+// Stopped by: every operand is checked against its instruction before anything runs
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

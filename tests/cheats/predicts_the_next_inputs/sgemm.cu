@@ -1,7 +1,6 @@
 // Recovers the seed of A from its elements, as a generator of consecutive seeds allows, and
 // computes the product of the next inputs before they exist.
-// Stopped by: each matrix has its own key of 256 bits, drawn after the launch before, and a
-// generator whose output reveals nothing about it
+// Stopped by: no launch gets inputs that occurred before, and no key is derived from another
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

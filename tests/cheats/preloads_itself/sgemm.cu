@@ -1,5 +1,5 @@
 // Starts the recorder again with a library of its own in LD_PRELOAD.
-// Stopped by: seccomp refuses to start programs
+// Stopped by: host code's filter of system calls refuses it
 // CPU: AC
 // GPU: AC no gain
 #include <cstdlib>

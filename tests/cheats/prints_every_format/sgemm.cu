@@ -1,7 +1,6 @@
 // Gives device printf every format that the C library's printf would obey: %n, positions, a width
 // of a billion, missing arguments.
-// Stopped by: the simulator formats device printf itself, by CUDA's formats; on a GPU the build
-// defines printf, and nothing reaches the driver, whose own formatting would end the process
+// Stopped by: the simulator formats device printf itself; on a GPU the build defines printf
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

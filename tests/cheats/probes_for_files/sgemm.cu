@@ -1,5 +1,5 @@
 // Asks the preprocessor which of the instructor's files exist, and reports them by its verdict.
-// Stopped by: the compiler sees only the toolchain and the submission, so the answer is always no
+// Stopped by: the compiler sees only the toolchain and the submission
 // Needs: a sandbox
 // Landlock: CE Permission denied
 // CPU: AC

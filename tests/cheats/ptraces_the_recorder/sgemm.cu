@@ -1,5 +1,5 @@
 // Attaches to the recorder as a debugger, to rewrite its answer.
-// Stopped by: seccomp refuses ptrace
+// Stopped by: host code's filter of system calls refuses it
 // CPU: AC
 // GPU: AC no gain
 #include <sys/ptrace.h>

@@ -1,5 +1,5 @@
 // Ends the kernel early and hides a function on the line of a debug section.
-// Stopped by: sections are read by tokens; a function that is never called does nothing
+// Stopped by: the PTX is read by tokens, as ptxas reads it
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Corrupts the product with an instruction on the line of a .loc.
-// Stopped by: the PTX is read by tokens, not by lines
+// Stopped by: the PTX is read by tokens, as ptxas reads it
 // CPU: WA
 // GPU: WA
 #include "gemm.cuh"

@@ -1,6 +1,6 @@
 // Gives a label of its own the name of one of nvcc's, and jumps over the line that corrupts the
 // product.
-// Stopped by: a label belongs to its braces; this program is right
+// Stopped by: the PTX is read by tokens, as ptxas reads it
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,6 +1,6 @@
 // Hides the instruction that makes the product right from ptxas, behind a carriage return in a
 // comment.
-// Stopped by: the bytes are read as they are, and only a line feed ends a comment
+// Stopped by: the PTX is read by tokens, as ptxas reads it
 // CPU: WA
 // GPU: WA
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Corrupts the product between two strings that look like the ends of a comment.
-// Stopped by: strings are tokens, in which no comment begins
+// Stopped by: the PTX is read by tokens, as ptxas reads it
 // CPU: WA
 // GPU: WA
 #include "gemm.cuh"

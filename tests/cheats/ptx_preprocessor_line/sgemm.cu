@@ -1,5 +1,5 @@
 // Inserts a preprocessor line, which ptxas skips.
-// Stopped by: whatever nvcc never writes is rejected
+// Stopped by: what nvcc never writes is rejected
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Writes to a register by a name with a leading zero, which ptxas takes for the same register.
-// Stopped by: names are read only as they were declared
+// Stopped by: what nvcc never writes is rejected
 // CPU: CE not declared
 // GPU: CE not declared
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Corrupts the product in a scope that declares registers of the same family, but too few.
-// Stopped by: a name belongs to the innermost family that is large enough, as for ptxas
+// Stopped by: the PTX is read by tokens, as ptxas reads it
 // CPU: WA
 // GPU: WA
 #include "gemm.cuh"

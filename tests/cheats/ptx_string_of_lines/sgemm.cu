@@ -1,5 +1,5 @@
 // Hides the instruction that makes the product right from ptxas, in a string of three lines.
-// Stopped by: a string ends on its line, or the PTX is rejected
+// Stopped by: what nvcc never writes is rejected
 // CPU: CE no token of PTX
 // GPU: CE no token of PTX
 #include "gemm.cuh"

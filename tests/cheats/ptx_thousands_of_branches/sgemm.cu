@@ -1,5 +1,5 @@
 // Makes the simulator analyse thousands of branches.
-// Stopped by: the simulator takes at most 4096 basic blocks, and says so
+// Stopped by: the simulator takes at most 4096 basic blocks
 // CPU: IE basic blocks
 // GPU: AC no gain
 #include "gemm.cuh"

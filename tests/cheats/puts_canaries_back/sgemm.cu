@@ -1,6 +1,6 @@
 // Writes behind C and restores what was there.
-// Stopped by: in the simulator any access outside an allocation is an error; on a GPU it changes
-// nothing and gains nothing
+// Stopped by: an access outside an allocation is an error in the simulator, and gains nothing on a
+// GPU
 // CPU: RE out-of-bounds
 // GPU: AC no gain
 #include "gemm.cuh"

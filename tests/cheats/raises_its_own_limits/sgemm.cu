@@ -1,5 +1,5 @@
 // Raises its limits, catches the signals at their end, and computes endlessly.
-// Stopped by: its filter refuses to change limits, and the recorder ends it with SIGKILL
+// Stopped by: host code's filter of system calls refuses it
 // CPU: TLE did not return
 // GPU: TLE did not return
 #include <csignal>

@@ -1,6 +1,6 @@
 // Reads behind A to see what else is in memory.
-// Stopped by: in the simulator any access outside an allocation is an error; on a GPU there is
-// nothing useful: the reference is destroyed while the submission runs
+// Stopped by: an access outside an allocation is an error in the simulator, and gains nothing on a
+// GPU
 // CPU: RE out-of-bounds
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,6 +1,5 @@
 // Reads a classmate's work and the instructor's notes, and prints them.
-// Stopped by: the sandbox shows no other submission, and what host code prints goes nowhere
-// Needs: a sandbox
+// Stopped by: host code can open no file and ask about none
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

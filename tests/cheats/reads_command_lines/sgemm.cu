@@ -1,7 +1,6 @@
 // Reads the command lines of other processes, which name who else is being graded, and reports by its
 // verdict whether there are any.
-// Stopped by: host code can open nothing in /proc, not even where the recorder may (Landlock)
-// Needs: a sandbox
+// Stopped by: host code can open no file and ask about none
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

@@ -1,5 +1,5 @@
 // Includes the pipe that the compiler writes to, and so waits forever.
-// Stopped by: a compiler that sleeps is charged for it
+// Stopped by: a limit charges waiting like work
 // CPU: CE longer than
 // GPU: CE longer than
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Searches unwritten shared memory for a tile of the product that cuBLAS computed just before.
-// Stopped by: cuBLAS never computes the product of inputs that the submission has yet to run on
+// Stopped by: the product of these inputs is computed only after the submission has run
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,7 +1,6 @@
 // Keeps the products of its last four inputs under a checksum over all of A and B, for the launch
 // in which one of them occurs again.
-// Stopped by: no launch gets inputs that occurred before: warm-up, verification and each
-// repetition have their own
+// Stopped by: no launch gets inputs that occurred before, and no key is derived from another
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Defines clock_gettime and gettimeofday itself.
-// Stopped by: the timing process never loads the student's host code
+// Stopped by: the process that times never loads the student's host code
 // CPU: AC
 // GPU: AC no gain
 #include <ctime>

@@ -1,5 +1,5 @@
 // Defines the runtime's timing functions itself, so that everything seems to take no time.
-// Stopped by: the grader takes no times on the host side of the submission
+// Stopped by: the process that times never loads the student's host code
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Prints a megabyte of text that almost looks like an error, a caret line, a path or a figure.
-// Stopped by: a megabyte of the output is kept, and reading it takes linear time
+// Stopped by: a megabyte of the compiler's output is kept, and reading it takes linear time
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

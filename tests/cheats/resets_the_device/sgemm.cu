@@ -1,5 +1,5 @@
 // Resets the device and picks another, to make the judge's events meaningless.
-// Stopped by: calls other than launches, memory, streams and events are rejected by name
+// Stopped by: other calls than launches, memory, streams and events are rejected by name
 // CPU: FE cudaDeviceReset
 // GPU: FE cudaDeviceReset
 #include "gemm.cuh"

@@ -1,7 +1,7 @@
 // Computes 2·A·B and halves it in a second kernel, which begins while the first one still runs: its
 // time would be hidden.
-// Stopped by: the simulator holds what a programmatic launch does before it waits against the
-// kernels before it; on a GPU every output is compared
+// Stopped by: the simulator checks what a launch does before it waits; on a GPU every output is
+// compared
 // Architecture: 90
 // CPU: WA before it has waited for the kernel launched before this one
 // GPU: WA

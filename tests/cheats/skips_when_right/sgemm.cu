@@ -1,6 +1,5 @@
 // Does nothing if C already holds a number: a repetition on old output would cost nothing.
-// Stopped by: C is poisoned with NaN before every launch; so it does honest work, at its honest
-// speed
+// Stopped by: C is poisoned with NaN before every launch
 // CPU: WA uninitialized
 // GPU: AC no gain
 #include "gemm.cuh"

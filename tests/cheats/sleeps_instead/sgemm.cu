@@ -1,5 +1,5 @@
 // Sleeps for an hour, to hold the grader without using CPU time.
-// Stopped by: a limit charges sleep like work; only time in which other processes run is free
+// Stopped by: a limit charges waiting like work
 // CPU: TLE did not return
 // GPU: TLE did not return
 #include <unistd.h>

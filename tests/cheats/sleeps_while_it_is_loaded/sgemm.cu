@@ -1,5 +1,5 @@
 // Sleeps in a constructor, before run_custom is called.
-// Stopped by: a limit charges sleep like work; only time in which other processes run is free
+// Stopped by: a limit charges waiting like work
 // CPU: TLE did not return
 // GPU: TLE did not return
 #include <unistd.h>

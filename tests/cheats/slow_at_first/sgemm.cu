@@ -1,6 +1,5 @@
 // Runs its first launches slowly, so that fewer repetitions are made, and the later ones fast.
-// Stopped by: the number of repetitions depends on how certain the ratio is, and all of them
-// count, so lost time is lost
+// Stopped by: all repetitions count, so lost time is lost
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

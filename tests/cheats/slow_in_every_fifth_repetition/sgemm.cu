@@ -1,5 +1,5 @@
 // Slow in every fifth repetition, in which it prepares the next four, so the median is fast.
-// Stopped by: 15 % of the repetitions make a mode, and the slower one is scored
+// Stopped by: repetitions with two speeds are scored by the slower one
 // CPU: AC
 // GPU: AC no gain
 #include "gemm.cuh"

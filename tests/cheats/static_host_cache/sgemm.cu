@@ -1,5 +1,5 @@
 // Launches only in the first call and relies on C being there from then on.
-// Stopped by: run_custom is called three times for each size, and each call must launch a kernel
+// Stopped by: each of three recorded calls must launch a kernel
 // CPU: FE launched no kernel, in call 2 of run_custom
 // GPU: FE launched no kernel, in call 2 of run_custom
 #include "gemm.cuh"

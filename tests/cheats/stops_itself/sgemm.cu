@@ -1,5 +1,5 @@
 // Stops its own process with SIGSTOP and waits to be continued.
-// Stopped by: a limit charges sleep like work; only time in which other processes run is free
+// Stopped by: a limit charges waiting like work
 // CPU: TLE did not return
 // GPU: TLE did not return
 #include <csignal>

@@ -1,7 +1,6 @@
 // The kernel that does the work lets the next one begin at once; that one is empty and never waits,
 // so that a clock which stops when the last kernel ends would miss the work.
-// Stopped by: an event that is recorded after a programmatic launch waits for the kernels before it,
-// too
+// Stopped by: an event after a programmatic launch waits for the kernels before it, too
 // Architecture: 90
 // CPU: AC
 // GPU: AC no gain

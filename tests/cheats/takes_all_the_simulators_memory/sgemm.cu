@@ -1,7 +1,6 @@
 // Allocates so much device memory that the simulator has none left, to make the failure the
 // grader's fault.
-// Stopped by: memory beyond the lab's matrices is the program's own: the message tells it to
-// allocate less
+// Stopped by: memory beyond the lab's matrices is the program's own
 // CPU: RE more memory than the lab
 // GPU: AC no gain
 #include "gemm.cuh"

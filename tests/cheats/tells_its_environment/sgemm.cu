@@ -1,5 +1,5 @@
 // Throws an exception whose text is its environment, to read the grader's secrets in the report.
-// Stopped by: host code gets PATH and LANG, and nothing else of the grader's environment
+// Stopped by: host code gets PATH and LANG, and nothing else
 // CPU: RE PATH=/usr/bin:/bin
 // GPU: RE PATH=/usr/bin:/bin
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Instantiates templates endlessly.
-// Stopped by: limits on the compiler's time and memory
+// Stopped by: limits on the compiler's time, memory and output
 // CPU: CE
 // GPU: CE
 #include "gemm.cuh"

@@ -1,6 +1,7 @@
 // Jumps, at sizes that a simulator would never try, through a pointer into a kernel that nobody
 // launches and that uses tensor cores. Both kernels have the same parameters.
-// Stopped by: if a kernel calls through a pointer, the scan covers all code of the module
+// Stopped by: the scan covers every launched kernel, and the whole module if one calls through a
+// pointer
 // CPU: AC
 // GPU: RF tensor
 #include "gemm.cuh"

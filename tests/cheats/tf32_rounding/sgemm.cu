@@ -1,5 +1,5 @@
 // Rounds its inputs to TF32, as tensor cores do.
-// Stopped by: inputs keep the bits that TF32 drops; the tolerance is far below them
+// Stopped by: inputs keep the bits that TF32 and BF16 drop, and the tolerance is FP32's
 // CPU: WA
 // GPU: WA
 #include "gemm.cuh"

@@ -1,6 +1,6 @@
 // Splits each FP32 number into two TF32 numbers and multiplies three times on tensor cores: as
 // exact as FP32, and forbidden.
-// Stopped by: a scan for tensor-core instructions, since no tolerance can tell the difference
+// Stopped by: tensor-core instructions are found in PTX and in SASS
 // CPU: RF tensor
 // GPU: RF tensor
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Breaks the context by a trap, for the next submission to find.
-// Stopped by: each submission has a worker process of its own, whose context is discarded
+// Stopped by: each submission has a worker of its own, whose context is discarded
 // CPU: RE trap
 // GPU: RE
 #include "gemm.cuh"

@@ -1,6 +1,5 @@
 // Expects its workspace to hold what it wrote there in an earlier launch.
-// Stopped by: what a call allocates holds nothing of an earlier call, and every output is compared;
-// and the simulator reports reads of unwritten memory
+// Stopped by: fresh memory holds nothing of an earlier call; the simulator reports reads of it
 // CPU: WA
 // GPU: WA
 #include "gemm.cuh"

@@ -1,6 +1,5 @@
 // Writes 16 bytes of its local memory at 2^64 - 16, so that the end of the access wraps to zero.
-// Stopped by: bounds are checked by subtraction, on unsigned numbers; an H200 takes the lower
-// bits of the address, which is the thread's own local memory
+// Stopped by: bounds are checked by subtraction, on unsigned numbers
 // CPU: RE out-of-bounds
 // GPU: AC no gain
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Plants values before A, for a later launch to find.
-// Stopped by: canaries surround every buffer
+// Stopped by: canaries surround every buffer; on a GPU nothing is mapped beyond them
 // CPU: RE out-of-bounds
 // GPU: RE just outside
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Writes from C, by the distance between allocations, to the bytes just before B.
-// Stopped by: canaries surround every buffer, on both sides
+// Stopped by: canaries surround every buffer; on a GPU nothing is mapped beyond them
 // CPU: RE out-of-bounds
 // GPU: RE just outside
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Computes C correctly, and writes one float past its end as well.
-// Stopped by: canaries surround every buffer
+// Stopped by: canaries surround every buffer; on a GPU nothing is mapped beyond them
 // CPU: RE out-of-bounds
 // GPU: RE just outside
 #include "gemm.cuh"

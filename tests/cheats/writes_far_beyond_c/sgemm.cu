@@ -1,6 +1,5 @@
 // Plants a value half a megabyte past the end of C, beyond where canaries used to end.
-// Stopped by: on a GPU, all mapped memory around a buffer is canary, and beyond it nothing is
-// mapped
+// Stopped by: canaries surround every buffer; on a GPU nothing is mapped beyond them
 // CPU: RE out-of-bounds
 // GPU: RE
 #include "gemm.cuh"

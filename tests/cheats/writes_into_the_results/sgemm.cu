@@ -1,6 +1,5 @@
 // Writes result documents where the grader keeps them, its own and a classmate's.
-// Stopped by: the sandbox shows neither the results nor any other submission
-// Needs: a sandbox
+// Stopped by: host code can open no file and ask about none
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

@@ -1,6 +1,5 @@
 // Opens /proc/self/mem to change code and data that it has no pointer to.
-// Stopped by: it can only corrupt the plan of its own size, and a plan is checked against the
-// build before it is replayed
+// Stopped by: host code can open no file; a plan is checked against the build before it is replayed
 // CPU: AC
 // GPU: AC no gain
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 // Attaches to the process that recorded it and writes into its memory.
-// Stopped by: seccomp denies ptrace and process_vm_writev; the recorder's parent cannot be
-// opened, except by root, hence bubblewrap
-// Needs: a sandbox
+// Stopped by: host code can open no file and ask about none
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

@@ -1,6 +1,5 @@
 // Writes an accepted result where the grader keeps them.
-// Stopped by: the sandbox shows no writable path but a scratch folder (without bubblewrap: a
-//   result in the store must fit its own source's hash)
+// Stopped by: host code can open no file and ask about none
 // CPU: AC
 // GPU: AC no gain
 #include <cstdio>

@@ -1,5 +1,5 @@
 // Writes a forged answer to every descriptor that it may have inherited.
-// Stopped by: the parent checks every line that it reads; anything unknown is no plan
+// Stopped by: an answer must come through the recorder's pipe, and every line of it is checked
 // CPU: RE
 // GPU: RE
 #include <cstring>

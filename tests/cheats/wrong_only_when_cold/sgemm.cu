@@ -1,5 +1,5 @@
 // Times its first load: if the cache is cold, as in a timed launch, it skips half of the sum.
-// Stopped by: the output of every timed repetition is compared in full
+// Stopped by: every timed repetition is verified
 // CPU: AC
 // GPU: WA
 #include "gemm.cuh"

@@ -1,5 +1,5 @@
 // Zeroes A and C, so that a reference computed later from the same A is zero too.
-// Stopped by: A and B are checked against the values that were put there
+// Stopped by: A and B are new for every launch and are checked after it
 // CPU: WA input-modified
 // GPU: WA
 #include "gemm.cuh"

@@ -14,19 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from grader.backends.gpu.gpu_messages import (
-    Beat,
-    GpuJob,
-    Measured,
-    Prepare,
-    Ready,
-    TimedCase,
-    Warm,
-)
-from grader.backends.probe import visible_gpus
-from grader.backends.protocol import CaseOutcome, Done
-from grader.backends.statistics import Pair, summarise
-from grader.model import ErrorStats, GpuInfo, Record, verbatim
+from grader.base.result import ErrorStats, GpuInfo
+from grader.run.gpu.messages import Beat, GpuJob, Measured, Prepare, Ready, TimedCase, Warm
+from grader.run.probe import visible_gpus
+from grader.run.protocol import CaseOutcome, Done
+from grader.run.statistics import Pair, summarise
+from ptxsim.message import verbatim
+from ptxsim.records import Record
 from tests.support.product import speed
 
 _LOG = Path(os.environ["CUDA_STANDIN_LOG"])

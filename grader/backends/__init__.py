@@ -1,1 +1,0 @@
-"""Where launch plans run: the simulator and the GPU, behind one protocol."""

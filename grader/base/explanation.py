@@ -1,0 +1,302 @@
+"""Why a kernel is as fast as it is: machine code, counts, bounds, advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from grader.base.finding import Kind
+from grader.base.records import Dims, Verdict
+from ptxsim.message import Message
+from ptxsim.records import Dim3, Record
+
+
+class OpcodeCount(Record):
+    kind: str  # "FFMA", "LDS.128", "integer", "branch", …
+    count: int
+
+
+class SassLine(Record):
+    """A source line's share of a loop."""
+
+    file: str
+    line: int
+    instructions: int
+    ffma: int
+    tensor: int = 0  # on tensor cores
+
+
+class SassLoop(Record):
+    """One iteration of a kernel's main loop, as one warp executes it."""
+
+    address: int  # bytes from the start of the kernel
+    instructions: int
+    ffma: int
+    accumulators: int  # chains of dependent FFMA, or tensor-core sums: elements of a thread
+    unroll: int  # steps in one iteration: products for each accumulator
+    mix: tuple[OpcodeCount, ...]  # most frequent first; adds up to ``instructions``
+    bank_conflicts: int  # cycles for which its FFMA wait for register banks
+    stall_cycles: int | None  # sum of the control codes: the least a lone warp needs
+    lines: tuple[SassLine, ...]
+    tensor: int = 0  # instructions on tensor cores
+
+
+class KernelSass(Record):
+    """Figures of one kernel that ptxas compiled for one architecture."""
+
+    name: str  # mangled
+    arch: str  # "sm_90"
+    instructions: int  # without padding
+    local_loads: int  # LDL: spilled registers, or arrays that found no place in registers
+    local_stores: int  # STL
+    tensor: tuple[str, ...]  # tensor-core opcodes
+    loop: SassLoop | None  # null when no loop multiplies and adds
+
+
+class Traffic(Record):
+    """Accesses of one kind, by all warps of all launches."""
+
+    requests: int  # warp instructions with at least one lane
+    cost: int  # sectors of 32 bytes in global memory, wavefronts in shared memory
+    lines: int  # lines of 128 bytes in global memory, one after the other for each request
+    bytes: int  # requested, if every lane were active
+    # Of shared loads and stores: wavefronts, were there no bank conflicts. Of copies to shared
+    # memory: those that take time.
+    passes: int = 0
+
+
+NO_TRAFFIC = Traffic(requests=0, cost=0, lines=0, bytes=0)
+
+
+class TensorCount(Record):
+    """The tensor-core instructions of one kind, by all warps of all launches."""
+
+    kind: str  # type of the inputs: "f16", "bf16", "tf32"
+    sums: str  # type of the sums: "f32", "f16"
+    by_warpgroup: bool  # HGMMA (wgmma), not HMMA (wmma, mma.sync)
+    count: int  # of warps
+    flops: int
+    shared_bytes: int  # that wgmma reads from shared memory
+
+
+class Split(Record):
+    """A branch that some lanes of a warp follow while the others wait."""
+
+    file: str | None
+    line: int | None
+    reached: int  # executions by a warp
+    splits: int  # of them those after which a part of the lanes was off
+    lost: float  # issue slots: an instruction with a quarter of the lanes off loses a quarter
+
+
+class KernelCounts(Record):
+    """The machine code that one kind of launch executes at one size, with counts."""
+
+    name: str  # mangled
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int  # dynamic
+    times: int  # launches of this kind
+    complete: bool  # false: scaled up from a part of a block, by floating-point operations
+    instructions: int  # of warps
+    floats: int  # of them FFMA, FADD, FMUL
+    flops: int  # of threads; FMA = 2
+    warp_cycles: float  # the minimum time of a warp that runs alone
+    mix: tuple[OpcodeCount, ...]  # most frequent first
+    global_loads: Traffic
+    global_stores: Traffic
+    global_copies: Traffic  # cp.async, the global side
+    shared_loads: Traffic
+    shared_stores: Traffic
+    shared_copies: Traffic  # cp.async, the shared side
+    # Those that cost most first; null in older documents.
+    splits: tuple[Split, ...] | None = None
+    # Of tensor-core kernels; empty in older documents.
+    tensor: tuple[TensorCount, ...] = ()
+    matrix_loads: Traffic = NO_TRAFFIC  # ldmatrix
+    matrix_stores: Traffic = NO_TRAFFIC  # stmatrix
+    # Bulk copies and TMA: sectors of global memory; and wavefronts of shared memory, in each block
+    # that a copy reaches.
+    bulk_loads: Traffic = NO_TRAFFIC
+    bulk_stores: Traffic = NO_TRAFFIC
+    bulk_shared: Traffic = NO_TRAFFIC
+
+
+class Occupancy(Record):
+    """How much of a kernel one multiprocessor holds at a time."""
+
+    blocks: int
+    warps: int
+    of_warps: int  # the most that the multiprocessor holds
+    limited_by: str  # "registers", "shared memory", "warps" or "blocks"
+
+
+class Limit(Record):
+    # "issue", "FP32", "tensor cores", "shared memory", "L1", "L2", "DRAM", "latency" or "waiting"
+    resource: str
+    speed: float  # what this resource alone would allow
+
+
+class Waiting(Record):
+    """The issue model of the main loop, with all warps that one multiprocessor holds.
+
+    Shares of the schedulers' cycles: in ``issued`` they issue; in the others no warp is ready, for
+    the reason that the field names; the sum is 1, up to rounding. ``warp_…``: shares of a warp's
+    own time, which other warps may hide.
+    """
+
+    cycles: float  # for one round of the loop by all of them
+    issued: float
+    stalls: float  # stall counts, results of arithmetic, pipes other than these
+    fp32: float  # the FP32 pipe is busy, or the tensor core
+    banks: float  # registers of an FFMA, all in one bank
+    shared_loads: float
+    global_loads: float
+    barriers: float
+    warp_global_loads: float  # of a warp's own time
+    warp_barriers: float  # of a warp's own time
+
+
+class Bound(Record):
+    """The speed of all launches of a call together on one GPU: the most that their counts allow,
+    and an estimate that includes waiting."""
+
+    gpu: str
+    size: Dims
+    speed: float  # the estimate; never more than ``most``
+    resource: str  # the one that limits the estimate
+    limits: tuple[Limit, ...]  # lowest first
+    peak: float
+    waiting: Waiting | None = None  # of the launch that takes longest; null: it has no main loop
+    # What no kernel with these counts can exceed: the time of each launch's busiest resource,
+    # without the issue model. Null in older documents.
+    most: Limit | None = None
+
+    @property
+    def ceiling(self) -> float:
+        """Return a speed that no kernel with these counts exceeds. Counts of a part of the blocks
+        may miss some FFMA; the peak holds all the same."""
+        return min(self.most.speed if self.most else self.speed, self.peak)
+
+
+class Advice(Record):
+    """The next idea to try, and the counts that support it."""
+
+    idea: str  # of a rung of the reference ladder: "tile32"
+    rung: str | None  # its folder below reference/, if available
+    message: Message  # evidence and remedy, as a student reads them
+    file: str | None
+    line: int | None
+    gain: float | None  # how many times faster the model's bound becomes; null: it cannot say
+
+
+class Tile(Record):
+    """How a launch divides C."""
+
+    rows: int | None  # of C for each block; null when the grid does not show it
+    columns: int | None
+    threads: int  # of a block
+    elements: float  # of C for each thread
+
+
+class Explanation(Record):
+    """Why the kernel is as fast as it is, at one size. See docs/explain.md."""
+
+    arch: str  # of the machine code looked at: "sm_80"
+    size: Dims
+    operations: int  # that the task needs at this size
+    bytes: int  # the fewest that must come from memory or go there
+    kernels: tuple[KernelSass, ...]  # all of the submission's
+    counts: tuple[KernelCounts, ...]  # one for each kind of launch at ``size``
+    tile: Tile | None  # of the launch that does most of the work
+    bounds: tuple[Bound, ...]  # for the GPU graded on; in the simulator for a few known ones
+    advice: tuple[Advice, ...]  # the most promising first; () unless accepted
+    missing: Message | None  # why there are no counts; the rest is empty or incomplete then
+
+
+# --- score -------------------------------------------------------------------------------------
+
+Shape = Literal["linear", "log", "exp"]
+Measure = Literal["baseline", "rung", "ms"]
+
+
+class Share(Record):
+    """Weight of one timed size in the score, against the other sizes."""
+
+    case: str  # id
+    weight: float
+
+
+class Piece(Record):
+    """A part of a curve between two checkpoints."""
+
+    name: str  # "" of a policy that names none
+    shape: Shape
+    rate: float  # 0 of a linear piece
+    start: float  # a ratio, or milliseconds, which fall
+    end: float
+    low: float  # points at the start
+    high: float  # points at the end
+
+
+class SizeCurve(Record):
+    """The curve of one timed size, and the submission's place on it."""
+
+    case: str  # id
+    position: float  # in the curve's measure
+    points: float
+    measure: Measure  # what positions are: a ratio to the baseline or to a rung, or milliseconds
+    rung: str | None  # that of the measure rung
+    pieces: tuple[Piece, ...]  # each begins where the one before it ends
+
+
+class Score(Record):
+    total: float
+    max: float
+    policy: str
+    shares: tuple[Share, ...] = ()  # () in older documents
+    curves: tuple[SizeCurve, ...] = ()  # of the sizes that are not hidden; () before version 7
+
+
+class SizeGroup(Record):
+    """The public or the hidden sizes together: all that anybody is told of hidden ones."""
+
+    name: Literal["public", "hidden"]
+    weight: float  # against the other group's
+    sizes: int  # how many count; 0: the hidden ones are not known here
+    right: int
+    verdict: Verdict | None  # of this group; null: not run
+    mistakes: tuple[Kind, ...]  # kinds of the errors found at hidden sizes
+    points: float | None  # of the group, from its timed sizes; of hidden ones a whole number
+
+
+def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
+    """Return the mean of values; each pair is a weight and a value."""
+    known = list(pairs)
+    return sum(weight * value for weight, value in known) / sum(weight for weight, _ in known)
+
+
+def points_of(
+    device: str,
+    verdict: Verdict,
+    sizes: Sequence[Verdict | None],
+    groups: Sequence[SizeGroup],
+    score: Score | None,
+) -> float:
+    """Return the points of a result: the score, or in the simulator, which cannot time anything,
+    the percentage of right sizes."""
+    if device == "gpu":
+        return score.total if score else 0.0
+    if not sizes or not sizes_tell(verdict, sizes, groups):
+        return 0.0
+    if known := [group for group in groups if group.sizes]:
+        return 100 * weighted_mean((group.weight, group.right / group.sizes) for group in known)
+    return 100 * weighted_mean((1, each is Verdict.AC) for each in sizes)
+
+
+def sizes_tell(
+    verdict: Verdict, sizes: Sequence[Verdict | None], groups: Sequence[SizeGroup]
+) -> bool:
+    """Whether the sizes tell the verdict. A broken rule, for example, concerns all of them."""
+    known = [*sizes, *(group.verdict for group in groups if group.sizes)]
+    return all(each is Verdict.AC for each in known) == (verdict is Verdict.AC)

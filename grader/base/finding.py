@@ -1,0 +1,102 @@
+"""Findings: what the grader says about the student's code."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ptxsim.findings import finding as simulator
+from ptxsim.findings.finding import Severity
+from ptxsim.findings.names import kernel_name as kernel_name
+from ptxsim.message import Message, phrase, recognised
+from ptxsim.records import Dim3, Record
+
+
+class Kind(str, Enum):
+    """Subject of a finding: the simulator's kinds and the grader's own."""
+
+    OUT_OF_BOUNDS = simulator.Kind.OUT_OF_BOUNDS.value
+    MISALIGNED = simulator.Kind.MISALIGNED.value
+    RACE = simulator.Kind.RACE.value
+    UNINITIALIZED_READ = simulator.Kind.UNINITIALIZED_READ.value
+    BARRIER_DIVERGENCE = simulator.Kind.BARRIER_DIVERGENCE.value
+    ENDLESS_LOOP = simulator.Kind.ENDLESS_LOOP.value
+    TRAP = simulator.Kind.TRAP.value
+    TENSOR_CORE = simulator.Kind.TENSOR_CORE.value
+    UNSUPPORTED = simulator.Kind.UNSUPPORTED.value
+    HINT = simulator.Kind.HINT.value  # what may be why elements are wrong
+
+    FORBIDDEN_CALL = "forbidden-call"  # by host code
+    BAD_LAUNCH = "bad-launch"
+    REFUSED_CALL = "refused-call"  # by CUDA, and the host code went on
+    HOST_CRASH = "host-crash"
+    INPUT_MODIFIED = "input-modified"
+    CANARY = "canary"  # something was written just outside an allocation
+    IMPOSSIBLE_TIME = "impossible-time"
+    UNTIMED_WORK = "untimed-work"
+    RELOCATED = "relocated"  # the driver did not give the recorded addresses
+    LIBRARY = "library"  # a library's kernel does the work
+    CALLS_DIFFER = "calls-differ"  # the third call of run_custom does what the second did not
+    CHECKS_DIFFER = "checks-differ"  # the host finds wrong what the GPU's comparison let pass
+    STATE_LEFT = "state-left"  # a call is wrong because of what the one before it left behind
+
+
+class Finding(Record):
+    """One remark about the student's code, with its place."""
+
+    kind: Kind
+    severity: Severity
+    message: Message  # one sentence a student understands
+    file: str | None = None  # inside the submission where possible
+    line: int | None = None
+    block: Dim3 | None = None
+    thread: Dim3 | None = None
+    count: int = 1  # how many times it happened
+
+    @property
+    def subject(self) -> tuple[Kind, str | None, int | None]:
+        """Kind and line, in which two findings agree that say the same."""
+        return self.kind, self.file, self.line
+
+
+# --- words -------------------------------------------------------------------------------------
+
+
+def wrong_elements(wrong: int, total: int) -> Message:
+    """How much of an output is wrong."""
+    if total == 1:
+        return phrase("the one element is wrong")
+    return phrase("{wrong} of {total} elements are wrong", wrong=wrong, total=total)
+
+
+_ELEMENT = phrase("{operand}[row {row}, column {column}]")
+
+
+def element_words(element: str) -> Message:
+    """An element as operands name it: "A[row 3, column 5]"."""
+    return recognised(element, [_ELEMENT])
+
+
+def kind_words(kind: Kind) -> Message:
+    return _KINDS[kind]
+
+
+def severity_words(severity: Severity) -> Message:
+    return _SEVERITIES[severity]
+
+
+# In English they are those that documents hold.
+_KINDS = {
+    Kind(str(words)): words
+    for words in (
+        *(phrase("out-of-bounds"), phrase("misaligned"), phrase("race")),
+        *(phrase("uninitialized-read"), phrase("barrier-divergence"), phrase("endless-loop")),
+        *(phrase("trap"), phrase("tensor-core"), phrase("unsupported"), phrase("hint")),
+        *(phrase("forbidden-call"), phrase("bad-launch"), phrase("refused-call")),
+        *(phrase("host-crash"), phrase("input-modified"), phrase("canary")),
+        *(phrase("impossible-time"), phrase("untimed-work"), phrase("relocated")),
+        *(phrase("library"), phrase("calls-differ"), phrase("checks-differ"), phrase("state-left")),
+    )
+}
+_SEVERITIES = {
+    Severity(str(words)): words for words in (phrase("error"), phrase("warning"), phrase("note"))
+}

@@ -1,0 +1,330 @@
+"""The GPUs we know, the properties that host code sees, and the fastest that each can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from grader.base.explanation import Occupancy
+from grader.base.records import decode
+from grader.base.result import GpuInfo, TensorPeak
+from ptxsim.limits import MAX_REGISTERS, REGISTER_UNIT
+from ptxsim.records import Dim3, Record
+
+_WARP = 32
+_SCHEDULERS = 4  # of one multiprocessor, except on the GP100
+
+PEAK_UNIT = "TFLOPS"  # of fp32_tflops, as data sheets have it
+# Types of the inputs and of the sums of products on tensor cores.
+PRODUCTS = (("f16", "f16"), ("f16", "f32"), ("bf16", "f32"), ("tf32", "f32"))
+
+
+class TensorCores(Record):
+    """Fused multiply-adds per cycle of one SM's tensor cores, by the type of the inputs, without
+    sparsity. 0: they do not take this type."""
+
+    f16: int
+    bf16: int = 0
+    tf32: int = 0
+    by_warps: float = 1.0  # the share that mma.sync can reach; wgmma reaches all
+
+    def rate(self, kind: str, *, by_warps: bool) -> float:
+        """Return the rate for inputs of ``kind``: "f16", "bf16", "tf32"."""
+        full = {"f16": self.f16, "bf16": self.bf16, "tf32": self.tf32}[kind]
+        return full * self.by_warps if by_warps else full
+
+
+class Multiprocessor(Record):
+    """Capacity and throughput per cycle of one SM of a compute capability."""
+
+    fp32_lanes: int  # fused multiply-adds per cycle
+    warps: int = 64
+    blocks: int = 32
+    shared_kib: int = 96  # for all resident blocks
+    block_shared_kib: int = 48  # the most that one block can have, including its static part
+    shared_unit: int = 128  # bytes; a block's shared memory is rounded up to a multiple
+    shared_reserved: int = 1024  # bytes that the system takes from every block
+    registers: int = MAX_REGISTERS
+    integer_lanes: int = 64  # additions per cycle
+    schedulers: int = _SCHEDULERS  # warp instructions issued per cycle
+    l2_latency: int = 188  # the lowest latency of a load that hits the L2, in cycles
+    dram_latency: int = 290  # the same for a load that no cache holds
+    tensor: TensorCores | None = None  # None: there are none, or nothing is known of them
+
+    def fp32_tflops(self, multiprocessors: int, clock_mhz: float) -> float:
+        """The peak of this many SMs."""
+        return fp32_tflops(multiprocessors * self.fp32_lanes, clock_mhz)
+
+
+class Memory(Record):
+    """A device's own figures of its memory."""
+
+    bytes: int
+    clock_mhz: int
+    bus_bits: int
+    l2_bytes: int
+
+
+class Gpu(Record):
+    """One model of GPU."""
+
+    name: str
+    matches: str  # every word of it is a word of the driver's name of the device
+    capability: int  # 90 means 9.0
+    multiprocessors: int
+    clock_mhz: float  # boost
+    dram_gb_s: float  # decimal gigabytes
+    l2_bytes_per_clock: int | None = None  # reads of all SMs together; None: not published
+    device: str | None = None  # the driver's name, for GPUs that represent their capability
+    memory: Memory | None = None  # of the same GPU
+    source: str = ""  # of the figures; "" when the driver gave them
+    tensor: TensorCores | None = None  # where they differ from others of the capability
+    half_rate_sums: bool = False  # GeForce: tensor cores take twice as long for sums in FP32
+
+    @property
+    def multiprocessor(self) -> Multiprocessor:
+        return MULTIPROCESSORS[self.capability]
+
+    @property
+    def fp32_tflops(self) -> float:
+        return self.multiprocessor.fp32_tflops(self.multiprocessors, self.clock_mhz)
+
+    def tensor_rate(self, kind: str, sums: str, *, by_warps: bool = False) -> float:
+        """Fused multiply-adds per cycle of one SM. kind, sums: types of the inputs and of the sums:
+        "f16", "bf16", "tf32"; "f16", "f32". 0: there are none of this kind."""
+        cores = self.tensor or self.multiprocessor.tensor
+        if cores is None:
+            return 0.0
+        rate = cores.rate(kind, by_warps=by_warps)
+        return rate / 2 if self.half_rate_sums and sums == "f32" else rate
+
+    def peak_tflops(self, arithmetic: str) -> float:
+        """Return the peak of an arithmetic as problems name it: "f32", "f16.f32". Without tensor
+        cores for it, the FP32 peak."""
+        kind, _, sums = arithmetic.partition(".")
+        tensor = self.tensor_tflops(kind, sums) if sums else None
+        return tensor or self.fp32_tflops
+
+    def tensor_tflops(self, kind: str, sums: str) -> float | None:
+        """The peak of the tensor cores at the boost clock. Data sheets of Hopper give it at a lower
+        clock than the FP32 peak. None: they do not take this type, or nothing is known of them."""
+        rate = self.tensor_rate(kind, sums)
+        return 2 * rate * self.multiprocessors * self.clock_mhz * 1e6 / 1e12 if rate else None
+
+
+class _Table(Record):
+    """gpus.json. A more specific name comes before a more general one."""
+
+    multiprocessors: dict[int, Multiprocessor]  # by compute capability
+    gpus: tuple[Gpu, ...]
+
+
+_TABLE = decode(Path(__file__).with_name("gpus.json").read_bytes(), _Table)
+MULTIPROCESSORS = _TABLE.multiprocessors
+SHOWN = ("H200", "A100 80GB PCIe", "RTX 2080 Ti")  # for the bounds in a result without a GPU
+
+
+def fp32_tflops(lanes: int, clock_mhz: float) -> float:
+    """The peak of this many FP32 lanes: a fused multiply-add is two operations."""
+    return 2 * lanes * clock_mhz * 1e6 / 1e12
+
+
+def known() -> tuple[Gpu, ...]:
+    return _TABLE.gpus
+
+
+def capability_of(arch: str) -> int:
+    """90 of "sm_90" and of "sm_90a"."""
+    return int("".join(filter(str.isdigit, arch)))
+
+
+def standing_for(arch: str) -> Gpu:
+    """The GPU that host code sees when it is built for ``arch`` ("sm_80", "sm_90a").
+
+    It has the newest capability in the table that is not newer than ``arch``.
+    """
+    capability = capability_of(arch)
+    cards = sorted((gpu for gpu in known() if gpu.device), key=lambda gpu: gpu.capability)
+    return next((gpu for gpu in reversed(cards) if gpu.capability <= capability), cards[0])
+
+
+def find(name: str) -> Gpu | None:
+    """The model that a device's name belongs to ("NVIDIA A100-SXM4-40GB"); None when unknown.
+
+    A MIG slice ("NVIDIA A100-SXM4-40GB MIG 1g.5gb") is none: it has a part of the card's figures.
+    """
+    said = set(name.replace("-", " ").lower().split())
+    if "mig" in said:
+        return None
+    return next((gpu for gpu in known() if said.issuperset(gpu.matches.lower().split())), None)
+
+
+def of(info: GpuInfo) -> Gpu | None:
+    """The GPU of a result: the driver's figures, and the rest from the table. None when too
+    little is known about it. A MIG slice has the driver's figures only."""
+    model = find(info.name)
+    capability = int(info.compute_capability.replace(".", ""))
+    multiprocessors = info.multiprocessors or (model.multiprocessors if model else None)
+    dram_gb_s = info.dram_gb_s or (model.dram_gb_s if model else None)
+    if capability not in MULTIPROCESSORS or not multiprocessors or not dram_gb_s:
+        return model
+    return Gpu(
+        name=model.name if model else info.name,
+        matches=info.name,
+        capability=capability,
+        multiprocessors=multiprocessors,
+        clock_mhz=info.sm_clock_mhz,
+        dram_gb_s=dram_gb_s,
+        l2_bytes_per_clock=model.l2_bytes_per_clock if model else None,
+        tensor=model.tensor if model else None,
+        half_rate_sums=model.half_rate_sums if model else False,
+    )
+
+
+def occupancy(
+    sm: Multiprocessor, *, block: Dim3, registers: int, shared_bytes: int
+) -> Occupancy | None:
+    """How many blocks one multiprocessor holds at a time, and which limit stops the next one.
+
+    registers: per thread. shared_bytes: static and dynamic, of one block. None when not even one
+    block fits.
+    """
+    warps = -(-block[0] * block[1] * block[2] // _WARP)
+    per_warp = -(-max(registers, 1) * _WARP // REGISTER_UNIT) * REGISTER_UNIT
+    # Each scheduler has its own registers, which cannot serve another scheduler's warps.
+    by_registers = sm.registers // sm.schedulers // per_warp * sm.schedulers
+    # A block must fit four schedulers everywhere, even on the GP100, which has two.
+    fits = warps <= sm.registers // _SCHEDULERS // per_warp * _SCHEDULERS
+    shared = -(-shared_bytes // sm.shared_unit) * sm.shared_unit + sm.shared_reserved
+    limits = {
+        "blocks": sm.blocks,
+        "warps": sm.warps // warps,
+        "registers": by_registers // warps if fits else 0,
+        "shared memory": sm.shared_kib * 1024 // shared if shared_bytes else sm.blocks,
+    }
+    limit = min(limits, key=lambda name: limits[name])
+    if not limits[limit]:
+        return None
+    blocks = limits[limit]
+    return Occupancy(blocks=blocks, warps=blocks * warps, of_warps=sm.warps, limited_by=limit)
+
+
+# --- targets -----------------------------------------------------------------------------------
+
+
+class Target(Record):
+    """The properties behind cudaGetDeviceProperties and the occupancy functions."""
+
+    name: str
+    major: int
+    minor: int
+    multiprocessors: int
+    threads_per_multiprocessor: int
+    blocks_per_multiprocessor: int
+    registers_per_multiprocessor: int
+    l2_bytes: int
+    clock_khz: int
+    memory_clock_khz: int
+    bus_bits: int
+    shared_per_multiprocessor: int  # bytes
+    shared_optin: int  # bytes, the most that one block can have
+    shared_reserved: int  # bytes that the system takes from every block
+    memory_bytes: int
+
+
+def target_for(arch: str) -> Target:
+    """The target of an architecture ("sm_80", "sm_90a")."""
+    gpu = standing_for(arch)
+    sm, memory = gpu.multiprocessor, gpu.memory
+    assert gpu.device is not None
+    assert memory is not None
+    return Target(
+        name=gpu.device,
+        major=gpu.capability // 10,
+        minor=gpu.capability % 10,
+        multiprocessors=gpu.multiprocessors,
+        threads_per_multiprocessor=sm.warps * _WARP,
+        blocks_per_multiprocessor=sm.blocks,
+        registers_per_multiprocessor=sm.registers,
+        l2_bytes=memory.l2_bytes,
+        clock_khz=round(gpu.clock_mhz * 1000),
+        memory_clock_khz=memory.clock_mhz * 1000,
+        bus_bits=memory.bus_bits,
+        shared_per_multiprocessor=sm.shared_kib << 10,
+        shared_optin=sm.block_shared_kib << 10,
+        shared_reserved=sm.shared_reserved,
+        memory_bytes=memory.bytes,
+    )
+
+
+# --- peaks -------------------------------------------------------------------------------------
+
+
+class Attributes(Record):
+    """Attributes that CUDA reports of a GPU, or of a MIG slice of one."""
+
+    name: str
+    uuid: str
+    driver: str
+    memory_bytes: int
+    capability: int  # 80 means 8.0
+    multiprocessors: int  # of a slice: its own
+    clock_mhz: int  # the highest
+    dram_gb_s: float | None  # clock × bus width, of a slice perhaps those of the whole card
+
+
+def gpu_info(cuda: Attributes, *, cores: int | None, shared_dram_gb_s: float | None) -> GpuInfo:
+    """The GPU of a result.
+
+    cores: FP32 lanes of the whole card, by NVML, for a card that is newer than our table.
+    shared_dram_gb_s: of a slice, its part of the card's bandwidth, by NVML. Without it a slice has
+    no known bandwidth: CUDA's figure may be the card's.
+    """
+    sm = MULTIPROCESSORS.get(cuda.capability)
+    is_slice = cuda.uuid.startswith("MIG-")
+    peak = None
+    if sm is not None:
+        peak = sm.fp32_tflops(cuda.multiprocessors, cuda.clock_mhz)
+    elif cores is not None and not is_slice:
+        peak = fp32_tflops(cores, cuda.clock_mhz)
+    return GpuInfo(
+        name=cuda.name,
+        uuid=cuda.uuid,
+        driver=cuda.driver,
+        sm_clock_mhz=cuda.clock_mhz,
+        memory_bytes=cuda.memory_bytes,
+        compute_capability=f"{cuda.capability // 10}.{cuda.capability % 10}",
+        multiprocessors=cuda.multiprocessors,
+        fp32_peak_tflops=peak,
+        dram_gb_s=shared_dram_gb_s if is_slice else cuda.dram_gb_s,
+        tensor_peaks=_tensor_peaks(cuda),
+    )
+
+
+def _tensor_peaks(cuda: Attributes) -> tuple[TensorPeak, ...]:
+    if cuda.capability not in MULTIPROCESSORS:
+        return ()
+    model = find(cuda.name)
+    at_hand = Gpu(
+        name=cuda.name,
+        matches=cuda.name,
+        capability=cuda.capability,
+        multiprocessors=cuda.multiprocessors,
+        clock_mhz=cuda.clock_mhz,
+        dram_gb_s=0.0,
+        tensor=model.tensor if model else None,
+        half_rate_sums=model.half_rate_sums if model else False,
+    )
+    peaks = ((f"{kind}.{sums}", at_hand.tensor_tflops(kind, sums)) for kind, sums in PRODUCTS)
+    return tuple(TensorPeak(arithmetic=name, tflops=peak) for name, peak in peaks if peak)
+
+
+def least_ms(operations: float, bytes_read: float, gpu: GpuInfo, arithmetic: str = "f32") -> float:
+    """A lower bound on the time of so many operations of an arithmetic ("f32", "f16.f32") and
+    bytes from DRAM (the L2 was flushed); 0 when the GPU is not known."""
+    times = [0.0]
+    peak = gpu.peak_tflops(arithmetic)
+    if peak:
+        times.append(operations / (peak * 1e12) * 1e3)
+    if gpu.dram_gb_s:
+        times.append(bytes_read / (gpu.dram_gb_s * 1e9) * 1e3)
+    return max(times)

@@ -1,0 +1,150 @@
+"""Messages as text in a student's language: one catalogue, ``CODE.po``, for each beside English."""
+
+from __future__ import annotations
+
+import gettext
+import io
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+from grader.base.errors import UsageError
+from ptxsim.message import Message, phrase, rendered
+
+FOLDER = Path(__file__).parent / "catalogues"
+
+
+class Language:
+    """Messages in one language: ``language(message)``."""
+
+    def __init__(self, code: str, translations: gettext.NullTranslations) -> None:
+        self.code = code  # as in the name of the catalogue: "zh_CN"
+        self.translations = translations
+
+    @property
+    def tag(self) -> str:
+        """Return the language's name in HTML: "zh-CN"."""
+        return self.code.replace("_", "-")
+
+    def __call__(self, message: Message) -> str:
+        return rendered(message, self.translations)
+
+
+ENGLISH = Language("en", gettext.NullTranslations())
+
+
+@cache
+def known_languages() -> tuple[str, ...]:
+    """English and what there are catalogues for."""
+    return (ENGLISH.code, *sorted(path.stem for path in FOLDER.glob("*.po")))
+
+
+@cache
+def language(code: str) -> Language:
+    """One of ``known_languages``."""
+    return ENGLISH if code == ENGLISH.code else Language(code, _read(FOLDER / f"{code}.po"))
+
+
+def _read(path: Path) -> gettext.GNUTranslations:
+    # Most commands speak English and need no Babel.
+    from babel.messages.mofile import write_mo
+    from babel.messages.pofile import read_po
+
+    with path.open("rb") as file:
+        catalogue = read_po(file)
+    compiled = io.BytesIO()
+    write_mo(compiled, catalogue)
+    compiled.seek(0)
+    return gettext.GNUTranslations(compiled)
+
+
+# --- choice ------------------------------------------------------------------------------------
+
+
+_LOCALES = ("LC_ALL", "LC_MESSAGES", "LANG")
+
+
+def choose_language(
+    option: str | None, environment: Mapping[str, str], lab: str | None = None
+) -> Language:
+    """option: ``--language``. lab: of the lab file. Raises UsageError for an unknown option."""
+    if option is not None:
+        code = named(option)
+        if code is None:
+            raise UsageError(
+                phrase(
+                    "--language {option}: no such language; known are {known}",
+                    option=option,
+                    known=", ".join(known_languages()),
+                )
+            )
+        return language(code)
+    names = (environment[each] for each in _LOCALES if environment.get(each))
+    locale, wanted = next(names, ""), [lab or ""]
+    if locale.split(".")[0] not in ("", "C", "POSIX"):
+        wanted = [*environment.get("LANGUAGE", "").split(":"), locale, *wanted]
+    return language(next(filter(None, map(named, filter(None, wanted))), ENGLISH.code))
+
+
+def named(words: str) -> str | None:
+    """The language of a locale's name, such as "zh_CN.UTF-8", "zh-Hans" or "zh"; None: unknown.
+
+    A country or script that there is no catalogue for counts as the language's only one.
+    """
+    code = re.split(r"[.@]", words)[0].replace("-", "_")
+    for each in known_languages():
+        if each.lower() == code.lower():
+            return each
+    main = code.split("_")[0].lower()
+    return next((each for each in known_languages() if each.split("_")[0] == main), None)
+
+
+# --- comments ----------------------------------------------------------------------------------
+
+_TOKENS = re.compile(
+    r"""
+    (?P<string> "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' )
+  | (?P<paragraph> ^(?P<indent>[ \t]*)//[ ]*\S[^\n]*
+        (?: \n(?P=indent)//[ ]*\S[^\n]* )* )
+  | (?P<beside> //[ ]?(?P<words>\S[^\n]*) )
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+def translated(source: str, language: Language) -> str:
+    """The source with its comments in this language, where the catalogue has them."""
+    return _changed(source, language.translations.gettext)
+
+
+def extracted(
+    source: IO[bytes],
+    keywords: Mapping[str, object],
+    comment_tags: Collection[str],
+    options: Mapping[str, str],
+) -> Iterator[tuple[int, str, str, list[str]]]:
+    """Yield the texts to translate, as Babel expects them: line, function, text, remarks."""
+    found: list[str] = []
+
+    def keep(text: str) -> str:
+        found.append(text)
+        return text
+
+    _changed(source.read().decode(), keep)
+    yield from ((1, "", text, []) for text in found)
+
+
+def _changed(source: str, change: Callable[[str], str]) -> str:
+    def piece(token: re.Match[str]) -> str:
+        if token["paragraph"] is not None:
+            before = f"{token['indent']}//"
+            lines = [line.removeprefix(before) for line in token["paragraph"].split("\n")]
+            text = "\n".join(line.removeprefix(" ") for line in lines)
+            return "\n".join(f"{before} {line}" for line in change(text).split("\n"))
+        if token["beside"] is not None:
+            return f"// {change(token['words'])}"
+        return token[0]
+
+    return _TOKENS.sub(piece, source)

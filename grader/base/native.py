@@ -1,0 +1,260 @@
+"""Compiles the grader's own C++ once and keeps the result in a cache folder.
+
+The cache may be deleted at any time; missing files are compiled again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import math
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from grader.base.errors import MachineError, ToolchainError
+from ptxsim.message import Message, phrase
+from ptxsim.native import build_native
+from ptxsim.outcome import EngineError
+from ptxsim.records import Record
+
+CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
+LIMIT_VARIABLE = "SGEMM_GRADER_CACHE_GB"
+_LIMIT_GB = 4.0
+_INCLUDED = (".h", ".hpp", ".inc", ".cpp")
+_ALWAYS = ("-std=c++17", "-fPIC", "-Wall", "-Wextra")
+
+
+def cache_folder() -> Path:
+    """The folder for compiled files; creates it if missing. Raises ToolchainError.
+
+    The grader runs its contents, so it must belong to this user: anybody can create a folder in
+    /tmp.
+    """
+    named = os.environ.get(CACHE_VARIABLE)
+    remedy = phrase("set {variable} to a folder of your own", variable=CACHE_VARIABLE)
+    try:
+        folder = Path(named) if named else _user_caches() / "sgemm-grader"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = folder.stat()
+    except OSError as error:
+        raise ToolchainError(_useless(folder, str(error.strerror), remedy)) from None
+    except RuntimeError:  # no home folder
+        raise ToolchainError(phrase("no place for the cache: {remedy}", remedy=remedy)) from None
+    if state.st_uid != os.getuid() or state.st_mode & stat.S_IWOTH:
+        others = state.st_uid != os.getuid()
+        why = phrase("it is another user's") if others else phrase("it can be written by all")
+        raise ToolchainError(_useless(folder, why, remedy))
+    return folder.absolute()
+
+
+def _useless(folder: Path, why: Message | str, remedy: Message) -> Message:
+    return phrase(
+        "cache folder {folder}: {why}: {remedy}", folder=str(folder), why=why, remedy=remedy
+    )
+
+
+def _user_caches() -> Path:
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    return Path(xdg) if xdg else Path.home() / ".cache"
+
+
+def cache_limit() -> int:
+    """Bytes that finished builds may take in the cache. Raises ToolchainError."""
+    named = os.environ.get(LIMIT_VARIABLE)
+    try:
+        limit = float(named) if named else _LIMIT_GB
+        if not 0 <= limit < math.inf:
+            raise ValueError
+    except ValueError:
+        raise ToolchainError(
+            phrase(
+                "{setting}: not a size; give gigabytes, such as {usual:g}",
+                setting=f"{LIMIT_VARIABLE}={named}",
+                usual=_LIMIT_GB,
+            )
+        ) from None
+    return int(limit * 1e9)
+
+
+def lock_folder() -> Path:
+    """This machine's folder for locks, private to the user. Raises MachineError.
+
+    It is not in the cache folder, because several machines may share that.
+    """
+    folder = Path(tempfile.gettempdir()) / f"sgemm-grader-locks-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    state = folder.lstat()
+    private = stat.S_ISDIR(state.st_mode) and not state.st_mode & 0o077
+    if not private or state.st_uid != os.getuid():
+        raise MachineError(
+            phrase(
+                "{folder}: not a private folder of yours; remove it, or set TMPDIR to another "
+                "folder",
+                folder=str(folder),
+            )
+        )
+    return folder
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold ``path`` as a lock file, so that two graders do not do the same work at once.
+
+    Yields whether it is held; without ``wait`` somebody else may hold it. Raises MachineError if
+    ``path`` is not a regular file.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise MachineError(
+            phrase(
+                "{path}: cannot be a lock: {why}; remove it",
+                path=str(path),
+                why=str(error.strerror),
+            )
+        ) from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise MachineError(
+                phrase(
+                    "{path}: not a plain file, so it cannot be a lock; remove it", path=str(path)
+                )
+            )
+        held = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            held = False
+        yield held
+    finally:
+        os.close(descriptor)
+
+
+class Native(Record):
+    """A program, or a library if ``shared``, made from C++ ``sources``.
+
+    ``flags`` go to the compiler and the linker. The standard is C++17 unless they name
+    another. ``shipped`` is the build that a wheel brought, if one did. The cache key covers the
+    sources, all C++ in and below their folders, the compiler and the flags.
+    """
+
+    name: str
+    sources: tuple[Path, ...]
+    shared: bool
+    flags: tuple[str, ...] = ()
+    shipped: Path | None = None
+
+    def path(self) -> Path:
+        """Its path, in the cache whether compiled or not. Raises ToolchainError."""
+        if self.shipped:
+            return self.shipped
+        key = _key(
+            find_host_compiler(),
+            self.sources,
+            [*self.every_flag, "-shared" if self.shared else ""],
+        )
+        return cache_folder() / "native" / f"{self.name}-{key}{'.so' if self.shared else ''}"
+
+    def compiled(self) -> Path:
+        """The same path, compiled if necessary. It appears by rename, so two graders may compile at
+        once. Raises ToolchainError with the compiler's messages."""
+        target = self.path()
+        if target.exists():
+            return target
+        folder = target.parent
+        folder.mkdir(exist_ok=True)
+        with (
+            locked(folder / f"{self.name}.lock"),
+            tempfile.TemporaryDirectory(dir=folder) as scratch,
+        ):
+            if not target.exists():
+                output = Path(scratch) / target.name
+                self.warnings_file.write_text(self._build(output))
+                output.replace(target)
+        return target
+
+    def _build(self, output: Path) -> str:
+        compiler = str(find_host_compiler())
+        try:
+            return build_native(compiler, self.sources, self.every_flag, output, shared=self.shared)
+        except EngineError as error:
+            raise ToolchainError(
+                phrase(
+                    "{compiler} cannot compile the grader's own code: {error}",
+                    compiler=compiler,
+                    error=str(error),
+                )
+            ) from None
+
+    @property
+    def warnings_file(self) -> Path:
+        """Return the file of the compiler's warnings, beside the compiled one."""
+        path = self.path()
+        return path.with_name(f"{path.name}.warnings")
+
+    @property
+    def every_flag(self) -> tuple[str, ...]:
+        return (*_ALWAYS, *self.flags)
+
+
+def compile_native(
+    name: str, sources: Sequence[Path], *, shared: bool, flags: Sequence[str] = ()
+) -> Path:
+    """``Native.compiled`` in one call."""
+    return Native(name=name, sources=tuple(sources), shared=shared, flags=tuple(flags)).compiled()
+
+
+def _key(compiler: Path, sources: Sequence[Path], flags: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    version = subprocess.run([compiler, "--version"], capture_output=True, check=False).stdout
+    digest.update(version + "\0".join(flags).encode())
+    if "-march=native" in flags:
+        digest.update(_cpu())
+    for path in _everything_read(sources):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _everything_read(sources: Sequence[Path]) -> list[Path]:
+    """The sources, and all that they may include: what lies in their folders and below."""
+    folders = {source.parent for source in sources}
+    found = {path for folder in folders for path in folder.rglob("*") if path.suffix in _INCLUDED}
+    return sorted({*sources, *found})
+
+
+def _cpu() -> bytes:
+    """The CPU that -march=native depends on: different nodes often share a home folder."""
+    lines = Path("/proc/cpuinfo").read_bytes().splitlines()
+    return b"".join(sorted({line for line in lines if line.startswith((b"flags", b"model name"))}))
+
+
+# --- host compiler -----------------------------------------------------------------------------
+
+
+@functools.cache
+def find_host_compiler() -> Path:
+    """The C++ compiler that nvcc uses: NVCC_CCBIN, else g++ on PATH. Raises ToolchainError."""
+    named = os.environ.get("NVCC_CCBIN")
+    if named:
+        path = Path(named)
+        found = shutil.which(str(path / "g++" if path.is_dir() else path))
+        if found is None:
+            raise ToolchainError(
+                phrase("NVCC_CCBIN={named} is no C++ compiler: unset it or correct it", named=named)
+            )
+        return Path(found).absolute()
+    found = shutil.which("g++")
+    if found is None:
+        raise ToolchainError(
+            phrase("no C++ compiler: install g++ (Debian, Ubuntu: apt-get install g++)")
+        )
+    return Path(found).absolute()

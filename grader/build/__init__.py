@@ -1,0 +1,8 @@
+"""Files → PTX, cubin and host library, in three sandboxed steps; which nvcc and g++ serve.
+
+nvcc makes PTX and a host object, ptxas a cubin, g++ a host library without a CUDA runtime.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

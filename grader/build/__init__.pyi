@@ -1,0 +1,9 @@
+from . import cache as cache
+from .building import compile_submission as compile_submission
+from .diagnostics import Complaint as Complaint
+from .diagnostics import coloured as coloured
+from .diagnostics import complaints as complaints
+from .entry import FILE as FILE
+from .entry import editor_flags as editor_flags
+from .toolchain import Toolchain as Toolchain
+from .toolchain import find_toolchain as find_toolchain

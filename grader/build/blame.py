@@ -1,0 +1,172 @@
+"""Why a build failed, and who is at fault.
+
+The compiler's messages cannot decide that, because a submission can print any message. The grader
+checks in other ways:
+
+- a header is missing only if the line that the error names includes it,
+- the machine is broken if it cannot build a small program of the grader's own,
+- the interface is missing if the submission compiles without the grader's part.
+
+Only builds that fail outside the student's own files need a trial, which takes a second or two.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from functools import partial
+from pathlib import Path
+
+from grader.base import BuildInfo, Rejected, Submission, ToolchainError, Verdict
+from grader.build.diagnostics import Complaint, first_error, readable, used_at
+from grader.build.entry import alone, entry_source, trial, with_brought_headers
+from grader.build.steps import (
+    OBJECT,
+    PTX,
+    StepFailed,
+    TooLarge,
+    Workshop,
+    assemble,
+    link,
+    translate,
+)
+from grader.labs import copy_sources, with_hint
+from grader.problems import Interface, vendor_library
+from ptxsim.message import Message, phrase
+
+_OURS = "../entry/"
+_NESTED = "launch from __device__ or __global__ functions requires separate compilation"
+_UNDEFINED = re.compile(r"undefined|[Uu]nresolved")
+
+
+def not_defined(interface: Interface) -> Message:
+    return phrase(
+        "{symbol} is not defined in {main}", symbol=interface.symbols, main=interface.main
+    )
+
+
+def refusal(
+    failure: StepFailed, shop: Workshop, submission: Submission, info: BuildInfo
+) -> Exception:
+    """The exception to raise. ``info`` holds the log."""
+    seconds = shop.limits.cpu_s
+    if failure.done.starved:
+        message = phrase(
+            "the machine was too busy to give the compiler its {seconds:g} s of CPU time",
+            seconds=seconds,
+        )
+        return ToolchainError(message)
+    if failure.done.timed_out:
+        message = phrase(
+            "compiling took longer than {seconds:g} s of CPU time and was stopped",
+            seconds=seconds,
+        )
+        return Rejected(Verdict.CE, message, build=info)
+    if failure.killed:
+        return ToolchainError(phrase("the compiler was killed twice; is there enough memory?"))
+    if failure.full:
+        return ToolchainError(
+            phrase("no space left to compile in; make room in the temporary folder")
+        )
+    complaint = first_error(info.log)
+    if complaint is not None and complaint.missing and _includes(submission, complaint):
+        where = phrase(
+            "{place} includes <{header}>",
+            place=f"{complaint.file}:{complaint.line}",
+            header=complaint.missing,
+        )
+        if (library := vendor_library(complaint.missing)) is not None:
+            message = phrase(
+                "{where}: a submission may not call {library}", where=where, library=library
+            )
+            return Rejected(Verdict.FE, message, build=info)
+        cute = complaint.missing.startswith(("cute/", "cutlass/"))
+        if cute and shop.toolchain.cutlass_include is None:
+            message = phrase(
+                "{where}, and the CuTe headers are not installed: {command}",
+                where=where,
+                command="pip install 'sgemm-grader[cutlass]'",
+            )
+            return ToolchainError(message)
+    place = complaint.file if complaint else None
+    if place and place.startswith(_OURS) and _compiles_alone(shop, submission):
+        message = phrase(
+            "{found} in the way that {header} declares it",
+            found=not_defined(shop.interface),
+            header=shop.interface.header,
+        )
+        return Rejected(Verdict.FE, with_hint(message, submission), build=info)
+    if place not in submission.contents and (trouble := _trouble(shop)) is not None:
+        return ToolchainError(trouble)
+    words = _words(failure, info.log)
+    if place not in submission.contents and (use := used_at(info.log, submission.contents)):
+        words = phrase("{place}: {what}", place=use, what=words)
+    if _UNDEFINED.search(str(words)):
+        words = with_hint(words, submission)
+    return Rejected(Verdict.CE, words, build=info)
+
+
+def _words(failure: StepFailed, log: str) -> Message:
+    lines = log.splitlines()
+    if failure.step == "g++" and lines:
+        return phrase("the linker failed: {line}", line=lines[0])
+    complaint = first_error(log)
+    if complaint is not None:
+        if _NESTED in complaint.text:
+            return phrase(
+                "{error}; kernels that launch kernels are not supported", error=complaint.message
+            )
+        return complaint.message
+    if lines:
+        return phrase("the compiler failed: {line}", line=lines[-1])
+    if failure.done.signal is not None:
+        return phrase(
+            "the compiler failed: {step} itself crashed ({signal}); inline assembly may be the "
+            "cause",
+            step=failure.step,
+            signal=signal.strsignal(failure.done.signal) or failure.done.signal,
+        )
+    return phrase(
+        "the compiler failed: {step} ended with status {status}",
+        step=failure.step,
+        status=failure.done.returncode or 0,
+    )
+
+
+def _includes(submission: Submission, complaint: Complaint) -> bool:
+    """Whether the line that the error names includes the missing header."""
+    lines = submission.contents.get(complaint.file or "", b"").split(b"\n")
+    if not complaint.missing or not complaint.line or complaint.line > len(lines):
+        return False
+    line = lines[complaint.line - 1]
+    return b"include" in line and complaint.missing.encode() in line
+
+
+def _trouble(shop: Workshop) -> Message | None:
+    """Return why even the grader's own trial program does not build; None if it does."""
+
+    def fill(folder: Path) -> None:
+        (folder / shop.interface.main).write_text(trial(shop.interface))
+
+    try:
+        translated = translate(shop, fill, entry_source(shop.interface))
+        assemble(shop, translated.files[PTX])
+        link(shop, translated.files[OBJECT])
+    except StepFailed as failure:
+        words = _words(failure, readable(failure.output))
+        return phrase(
+            "{step} cannot build the grader's own trial program: {words}",
+            step=failure.step,
+            words=words,
+        )
+    return None
+
+
+def _compiles_alone(shop: Workshop, submission: Submission) -> bool:
+    source = alone(shop.interface, submission.defines)
+    entry = with_brought_headers(source, submission, shop.toolchain)
+    try:
+        translate(shop, partial(copy_sources, submission), entry)
+    except (StepFailed, TooLarge):
+        return False
+    return True

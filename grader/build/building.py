@@ -1,0 +1,221 @@
+"""Submission → Build: PTX, cubin and host library, in three sandboxed steps (steps.py).
+
+nvcc compiles a small file of ours that includes the student's unmodified file and adds an
+extern "C" entry point (entry.py). Finished builds are kept in the cache folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from grader.base import (
+    Build,
+    BuildInfo,
+    Rejected,
+    Submission,
+    ToolchainError,
+    Verdict,
+    cache_folder,
+    cache_limit,
+    decode,
+)
+from grader.build import cache
+from grader.build.blame import not_defined, refusal
+from grader.build.cubin import Damaged, Elf, kernels
+from grader.build.diagnostics import readable
+from grader.build.entry import INCLUDE, entry_source, with_brought_headers
+from grader.build.steps import (
+    CUBIN,
+    LIBRARY,
+    OBJECT,
+    PTX,
+    StepFailed,
+    TooLarge,
+    Workshop,
+    assemble,
+    commands,
+    link,
+    translate,
+)
+from grader.build.toolchain import Toolchain
+from grader.labs import copy_sources, with_hint
+from grader.problems import Interface
+from grader.sandbox import Limits, Sandbox
+from ptxsim.frontend import LIBRARY_CALLS
+from ptxsim.message import phrase
+
+_FILES = (PTX, CUBIN, LIBRARY)
+_MAX_KERNELS = 1000
+_MAX_NAMES = 1 << 20  # characters of all their names
+
+
+def compile_submission(
+    submission: Submission,
+    interface: Interface,
+    toolchain: Toolchain,
+    sandbox: Sandbox,
+    *,
+    arch: str,
+    compile_s: float,
+    memory_mb: int,
+) -> Build:
+    """Compile ``submission`` for ``arch`` ("sm_80"), or find the identical build in the cache.
+
+    ``compile_s`` holds for each step. Raises Rejected with CE (compiler's words in ``build``) or FE
+    (the interface is missing, or a library that the lab forbids is included), and ToolchainError
+    when the machine lacks something the submission may use.
+    """
+    limit = cache_limit()
+    folder = cache_folder() / "builds" / _key(submission, interface, toolchain, arch)
+    cached = _load(folder, arch)
+    if cached is not None:
+        return cached
+    shop = Workshop(
+        toolchain=toolchain,
+        sandbox=sandbox,
+        arch=arch,
+        limits=Limits(cpu_s=compile_s, memory_mb=memory_mb),
+        interface=interface,
+    )
+    sources = b"\n".join(submission.contents.values())
+    info, files = _made_by(submission, shop, interface.spellings(sources))
+    cache.keep(folder, msgspec.json.encode(info), files)
+    cache.tidy(folder.parent, limit)
+    found = _load(folder, arch)
+    if found is None:
+        raise ToolchainError(
+            phrase(
+                "the cache folder {folder} loses files: is the disk full?",
+                folder=str(folder.parent),
+            )
+        )
+    return msgspec.structs.replace(found, cached=False)
+
+
+def _made_by(
+    submission: Submission, shop: Workshop, spellings: Sequence[Interface]
+) -> tuple[BuildInfo, Mapping[str, bytes]]:
+    """The build by the first spelling that works; if none does, what the first comes to."""
+    first, *others = spellings
+    try:
+        return _made(submission, msgspec.structs.replace(shop, interface=first))
+    except (Rejected, ToolchainError):
+        if others:
+            with suppress(Rejected, ToolchainError):
+                return _made_by(submission, shop, others)
+        raise
+
+
+def _made(submission: Submission, shop: Workshop) -> tuple[BuildInfo, Mapping[str, bytes]]:
+    """The build from scratch: what is said of it, and its files."""
+    command = " && ".join(map(shlex.join, commands(shop.toolchain, shop.arch)))
+    info = BuildInfo(ok=False, command=command, log="", seconds=0.0, kernels=())
+    source = entry_source(shop.interface, submission.defines)
+    entry = with_brought_headers(source, submission, shop.toolchain)
+    try:
+        translated = translate(shop, partial(copy_sources, submission), entry)
+        info = _after(info, translated.output, translated.seconds)
+        if _lacks(shop.interface, translated.files[OBJECT]):
+            words = with_hint(not_defined(shop.interface), submission)
+            info = msgspec.structs.replace(info, ok=True)
+            raise Rejected(Verdict.FE, words, build=info)
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            linked = pool.submit(link, shop, translated.files[OBJECT])
+            assembled = assemble(shop, translated.files[PTX])
+            info = _after(info, assembled.output, assembled.seconds)
+            info = _with_kernels(info, assembled.files[CUBIN])
+            library = linked.result()
+    except StepFailed as failure:
+        info = _after(info, failure.output, failure.done.seconds)
+        raise refusal(failure, shop, submission, info) from None
+    except TooLarge as error:
+        raise Rejected(Verdict.CE, error.message, build=_after(info, error.output, 0.0)) from None
+    # The linker's messages about a successful link do not concern the student.
+    info = msgspec.structs.replace(info, ok=True, seconds=info.seconds + library.seconds)
+    files = translated.files | assembled.files | library.files
+    return info, {name: files[name] for name in _FILES}
+
+
+def _after(info: BuildInfo, output: str, seconds: float) -> BuildInfo:
+    """The build when one more step has ended."""
+    log = f"{info.log}\n{readable(output)}".strip()
+    return msgspec.structs.replace(info, log=log, seconds=info.seconds + seconds)
+
+
+def _lacks(interface: Interface, host_object: bytes) -> bool:
+    try:
+        undefined = Elf(host_object).symbols(undefined=True)
+        return any(symbol.name.startswith(interface.mangled) for _, symbol in undefined)
+    except Damaged:  # the linker reports it
+        return False
+
+
+def _with_kernels(info: BuildInfo, cubin: bytes) -> BuildInfo:
+    """The build with the cubin's kernels. Raises Rejected for too many of them, and for undefined
+    library calls: the build defines every one that nvcc declares."""
+    try:
+        found = kernels(cubin)
+        asked = {symbol.name for _, symbol in Elf(cubin).symbols(undefined=True)}
+    except Damaged as error:
+        raise ToolchainError(
+            phrase("ptxas makes cubins that the grader cannot read: {why}", why=str(error))
+        ) from None
+    if len(found) > _MAX_KERNELS or sum(len(kernel.name) for kernel in found) > _MAX_NAMES:
+        message = phrase(
+            "{count} kernels; a submission has at most {most}, with short names",
+            count=len(found),
+            most=_MAX_KERNELS,
+        )
+        raise Rejected(Verdict.CE, message, build=info)
+    info = msgspec.structs.replace(info, kernels=found)
+    if name := next((name for name in LIBRARY_CALLS if name in asked), None):
+        message = phrase(
+            "inline assembly declares {name}; call printf() or assert() instead", name=name
+        )
+        raise Rejected(Verdict.CE, message, build=info)
+    return info
+
+
+def _key(submission: Submission, interface: Interface, toolchain: Toolchain, arch: str) -> str:
+    """Hash everything that goes into a build."""
+    compiler = toolchain.host_compiler.stat()
+    digest = hashlib.sha256(submission.sha256.encode())
+    about = [toolchain.cuda_version, compiler.st_size, compiler.st_mtime_ns]
+    digest.update(msgspec.json.encode([about, arch, interface, commands(toolchain, arch)]))
+    digest.update(msgspec.json.encode(submission.defines) if submission.defines else b"")
+    if toolchain.cutlass_include is not None:
+        digest.update((toolchain.cutlass_include / "cutlass" / "version.h").read_bytes())
+    ours = [*INCLUDE.rglob("*"), *Path(__file__).parent.glob("*.*")]
+    for path in sorted(ours):
+        if path.is_file():
+            digest.update(f"{path.name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def _load(folder: Path, arch: str) -> Build | None:
+    found = cache.find(folder, _FILES)
+    if found is None:
+        return None
+    try:
+        info = decode(found, BuildInfo)
+    except msgspec.DecodeError:
+        return None
+    return Build(
+        arch=arch,
+        ptx=folder / PTX,
+        cubin=folder / CUBIN,
+        host_library=folder / LIBRARY,
+        kernels=info.kernels,
+        command=info.command,
+        log=info.log,
+        seconds=info.seconds,
+        cached=True,
+    )

@@ -1,0 +1,136 @@
+"""Our own sources in a build: the file that includes the student's, and a trial program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from grader.base import Submission
+from grader.build.toolchain import Toolchain
+from grader.problems import Interface
+
+INCLUDE = Path(__file__).parent / "include"
+WRAPPER = Path(__file__).parent / "part.sh"
+ENTRY = "sgemm_grader_entry.cu"  # what nvcc is called with
+
+
+def alone(interface: Interface, defines: Sequence[str] = ()) -> str:
+    """The student's file, without our entry point. defines: macros for it, "BM=64", which stand
+    after the lab's header: the toolkit's own headers use names such as T and N."""
+    macros = "".join(f"#define {' '.join(each.split('=', 1))}\n" for each in defines)
+    header = f'#include "{interface.header}"\n' if macros else ""
+    return f'{header}{macros}#include "{interface.main}"\n'
+
+
+def entry_source(interface: Interface, defines: Sequence[str] = ()) -> str:
+    """The student's file, and the function by which the recorder calls theirs: with the operands'
+    addresses and lengths, and the size's dimensions."""
+    vectors = "".join(
+        f"  ::thrust::device_vector<{element.name}> sgemm_grader_v{i}(sgemm_grader_view,\n"
+        f"      static_cast<{element.name}*>(sgemm_grader_at[{i}]), sgemm_grader_counts[{i}]);\n"
+        for i, element in enumerate(interface.vectors)
+    )
+    arguments = [
+        *(f"sgemm_grader_v{i}" for i in range(len(interface.vectors))),
+        *(f"sgemm_grader_dims[{i}]" for i in range(interface.dims)),
+    ]
+    return f"""{alone(interface, defines)}\
+extern "C" void sgemm_grader_entry(void* const* sgemm_grader_at,
+                                   const std::size_t* sgemm_grader_counts,
+                                   const int* sgemm_grader_dims) {{
+  const ::thrust::sgemm_grader::view sgemm_grader_view;
+{vectors}\
+  {interface.symbol}({", ".join(arguments)});
+}}
+"""
+
+
+def trial(interface: Interface) -> str:
+    """A submission that does nothing, and compiles."""
+    parameters = [f"thrust::device_vector<{element.name}>&" for element in interface.vectors]
+    parameters += ["const int"] * interface.dims
+    return f"""\
+#include "{interface.header}"
+__global__ void trial() {{}}
+template <>
+void {interface.symbol}({", ".join(parameters)}) {{
+  trial<<<1, 1>>>();
+}}
+"""
+
+
+# --- brought headers ---------------------------------------------------------------------------
+
+# The type; many a variable is called half, and some may be global.
+_HALF = r"(?:half2?(?= +\w|>|\(|\s*[*&]\s*\w+\s*[,)=;])|(?<=\()half2?(?=\)\s*\w))"
+_WORDS = {
+    "atomic": r"atomic(_\w+)?|memory_order\w*",
+    "chrono": r"chrono",
+    "iostream": r"cout|cerr|clog|cin|endl|ostream|istream",
+    "memory": r"unique_ptr|shared_ptr|weak_ptr|make_unique|make_shared|allocator(_traits)?",
+    "optional": r"optional|nullopt",
+    "iterator": r"[io]stream_iterator",
+    "shared_mutex": r"shared_mutex|shared_lock",
+    "stdexcept": r"\w+_error|invalid_argument|out_of_range",
+    "string": r"w?string|to_string|sto[ifld]",
+    "string_view": r"string_view",
+    "cooperative_groups.h": r"cooperative_groups",
+    "cuda_bf16.h": r"(__)?nv_bfloat16\w*|__\w*bfloat16\w*",
+    "cuda_fp16.h": rf"{_HALF}|__\w*half\w*",
+    "cuda_pipeline.h": r"__pipeline_\w+|nvcuda::experimental",
+    "cuda/std/cmath": r"cuda::std",
+    "cuda/std/complex": r"cuda::std",
+    "cuda/std/limits": r"cuda::std",
+    "cuda/std/tuple": r"cuda::std",
+    "cuda/std/type_traits": r"cuda::std",
+    "cuda/std/utility": r"cuda::std",
+    "cute/tensor.hpp": r"cute::\w+|namespace +cute *;",
+}
+_NEEDED = {header: re.compile(rf"\b(?:{words})(?!\w)".encode()) for header, words in _WORDS.items()}
+
+
+def with_brought_headers(entry: str, submission: Submission, toolchain: Toolchain) -> str:
+    """``entry``, which includes the submission, with the headers that this needs before it. Who
+    includes a part of a library, such as <cute/layout.hpp>, knows what is needed of it."""
+    text = b"\n".join(submission.contents.values())
+    headers = (
+        header
+        for header, needed in _NEEDED.items()
+        if needed.search(text)
+        and not _has(text, header)
+        and (toolchain.cutlass_include is not None or not header.startswith("cute/"))
+    )
+    return "".join(f"#include <{header}>\n" for header in headers) + entry
+
+
+def _has(text: bytes, header: str) -> bool:
+    """Whether a submission includes the library, or has a namespace of its name itself."""
+    library, slash, _ = header.partition("/")
+    found = re.search(rb"#\s*include\s*[<\"]" + re.escape((library + slash).encode()), text)
+    own = slash and re.search(rb"namespace\s+" + library.encode() + rb"\s*\{", text)
+    return bool(found or own)
+
+
+# --- editor flags ------------------------------------------------------------------------------
+
+FILE = "compile_flags.txt"
+_EDITOR = Path(__file__).parent / "editor"
+
+
+def editor_flags(toolchain: Toolchain) -> str:
+    """The file's content, one flag to a line."""
+    flags = [
+        "-xcuda",
+        "-std=c++17",
+        f"--cuda-path={toolchain.nvcc.parent.parent}",
+        "--cuda-host-only",  # one pass; kernels are read in it too
+        "-nocudalib",  # only code generation needs it
+        "-Wno-unknown-cuda-version",
+        f"-I{INCLUDE}",
+        f"-isystem{toolchain.include}",
+        f"-isystem{_EDITOR}",
+    ]
+    if toolchain.cutlass_include is not None:
+        flags.append(f"-isystem{toolchain.cutlass_include}")
+    return "".join(f"{flag}\n" for flag in flags)

@@ -1,0 +1,225 @@
+"""The three steps of a build: nvcc, ptxas and the linker, each in a sandbox of its own.
+
+    nvcc    sources → PTX, host object
+    ptxas   that PTX → cubin
+    g++     that object → host library
+
+All output of nvcc counts as the student's: inline assembly can put anything into the PTX and the
+object. So each step runs in its own folder, its results are read once, and those bytes go to the
+next step. ptxas gets exactly the bytes that the grader parses. The linker runs without its plugin,
+so that sections for link-time optimisation cannot pass options to a compiler.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from grader.base import ToolchainError
+from grader.build.diagnostics import first_error, readable
+from grader.build.entry import ENTRY, INCLUDE, WRAPPER
+from grader.build.toolchain import Toolchain, to_ptx
+from grader.labs import NotAFileError, open_folder, read
+from grader.problems import Interface
+from grader.sandbox import Completed, Limits, Sandbox
+from ptxsim.frontend import with_own_library
+from ptxsim.message import phrase
+from ptxsim.records import Record
+
+PTX, CUBIN, OBJECT, LIBRARY = "kernels.ptx", "kernels.cubin", "host.o", "host.so"
+# Host code keeps line tables (-g1), so that a crash or a refused call can be pinned to a line.
+_COMPILE = (
+    "-std=c++17",
+    "-lineinfo",
+    "--expt-relaxed-constexpr",
+    "--extended-lambda",
+    "-c",
+    "-keep",
+    "-keep-dir=../out",
+    "-Xcompiler=-fPIC,-g1",
+    # If a part of g++ is killed, g++ prints a message, and a submission can print the same
+    # message. With these options g++ reports it by its exit status.
+    r"-Xcompiler=-pass-exit-codes,-wrapper,/bin/sh\,../entry/part.sh",
+)
+# Calls into the runtime stay undefined. They bind when first called, so an unused call
+# does no harm.
+_LINK = ("-shared", "-fno-lto", "-fno-use-linker-plugin", "-Wl,-z,lazy")
+_UNRESOLVED = "-Wl,--unresolved-symbols=ignore-all"
+_ATTEMPTS = 2  # one more if another process kills the compiler, or it fails without an error
+_ROOM = 1 << 20  # bytes
+_KILLED = 128 + signal.SIGKILL  # as a shell reports it
+_MIB = 1 << 20
+_LARGEST = {PTX: 16 * _MIB, CUBIN: 64 * _MIB, OBJECT: 64 * _MIB, LIBRARY: 64 * _MIB}
+
+_OURS = Path("../entry")  # our entry point, and the problem's header
+
+Fill = Callable[[Path], None]  # writes the inputs of a step into an empty folder
+
+
+class Workshop(Record):
+    """Settings that every step of a build uses."""
+
+    toolchain: Toolchain
+    sandbox: Sandbox
+    arch: str  # "sm_80"
+    limits: Limits  # of each step
+    interface: Interface
+
+
+class Made(Record):
+    """Files that a step made."""
+
+    files: dict[str, bytes]
+    output: str
+    seconds: float
+
+
+class StepFailed(Exception):  # noqa: N818 - somebody has to find out whose fault it is
+    """A step ended without a result."""
+
+    def __init__(self, step: str, done: Completed, output: str, *, full: bool) -> None:
+        super().__init__(step)
+        self.step = step
+        self.done = done
+        self.output = output
+        self.full = full  # the disk
+        self.killed = _killed(done)
+
+
+class TooLarge(Exception):  # noqa: N818 - the submission's doing
+    """A step made a file too large for later steps."""
+
+    def __init__(self, name: str, output: str) -> None:
+        size = _LARGEST[name] >> 20
+        super().__init__()
+        self.message = phrase(
+            "what the compiler makes of this ({name}) is larger than {size} MiB",
+            name=name,
+            size=size,
+        )
+        self.output = output
+
+
+def commands(toolchain: Toolchain, arch: str) -> tuple[list[str], list[str], list[str]]:
+    """The command lines of the three steps, each to be run in the folder of its inputs."""
+    includes = [INCLUDE, _OURS, Path(), *toolchain.cutlass_folders]
+    translate = [
+        str(toolchain.nvcc),
+        to_ptx(arch),  # the cubin is made from it later
+        f"-ccbin={toolchain.host_compiler}",
+        *_COMPILE,
+        *(f"-I{include}" for include in includes),
+        f"-o=../out/{OBJECT}",
+        f"{_OURS}/{ENTRY}",
+    ]
+    assemble = [str(toolchain.ptxas), f"-arch={arch}", "-m64", "--generate-line-info"]
+    assemble += [PTX, "-o", f"../out/{CUBIN}"]
+    link = [str(toolchain.host_compiler), *_LINK, _UNRESOLVED, OBJECT, "-o", f"../out/{LIBRARY}"]
+    return translate, assemble, link
+
+
+def translate(shop: Workshop, fill: Fill, entry: str) -> Made:
+    """PTX and host object of the sources that ``fill`` writes, compiled through our file ``entry``.
+    Raises StepFailed."""
+    command, _, _ = commands(shop.toolchain, shop.arch)
+    kept = f"{ENTRY.removesuffix('.cu')}.ptx"
+    made, source = _step("nvcc", shop, command, fill, (kept, OBJECT), entry)
+    ptx = made.files[kept]
+    # .file "/scratch/source/./sgemm.cu" becomes "sgemm.cu". Names in full are not the student's.
+    for place, name in ((source, b'"'), (INCLUDE, b'"/grader/'), (_OURS, b'"/grader/')):
+        for prefix in (f'"{place}/./', f'"{place}/'):
+            ptx = ptx.replace(prefix.encode(), name)
+    files = {PTX: with_own_library(ptx), OBJECT: made.files[OBJECT]}
+    return msgspec.structs.replace(made, files=files)
+
+
+def assemble(shop: Workshop, ptx: bytes) -> Made:
+    """PTX → cubin. Raises StepFailed."""
+    _, command, _ = commands(shop.toolchain, shop.arch)
+    fill = partial(_write, {PTX: ptx})
+    return _step("ptxas", shop, command, fill, (CUBIN,))[0]
+
+
+def link(shop: Workshop, host_object: bytes) -> Made:
+    """Host object → host library. Raises StepFailed."""
+    _, _, command = commands(shop.toolchain, shop.arch)
+    fill = partial(_write, {OBJECT: host_object})
+    return _step("g++", shop, command, fill, (LIBRARY,))[0]
+
+
+def _write(files: Mapping[str, bytes], folder: Path) -> None:
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+
+
+def _step(
+    step: str,
+    shop: Workshop,
+    command: Sequence[str],
+    fill: Fill,
+    wanted: Sequence[str],
+    entry: str = "",
+) -> tuple[Made, Path]:
+    """The files ``wanted``, and the folder that it ran in. Only ../out can be written to there."""
+    compiler = shop.toolchain.host_compiler.resolve()
+    shown = [*shop.toolchain.roots, INCLUDE, *shop.toolchain.cutlass_folders]
+    if not compiler.is_relative_to("/usr"):
+        shown.append(compiler.parent.parent)
+    with tempfile.TemporaryDirectory(prefix="sgemm-build-") as name:
+        scratch = Path(name).resolve()
+        source, ours, out = (scratch / part for part in ("source", "entry", "out"))
+        for folder in (source, ours, out):
+            folder.mkdir()
+        fill(source)
+        (ours / ENTRY).write_text(entry)
+        (ours / shop.interface.header).write_text(shop.interface.text)
+        shutil.copyfile(WRAPPER, ours / WRAPPER.name)
+        descriptor = open_folder(out)
+        try:
+            for _ in range(_ATTEMPTS):
+                done = shop.sandbox.run(
+                    command,
+                    cwd=source,
+                    limits=shop.limits,
+                    readable=[*shown, source, ours],
+                    writable=[out],
+                    env={"TMPDIR": str(out)},
+                )
+                output = done.stdout + done.stderr
+                for hidden in (source, out, INCLUDE):
+                    output = output.replace(f"{hidden}/", "")
+                in_error = not _killed(done) and first_error(readable(output))
+                if done.ok or done.timed_out or in_error:
+                    break
+            if not done.ok:
+                full = shutil.disk_usage(scratch).free < _ROOM
+                raise StepFailed(step, done, output, full=full)
+            files = {each: _taken(each, descriptor, output) for each in wanted}
+        finally:
+            os.close(descriptor)
+    return Made(files=files, output=output, seconds=done.seconds), source
+
+
+def _taken(name: str, folder: int, output: str) -> bytes:
+    kind = PTX if name.endswith(".ptx") else name
+    try:
+        return read(name, _LARGEST[kind], folder)
+    except NotAFileError:
+        raise TooLarge(kind, output) from None
+    except FileNotFoundError:
+        raise ToolchainError(
+            phrase("the compiler succeeded and left no {name}; is it nvcc?", name=name)
+        ) from None
+
+
+def _killed(done: Completed) -> bool:
+    """Whether another process killed the compiler or a part of it."""
+    ended_by_us = done.timed_out or done.starved
+    return not ended_by_us and (done.killed or done.returncode == _KILLED)

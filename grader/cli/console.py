@@ -1,0 +1,116 @@
+"""The terminal that speaks a language, and the exit statuses; errors carry their own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.text import Text
+
+from grader.base import (
+    ENGLISH,
+    GraderError,
+    Language,
+    Result,
+    Verdict,
+    choose_language,
+    one_line,
+)
+from grader.labs import Lab
+from grader.report import clean
+from grader.run import Progress
+from ptxsim.message import Message, phrase
+
+DONE = 0
+NOT_ACCEPTED = 1
+WRONG_USAGE = 2
+FAULT = 3  # of the grader or the machine; no score is recorded
+INTERRUPTED = 130  # Ctrl-C
+TERMINATED = 143  # SIGTERM
+
+
+def status_of(result: Result) -> int:
+    return {Verdict.AC: DONE, Verdict.IE: FAULT}.get(result.verdict, NOT_ACCEPTED)
+
+
+class Terminal(Console):
+    """stderr, and the language of everything that a command says."""
+
+    def __init__(self, option: str | None) -> None:
+        """option: ``--language``. Raises UsageError for an unknown one."""
+        super().__init__(stderr=True, highlight=False)
+        self._option = option
+        self.language = choose_language(option, os.environ)
+
+    def speak_as(self, lab: Lab) -> None:
+        """Take the lab's language if neither the user nor the environment names one."""
+        self.language = choose_language(self._option, os.environ, lab.language)
+
+
+def spoken(console: Console) -> Language:
+    return console.language if isinstance(console, Terminal) else ENGLISH
+
+
+def speak_as(lab: Lab, console: Console) -> None:
+    if isinstance(console, Terminal):
+        console.speak_as(lab)
+
+
+# --- notices -----------------------------------------------------------------------------------
+
+
+def say(console: Console, said: Message | str) -> None:
+    """Print what the command did."""
+    words = spoken(console)(said) if isinstance(said, Message) else said
+    console.print(Text(clean(words), style="dim"), soft_wrap=True)
+
+
+def complain(error: GraderError, console: Console) -> None:
+    """Print why the command, or a part of it, failed."""
+    words = clean(spoken(console)(error.message))
+    console.print(Text(f"grade: {words}", style="bold red"), soft_wrap=True)
+
+
+def to_stdout(text: str) -> None:
+    """For another program, byte for byte; to a terminal without what would control it."""
+    sys.stdout.write(clean(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
+
+
+def skipped(complaints: Iterable[Message | str], console: Console) -> None:
+    """Print what the command skips, one line each."""
+    language = spoken(console)
+    for complaint in complaints:
+        said = language(complaint) if isinstance(complaint, Message) else complaint
+        words = language(phrase("skipped: {what}", what=one_line(said)))
+        console.print(Text(words, style="yellow"), soft_wrap=True)
+
+
+# --- progress ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def stages(name: str, console: Console) -> Iterator[Progress]:
+    """One changing line on a terminal; one line per stage in a log."""
+    language = spoken(console)
+
+    def line(stage: Message, detail: Message) -> Text:
+        how = phrase("{stage} {detail}", stage=stage, detail=detail)
+        words = phrase("{place}: {what}", place=one_line(name), what=how)
+        return Text(language(words).rstrip(), style="" if console.is_terminal else "dim")
+
+    if console.is_terminal:
+        with console.status(Text(one_line(name))) as status:
+            yield lambda stage, detail: status.update(line(stage, detail))
+        return
+    told: set[Message] = set()
+
+    def tell(stage: Message, detail: Message) -> None:
+        if stage not in told:
+            told.add(stage)
+            console.print(line(stage, detail))
+
+    yield tell

@@ -1,1 +1,0 @@
-"""``Submission`` → ``Build``: sandboxed compilers make PTX, a cubin and a host library."""

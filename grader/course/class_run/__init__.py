@@ -1,1 +1,0 @@
-"""A whole class: finding the submissions and grading them in parallel."""

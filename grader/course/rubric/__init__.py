@@ -1,1 +1,0 @@
-"""The lab report: measured points, human points, and both together."""

@@ -1,0 +1,158 @@
+"""A process that grades one submission after another, and the messages on its pipe.
+
+It writes the results itself, so a finished result is on disk whatever happens to its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from grader.base import GraderError, Rejected, Verdict
+from grader.build import find_toolchain
+from grader.course.classes import Entrant
+from grader.judge import Bench, compile_for, grade
+from grader.labs import load_lab, load_listed
+from grader.report import html
+from grader.results import Ladder, keep_sources, store, stored_profile
+from grader.run import VISIBLE, VisibleGpu, quietly
+from grader.sandbox import Mode, Sandbox
+from ptxsim.records import Record
+
+Kind = Literal["grade", "compile"]
+_BEHIND = 10  # added to a compiling process's niceness: the GPU must not wait for those that grade
+
+
+class Setup(Record):
+    """Settings that all workers of a run share."""
+
+    lab: Path | None
+    sandbox: Mode
+    gpu_arch: str | None  # "sm_90": the GPU at hand; None: the simulator
+    out: Path
+    report: bool  # whether pages are written
+    ladders: tuple[Ladder, ...] = ()  # to compute standings
+
+    @property
+    def device(self) -> Literal["cpu", "gpu"]:
+        return "cpu" if self.gpu_arch is None else "gpu"
+
+    def bench(self) -> Bench:
+        """Raises LabError, ToolchainError, SandboxError."""
+        lab = load_lab(self.lab)
+        return Bench(
+            lab=lab,
+            toolchain=find_toolchain(self.gpu_arch or lab.architectures[0]),
+            sandbox=Sandbox.open(self.sandbox),
+            gpu_arch=self.gpu_arch,
+            ladders=self.ladders,
+        )
+
+
+class Task(Record):
+    kind: Kind  # "compile" only fills the build cache while the device is busy
+    student: str
+    source: Path  # a folder, or one file that is the whole submission
+    submitted: str | None = None  # when it was handed in, ISO 8601; null: not known
+
+    @staticmethod
+    def grading(entrant: Entrant) -> Task:
+        return Task(kind="grade", **msgspec.structs.asdict(entrant))
+
+
+class Report(Record):
+    """The outcome of a task. ``verdict`` None: compiled only, or the task failed."""
+
+    task: Task
+    verdict: Verdict | None
+    message: str  # why, when the verdict is IE or None
+    seconds: float
+    place: str = ""  # the lane's
+
+
+class Lane(Record):
+    """The work of one process of the pool."""
+
+    kind: Kind
+    gpu: VisibleGpu | None = None  # to measure on; null: the first one, or the simulator
+
+    @property
+    def place(self) -> str:
+        """``GPU 2``; "" where there is no choice."""
+        return f"GPU {self.gpu.index}" if self.gpu else ""
+
+
+def serve(pipe: Connection, environment: Mapping[str, str], setup: Setup, lane: Lane) -> None:
+    """Answer tasks with reports until the other end closes. environment: the first worker's."""
+    os.environ.clear()
+    os.environ.update(environment)
+    if lane.gpu is not None:  # CUDA has not been asked for anything yet
+        os.environ[VISIBLE] = lane.gpu.uuid
+    if lane.kind == "compile":
+        os.nice(_BEHIND)
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches all: the parent decides
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        bench = setup.bench()
+    except GraderError as error:  # the machine has lost something since the parent checked it
+        with contextlib.suppress(EOFError, ConnectionError):
+            task = pipe.recv()
+            pipe.send(Report(task=task, verdict=Verdict.IE, message=str(error), seconds=0))
+        return
+    try:
+        while True:
+            pipe.send(_answer(pipe.recv(), bench, setup))
+    except (EOFError, ConnectionError):
+        return
+
+
+def _answer(task: Task, bench: Bench, setup: Setup) -> Report:
+    started = time.monotonic()
+    verdict, message = None, ""
+    try:
+        if task.kind == "compile":
+            _compile(task, bench)
+        else:
+            verdict, message = _grade(task, bench, setup)
+    except GraderError as error:
+        verdict, message = Verdict.IE, str(error)
+    except Exception as error:
+        # A bug in the grader must not end the class; the trace helps to find it.
+        traceback.print_exc()
+        verdict, message = Verdict.IE, f"{type(error).__name__}: {error}"
+    seconds = time.monotonic() - started
+    return Report(task=task, verdict=verdict, message=message, seconds=seconds)
+
+
+def _grade(task: Task, bench: Bench, setup: Setup) -> tuple[Verdict, str]:
+    graded = grade(task.source, bench, quietly, student=task.student, submitted=task.submitted)
+    result = graded.result
+    if result.verdict is Verdict.IE:
+        return Verdict.IE, str(result.error or "the grader failed")
+    document = store.result_path(setup.out, result)
+    if setup.report:  # before the document: a run that is killed in between writes both again
+        page = html.render(result, graded.sources, profile=stored_profile(document))
+        store.write(document.with_suffix(".html"), page.encode())
+    keep_sources(document, graded.contents.values())
+    store.save(setup.out, result)
+    return result.verdict, ""
+
+
+def _compile(task: Task, bench: Bench) -> None:
+    """Build for the GPU and for the simulator that looks on."""
+    simulated = bench.lab.architectures[0]
+    with contextlib.suppress(Rejected):  # the grading will report it
+        submission = load_listed(task.source, task.student, bench.lab.problem.interface.main)
+        timed = bench.lab.arch_on(bench.gpu_arch) if bench.gpu_arch else simulated
+        for arch in dict.fromkeys((timed, simulated)):
+            compile_for(submission, bench, arch)

@@ -1,0 +1,5 @@
+"""Machine code and counts → bounds, advice and answers: why a kernel is as fast as it is."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

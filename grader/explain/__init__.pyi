@@ -1,0 +1,16 @@
+from . import sass as sass
+from .advice import with_host_calls as with_host_calls
+from .comparison import compare as compare
+from .comparison import total as total
+from .explanation import explain_speed as explain_speed
+from .explanation import explanation_key as explanation_key
+from .explanation import keep as keep
+from .explanation import recall as recall
+from .explanation import unexplained as unexplained
+from .main_loop import main_loop_code as main_loop_code
+from .main_loop import summarise as summarise
+from .profiler import ProfiledJob as ProfiledJob
+from .profiler import find_ncu as find_ncu
+from .profiler import profile_into as profile_into
+from .sass import SassFunction as SassFunction
+from .sass import disassemble as disassemble

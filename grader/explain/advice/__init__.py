@@ -1,0 +1,127 @@
+"""Counts → what to try next. Every rule states its evidence and names a line of the source.
+
+A rule's gain compares the bound with the bound of the counts after the change that the idea's rung
+makes. If the idea is about waiting, which counts do not show, the gain comes from the issue model
+without that wait. The gain is None if the idea relieves a resource that is not the bottleneck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from grader.base import Advice, CaseResult, Explanation, Timing
+from grader.explain.advice import grid, inner_loop, tensor_cores, warpgroups
+from grader.explain.facts import Facts, KernelFacts, placed
+from ptxsim.message import enumerated, phrase
+from ptxsim.records import Allocate, Free, Operation, Plan, SymbolWrite, Synchronise, Write
+
+MOST = 3  # pieces of advice; a student does one thing at a time
+
+# By the names that problems use: rules for kernels with a main loop, and rules for any.
+_WITH_LOOP: Mapping[str, Callable[[Facts], Advice | None]] = {
+    "few-blocks": grid.few_blocks,
+    "global-sum": inner_loop.global_sum,
+    "no-tile": inner_loop.no_tile,
+    "bank-conflicts": inner_loop.conflicts,
+    "rolled-loop": inner_loop.rolled,
+    "more-for-each-thread": inner_loop.more_for_each_thread,
+    "scalar-loads": inner_loop.scalar_loads,
+    "scalar-shared": inner_loop.scalar_shared,
+    "exposed-loads": inner_loop.exposed,
+    "two-barriers": inner_loop.two_barriers,
+    "through-registers": inner_loop.through_registers,
+    "long-wave": grid.long_wave,
+    "tail": grid.tail,
+    "register-banks": inner_loop.banks,
+    "fragments-from-global": tensor_cores.fragments_from_global,
+    "matrix-conflicts": tensor_cores.matrix_conflicts,
+    "small-warp-tile": tensor_cores.small_warp_tile,
+    "tiles-through-registers": tensor_cores.tiles_through_registers,
+    "few-stages": tensor_cores.few_stages,
+    "exposed-fragments": tensor_cores.exposed_fragments,
+    "warps-on-hopper": warpgroups.warps_on_hopper,
+    "copying-consumers": warpgroups.copying_consumers,
+    "small-block-tile": warpgroups.small_block_tile,
+    "no-multicast": warpgroups.no_multicast,
+    "blocks-by-turns": warpgroups.blocks_by_turns,
+}
+_ANY: Mapping[str, Callable[[KernelFacts], Advice | None]] = {
+    "use-tensor-cores": tensor_cores.use_tensor_cores,
+    "split-warps": grid.split_warps,
+    "few-parts": grid.few_parts,
+    "scattered-pairs": grid.scattered_pairs,
+    "idle-threads": grid.idle_threads,
+    "barriers-for-one-warp": grid.barriers_for_one_warp,
+    "sums-through-memory": grid.sums_through_memory,
+    "few-bytes-on-the-way": grid.few_bytes_on_the_way,
+    "several-passes": grid.several_passes,
+}
+
+
+def advise(facts: KernelFacts, names: Sequence[str]) -> tuple[Advice, ...]:
+    """Apply the rules that a problem names, in its order, and return the advice."""
+    found: dict[str, Advice] = {}  # one piece for each idea
+    for name in names:
+        if name in _ANY:
+            said = _ANY[name](facts)
+        else:
+            said = _WITH_LOOP[name](facts) if isinstance(facts, Facts) else None
+        if said is not None:
+            found.setdefault(said.idea, said)
+    return tuple(found.values())[:MOST]
+
+
+# --- host calls --------------------------------------------------------------------------------
+
+_NOTICED = 0.02  # of the time of a call
+
+
+def with_host_calls(
+    why: Explanation, plans: Iterable[Plan], cases: Iterable[CaseResult]
+) -> Explanation:
+    """``why`` with advice on the host calls of the size it explains, if they cost much there."""
+    plan = next((plan for plan in plans if plan.size.dims == why.size), None)
+    timing = next((each.timing for each in cases if each.size == why.size), None)
+    said = _advice(plan, timing) if plan and timing else None
+    return msgspec.structs.replace(why, advice=(said, *why.advice)) if said else why
+
+
+def _advice(plan: Plan, timing: Timing) -> Advice | None:
+    device, host = timing.device_ms, timing.host_ms
+    if not device or not host or host < _NOTICED * (device + host):
+        return None
+    allocates = sum(isinstance(each, Allocate) for each in plan.operations)
+    frees = sum(isinstance(each, Free) for each in plan.operations)
+    calls = (
+        phrase("allocates {times}×", times=allocates),
+        phrase("frees {times}×", times=frees),
+        phrase("waits for the device {times}×", times=sum(map(_only_waits, plan.operations))),
+    )
+    remedy = phrase("leave the waiting to the caller")
+    if allocates or frees:
+        remedy = phrase(
+            "keep the memory in a static pointer from call to call, and allocate again only when a "
+            "call needs more"
+        )
+    message = phrase(
+        "every call {calls}, which takes {host:.3g} ms on top of {device:.3g} ms for its kernels "
+        "and copies; {remedy}: the ratio would be about {without:.2f} instead of {ratio:.2f}",
+        calls=enumerated(each for each in calls if each.args["times"]),
+        host=host,
+        device=device,
+        remedy=remedy,
+        without=timing.ratio * (device + host) / device,
+        ratio=timing.ratio,
+    )
+    said = Advice(idea="host_calls", rung=None, message=message, file=None, line=None, gain=None)
+    for each in plan.operations:
+        if each.place and (isinstance(each, Allocate | Free) or _only_waits(each)):
+            return placed(said, each.place)
+    return said
+
+
+def _only_waits(operation: Operation) -> bool:
+    blocks = isinstance(operation, SymbolWrite | Write) and operation.blocking
+    return blocks or isinstance(operation, Synchronise)

@@ -1,0 +1,241 @@
+"""Products on tensor cores: fragments, warp tiles, stages. ``warpgroups.py`` goes on with wgmma."""
+
+from __future__ import annotations
+
+import msgspec
+
+from grader.base import NO_TRAFFIC, PEAK_UNIT, Advice, TensorCount, Traffic
+from grader.explain.accesses import MATRICES, MATRIX_ROW
+from grader.explain.banks import Conflict
+from grader.explain.facts import (
+    Facts,
+    KernelFacts,
+    advice,
+    at_once,
+    placed,
+    scaled,
+    work_while_loading,
+)
+from grader.explain.loop_steps import LoopStep, Pipe
+from ptxsim.message import NOTHING, Message, phrase, verbatim
+
+_STEP = 16 * 16 * 16  # products of one wmma
+_FRAGMENTS_NOTICED = 1.2  # matrices for each HMMA, where shared memory is the limit
+_FAR_TOO_MANY = 2.0  # in any case; a warp tile of 64×32 needs 1.5
+_NEAR = 1.1
+_FRAGMENTS_LEFT = 1.0  # of a warp tile of 64×64
+_CONFLICTS_NOTICED = 1.2
+_HARDLY = 0.1  # edges may go another way
+_FILLS = 0.02  # stores of 16 bytes for each HMMA; tiles of 256×256 need 0.06
+_EXPOSED_NOTICED = 0.05  # of the cycles
+_WHAT = {"LDSM": verbatim("ldmatrix"), "STSM": verbatim("stmatrix")}
+
+
+def use_tensor_cores(facts: KernelFacts) -> Advice | None:
+    """The estimate is that of the rung: fragments of 16×16, loaded from global memory."""
+    kind, _, sums = facts.work.arithmetic.partition(".")
+    if not sums or facts.counts.tensor:
+        return None
+    peak, tensor = facts.gpu.fp32_tflops, facts.gpu.tensor_tflops(kind, sums)
+    products = facts.executed("FFMA", "HFMA2")
+    if tensor is None or not products:
+        return None
+    message = phrase(
+        "the products are {products:.3g} FFMA and HFMA2 of warps on CUDA cores, which do at most "
+        "{peak:.3g} {unit} in FP32 on the {gpu}; its tensor cores do {tensor:.4g}: let each warp "
+        "compute 16×16 elements with wmma, whose fragments hold {inputs} and the sums",
+        products=products,
+        peak=peak,
+        unit=PEAK_UNIT,
+        gpu=facts.gpu.name,
+        tensor=tensor,
+        inputs=facts.words.all_inputs,
+    )
+    steps = facts.work.operations // (2 * _STEP)
+    loads = Traffic(requests=8 * steps, cost=64 * steps, lines=64 * steps, bytes=1024 * steps)
+    by_warps = TensorCount(
+        kind=kind,
+        sums=sums,
+        by_warpgroup=False,
+        count=2 * steps,
+        flops=facts.work.operations,
+        shared_bytes=0,
+    )
+    gain = facts.gain(
+        tensor=(by_warps,),
+        floats=0,
+        instructions=12 * steps,
+        global_loads=loads,
+        shared_loads=NO_TRAFFIC,
+        warp_cycles=0.0,
+    )
+    return advice(facts, "wmma_global", message, "FFMA", "HFMA2", gain=gain)
+
+
+def fragments_from_global(facts: Facts) -> Advice | None:
+    loads, hmma = facts.executed("LDG"), facts.products
+    if not hmma or facts.executed("LDS", "LDSM") > _HARDLY * loads:
+        return None
+    each = loads / hmma
+    lines = facts.counts.global_loads.lines / max(facts.counts.global_loads.requests, 1)
+    message = phrase(
+        "fragments come from global memory: {each:.3g} loads for each HMMA, each of which touches "
+        "{lines:.3g} lines of 128 bytes; load tiles of {inputs} into shared memory with 16 bytes "
+        "for each thread, so that every element serves all warps of the block",
+        each=each,
+        lines=lines,
+        inputs=facts.words.all_inputs,
+    )
+    # With tiles of 64×64: each HMMA of 16×8×16 takes 6 matrices, and 1/32 of what the tile reads.
+    tiled = Traffic(requests=hmma // 4, cost=4 * hmma, lines=2 * hmma, bytes=128 * hmma)
+    matrices = Traffic(requests=2 * hmma, cost=6 * hmma, lines=0, bytes=768 * hmma, passes=6 * hmma)
+    gain = facts.gain(global_loads=tiled, matrix_loads=matrices, warp_cycles=0.0)
+    return advice(facts, "wmma_shared", message, "LDG", gain=gain)
+
+
+def matrix_conflicts(facts: Facts) -> Advice | None:
+    """Find bank conflicts of ldmatrix and stmatrix, and of the stores that fill their tiles."""
+    conflict, counts = facts.conflict, facts.counts
+    loads = counts.matrix_loads
+    if conflict is None or not facts.products or not loads.requests:
+        return None
+    at = conflict.at
+    # ptxas made the ldmatrix of a fragment whose PTX accesses less than its rows.
+    of_wmma = at.opcode in MATRICES and at.width < MATRIX_ROW
+    found = phrase(
+        "bank conflicts: {what} takes {found:.3g} wavefronts where {ideal:.3g} would do, because "
+        "the rows of lanes {one} and {other} begin {apart} words apart, in the same bank; "
+        "{remedy}",
+        what=_WHAT.get(at.opcode, phrase("an access to shared memory")),
+        found=loads.cost / loads.requests if at.opcode == "LDSM" else at.wavefronts,
+        ideal=loads.passes / loads.requests if at.opcode == "LDSM" else at.ideal,
+        **conflict.figures,
+        remedy=_remedy(conflict, of_wmma=of_wmma),
+    )
+    gain = None
+    if at.opcode == "LDSM" and loads.cost > _CONFLICTS_NOTICED * loads.passes:
+        kept = conflict.remedy.kept if conflict.remedy else 1.0
+        left = loads.passes + round((loads.cost - loads.passes) * kept)
+        gain = facts.gain(matrix_loads=msgspec.structs.replace(loads, cost=left))
+    idea = "mma_ldmatrix" if of_wmma else "swizzled"
+    return placed(advice(facts, idea, found, at.opcode, gain=gain), at)
+
+
+def _remedy(conflict: Conflict, *, of_wmma: bool) -> Message:
+    if of_wmma:
+        return phrase(
+            "wmma's loads allow a longer pitch only; with mma.sync and ldmatrix each lane has an "
+            "address of its own, so that the 16 bytes of a row can change places"
+        )
+    if conflict.remedy is None:
+        return phrase("let eight consecutive rows begin in eight different groups of four banks")
+    return phrase(
+        "{words} (in the model {left:.0f} % of this array's extra wavefronts remain)",
+        words=conflict.remedy.words,
+        left=100 * conflict.remedy.kept,
+    )
+
+
+def small_warp_tile(facts: Facts) -> Advice | None:
+    """A fragment of A serves as many HMMA as the warp tile has fragments of B, and vice versa."""
+    loads, hmma, speeds = facts.counts.matrix_loads, facts.products, facts.speeds()
+    if not hmma or not loads.passes or not speeds:  # no speeds: a block does not fit this GPU
+        return None
+    each = loads.passes / hmma
+    slow = speeds["shared memory"] < _NEAR * speeds["tensor cores"]
+    if each < (_FRAGMENTS_NOTICED if slow else _FAR_TOO_MANY):
+        return None
+    message = phrase(
+        "fragments are loaded too often: {each:.3g} matrices of 8×8 from shared memory for each "
+        "HMMA, since a warp sums up only {sums} elements of {output}; with a warp tile of 64×64 "
+        "every fragment serves four or eight HMMA, {left:.3g} matrices for each",
+        each=each,
+        sums=32 * facts.loop.accumulators,
+        output=facts.words.output,
+        left=_FRAGMENTS_LEFT,
+    )
+    kept = _FRAGMENTS_LEFT / each
+    saved = facts.executed("LDSM") * (1 - kept)
+    gain = facts.gain(
+        matrix_loads=scaled(loads, kept),
+        instructions=round(facts.counts.instructions - saved),
+    )
+    return advice(facts, "register_buffer", message, "LDSM", gain=gain)
+
+
+def tiles_through_registers(facts: Facts) -> Advice | None:
+    stores, hmma = facts.executed("STS"), facts.products
+    if not hmma or stores < _FILLS * hmma or facts.gpu.capability < 80:
+        return None
+    waited = facts.waiting
+    modelled = NOTHING
+    if waited:
+        modelled = phrase(
+            ", and in the issue model a warp spends {loads:.0f} % of its time waiting for them and "
+            "{barriers:.0f} % at barriers",
+            loads=100 * waited.warp_global_loads,
+            barriers=100 * waited.warp_barriers,
+        )
+    between = work_while_loading(facts.code, lambda item: item.tensor)
+    message = phrase(
+        "tiles go through registers, and nothing overlaps: {between} HMMA stand between a load "
+        "from global memory and the first instruction that waits for it{modelled}; copy with "
+        "cp.async into a second and third tile, while the tensor cores work on the first",
+        between=len(facts.code) if between is None else between,
+        modelled=modelled,
+    )
+    return advice(facts, "cp_async", message, "LDG", gain=facts.gain_if(at_once))
+
+
+def few_stages(facts: Facts) -> Advice | None:
+    """``cp.async.wait_group 0`` in the main loop: no copy may be under way behind it."""
+    waits = [
+        index
+        for index, item in enumerate(facts.code)
+        if item.base == "DEPBAR" and len(item.operands) > 1 and int(item.operands[1], 0) == 0
+    ]
+    if not facts.products or not waits or not any(i.base == "LDGSTS" for i in facts.code):
+        return None
+    # Tensor-core instructions between the last commit of copies before the wait and the wait.
+    turned = [*facts.code[waits[0] :], *facts.code[: waits[0]]]
+    commits = [index for index, item in enumerate(turned) if item.base == "LDGDEPBAR"]
+    during = sum(item.tensor for item in turned[commits[-1] :]) if commits else 0
+    overlap = (
+        phrase("the tensor cores stand still until a tile has come")
+        if not during
+        else phrase(
+            "a tile is copied during {during} HMMA of the tile before, and no copy may be under "
+            "way behind them",
+            during=during,
+        )
+    )
+    message = phrase(
+        "too few stages: the loop waits for every cp.async that it has begun (wait_group 0), so "
+        "{overlap}; keep three or four tiles in shared memory, and wait with wait_group for all "
+        "but the latest ones",
+        overlap=overlap,
+    )
+    said = advice(facts, "stages", message, "LDGSTS", gain=facts.gain_if(at_once))
+    at = facts.code[waits[0]]
+    return placed(said, at) if at.file else said
+
+
+def exposed_fragments(facts: Facts) -> Advice | None:
+    """Tensor cores that wait for ldmatrix."""
+    waited = facts.waiting
+    if not facts.products or facts.conflict is not None or waited is None:
+        return None
+    if waited.shared_loads < _EXPOSED_NOTICED:
+        return None
+    message = phrase(
+        "the tensor cores wait for fragments: in {share:.0f} % of the issue model's cycles no warp "
+        "can go on because ldmatrix has not delivered; load the fragments of the next step along "
+        "{depth} into a second set of registers before the HMMA of this one",
+        share=100 * waited.shared_loads,
+        depth=facts.words.depth,
+    )
+
+    def relieved(step: LoopStep) -> LoopStep:
+        return msgspec.structs.replace(step, latency=1) if step.unit is Pipe.SHARED else step
+
+    return advice(facts, "register_buffer", message, "LDSM", gain=facts.gain_if(relieved))

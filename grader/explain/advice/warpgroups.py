@@ -1,0 +1,170 @@
+"""Products on tensor cores of a Hopper GPU: wgmma, producer warps, tiles, multicast."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from grader.base import Advice, TensorCount
+from grader.explain.facts import Facts, advice, scaled
+from grader.explain.sass import Product
+from ptxsim.message import phrase
+
+_HOPPER = range(90, 100)
+_COPIES = ("UTMALDG", "UBLKCP", "LDGSTS", "LDG")
+_NEAR = 1.15  # of the tensor cores' limit
+_TILE = (128, 256)  # of a block; larger sums do not fit the registers of two warpgroups
+_CLUSTER = 2  # blocks that share a tile by multicast
+_TURNS = 2
+_STORED_BYTES = 64  # to the L2 in each cycle
+
+
+def warps_on_hopper(facts: Facts) -> Advice | None:
+    """mma.sync where there is wgmma."""
+    gpu, counts = facts.gpu, facts.counts
+    if gpu.capability not in _HOPPER or not facts.products or facts.by_warpgroups:
+        return None
+    if not facts.near_the_limit("tensor cores"):
+        return None
+    kind, sums = counts.tensor[0].kind, counts.tensor[0].sums
+    share = gpu.tensor_rate(kind, sums, by_warps=True) / gpu.tensor_rate(kind, sums)
+    # Instructions of 64×128×16 read so many bytes of shared memory for as many operations.
+    operands, operations = (64 + 128) * 16 * 2, 2 * 64 * 128 * 16
+    changed = tuple(
+        msgspec.structs.replace(
+            each, by_warpgroup=True, shared_bytes=round(each.flops / operations * operands)
+        )
+        for each in counts.tensor
+    )
+    message = phrase(
+        "HMMA, which mma.sync and wmma become, reaches at most {share:.0f} % of the tensor cores' "
+        "rate on the {gpu}; wgmma reaches all of it, four warps together, and reads the tiles of "
+        "{inputs} straight from shared memory, where TMA puts them",
+        share=100 * share,
+        gpu=gpu.name,
+        inputs=facts.words.all_inputs,
+    )
+    gain = facts.gain(
+        tensor=changed,
+        matrix_loads=msgspec.structs.replace(counts.matrix_loads, cost=0, requests=0),
+        instructions=counts.instructions - facts.executed("LDSM", "HMMA"),
+    )
+    return advice(facts, "wgmma_tma", message, "HMMA", gain=gain)
+
+
+def copying_consumers(facts: Facts) -> Advice | None:
+    """The warps that multiply also start the copies and wait for them."""
+    if not facts.by_warpgroups:
+        return None
+    copies = [item for item in facts.code if item.base in _COPIES]
+    if not copies:
+        return None
+    # Of a multiprocessor's tensor cores, for one iteration of a warpgroup.
+    cycles = sum(4 * _cycles(each, facts) for item in facts.code if (each := item.product))
+    serial = facts.loop.stall_cycles or 0
+    message = phrase(
+        "the warps that multiply also copy: {copies} of {instructions} instructions of the main "
+        "loop start copies, and in every iteration the tensor cores ({cycles:.0f} cycles of work) "
+        "wait while warps issue, synchronise and wait for the next tile (at least {serial} cycles "
+        "of a warp); let one warp do nothing but start copies, ahead of the others, and hand "
+        "tiles over by mbarriers, one that says full and one that says empty for each stage",
+        copies=len(copies),
+        instructions=facts.loop.instructions,
+        cycles=cycles,
+        serial=serial,
+    )
+    alone = math.prod(facts.counts.block) <= 128
+    gain = (cycles + serial) / cycles if cycles and alone else None
+    return advice(facts, "ring", message, copies[0].base, gain=gain)
+
+
+def small_block_tile(facts: Facts) -> Advice | None:
+    """Find block tiles so small that the L2 or shared memory holds back the tensor cores."""
+    speeds, counts = facts.speeds(), facts.counts
+    tensor = speeds.get("tensor cores")
+    loads = ("global_loads", "global_copies", "bulk_loads")
+    moved = sum(getattr(counts, field).bytes for field in loads)
+    now = moved / counts.flops if counts.flops else 0.0
+    elements = 2 if counts.tensor and counts.tensor[0].kind != "tf32" else 4
+    best = elements * (1 / _TILE[0] + 1 / _TILE[1]) / 2  # bytes for each operation
+    shares_tiles = facts.by_warpgroups or facts.executed("LDSM")
+    if tensor is None or now <= _NEAR * best or not shares_tiles:
+        return None
+    slow = {name: speeds[name] for name in ("L2", "L1") if name in speeds}
+    name = min(slow, key=lambda each: slow[each], default=None)
+    if name is None or slow[name] > _NEAR * tensor:
+        return None
+    message = phrase(
+        "the blocks' tiles are too small for the tensor cores: a block reads {now:.3g} bytes for "
+        "each 1000 operations, so the {name} allows {slow:.4g} {unit} where the tensor cores "
+        "would do {tensor:.4g}; with a tile of {rows}×{columns} of {output} it is {best:.3g}",
+        now=1000 * now,
+        name=name,
+        slow=slow[name],
+        unit=facts.work.unit.name,
+        tensor=tensor,
+        rows=_TILE[0],
+        columns=_TILE[1],
+        output=facts.words.output,
+        best=1000 * best,
+    )
+    changes = {field: scaled(getattr(counts, field), best / now) for field in loads}
+    idea = "two_consumers" if facts.by_warpgroups else "register_buffer"
+    return advice(facts, idea, message, "UTMALDG", "LDGSTS", "LDG", gain=facts.gain(**changes))
+
+
+def no_multicast(facts: Facts) -> Advice | None:
+    """Blocks side by side read the same tile of one input, each for itself."""
+    speeds, counts = facts.speeds(), facts.counts
+    copies = [item for item in facts.function if item.base == "UTMALDG"]
+    if not facts.by_warpgroups or not copies or any(".MULTICAST" in c.opcode for c in copies):
+        return None
+    if "L2" not in speeds or speeds["L2"] > _NEAR * speeds["tensor cores"]:
+        return None
+    message = phrase(
+        "the L2 must deliver {bytes:.3g} bytes for each 1000 operations and allows {l2:.4g} "
+        "{unit}, where the tensor cores would do {tensor:.4g}; blocks next to each other read the "
+        "same rows of {first} or columns of {second}: launch them as a cluster of {cluster}, let "
+        "each copy half of that tile, and send it to both by multicast",
+        bytes=1000 * counts.bulk_loads.bytes / counts.flops,
+        l2=speeds["L2"],
+        unit=facts.work.unit.name,
+        tensor=speeds["tensor cores"],
+        first=facts.words.inputs[0],
+        second=facts.words.inputs[-1],
+        cluster=_CLUSTER,
+    )
+    rows, columns = _TILE
+    kept = (1 / rows + 1 / columns / _CLUSTER) / (1 / rows + 1 / columns)
+    gain = facts.gain(bulk_loads=scaled(counts.bulk_loads, kept))
+    return advice(facts, "cluster", message, "UTMALDG", gain=gain)
+
+
+def blocks_by_turns(facts: Facts) -> Advice | None:
+    """Blocks that start anew for every tile, though only one fits at a time."""
+    counts, gpu = facts.counts, facts.gpu
+    blocks = math.prod(counts.grid)
+    turns = -(-blocks // gpu.multiprocessors)
+    if not facts.by_warpgroups or facts.blocks_that_fit() != 1 or turns < _TURNS:
+        return None
+    message = phrase(
+        "{blocks} blocks, of which a multiprocessor holds one at a time: {turns} times the tensor "
+        "cores stand still while a block stores its sums, ends, and the next one fills its first "
+        "stages; launch one block for each of the {sms} multiprocessors, let it go on to the next "
+        "tile of {output} by itself, and copy ahead while the last sums are stored",
+        blocks=blocks,
+        turns=turns,
+        sms=gpu.multiprocessors,
+        output=facts.words.output,
+    )
+    tensor = sum(_cycles(each, facts) for each in counts.tensor) / gpu.multiprocessors / turns
+    stored = counts.global_stores.cost * 32 / blocks / _STORED_BYTES
+    idle = stored + gpu.multiprocessor.l2_latency + gpu.multiprocessor.dram_latency
+    gain = (tensor + idle) / tensor if tensor else None
+    return advice(facts, "persistent", message, "HGMMA", gain=gain)
+
+
+def _cycles(each: TensorCount | Product, facts: Facts) -> float:
+    """Tensor-core cycles of a multiprocessor that does it all."""
+    return each.flops / 2 / facts.gpu.tensor_rate(each.kind, each.sums)

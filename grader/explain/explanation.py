@@ -1,0 +1,250 @@
+"""Why a kernel is as fast as it is: counts, bounds, advice. Needs no GPU.
+
+``explain_speed`` has the simulator count a few blocks of the largest timed size and joins the
+counts with the machine code; docs/explain.md says what is modelled, and where.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import prod
+from pathlib import Path
+
+import msgspec
+
+import grader
+import ptxsim
+from grader.base import (
+    Advice,
+    Build,
+    Explanation,
+    Gpu,
+    GraderError,
+    KernelCounts,
+    KernelInfo,
+    MachineError,
+    Tile,
+    ToolchainError,
+    cache_folder,
+    decode,
+    gpus,
+)
+from grader.build import Toolchain, cache
+from grader.explain.accesses import accesses, shared_accesses
+from grader.explain.advice import advise
+from grader.explain.banks import worst
+from grader.explain.bound import bound
+from grader.explain.facts import Facts, KernelFacts, Words
+from grader.explain.join import count, executions
+from grader.explain.loop_steps import MainLoop, main_loop_steps
+from grader.explain.main_loop import main_loop_code, summarise
+from grader.explain.sass import SassFunction
+from grader.problems import Operand, Problem, Work
+from grader.run import CpuDevice, engine_library, quietly
+from ptxsim.engine import load_engine
+from ptxsim.message import Message, phrase
+from ptxsim.records import Launch, Plan
+from ptxsim.sampling import LaunchSample
+
+_OLDEST = 70  # before Volta, machine code had another form
+_CONFLICTS_NOTICED = 0.2  # extra wavefronts for each that is needed
+
+
+def explain_speed(
+    build: Build,
+    source_root: str,
+    plan: Plan,
+    problem: Problem,
+    code: Callable[[], tuple[SassFunction, ...]],
+    simulator: CpuDevice,
+    *,
+    gpu: Gpu | None = None,
+) -> Explanation:
+    """plan: of the size to explain. code: disassembles the build; () without a disassembler.
+    gpu: graded on; None for a few known ones.
+
+    What cannot be found out is said in ``missing``.
+    """
+    work = problem.at(plan.size)
+    functions: tuple[SassFunction, ...] = ()
+    counts: tuple[KernelCounts, ...] = ()
+    loops: tuple[MainLoop | None, ...] = ()
+    launches: list[tuple[SassFunction, LaunchSample]] = []
+    missing: Message | None = None
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        sampled = pool.submit(simulator.sample, build, source_root, plan, quietly)
+        try:
+            if gpus.capability_of(build.arch) < _OLDEST:
+                raise ToolchainError(
+                    phrase("the model of machine code begins with sm_{oldest}", oldest=_OLDEST)
+                )
+            functions = code()
+            if not functions:
+                raise ToolchainError(
+                    phrase("there is no nvdisasm; grade doctor says how to get it")
+                )
+            named = {function.name: function for function in functions}
+            for each in sampled.result():
+                if each.kernel not in named:
+                    lacks = phrase("the machine code lacks {kernel}", kernel=each.kernel)
+                    raise MachineError(lacks)
+                launches.append((named[each.kernel], each))
+            counts = tuple(count(*launch, work) for launch in launches)
+            loops = tuple(main_loop_steps(*launch, work) for launch in launches)
+            if not counts:
+                missing = (
+                    phrase("it launches too many kinds of kernels")
+                    if any(isinstance(each, Launch) for each in plan.operations)
+                    else phrase("it launches no kernel")
+                )
+        except GraderError as error:
+            missing = error.message
+    shown = [gpu] if gpu else [each for each in gpus.known() if each.name in gpus.SHOWN]
+    kernels = {each.name: each for each in build.kernels}
+    bounds = (bound(counts, kernels, work, each, loops) for each in shown)
+    found = msgspec.structs.replace(
+        unexplained(build, work, missing),
+        kernels=tuple(summarise(function) for function in functions if function.entry),
+        counts=counts,
+        bounds=tuple(each for each in bounds if each is not None),
+    )
+    # Advice and the tile are about the launch that does most of the work.
+    most = max(range(len(counts)), key=lambda index: counts[index].flops, default=None)
+    if most is None:
+        return found
+    card, loop = gpu or _like(build.arch), loops[most]
+    advice = _advice(counts, most, loop, launches[most], kernels, work, card, problem)
+    tile = _tile(counts[most], problem.operands(plan.size)[plan.inputs])
+    return msgspec.structs.replace(found, tile=tile, advice=advice)
+
+
+def _like(arch: str) -> Gpu:
+    """A GPU that runs this machine code as it is, or else the first of the table."""
+    known, capability = gpus.known(), gpus.capability_of(arch)
+    return next((each for each in known if each.capability == capability), known[0])
+
+
+def unexplained(build: Build, work: Work, missing: Message | None) -> Explanation:
+    """Return what is known without counts. missing: why there are none."""
+    return Explanation(
+        arch=build.arch,
+        size=work.size.dims,
+        operations=work.operations,
+        bytes=work.bytes,
+        kernels=(),
+        counts=(),
+        tile=None,
+        bounds=(),
+        advice=(),
+        missing=missing,
+    )
+
+
+def _tile(counts: KernelCounts, target: Operand) -> Tile:
+    """The part of the output that a block computes; its edges if it is clear from the grid."""
+    threads = prod(counts.block)
+    across, down = counts.grid[:2]
+    # blockIdx.x runs along the index whose elements are neighbours in memory.
+    shape = target.shape if target.order == "col" else target.shape[::-1]
+    shown = len(shape) == 2 and down > 1 and not shape[0] % across and not shape[1] % down
+    edges = (shape[0] // across, shape[1] // down) if shown else (None, None)
+    rows, columns = edges if target.order == "col" else edges[::-1]
+    elements = target.count / (across * down * counts.times) / threads
+    return Tile(rows=rows, columns=columns, threads=threads, elements=elements)
+
+
+def _advice(
+    counts: Sequence[KernelCounts],
+    most: int,
+    steps: MainLoop | None,
+    launch: tuple[SassFunction, LaunchSample],
+    kernels: Mapping[str, KernelInfo],
+    work: Work,
+    gpu: Gpu,
+    problem: Problem,
+) -> tuple[Advice, ...]:
+    """most: the place among ``counts`` that ``steps`` and ``launch`` are about."""
+    kernel = kernels.get(counts[most].name)
+    if kernel is None:
+        return ()
+    function, sample = launch
+    loop = summarise(function).loop
+    code = main_loop_code(function)
+    rows = {row.row: row for row in sample.rows}
+    shared = shared_accesses(accesses(function, rows, executions(function, rows)), code)
+    conflict = None  # where conflicts cost little, too
+    ideal = sum(each.requests * each.ideal for each in shared)
+    if sum(each.extra for each in shared) >= _CONFLICTS_NOTICED * ideal:
+        engine = load_engine(engine_library().compiled())
+        conflict = worst(shared, loop.unroll if loop else 1, engine)
+    facts = KernelFacts(
+        words=Words(
+            inputs=tuple(each.name for each in problem.operands(work.size) if each.role == "in"),
+            output=problem.output,
+            depth=problem.depth,
+            ladder=problem.interface.main.partition(".")[0],
+        ),
+        work=work,
+        gpu=gpu,
+        kernel=kernel,
+        function=function.instructions,
+        code=code,
+        counts=counts[most],
+        launches=sum(each.times for each in counts),
+        shared=shared,
+        conflict=conflict,
+    )
+    if loop is not None:
+        facts = Facts(
+            **{name: getattr(facts, name) for name in facts.__struct_fields__},
+            loop=loop,
+            steps=steps,
+            now=facts.bound(steps),
+        )
+    return advise(facts, problem.advice)
+
+
+# --- explanation cache -------------------------------------------------------------------------
+
+_OUR_CODE = (".py", ".cpp", ".hpp")
+
+
+def explanation_key(
+    build: Build, plan: Plan, problem: Problem, toolchain: Toolchain, gpu: Gpu | None
+) -> str:
+    """gpu: graded on; None for the few that are shown where there is none."""
+    digest = hashlib.sha256()
+    tool = toolchain.nvdisasm.stat() if toolchain.nvdisasm else None
+    stamp = (tool.st_size, tool.st_mtime_ns) if tool else None
+    digest.update(msgspec.json.encode([build.arch, build.kernels, plan, gpu, stamp]))
+    digest.update(msgspec.json.encode([problem.key, problem.at(plan.size), problem.advice]))
+    ours = (
+        path
+        for package in (grader, ptxsim)
+        for path in sorted(Path(str(package.__file__)).parent.rglob("*"))
+        if path.suffix in _OUR_CODE
+    )
+    for path in (build.ptx, build.cubin, *ours):
+        content = path.read_bytes()
+        digest.update(f"\0{path.name} {len(content)}\0".encode() + content)
+    return digest.hexdigest()[:24]
+
+
+def recall(key: str) -> Explanation | None:
+    """The explanation that ``keep`` stored; None where there is none."""
+    found = cache.find(_folder(key), ())
+    try:
+        return None if found is None else decode(found, Explanation)
+    except msgspec.DecodeError:
+        return None
+
+
+def keep(key: str, explanation: Explanation) -> None:
+    cache.keep(_folder(key), msgspec.json.encode(explanation), {})
+
+
+def _folder(key: str) -> Path:
+    """Among the builds, so that both together stay within the cache's limit."""
+    return cache_folder() / "builds" / f"explained-{key}"

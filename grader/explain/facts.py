@@ -1,0 +1,213 @@
+"""Facts for advice rules: counts, code, and both models; and what rules have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from grader.base import (
+    Advice,
+    Bound,
+    Gpu,
+    KernelCounts,
+    KernelInfo,
+    SassLoop,
+    Split,
+    Traffic,
+    Waiting,
+    gpus,
+)
+from grader.explain.accesses import SharedAccess
+from grader.explain.banks import Conflict
+from grader.explain.bound import bound
+from grader.explain.loop_steps import LoopStep, MainLoop, Pipe
+from grader.explain.sass import SassInstruction
+from grader.labs import REFERENCE, provided
+from grader.problems import Work
+from ptxsim.message import Message, enumerated, verbatim
+from ptxsim.records import Place, Record
+
+_NOTICED = 1.02  # a smaller gain is within what the model leaves out
+_NEAR = 1.25
+
+
+class Words(Record):
+    """The problem's words for things."""
+
+    inputs: tuple[str, ...]  # operands: "A", "B"
+    output: str  # "C"
+    depth: str  # along what the main loop runs: "K"
+    ladder: str  # folder of reference/ with the rungs that show ideas: "sgemm"
+
+    @property
+    def all_inputs(self) -> Message:
+        """``A and B``."""
+        return enumerated(map(verbatim, self.inputs))
+
+
+class KernelFacts(Record, kw_only=True):
+    """Facts for a rule, about the launch that does most of the work."""
+
+    words: Words
+    work: Work
+    gpu: Gpu
+    kernel: KernelInfo
+    function: tuple[SassInstruction, ...]  # all of the kernel
+    code: tuple[SassInstruction, ...] = ()  # of the main loop
+    counts: KernelCounts
+    launches: int  # of a call, of every kind
+    shared: tuple[SharedAccess, ...] = ()  # those whose addresses are known
+    conflict: Conflict | None = None  # the worst of them
+
+    def executed(self, *kinds: str) -> int:
+        """Warp instructions of these kinds; "LDS" stands for every width."""
+        return sum(
+            entry.count
+            for entry in self.counts.mix
+            if entry.kind in kinds or entry.kind.split(".")[0] in kinds
+        )
+
+    def near_the_limit(self, resource: str) -> bool:
+        """Whether less use of this resource could make the kernel faster, now or soon."""
+        speeds = self.speeds()
+        return resource in speeds and speeds[resource] <= _NEAR * min(speeds.values())
+
+    def speeds(self) -> dict[str, float]:
+        """Return the speed that each resource allows."""
+        now = self.bound()
+        return {limit.resource: limit.speed for limit in now.limits} if now else {}
+
+    def bound(self, loop: MainLoop | None = None, /, **changes: object) -> Bound | None:
+        """Return the bound of the counts after ``changes``; with ``loop``, the estimate too."""
+        counts = msgspec.structs.replace(self.counts, **changes)
+        return bound([counts], {self.kernel.name: self.kernel}, self.work, self.gpu, [loop])
+
+    def gain(self, **changes: object) -> float | None:
+        """How the bound grows when the counts change so."""
+        return _noticed(self.bound(), self.bound(**changes))
+
+    def blocks_that_fit(self) -> int:
+        """Return how many blocks a multiprocessor holds; 0 when not even one."""
+        fits = gpus.occupancy(
+            self.gpu.multiprocessor,
+            block=self.counts.block,
+            registers=self.kernel.registers,
+            shared_bytes=self.kernel.shared_bytes + self.counts.shared_bytes,
+        )
+        return fits.blocks if fits else 0
+
+
+class Facts(KernelFacts, kw_only=True):
+    """All facts, if the kernel has a main loop: one that multiplies and adds."""
+
+    loop: SassLoop
+    steps: MainLoop | None  # of the main loop and its surroundings
+    now: Bound | None  # with the issue model of ``steps``
+
+    def each(self, *kinds: str) -> float:
+        """Return the executions of instructions of these kinds per FFMA."""
+        return self.executed(*kinds) / max(self.executed("FFMA"), 1)
+
+    @property
+    def products(self) -> int:
+        """HMMA that are executed."""
+        return sum(each.count for each in self.counts.tensor if not each.by_warpgroup)
+
+    @property
+    def by_warpgroups(self) -> bool:
+        """Whether it uses wgmma."""
+        return any(each.by_warpgroup for each in self.counts.tensor)
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """The reasons for waiting in the issue model."""
+        return self.now.waiting if self.now else None
+
+    def gain_if(self, relieved: Callable[[LoopStep], LoopStep]) -> float | None:
+        """How the bound grows when every step of the loop becomes what ``relieved`` says."""
+        if self.steps is None or self.now is None:
+            return None
+        changed = msgspec.structs.replace(
+            self.steps, steps=tuple(relieved(step) for step in self.steps.steps)
+        )
+        return _noticed(self.now, self.bound(changed))
+
+
+def _noticed(now: Bound | None, then: Bound | None) -> float | None:
+    factor = then.speed / now.speed if now and then else 0.0
+    return factor if factor >= _NOTICED else None
+
+
+def scaled(traffic: Traffic, factor: float) -> Traffic:
+    names = Traffic.__struct_fields__
+    return Traffic(**{name: round(getattr(traffic, name) * factor) for name in names})
+
+
+def at_once(step: LoopStep) -> LoopStep:
+    """The step, if the result of its load from global memory were there at once."""
+    if step.unit is not Pipe.LINES:
+        return step
+    return msgspec.structs.replace(step, sectors=0.0, latency=1)
+
+
+# --- what rules share -------------------------------------------------------------------------
+
+BLOCKED = 16  # elements per thread; below that, how tiles are loaded matters little
+
+
+def advice(
+    facts: KernelFacts, idea: str, message: Message, *bases: str, gain: float | None = None
+) -> Advice:
+    """Advice about the first instruction of these kinds, in the main loop or else in the kernel, or
+    about the first line of either."""
+    pattern = f"{facts.words.ladder}/[0-9]*_{idea}"
+    places = ((at, path) for at in provided(REFERENCE) for path in at.glob(pattern))
+    rung = min((path.relative_to(at).as_posix() for at, path in places), default=None)
+    placed = [
+        item for part in (facts.code, facts.function) for item in part if item.line is not None
+    ]
+    at = next((item for item in placed if item.base in bases), next(iter(placed), None))
+    file, line = (at.file, at.line) if at else (None, None)
+    return Advice(idea=idea, rung=rung, message=message, file=file, line=line, gain=gain)
+
+
+def placed(said: Advice, at: Split | SharedAccess | SassInstruction | Place) -> Advice:
+    """The same about the line of ``at``, where it is known."""
+    if at.line is None:
+        return said
+    return msgspec.structs.replace(said, file=at.file, line=at.line)
+
+
+def work_while_loading(
+    loop: Sequence[SassInstruction], works: Callable[[SassInstruction], bool]
+) -> int | None:
+    """Return the fewest instructions that work between a global load into registers and the first
+    that waits for it, in this iteration or the next. None without such a load or control bits."""
+    twice = [*loop, *loop]
+    found = []
+    for index, item in enumerate(loop):
+        if item.base != "LDG" or item.control is None:
+            continue
+        board = item.control.write_barrier
+        work = 0
+        for later in twice[index + 1 : index + 1 + len(loop)]:
+            if later.control is not None and board in later.control.waits:
+                found.append(work)
+                break
+            work += works(later)
+    return min(found, default=None)
+
+
+def waits_to_store(loop: Sequence[SassInstruction]) -> bool:
+    """Whether the loop only fills shared memory between two barriers, without computing."""
+    barriers = [index for index, item in enumerate(loop) if item.base == "BAR"]
+    if len(barriers) < 2:
+        return False
+    turned = [*loop[barriers[0] :], *loop[: barriers[0]]]
+    parts: list[set[str]] = []
+    for item in turned:
+        if item.base == "BAR":
+            parts.append(set())
+        parts[-1].add(item.base)
+    return any("STS" in part and "FFMA" not in part for part in parts)

@@ -1,0 +1,248 @@
+"""Machine code joined with the simulator's counts: how often each instruction runs.
+
+ptxas records the PTX line of every machine instruction. The simulator says how often each PTX
+instruction ran and with which addresses. If one basic block of PTX became one block of machine
+code, the counts carry over. If ptxas unrolled a loop or copied a block, the copies share them: the
+longest copy runs as often as the code before it allows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from grader.base import KernelCounts, OpcodeCount, TensorCount
+from grader.explain.accesses import accesses, traffic
+from grader.explain.blocks import conserve, splits, warp_cycles
+from grader.explain.sass import Product, SassFunction, SassInstruction
+from grader.problems import Work
+from ptxsim.findings.row_counts import RowCount
+from ptxsim.sampling import LaunchSample
+
+_ANCHORS = ("FFMA", "LDG", "LDS", "STG", "STS", "LDGSTS", "BAR", "LDL", "STL", "LDSM", "STSM")
+_FLOATS = ("FFMA", "FADD", "FMUL")
+_TRAFFIC = {
+    "global_loads": "LDG",
+    "global_stores": "STG",
+    "global_copies": "LDGSTS",
+    "shared_loads": "LDS",
+    "shared_stores": "STS",
+    "shared_copies": "copied",
+    "matrix_loads": "LDSM",
+    "matrix_stores": "STSM",
+    "bulk_loads": "UTMALDG",
+    "bulk_stores": "UTMASTG",
+    "bulk_shared": "bulk",
+}
+_OFF = "predicated off"  # accesses whose predicate is off for all lanes of the warp
+
+
+def count(function: SassFunction, sample: LaunchSample, work: Work) -> KernelCounts:
+    """The counts of all launches of this kind together, scaled up from the sampled blocks."""
+    rows = {row.row: row for row in sample.rows}
+    factor = scale(sample, work)
+    runs = executions(function, rows)
+    moving = {each.item.address: each for each in accesses(function, rows, runs)}
+    mix: Counter[str] = Counter()
+    products: Counter[Product] = Counter()
+    floats = 0.0
+    for index, times in enumerate(runs):
+        for item in function.of_block(index):
+            done = moving[item.address].requests if item.address in moving else times
+            mix[item.kind] += round(done * factor)
+            mix[_OFF] += round((times - done) * factor)
+            floats += times * (item.base in _FLOATS)
+            product = item.product
+            if product is not None:
+                products[product] += round(times * factor)
+    moved = traffic(moving.values(), factor)
+    return KernelCounts(
+        name=function.name,
+        grid=sample.grid,
+        block=sample.block,
+        shared_bytes=sample.shared_bytes,
+        times=sample.times,
+        complete=sample.complete,
+        instructions=sum(mix.values()),
+        floats=round(floats * factor),
+        flops=round(sample.flops * factor),
+        # Of one warp; the factor adds the time that an incomplete sample lacks.
+        warp_cycles=warp_cycles(function, runs)
+        * factor
+        / (sample.warps * sample.all_blocks * sample.times),
+        mix=tuple(
+            OpcodeCount(kind=kind, count=number)
+            for kind, number in sorted(mix.items(), key=lambda pair: (-pair[1], pair[0]))
+            if number
+        ),
+        splits=splits(function, sample, runs, factor),
+        tensor=_tensor(products),
+        **{field: moved[kind] for field, kind in _TRAFFIC.items()},
+    )
+
+
+def _tensor(products: Mapping[Product, int]) -> tuple[TensorCount, ...]:
+    """Sum operations by kind, the most first."""
+    kinds: defaultdict[tuple[str, str, bool], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for each, count in products.items():
+        sums = kinds[each.kind, each.sums, each.by_warpgroup]
+        for place, amount in enumerate((1, each.flops, each.shared_bytes)):
+            sums[place] += count * amount
+    found = (
+        TensorCount(
+            kind=kind,
+            sums=sums,
+            by_warpgroup=by_warpgroup,
+            count=count,
+            flops=flops,
+            shared_bytes=read,
+        )
+        for (kind, sums, by_warpgroup), (count, flops, read) in kinds.items()
+    )
+    return tuple(sorted(found, key=lambda each: -each.flops))
+
+
+def scale(sample: LaunchSample, work: Work) -> float:
+    """The factor from the sampled blocks to all launches of their kind.
+
+    A sample that ran out of time is scaled by its share of the operations that the task needs, as
+    if the kernel did all of it.
+    """
+    if not sample.complete and sample.flops and work.operations:
+        return work.operations / sample.flops
+    return sample.all_blocks * sample.times / sample.blocks
+
+
+# --- how often the blocks run -----------------------------------------------------------------
+
+
+def executions(function: SassFunction, rows: Mapping[int, RowCount]) -> list[float]:
+    """Executions by a warp of every basic block of ``function``."""
+    anchored = [_anchors(function.of_block(index), rows) for index in range(len(function.blocks))]
+    found: list[float | None] = [None] * len(function.blocks)
+    by_head: dict[int, list[int]] = {}
+    for index, anchors in enumerate(anchored):
+        if anchors:
+            by_head.setdefault(_head(anchors, rows), []).append(index)
+    heads = sorted({row.head for row in rows.values()})
+    warps = {row.head: row.warps for row in rows.values()}
+    for head, members in by_head.items():
+        # The loop that begins at ``head`` is entered as often as the nearest code before it runs
+        # that runs less often.
+        before = [h for h in heads if h < head and 0 < warps[h] < warps[head]]
+        entries = warps[before[-1]] if before else warps[head]
+        for group in _copies(members, anchored):
+            for index, times in _shared(
+                function, group, anchored, warps[head], entries, head, rows
+            ):
+                found[index] = times
+    return conserve(function, found, [_vote(function, b, rows) for b in range(len(found))])
+
+
+def _anchors(code: Sequence[SassInstruction], rows: Mapping[int, RowCount]) -> Counter[int]:
+    """PTX lines of instructions that ptxas neither duplicates nor merges, with their copies.
+
+    Where ptxas made predicates of branches, the PTX blocks behind these run less often than the
+    machine's block: what has a guard counts only if nothing else does.
+    """
+    anchors = [
+        (item, row)
+        for item in code
+        if (item.base in _ANCHORS or item.product is not None) and not item.never
+        if (row := rows.get(item.ptx_line or 0)) is not None and row.parts == 1
+    ]
+    always = [row for item, row in anchors if item.guard is None]
+    return Counter(row.row for row in always or [row for _, row in anchors])
+
+
+def _head(anchors: Counter[int], rows: Mapping[int, RowCount]) -> int:
+    """The PTX block behind most of a machine block; other blocks may add a load or two."""
+    votes: Counter[int] = Counter()
+    for line, copies in anchors.items():
+        votes[rows[line].head] += copies
+    return votes.most_common(1)[0][0]
+
+
+def _copies(members: Sequence[int], anchored: Sequence[Counter[int]]) -> list[list[int]]:
+    """Machine blocks in groups: those that share a PTX line are copies of each other."""
+    groups: list[tuple[set[int], list[int]]] = []
+    for index in members:
+        lines = set(anchored[index])
+        touching = [group for group in groups if group[0] & lines]
+        merged = lines.union(*(group[0] for group in touching))
+        together = [number for group in touching for number in group[1]]
+        groups = [group for group in groups if group not in touching]
+        groups.append((merged, [*together, index]))
+    return [group[1] for group in groups]
+
+
+def _shared(
+    function: SassFunction,
+    group: Sequence[int],
+    anchored: Sequence[Counter[int]],
+    times: int,
+    entries: int,
+    head: int,
+    rows: Mapping[int, RowCount],
+) -> list[tuple[int, float]]:
+    """Divide the executions of one PTX block among the machine blocks that are copies of it."""
+    flops = sum(
+        32 * row.flops / row.active for row in rows.values() if row.head == head and row.active
+    )
+    unrolled = {}
+    for index in group:
+        # Of several tensor-core instructions that stand together, nvdisasm gives all one line, so
+        # their operations tell how many copies of the PTX block the machine block holds.
+        code = function.of_block(index)
+        done = sum(item.product.flops for item in code if item.product is not None)
+        votes = Counter(
+            copies for line, copies in anchored[index].items() if rows[line].head == head
+        )
+        # A single line may become several loads: what most lines say counts.
+        most = max(votes, key=lambda number: (votes[number], number), default=1)
+        unrolled[index] = max(round(done / flops), 1) if done and flops else most
+    if len(group) == 1 or not entries:
+        return [(index, times / unrolled[index]) for index in group]
+    loops = {index: _loops_by_itself(function, index, anchored, rows, head) for index in group}
+    order = sorted(group, key=lambda index: (-unrolled[index], loops[index], index))
+    left, found = times / entries, []
+    for index in order[:-1]:
+        runs = left // unrolled[index]
+        runs = runs if loops[index] else min(1.0, runs)
+        left -= runs * unrolled[index]
+        found.append((index, runs * entries))
+    found.append((order[-1], max(left, 0.0) / unrolled[order[-1]] * entries))
+    return found
+
+
+def _loops_by_itself(
+    function: SassFunction,
+    index: int,
+    anchored: Sequence[Counter[int]],
+    rows: Mapping[int, RowCount],
+    head: int,
+) -> bool:
+    """The innermost loop round this block repeats it alone, not code around it too."""
+    around = [loop for loop in function.loops if index in loop.blocks]
+    if not around:
+        return False
+    inner = min(around, key=lambda loop: len(loop.blocks))
+    return all(not anchored[b] or _head(anchored[b], rows) == head for b in inner.blocks)
+
+
+def _vote(function: SassFunction, index: int, rows: Mapping[int, RowCount]) -> float:
+    """For blocks without an anchor: the count of most of their PTX lines.
+
+    Before a loop, ptxas also computes values that an outer loop could compute, so the line that
+    runs most often counts there.
+    """
+    said = Counter(
+        row.warps
+        for item in function.of_block(index)
+        if (row := rows.get(item.ptx_line or 0)) is not None
+    )
+    if not said:
+        return 0.0
+    into = function.blocks[index].successors
+    before = any(into == (loop.head,) and index not in loop.blocks for loop in function.loops)
+    return float(max(said) if before else said.most_common(1)[0][0])

@@ -1,1 +1,0 @@
-"""One submission through every stage: folder → ``Result``."""

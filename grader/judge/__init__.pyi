@@ -1,0 +1,11 @@
+from .pipeline import grade as grade
+from .pipeline import grade_loaded as grade_loaded
+from .program import Bench as Bench
+from .program import Prepared as Prepared
+from .program import compile_for as compile_for
+from .program import explain as explain
+from .program import prepare as prepare
+from .scoring import mean_points as mean_points
+from .scoring import measures as measures
+from .scoring import most as most
+from .scoring import points_at as points_at

@@ -1,0 +1,276 @@
+"""A curve: pieces between checkpoints, from a position to points and back.
+
+Within a piece, u runs from 0 at its start to 1 at its end, and the share of its points is
+
+- linear: u
+- exp with the rate r: (e^(r·u) − 1) / (e^r − 1); for r > 0 the last points are the cheapest
+- log with the rate r: ln(1 + r·u) / ln(1 + r); the first points are the cheapest. It is the mirror
+  image of exp with the rate ln(1 + r).
+
+A position is a ratio, which grows, or milliseconds, which fall. Beyond the ends, the points are
+those of the end.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from grader.base import (
+    CaseResult,
+    Dims,
+    LabError,
+    Measure,
+    Piece,
+    Score,
+    Share,
+    SizeCurve,
+    Timing,
+    Verdict,
+    size_text,
+    weighted_mean,
+)
+from grader.labs import Case, Lab, Scoring
+from grader.problems import Problem
+from grader.results import Ladder
+from ptxsim.message import phrase
+from ptxsim.records import Record
+
+
+def points_at(pieces: Sequence[Piece], position: float) -> float:
+    """The points of a position."""
+    for piece in pieces:
+        along = (position - piece.start) / (piece.end - piece.start)
+        if along < 0:
+            return piece.low
+        if along <= 1:
+            return piece.low + (piece.high - piece.low) * _share(piece, along)
+    return pieces[-1].high
+
+
+def most(pieces: Sequence[Piece]) -> float:
+    return max(piece.high for piece in pieces)
+
+
+def _share(piece: Piece, along: float) -> float:
+    if piece.shape == "exp":
+        return math.expm1(piece.rate * along) / math.expm1(piece.rate)
+    if piece.shape == "log":
+        return math.log1p(piece.rate * along) / math.log1p(piece.rate)
+    return along
+
+
+# --- scoring -----------------------------------------------------------------------------------
+
+
+class Yardstick(Record):
+    """Unit and curve that turn the times of one size into points."""
+
+    pieces: tuple[Piece, ...]
+    measure: Measure = "baseline"
+    rung: str | None = None
+    rung_ratio: float = 1.0  # the rung's speed / the baseline's, at this size
+    ms_at_unit_speed: float = 0.0  # what a call takes at a speed of 1
+
+
+Yardsticks = Mapping[str, Yardstick]  # by the case's id
+
+
+def measures(lab: Lab, gpu: str, ladders: Sequence[Ladder]) -> Yardsticks:
+    """Return the yardsticks of all timed cases.
+
+    Raises LabError, one line, if the lab or the ladders say nothing of this GPU model.
+    """
+    scoring = lab.scoring
+    if scoring.policy != "curve" or scoring.measure == "baseline":
+        return {case.id: beside_the_baseline(scoring) for case in lab.timed}
+    if scoring.measure == "ms":
+        return {case.id: _in_milliseconds(scoring, case, lab.problem, gpu) for case in lab.timed}
+    assert scoring.rung is not None
+    pieces = _pieces(scoring, _ratios(scoring))
+    return {
+        case.id: Yardstick(
+            pieces=pieces,
+            measure="rung",
+            rung=scoring.rung,
+            rung_ratio=_rung_ratio(lab.problem, gpu, ladders, scoring.rung, case.size.dims),
+        )
+        for case in lab.timed
+    }
+
+
+def beside_the_baseline(scoring: Scoring) -> Yardstick:
+    """That of the ratio to the baseline, which is the same at every size and on every GPU."""
+    if scoring.policy == "curve":
+        return Yardstick(pieces=_pieces(scoring, _ratios(scoring)))
+    return Yardstick(pieces=_short_form(scoring))
+
+
+def _in_milliseconds(scoring: Scoring, case: Case, problem: Problem, gpu: str) -> Yardstick:
+    extents = case.size.extents
+    size = extents if len(extents) > 1 else extents[0]
+    for each in scoring.milliseconds:
+        if each.gpu == gpu and each.size == size:
+            ms = problem.amount(case.size) / problem.unit.scale * 1e3
+            return Yardstick(pieces=_pieces(scoring, each.at), measure="ms", ms_at_unit_speed=ms)
+    known = ", ".join(dict.fromkeys(each.gpu for each in scoring.milliseconds))
+    raise LabError(
+        phrase(
+            "scoring.milliseconds: the lab has times for {known}, none for {gpu}; add entries for "
+            "it",
+            known=known,
+            gpu=gpu,
+        )
+    )
+
+
+def _ratios(scoring: Scoring) -> Sequence[float]:
+    return (scoring.start.at, *(piece.to or 0.0 for piece in scoring.pieces))
+
+
+def _pieces(scoring: Scoring, at: Sequence[float]) -> tuple[Piece, ...]:
+    points = (scoring.start.points, *(piece.points for piece in scoring.pieces))
+    return tuple(
+        Piece(
+            name=piece.name,
+            shape=piece.shape,
+            rate=piece.rate or 0.0,
+            start=at[i],
+            end=at[i + 1],
+            low=points[i],
+            high=points[i + 1],
+        )
+        for i, piece in enumerate(scoring.pieces)
+    )
+
+
+def _short_form(scoring: Scoring) -> tuple[Piece, ...]:
+    """The curve of the policies oj, linear and log."""
+    if scoring.policy == "oj":
+        marks = [(0.0, 0.0), (scoring.cap / 100, scoring.cap)]
+    else:
+        marks = sorted((each.ratio, each.score) for each in scoring.checkpoints)
+    log = scoring.policy == "log"
+    return tuple(
+        Piece(
+            name="",
+            shape="log" if log else "linear",
+            # ln(x / start) / ln(end / start), written over u
+            rate=end / start - 1 if log else 0.0,
+            start=start,
+            end=end,
+            low=low,
+            high=high,
+        )
+        for (start, low), (end, high) in itertools.pairwise(marks)
+    )
+
+
+# --- points -----------------------------------------------------------------------------------
+
+
+def score(
+    verdict: Verdict,
+    cases: Sequence[Case],
+    results: Sequence[CaseResult],
+    scoring: Scoring,
+    by: Yardsticks | None = None,
+) -> Score | None:
+    """The score of sizes that everybody may see; 0 unless ``verdict``, theirs, is AC. None if no
+    case is timed. by: None for ratios to the baseline."""
+    if not cases:
+        return None
+    by = by or {case.id: beside_the_baseline(scoring) for case in cases}
+    highest = max(most(by[case.id].pieces) for case in cases)
+    shares = tuple(Share(case=case.id, weight=case.weight) for case in cases)
+    if verdict is not Verdict.AC:
+        return Score(total=0.0, max=highest, policy=scoring.policy, shares=shares)
+    timed = {each.id: each.timing for each in results if each.timing is not None}
+    curves = tuple(
+        place(timing, scoring, by[case], case) for case, timing in timed.items() if case in by
+    )
+    earned = mean_points({curve.case: curve.points for curve in curves}, shares)
+    if earned is None:
+        return None
+    return Score(
+        total=round(earned, 2), max=highest, policy=scoring.policy, shares=shares, curves=curves
+    )
+
+
+def mean_points(points: Mapping[str, float], shares: Sequence[Share]) -> float | None:
+    """Return the points of all timed sizes together; None unless each has some."""
+    if not shares or set(points) != {share.case for share in shares}:
+        return None
+    return weighted_mean((share.weight, points[share.case]) for share in shares)
+
+
+def place(
+    timing: Timing, scoring: Scoring, by: Yardstick | None = None, case: str = ""
+) -> SizeCurve:
+    """A measured size on its curve. by: None for the ratio to the baseline."""
+    by = by or beside_the_baseline(scoring)
+    if by.measure == "ms":
+        position = by.ms_at_unit_speed / timing.scored_speed
+    elif scoring.policy == "oj":
+        position = timing.scored_speed / max(run.baseline_speed for run in timing.runs)
+    else:
+        position = timing.scored_ratio / by.rung_ratio
+    return SizeCurve(
+        case=case,
+        position=position,
+        points=points_at(by.pieces, position),
+        measure=by.measure,
+        rung=by.rung,
+        pieces=by.pieces,
+    )
+
+
+def _rung_ratio(
+    problem: Problem, gpu: str, ladders: Sequence[Ladder], rung: str, size: Dims
+) -> float:
+    """From the first ladder that has the figure: those measured here come before shipped ones."""
+    task = problem.info()
+    alike = [each for each in ladders if each.problem.like(task)]
+    here = [each for each in alike if each.gpu and each.gpu.name == gpu]
+    if not here:
+        known = ", ".join(dict.fromkeys(each.gpu.name for each in alike if each.gpu))
+        missing = (
+            phrase(
+                "scoring.rung: no ladder was measured on {gpu}, only on {known}; measure one there "
+                "with: grade ladder",
+                known=known,
+            )
+            if known
+            else phrase(
+                "scoring.rung: no ladder was measured on {gpu}; measure one there with: grade "
+                "ladder"
+            )
+        )
+        raise LabError(missing.given(gpu=gpu))
+    steps = [step for ladder in here for step in ladder.steps if step.rung.name == rung]
+    if not steps:
+        names = [step.rung.name for step in here[0].steps]
+        guess = difflib.get_close_matches(rung, names, 1) or names[-1:]
+        raise LabError(
+            phrase(
+                "scoring.rung: no rung is named {name}; did you mean {other}?",
+                name=repr(rung),
+                other=repr(guess[0]),
+            )
+        )
+    for step in steps:
+        if speed := step.at(size):
+            return speed.ratio
+    timed = ", ".join(dict.fromkeys(size_text(each) for each in here[0].sizes))
+    raise LabError(
+        phrase(
+            "scoring.rung: {rung} was not timed at {size} on {gpu}; time one of {timed}, or "
+            "measure the ladder with such a lab file",
+            rung=rung,
+            size=size_text(size),
+            gpu=gpu,
+            timed=timed,
+        )
+    )

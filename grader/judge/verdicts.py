@@ -1,0 +1,221 @@
+"""Outcomes → verdicts, by the rules that the docstring of ``grader.judge`` lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from grader.base import CaseResult, Finding, Kind, Verdict, kind_words
+from grader.labs import Case, Rules
+from grader.problems import Problem
+from grader.run import CaseOutcome
+from ptxsim.findings.finding import LineCount, Severity
+from ptxsim.message import NOTHING, Message, phrase
+
+_ILLEGAL = frozenset({Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.BAD_LAUNCH, Kind.CANARY, Kind.TRAP})
+_STUCK = frozenset({Kind.ENDLESS_LOOP, Kind.UNTIMED_WORK})
+_WEIGHTIEST = (frozenset({Kind.IMPOSSIBLE_TIME}), _ILLEGAL, _STUCK)  # then all others
+_WHY_IT_COUNTS = {
+    Kind.RACE: phrase("on a GPU they depend on timing"),
+    Kind.UNINITIALIZED_READ: phrase("they depend on what memory held before"),
+    Kind.BARRIER_DIVERGENCE: phrase("on a GPU threads may hang or run ahead"),
+    Kind.INPUT_MODIFIED: phrase("inputs belong to the grader"),
+}
+_LIMITS = {"time": phrase("did not end in time"), "deadlock": phrase("threads wait for ever")}
+# Formats of 8 bits and less, as PTX and machine code name them. No lab's numbers have so few. Where
+# inputs are small whole numbers, sums in FP16 are exact: values alone do not show such formats.
+_NARROW = re.compile(r"\.(?:e\dm\d|[su][48]|b1)\b|\b[IQBO]G?MMA\b")
+# Products with sums in FP16: that type follows the shape, in PTX after the layouts. Values do not
+# show them if a program goes on in FP32 after a few terms and K is in the thousands.
+_HALF_SUMS = re.compile(
+    r"\bmma(?:_async)?\.\S*?k\d+(?:\.(?:row|col)){0,2}(?:\.satfinite)?\.f16\b"
+    r"|\bHG?MMA(?:\.SP)?\.[\dx]+(?:\.SP)?\.F16\b"
+)
+DECIDING = (Verdict.FE, Verdict.CE, Verdict.RF)
+_WORST_FIRST = (Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.WA, Verdict.AC)
+
+
+def judge_cases(
+    cases: Sequence[Case], outcomes: Sequence[CaseOutcome], problem: Problem, rules: Rules
+) -> tuple[CaseResult, ...]:
+    """One result per case, in the order of the runs.
+
+    A case that did not end in time is the last that counts: whether a later one ran, beside it,
+    depends on the machine.
+    """
+    by_id = {outcome.id: outcome for outcome in outcomes}
+    results: list[CaseResult] = []
+    late: Message | None = None  # why no later case counts
+    crash: Message | None = None  # why no later case could run
+    for case in cases:
+        outcome = by_id.get(case.id)
+        if late:
+            results.append(_result(case, problem, None, late))
+        elif outcome:
+            ruling = judge_case(outcome, rules, problem.arithmetic)
+            results.append(_result(case, problem, *ruling, outcome))
+            if outcome.stopped == "time" or outcome.refused is Verdict.TLE:
+                late = phrase("not run: {size} did not end in time", size=str(case.size))
+            if outcome.stopped == "crash":
+                crash = phrase("not run: {size} ended with a runtime error", size=str(case.size))
+        elif crash:
+            results.append(_result(case, problem, None, crash))
+        else:
+            late = phrase(
+                "not run: at {size} the time for all sizes was used up", size=str(case.size)
+            )
+            words = phrase("the time for all sizes is used up")
+            results.append(_result(case, problem, Verdict.TLE, words))
+    return tuple(results)
+
+
+def judge_case(
+    outcome: CaseOutcome, rules: Rules, arithmetic: str = "f32"
+) -> tuple[Verdict, Message]:
+    """The verdict of one case and the reason in one line. arithmetic: the problem's."""
+    broken = broken_rule(outcome.findings, rules, arithmetic)
+    if broken:
+        return Verdict.RF, broken
+    if rules.libraries == "forbid" and any(f.kind is Kind.LIBRARY for f in outcome.findings):
+        found = outcome.message
+        return Verdict.RF, phrase("{found}; this lab asks for a kernel of your own", found=found)
+    if outcome.refused:
+        return outcome.refused, outcome.message
+    errors = [f for f in outcome.findings if f.severity is Severity.ERROR]
+    impossible = [f for f in errors if f.kind is Kind.IMPOSSIBLE_TIME]
+    if impossible:
+        return Verdict.RF, impossible[0].message
+    illegal = [f for f in errors if f.kind in _ILLEGAL]
+    if illegal:
+        return Verdict.RE, _place(illegal[0])
+    if outcome.stopped == "crash":
+        return Verdict.RE, outcome.message
+    stuck = [f for f in errors if f.kind in _STUCK]
+    if outcome.stopped:
+        limit = outcome.message or _LIMITS[outcome.stopped]
+        place = next(iter(stuck or errors), None)
+        if place:
+            limit = phrase("{place}: {limit}", place=_place(place), limit=limit)
+        return Verdict.TLE, limit
+    if stuck:
+        return Verdict.TLE, _place(stuck[0])
+    if outcome.error and outcome.error.wrong:
+        refused = [f for f in outcome.findings if f.kind is Kind.REFUSED_CALL]
+        cause = next(iter(errors or refused), None)
+        if cause is None:
+            return Verdict.WA, outcome.message
+        return Verdict.WA, phrase("{wrong} ({cause})", wrong=outcome.message, cause=_place(cause))
+    if errors:
+        why = _WHY_IT_COUNTS.get(errors[0].kind, phrase("the program is wrong"))
+        return Verdict.WA, phrase(
+            "{place}: the values are right here, but {why}", place=_place(errors[0]), why=why
+        )
+    return Verdict.AC, NOTHING
+
+
+def broken_rule(findings: Sequence[Finding], rules: Rules, arithmetic: str) -> Message | None:
+    """Return the first rule of the lab that the code breaks, with its place; None if it keeps
+    all."""
+    used = [finding for finding in findings if finding.kind is Kind.TENSOR_CORE]
+    if used and rules.tensor_cores == "forbid":
+        return phrase("{place}: this lab forbids tensor cores", place=_place(used[0]))
+    narrow = [finding for finding in used if _NARROW.search(str(finding.message))]
+    if narrow:
+        return phrase(
+            "{place}: this lab allows tensor cores for numbers of 16 bits and more",
+            place=_place(narrow[0]),
+        )
+    half = [finding for finding in used if _HALF_SUMS.search(str(finding.message))]
+    if half and arithmetic.endswith(".f32"):
+        return phrase(
+            "{place}: this instruction adds up in FP16, and this lab asks for sums in FP32",
+            place=_place(half[0]),
+        )
+    return None
+
+
+def overall(cases: Sequence[CaseResult]) -> Verdict:
+    """The submission's verdict from its cases'. Raises ValueError if there are none."""
+    return worst([case.verdict for case in cases if case.verdict])
+
+
+def worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """The first FE, CE or RF, else the worst. Raises ValueError if there are none."""
+    for verdict in verdicts:
+        if verdict in DECIDING:
+            return verdict
+    return min(verdicts, key=_WORST_FIRST.index)
+
+
+def weightiest(findings: Sequence[Finding]) -> Kind | None:
+    """The kind of error that decides a verdict before the others do; None without errors."""
+    errors = {Kind(each.kind) for each in findings if each.severity is Severity.ERROR}
+
+    def rank(kind: Kind) -> int:
+        return next((i for i, kinds in enumerate(_WEIGHTIEST) if kind in kinds), len(_WEIGHTIEST))
+
+    return min((kind for kind in Kind if kind in errors), key=rank, default=None)
+
+
+def only_slow(results: Sequence[CaseResult], findings: Sequence[Finding]) -> bool:
+    """Whether the only fault is time: some sizes are right, none is wrong, some are too slow."""
+    verdicts = {result.verdict for result in results} - {None}
+    errors = any(finding.severity is Severity.ERROR for finding in findings)
+    return verdicts == {Verdict.AC, Verdict.TLE} and not errors
+
+
+def merge_findings(outcomes: Sequence[CaseOutcome]) -> tuple[Finding, ...]:
+    """The findings of all cases: one per kind and place, counts added, errors first."""
+    merged: dict[tuple[object, ...], Finding] = {}
+    for outcome in outcomes:
+        for finding in outcome.findings:
+            place = (finding.file, finding.line) if finding.file else (finding.message,)
+            key = (finding.kind, finding.severity, *place)
+            first = merged.get(key)
+            merged[key] = (
+                msgspec.structs.replace(first, count=first.count + finding.count)
+                if first
+                else finding
+            )
+    order = list(Severity)
+    return tuple(sorted(merged.values(), key=lambda finding: order.index(finding.severity)))
+
+
+def line_counts(outcomes: Sequence[CaseOutcome], problem: Problem) -> tuple[LineCount, ...]:
+    """The counts of the largest case that finished."""
+    complete = [outcome for outcome in outcomes if outcome.error]
+    if not complete:
+        return ()
+    return max(complete, key=lambda outcome: problem.amount(outcome.size)).lines
+
+
+def _result(
+    case: Case,
+    problem: Problem,
+    verdict: Verdict | None,
+    message: Message,
+    outcome: CaseOutcome | None = None,
+) -> CaseResult:
+    """outcome: None if the case was not run."""
+    return CaseResult(
+        id=case.id,
+        size=case.size.dims,
+        amount=problem.amount(case.size),
+        verdict=verdict,
+        message=message,
+        seconds=outcome.seconds if outcome else None,
+        error=outcome.error if outcome else None,
+        timing=outcome.timing if outcome else None,
+    )
+
+
+def _place(finding: Finding) -> Message:
+    if finding.file is None or finding.line is None:
+        return finding.message
+    return phrase(
+        "{kind} at {place}",
+        kind=kind_words(finding.kind),
+        place=f"{finding.file}:{finding.line}",
+    )

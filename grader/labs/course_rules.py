@@ -1,0 +1,298 @@
+"""``time`` and ``rubric`` in a lab file, which change no result: when work is due, what late work
+costs, the report's questions with their points, and what counts how much."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from grader.base import LabError, convert, moment
+from grader.labs.scoring_rules import NotNegative, Positive
+from grader.labs.yaml_file import IDENTIFIER, at, explain, parse, read_file, wanted
+from ptxsim.message import Message, counted, phrase, verbatim
+from ptxsim.records import Record
+
+Attempts = Literal["best", "latest", "last-before-deadline"]
+Unit = Literal["hour", "day"]
+_SECONDS: dict[str, int] = {"hour": 3600, "day": 86400}
+_RULE = "TIME[,grace=10m][,late=5%/day][,most=40%]"
+_EXAMPLE = "2026-01-31T23:59+08:00"
+
+
+class Late(Record):
+    """Late penalty: a share of the points, or points, for every hour or day."""
+
+    percent: Positive | None = None  # of the raw points
+    points: Positive | None = None
+    per: Unit = "day"
+    started: Unit | None = None  # what is counted in whole, once begun; null: what ``per`` says
+    most: Positive | None = None  # it never loses more, in the same unit
+
+
+class TimeRules(Record):
+    """When work is due and which attempt counts. Raw points never change."""
+
+    due: str | None = None  # ISO 8601 with a zone
+    grace_minutes: NotNegative = 0  # work that comes within it is not late
+    late: Late | None = None
+    attempts: Attempts = "best"
+
+    @property
+    def due_at(self) -> datetime | None:
+        return moment(self.due) if self.due else None
+
+
+_TIME_WORDS = {
+    "time.due": phrase("a time with its zone in quotes, such as '{example}'", example=_EXAMPLE),
+    "time.grace_minutes": phrase("a number ≥ 0"),
+    "time.late.percent": phrase("a number > 0"),
+    "time.late.points": phrase("a number > 0"),
+    "time.late.most": phrase("a number > 0"),
+    "time.late.started": phrase("'hour' or 'day'"),
+}
+
+
+def wrong_times(rules: TimeRules) -> Iterator[Message]:
+    """Mistakes that no single field shows."""
+    if rules.due is not None:
+        try:
+            due = datetime.fromisoformat(rules.due.strip().replace("Z", "+00:00"))
+        except ValueError:
+            yield at("time.due", wanted(_TIME_WORDS["time.due"], repr(rules.due)))
+        else:
+            if due.tzinfo is None:
+                zone = phrase(
+                    "{time} has no zone; write it as in '{example}'",
+                    time=repr(rules.due),
+                    example=_EXAMPLE,
+                )
+                yield at("time.due", zone)
+    late = rules.late
+    if late is not None:
+        yield from _wrong_late(late, "time.late")
+
+
+def _wrong_late(late: Late, field: str) -> Iterator[Message]:
+    if (late.percent is None) == (late.points is None):
+        yield at(field, phrase("expected either percent or points, and not both"))
+    if late.percent is not None and late.percent > 100:
+        yield at(f"{field}.percent", wanted(phrase("at most 100"), f"{late.percent:g}"))
+    if late.percent is not None and late.most is not None and late.most > 100:
+        yield at(f"{field}.most", wanted(phrase("at most 100 percent"), f"{late.most:g}"))
+    if late.started == "day" and late.per == "hour":
+        longer = phrase("a day is longer than the hour that per names; take 'hour'")
+        yield at(f"{field}.started", longer)
+
+
+# --- the penalty ------------------------------------------------------------------------------
+
+
+class Lateness(Record):
+    """How late work came, and what that costs."""
+
+    seconds: float  # after the due date; 0 of work in time
+    counted: int  # hours or days begun
+    unit: Unit
+    lost: float  # points
+
+    @property
+    def words(self) -> Message:
+        """``2 days late``."""
+        if self.unit == "hour":
+            return counted("{count} hour late", "{count} hours late", self.counted)
+        return counted("{count} day late", "{count} days late", self.counted)
+
+
+def lateness(came: datetime, due: datetime, rules: TimeRules | None, raw: float) -> Lateness | None:
+    """None for work in time: before the due date, or within the grace after it. Work after the
+    grace counts from the due date, not from the end of the grace."""
+    grace = timedelta(minutes=rules.grace_minutes) if rules else timedelta()
+    if came <= due + grace:
+        return None
+    seconds = (came - due).total_seconds()
+    late = rules.late if rules else None
+    unit: Unit = (late.started or late.per) if late else "day"
+    begun = math.ceil(seconds / _SECONDS[unit])
+    return Lateness(seconds=seconds, counted=begun, unit=unit, lost=_lost(begun, unit, late, raw))
+
+
+def _lost(begun: int, unit: Unit, late: Late | None, raw: float) -> float:
+    if late is None:
+        return 0.0
+    times = begun * _SECONDS[unit] / _SECONDS[late.per]
+    rate = late.percent if late.percent is not None else late.points or 0.0
+    lost = min(rate * times, late.most) if late.most is not None else rate * times
+    if late.percent is not None:
+        lost = raw * min(lost, 100.0) / 100
+    return min(max(raw, 0.0), lost)
+
+
+# --- on the command line ----------------------------------------------------------------------
+
+_GRACE = re.compile(r"grace=(\d+(?:\.\d+)?)(m|h)")
+_LATE = re.compile(r"late=(\d+(?:\.\d+)?)(%?)/(hour|day)")
+_MOST = re.compile(r"most=(\d+(?:\.\d+)?)(%?)")
+
+
+def due_rule(text: str) -> TimeRules:
+    """``2026-01-31T23:59+08:00,grace=10m,late=5%/day,most=40%``. Raises ValueError in words."""
+    time, *parts = (part.strip() for part in text.split(","))
+    try:
+        due = moment(time).isoformat()
+    except ValueError:
+        raise ValueError(f"expected a time such as {_EXAMPLE}, got {time!r}") from None
+    grace, late, most = 0.0, None, None
+    for part in parts:
+        if found := _GRACE.fullmatch(part):
+            grace = float(found[1]) * (60 if found[2] == "h" else 1)
+        elif found := _LATE.fullmatch(part):
+            late = found
+        elif found := _MOST.fullmatch(part):
+            most = found
+        else:
+            raise ValueError(f"{part!r}: not understood; expected {_RULE}")
+    if most and (late is None or late[2] != most[2]):
+        raise ValueError(f"{most[0]!r}: limits late=, in the same unit; expected {_RULE}")
+    rule = None
+    if late:
+        rate = float(late[1])
+        rule = Late(
+            percent=rate if late[2] else None,
+            points=None if late[2] else rate,
+            per="hour" if late[3] == "hour" else "day",
+            most=float(most[1]) if most else None,
+        )
+        wrongs = list(_wrong_late(rule, "late"))
+        if not rate > 0 or (most and not float(most[1]) > 0):
+            positive = phrase("a number > 0")
+            wrongs.insert(0, at("late", phrase("expected {words}", words=positive)))
+        if wrongs:
+            raise ValueError(str(wrongs[0]))
+    return TimeRules(due=due, grace_minutes=grace, late=rule)
+
+
+# --- rubric ------------------------------------------------------------------------------------
+
+_Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+_Points = Annotated[float, Meta(gt=0, le=1e6)]
+_Weight = Annotated[float, Meta(ge=0, le=1e6)]
+_WEIGHTS = "measured=60,report=40"
+_LAB_FILES = Path("docs/lab-file.md")
+
+
+class RubricQuestion(Record):
+    """A question of the report, or anything else that a human gives points for."""
+
+    id: _Id
+    points: _Points  # at most
+    text: Annotated[str, Meta(min_length=1)]
+
+
+class Weights(Record):
+    """Shares of the grade; only their ratio matters."""
+
+    measured: _Weight
+    report: _Weight
+
+    @property
+    def words(self) -> Message:
+        """``60 % measured, 40 % report``."""
+        percent = 100 / (self.measured + self.report)
+        return phrase(
+            "{measured:.4g} % measured, {report:.4g} % report",
+            measured=percent * self.measured,
+            report=percent * self.report,
+        )
+
+
+class Rubric(Record):
+    questions: Annotated[tuple[RubricQuestion, ...], Meta(min_length=1)]
+    weights: Weights | None = None  # null: to be said when marks are combined
+
+    @property
+    def points(self) -> float:
+        """Return the points of the whole report."""
+        return sum(question.points for question in self.questions)
+
+
+_RUBRIC_WORDS = {
+    "": verbatim(
+        "{questions: [{id: q1, points: 10, text: …}], weights: {measured: 60, report: 40}}"
+    ),
+    "questions": phrase("a list of {id: q1, points: 10, text: …}, at least one"),
+    "questions[].id": IDENTIFIER,
+    "questions[].points": phrase("a number > 0"),
+    "questions[].text": phrase("the question's text"),
+    "weights": verbatim("{measured: 60, report: 40}"),
+    "weights.measured": phrase("a number ≥ 0"),
+    "weights.report": phrase("a number ≥ 0"),
+}
+_RUBRIC_SECTIONS: dict[str, type[Record]] = {
+    "": Rubric,
+    "questions[]": RubricQuestion,
+    "weights": Weights,
+}
+
+
+def read_rubric(path: Path) -> Rubric:
+    """A file that holds only a rubric. Raises LabError, one line."""
+    document = parse(path, read_file(path), _LAB_FILES)
+    try:
+        rubric = convert(document, Rubric)
+    except msgspec.ValidationError as error:
+        mistake = explain(error, document, _RUBRIC_SECTIONS, _RUBRIC_WORDS)
+        raise LabError(at(str(path), mistake)) from None
+    for mistake in wrong_rubric(rubric, ""):
+        raise LabError(at(str(path), mistake))
+    return rubric
+
+
+def wrong_rubric(rubric: Rubric, prefix: str) -> Iterator[Message]:
+    """Mistakes that no single field shows. prefix: of the fields' names."""
+    seen: dict[str, int] = {}
+    for i, question in enumerate(rubric.questions):
+        if question.id.lower() in seen:
+            first = f"questions[{seen[question.id.lower()]}]"
+            taken = phrase("{name} is taken by {other}", name=repr(question.id), other=first)
+            yield at(f"{prefix}questions[{i}].id", taken)
+        seen[question.id.lower()] = i
+    if rubric.weights and not rubric.weights.measured + rubric.weights.report > 0:
+        yield at(f"{prefix}weights", phrase("both are 0; give at least one of them a weight"))
+
+
+def read_weights(text: str) -> Weights:
+    """``measured=60,report=40``. Raises ValueError in words."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        try:
+            weight = float(value)
+        except ValueError:
+            weight = math.nan
+        known = name.strip() in Weights.__struct_fields__ and name.strip() not in found
+        if not known or not 0 <= weight <= 1e6:
+            raise ValueError(f"{part.strip()!r}: not understood; expected {_WEIGHTS}")
+        found[name.strip()] = weight
+    if len(found) < 2 or not sum(found.values()) > 0:
+        raise ValueError(f"expected both weights, not both 0, such as {_WEIGHTS}; got {text!r}")
+    return Weights(**found)
+
+
+# --- of a lab file -----------------------------------------------------------------------------
+
+WORDS = {
+    **_TIME_WORDS,
+    **{f"rubric.{path}".rstrip("."): words for path, words in _RUBRIC_WORDS.items()},
+}
+SECTIONS: dict[str, type[Record]] = {
+    "time": TimeRules,
+    "time.late": Late,
+    **{f"rubric.{path}".rstrip("."): record for path, record in _RUBRIC_SECTIONS.items()},
+}

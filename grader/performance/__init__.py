@@ -1,1 +1,0 @@
-"""Why a kernel is as fast as it is: machine code, counts, bounds, advice."""

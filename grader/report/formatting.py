@@ -1,0 +1,311 @@
+"""Words and short texts that all renderers share."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from grader.base import (
+    ENGLISH,
+    CaseResult,
+    ErrorStats,
+    Finding,
+    Language,
+    Modes,
+    ProblemInfo,
+    Result,
+    Standing,
+    StandingRung,
+    Verdict,
+    element_words,
+    kind_words,
+    size_text,
+    wrong_elements,
+)
+from ptxsim.findings.finding import Severity
+from ptxsim.message import NOTHING, Message, clauses, counted, listed, phrase, verbatim
+from ptxsim.records import Record
+
+VERDICT_WORDS = {
+    Verdict.AC: phrase("accepted"),
+    Verdict.WA: phrase("wrong answer"),
+    Verdict.CE: phrase("compile error"),
+    Verdict.RE: phrase("runtime error"),
+    Verdict.TLE: phrase("time limit exceeded"),
+    Verdict.FE: phrase("not the interface the lab asks for"),
+    Verdict.RF: phrase("forbidden by the lab's rules"),
+    Verdict.IE: phrase("the grader failed; this says nothing about the submission"),
+}
+NO_SCORE_ON_CPU = phrase(
+    "No performance score: the simulator on the CPU checks correctness; only a GPU can be timed."
+)
+_NAMED = 3  # sizes with the same message that are listed
+_WRONG_ELEMENTS = {
+    wrong_elements(1, 1).text: phrase("elements are wrong"),
+    wrong_elements(1, 2).text: phrase("elements are wrong"),
+}
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def clean(text: str) -> str:
+    """The text without terminal control characters: students write these texts."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def place(finding: Finding) -> Message:
+    """``sgemm.cu:17, block (2,0,0) thread (0,0,0), 12 times``, as far as known."""
+    parts = []
+    if finding.file is not None:
+        parts.append(verbatim(source_line(finding.file, finding.line)))
+    block, thread = (
+        each and f"({','.join(map(str, each))})" for each in (finding.block, finding.thread)
+    )
+    last = f"thread {thread}" if thread else f"block {block}" if block else ""
+    if last and last not in str(finding.message):
+        if block and thread:
+            parts.append(phrase("block {block} thread {thread}", block=block, thread=thread))
+        elif block:
+            parts.append(phrase("block {block}", block=block))
+        elif thread:
+            parts.append(phrase("thread {thread}", thread=thread))
+    if finding.count > 1:
+        parts.append(counted("{count} time", "{count} times", finding.count))
+    return listed(parts)
+
+
+def places(group: Sequence[Finding]) -> Message:
+    """``place`` of the first, and the lines of the others, which are about the same mistake."""
+    first = place(group[0])
+    if len(group) == 1:
+        return first
+    return counted(
+        "{place}; the same at line {lines}",
+        "{place}; the same at lines {lines}",
+        len(group) - 1,
+        place=first,
+        lines=", ".join(str(finding.line) for finding in group[1:]),
+    )
+
+
+def source_line(file: str, line: int | None) -> str:
+    return f"{file}:{line}" if line is not None else file
+
+
+class Told(Record):
+    """A message and the sizes that it is about."""
+
+    sizes: Message
+    message: Message
+    first: CaseResult
+
+
+def told(cases: Sequence[CaseResult]) -> tuple[Told, ...]:
+    """Every message once, in the order of the sizes; how many elements are wrong does not count."""
+    groups: dict[Message, list[CaseResult]] = {}
+    for case in cases:
+        if case.message:
+            groups.setdefault(_without_amounts(case.message), []).append(case)
+    found = []
+    for message, group in groups.items():
+        sizes = listed(verbatim(size_text(case.size)) for case in group[:_NAMED])
+        if len(group) > _NAMED:
+            more = len(group) - _NAMED
+            sizes = counted(
+                "{names} and {count} more size", "{names} and {count} more sizes", more, names=sizes
+            )
+        words = message if len(group) > 1 else group[0].message
+        found.append(Told(sizes=sizes, message=words, first=group[0]))
+    return tuple(found)
+
+
+def _without_amounts(message: Message) -> Message:
+    if message.text in _WRONG_ELEMENTS:
+        return _WRONG_ELEMENTS[message.text]
+    args = {
+        name: _without_amounts(each) if isinstance(each, Message) else each
+        for name, each in message.args.items()
+    }
+    return msgspec.structs.replace(message, args=args)
+
+
+def wrong(case: CaseResult) -> Message:
+    """``9 of 24``: elements of the output; empty when none is wrong."""
+    if case.error is None or not case.error.wrong:
+        return NOTHING
+    return phrase("{part} of {whole}", part=case.error.wrong, whole=math.prod(case.error.shape))
+
+
+def error_ratio(case: CaseResult) -> Message:
+    """The largest error in units of the tolerance; of an exact problem, the error itself."""
+    if case.error is None:
+        return NOTHING
+    if case.error.max is None:
+        return phrase("NaN or ∞")
+    ratio = case.error.max / case.error.tolerance if case.error.tolerance else case.error.max
+    return verbatim(f"{ratio:.2f}" if ratio < 1000 else f"{ratio:.0e}")
+
+
+def size_header(problem: ProblemInfo) -> str:
+    """``M×N×K``."""
+    return "×".join(name.upper() for name in problem.dims)
+
+
+def telling_maps(cases: Sequence[CaseResult]) -> list[tuple[CaseResult, ErrorStats]]:
+    """Cases whose pattern of wrong tiles is informative, the largest outputs first."""
+    found = [(each, each.error) for each in cases if each.error]
+    found = [pair for pair in found if "." in "".join(pair[1].tile_map)]
+    return sorted(found, key=lambda pair: -math.prod(pair[1].shape))
+
+
+def picture_caption(case: CaseResult, error: ErrorStats) -> Message:
+    """Explain a map of wrong elements: ``C of 64×64×32, each sign is 2×2 elements``."""
+    edge = error.tile_edge
+    if edge <= 1:
+        each = phrase("one element")
+    elif len(error.shape) == 2:
+        each = phrase("{edge}×{edge} elements", edge=edge)
+    else:
+        each = phrase("{edge} elements in a row", edge=edge)
+    return phrase(
+        "{operand} of {size}; each sign is {elements}",
+        operand=error.operand,
+        size=size_text(case.size),
+        elements=each,
+    )
+
+
+def mismatch(case: CaseResult) -> Message:
+    """``first wrong element: C[row 3, column 0] is nan, should be 1.5``, or nothing."""
+    first = case.error.first_mismatch if case.error else None
+    if first is None:
+        return NOTHING
+    return phrase(
+        "first wrong element: {element} is {got}, should be {want:.7g}",
+        element=element_words(first.element),
+        got=first.got_text,
+        want=first.want,
+    )
+
+
+def fix_first(result: Result) -> Message:
+    """Why there is no advice on speed, and what to fix first; empty when there may be advice."""
+    if result.explanation is not None or result.verdict in (Verdict.AC, Verdict.IE):
+        return NOTHING
+    failed = next((case for case in result.cases if case.verdict is result.verdict), None)
+    first = []
+    if failed:
+        first.append(phrase("{size}: {what}", size=size_text(failed.size), what=failed.message))
+    # On a GPU the values may be right although the simulator found why they need not be.
+    errors = [each for each in result.findings if each.severity is Severity.ERROR and each.line]
+    places = [f"{each.file}:{each.line}" for each in errors]
+    if errors and not any(place in str(said) for place in places for said in first):
+        kind = kind_words(errors[0].kind)
+        first.append(phrase("{kind} at {place}", kind=kind, place=places[0]))
+    what = clauses(first)
+    if not what:
+        return NOTHING
+    return phrase("No advice on speed before every size is right. First {what}", what=what)
+
+
+def standing(standing: Standing, problem: ProblemInfo) -> Message:
+    """``Between rung 9 (unrolled) and rung 10 (strided 2x2) at 8192×8192×8192: …``."""
+    own = phrase(
+        "{percent:.1f} % of {baseline} at {size}",
+        percent=100 * standing.ratio,
+        baseline=problem.baseline,
+        size=size_text(standing.size),
+    )
+    if not standing.ahead:
+        assert standing.below
+        return phrase(
+            "{own}: faster than every rung; the fastest is {rung}.",
+            own=own,
+            rung=_rung(standing.below),
+        )
+    ahead = _rung(standing.ahead[-1])
+    if standing.below is None:
+        return phrase("{own}: slower than {rung}.", own=own, rung=ahead)
+    below = _rung(standing.below)
+    return phrase("{own}: between {below} and {ahead}.", own=own, below=below, ahead=ahead)
+
+
+def _rung(rung: StandingRung) -> Message:
+    name = rung.name.partition("_")[2].replace("_", " ")
+    if rung.ratio is None:
+        return phrase("rung {number} ({name})", number=rung.number, name=name)
+    percent = 100 * rung.ratio
+    return phrase(
+        "rung {number} ({name}, {percent:.1f} %)", number=rung.number, name=name, percent=percent
+    )
+
+
+def score_block(result: Result, language: Language = ENGLISH) -> str:
+    """The score in the published judge's format, or "" when there is none."""
+    if result.score is None:
+        return ""
+    weights = {share.case: share.weight for share in result.score.shares}
+    weighted = len(set(weights.values())) > 1
+    total, most = result.score.total, result.score.max
+    lines = [
+        phrase("Score {total:.2f} max.{most:g} (Weighted)", total=total, most=most)
+        if weighted
+        else phrase("Score {total:.2f} max.{most:g} (Unweighted)", total=total, most=most),
+        phrase("Judgement Message:"),
+    ]
+    unit, baseline = result.problem.unit, result.problem.baseline.lower()
+    timed = [(case, case.timing) for case in result.cases if case.timing is not None]
+    for case, timing in timed:
+        size = size_text(case.size)
+        if len(timed) > 1 and weighted:
+            lines.append(phrase("  {size}, weight {weight:g}:", size=size, weight=weights[case.id]))
+        elif len(timed) > 1:
+            lines.append(phrase("  {size}:", size=size))
+        lines += [
+            phrase(
+                "  {ordinal} run. bench: {own:.6g} {unit}, {baseline}: {theirs:.6g} {unit}.",
+                ordinal=_ordinal(i),
+                own=run.speed,
+                unit=unit,
+                baseline=baseline,
+                theirs=run.baseline_speed,
+            )
+            for i, run in enumerate(timing.runs, 1)
+        ]
+        lines.append(
+            phrase(
+                "  max bench: {own:.6g} {unit}, max {baseline}: {theirs:.6g} {unit}.",
+                own=max(run.speed for run in timing.runs),
+                unit=unit,
+                baseline=baseline,
+                theirs=max(run.baseline_speed for run in timing.runs),
+            )
+        )
+        if timing.modes:
+            lines.append(phrase("  bench: {modes}.", modes=two_speeds(timing.modes, unit)))
+    return "\n".join(map(language, lines))
+
+
+def two_speeds(modes: Modes, unit: str) -> Message:
+    """The effect on the score when the repetitions of a size have two speeds."""
+    return phrase(
+        "two speeds, {fast:.6g} {unit} in {share:.0f} % of the repetitions and {slow:.6g} in the "
+        "others, further apart than noise explains: the slower one is scored",
+        fast=modes.fast.speed,
+        unit=unit,
+        share=100 * modes.fast.share,
+        slow=modes.slow.speed,
+    )
+
+
+def _ordinal(number: int) -> Message:
+    last = 0 if number % 100 in (11, 12, 13) else number % 10
+    if last == 1:
+        return phrase("{number}st", number=number)
+    if last == 2:
+        return phrase("{number}nd", number=number)
+    if last == 3:
+        return phrase("{number}rd", number=number)
+    return phrase("{number}th", number=number)

@@ -1,0 +1,292 @@
+"""The measured reference ladder: rungs and their results → one ``Ladder`` document.
+
+There is one document per GPU model. It holds everything that the table, the page and a student's
+standing need, so it can be shipped, stored and rendered without the rungs' sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from grader.base import (
+    CaseResult,
+    Dims,
+    GpuInfo,
+    LabRef,
+    ProblemInfo,
+    Result,
+    Standing,
+    StandingRung,
+    StoreError,
+    Timing,
+    Verdict,
+    size_text,
+)
+from grader.results import store
+from grader.results.rungs import Rung
+from ptxsim.records import Record, Size
+
+SCHEMA = "sgemm-grader/ladder"
+SCHEMA_VERSION = 3
+FOLDER = "ladder"  # below the results
+
+
+class Speed(Record):
+    """One rung at one size."""
+
+    size: Dims
+    amount: int  # operations or bytes: what orders the sizes
+    rate: float  # the scored speed: of the best run, or the slower of two speeds
+    baseline: float  # of the best run
+    ratio: float  # median of rung / baseline
+    samples: int  # repetitions
+
+
+class Ceiling(Record):
+    """The most that a rung's counts allow on a GPU that nobody timed it on; machine code for it."""
+
+    gpu: str
+    arch: str  # "sm_80"
+    size: Dims
+    speed: float  # in the problem's unit
+
+
+class LadderStep(Record):
+    """A rung and its result."""
+
+    rung: Rung
+    sha256: str | None  # of its source; null when it has not been graded
+    verdict: Verdict | None  # null: not graded
+    message: str  # why it is not AC; "" when it is
+    speeds: tuple[Speed, ...]  # by growing size; () in the simulator
+    kernels: int | None = None  # most that one call launches, of all sizes; null: not known
+    ceilings: tuple[Ceiling, ...] = ()  # one for each GPU; () where nobody asked for them
+
+    @property
+    def one_kernel(self) -> bool:
+        """Whether a lab with ``rules.kernels: one`` accepts it."""
+        return self.kernels == 1
+
+    def at(self, size: Dims) -> Speed | None:
+        return next((speed for speed in self.speeds if speed.size == size), None)
+
+    def ceiling(self, gpu: str) -> Ceiling | None:
+        return next((ceiling for ceiling in self.ceilings if ceiling.gpu == gpu), None)
+
+
+class HostLoop(Record):
+    """One version of the three loops for the CPU."""
+
+    name: str
+    gflops: float
+
+
+class HostRun(Record):
+    """The output of the program reference/sgemm/00_host."""
+
+    cpu: str
+    n: int  # edge of the square product
+    loops: tuple[HostLoop, ...]
+
+
+class Ladder(Record):
+    """The document that ``grade ladder`` writes, one per GPU model."""
+
+    schema: str
+    version: int
+    created: str  # of its newest result, ISO 8601, UTC; "" when there is none
+    grader: str
+    lab: LabRef
+    problem: ProblemInfo
+    gpu: GpuInfo | None  # null: the simulator
+    cuda: str | None
+    host: HostRun | None
+    steps: tuple[LadderStep, ...]
+
+    @property
+    def sizes(self) -> tuple[Dims, ...]:
+        """Every size at which any rung was timed, in increasing order."""
+        found = {
+            Size(dims=speed.size): speed.amount for step in self.steps for speed in step.speeds
+        }
+        return tuple(size.dims for size in sorted(found, key=lambda at: (found[at], at.extents)))
+
+    @property
+    def untimed(self) -> tuple[str, ...]:
+        """GPUs for which there are ceilings only."""
+        found = {ceiling.gpu: None for step in self.steps for ceiling in step.ceilings}
+        return tuple(found)
+
+    def baseline(self, size: Dims) -> float | None:
+        """The baseline's speed at a size: the median over the rungs timed with it."""
+        rates = sorted(
+            speed.baseline for step in self.steps for speed in step.speeds if speed.size == size
+        )
+        return rates[len(rates) // 2] if rates else None
+
+
+def make_ladder(
+    rungs: Sequence[Rung],
+    results: Mapping[str, Result],
+    lab: LabRef,
+    problem: ProblemInfo,
+    *,
+    grader: str,
+    host: HostRun | None,
+    ceilings: Mapping[str, tuple[Ceiling, ...]] | None = None,
+) -> Ladder:
+    """The document of one GPU model, or of the simulator. results, ceilings: by the rung's name."""
+    known = ceilings or {}
+    gpus = [result.environment.gpu for result in results.values() if result.environment.gpu]
+    newest = max(results.values(), key=lambda result: result.created, default=None)
+    return Ladder(
+        schema=SCHEMA,
+        version=SCHEMA_VERSION,
+        created=newest.created if newest else "",
+        grader=grader,
+        lab=lab,
+        problem=problem,
+        gpu=gpus[0] if gpus else None,
+        cuda=newest.environment.cuda if newest else None,
+        host=host,
+        steps=tuple(
+            _step(rung, results.get(rung.name), known.get(rung.name, ())) for rung in rungs
+        ),
+    )
+
+
+def _step(rung: Rung, result: Result | None, ceilings: tuple[Ceiling, ...]) -> LadderStep:
+    if result is None:
+        return LadderStep(
+            rung=rung, sha256=None, verdict=None, message="", speeds=(), ceilings=ceilings
+        )
+    speeds = [speed for speed in map(_speed, result.cases) if speed]
+    counts = [case.kernels for case in result.cases]
+    return LadderStep(
+        rung=rung,
+        sha256=result.submission.sha256,
+        verdict=result.verdict,
+        message=_why(result),
+        speeds=tuple(sorted(speeds, key=lambda speed: (speed.amount, *speed.size.values()))),
+        # Known only if every size was recorded.
+        kernels=None if None in counts else max((count or 0 for count in counts), default=None),
+        ceilings=ceilings,
+    )
+
+
+def _speed(case: CaseResult) -> Speed | None:
+    timing = case.timing
+    if timing is None or not timing.runs or case.verdict is not Verdict.AC:
+        return None
+    return Speed(
+        size=case.size,
+        amount=case.amount,
+        rate=timing.scored_speed,
+        baseline=max(run.baseline_speed for run in timing.runs),
+        ratio=timing.scored_ratio,
+        samples=timing.samples,
+    )
+
+
+def _why(result: Result) -> str:
+    """The first size that was not accepted, in one line."""
+    if result.verdict is Verdict.AC:
+        return ""
+    for case in result.cases:
+        if case.verdict is result.verdict:
+            return f"{size_text(case.size)}: {case.message}".rstrip(": ")
+    return str(result.error or "").split("\n")[0]
+
+
+# --- on disk ----------------------------------------------------------------------------------
+
+
+def folder(out: Path, gpu: str | None) -> Path:
+    """The folder of the rungs' results on one GPU model; other models cannot replace them."""
+    return out / FOLDER / store.folder_name(gpu or "simulator")
+
+
+def document_path(out: Path, gpu: str | None, lab: str = "") -> Path:
+    """The ladder's document. lab: its id, unless it asks for the default problem."""
+    place = folder(out, gpu)
+    return place.with_name(f"{place.name}{f'-{lab}' if lab else ''}.json")
+
+
+def load_ladder(path: Path) -> Ladder:
+    """Raises StoreError that names the file and what is wrong with it."""
+    versions = range(SCHEMA_VERSION, SCHEMA_VERSION + 1)
+    return store.load_document(path, Ladder, SCHEMA, versions)
+
+
+def stored_ladders(out: Path) -> tuple[list[Ladder], list[str]]:
+    """The ladders below ``out``, and one line for each file there that is not a ladder."""
+    ladders, complaints = [], []
+    for path in sorted((out / FOLDER).glob("*.json")):
+        try:
+            ladders.append(load_ladder(path))
+        except StoreError as error:  # noqa: PERF203 - a handful of files
+            complaints.append(str(error))
+    return ladders, complaints
+
+
+def shipped_ladders() -> list[Ladder]:
+    """The ladders measured on the authors' GPUs, shipped with the package; may be empty."""
+    measured = Path(__file__).parent / "ladders"
+    return [load_ladder(path) for path in sorted(measured.glob("*.json"))]
+
+
+# --- standing ----------------------------------------------------------------------------------
+
+
+def standing(
+    cases: Sequence[CaseResult], gpu: GpuInfo | None, ladders: Iterable[Ladder]
+) -> Standing | None:
+    """Use the first of ``ladders`` for this GPU model that has a size in common with the cases.
+
+    Compare ratios to the baseline, not speeds: a GPU that runs slower today slows both. The next
+    rung is the first that is faster. Traps are slower than earlier rungs, so the rung below is the
+    fastest rung before the next one, not its neighbour.
+    """
+    if gpu is None:
+        return None
+    right = [case for case in cases if case.verdict is Verdict.AC]
+    right.sort(key=lambda case: -case.amount)
+    for ladder in ladders:
+        if ladder.gpu is None or ladder.gpu.name != gpu.name:
+            continue
+        for case in right:
+            if case.timing and case.timing.runs and case.size in ladder.sizes:
+                return _place(ladder, case.size, case.timing)
+    return None
+
+
+def _place(ladder: Ladder, size: Dims, timing: Timing) -> Standing:
+    steps = ladder.steps
+    speeds = [step.at(size) for step in steps]
+    faster = [i for i, speed in enumerate(speeds) if speed and speed.ratio > timing.scored_ratio]
+    end = faster[0] if faster else len(steps)
+    slower = [(speed.ratio, i) for i, speed in enumerate(speeds[:end]) if speed]
+    below = max(slower)[1] if slower else None
+    first = 0 if below is None else below + 1
+    ahead = range(first, end + 1) if faster else range(0)
+    return Standing(
+        size=size,
+        ratio=timing.scored_ratio,
+        rungs=sum(speed is not None for speed in speeds),
+        below=None if below is None else _rung(steps[below], speeds[below]),
+        ahead=tuple(_rung(steps[i], speeds[i]) for i in ahead),
+        measured=ladder.created,
+    )
+
+
+def _rung(step: LadderStep, speed: Speed | None) -> StandingRung:
+    return StandingRung(
+        number=step.rung.number,
+        name=step.rung.name,
+        title=step.rung.title,
+        trap=step.rung.trap,
+        changed=step.rung.changed,
+        speed=speed.rate if speed else None,
+        ratio=speed.ratio if speed else None,
+    )

@@ -1,0 +1,144 @@
+"""The process that owns the GPU: ``python -m grader.run.gpu.gpu_worker``, disposable.
+
+It never sees the student's host code: only the cubin and the plans. It does jobs until the grader
+ends it; plans that a submission must not find here come with a later job. A hang or a broken
+context costs this process, not the grader. It first loads what needs no context; it makes that when
+it is asked to warm up, or when the first job comes.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from pathlib import Path
+
+import cupy
+import msgspec
+from cupy.cuda import runtime
+from cupy_backends.cuda.api import driver
+
+from grader.base import Finding, GraderError, Rejected, Verdict, decoder
+from grader.problems import FUNCTION, load_problem
+from grader.run.gpu.bench import LoadedAhead, SharedBench
+from grader.run.gpu.measure import time_case, verify_case
+from grader.run.gpu.measured_case import MeasuredCase
+from grader.run.gpu.memory import CHECKS
+from grader.run.gpu.messages import (
+    Beat,
+    Broken,
+    GpuJob,
+    Measured,
+    Prepare,
+    Ready,
+    TimedCase,
+    Warm,
+    checks_cubin,
+    host_library,
+)
+from grader.run.gpu.plan_replay import load_module
+from grader.run.probe import first_gpu_arch
+from grader.run.protocol import Done, Failed, Replies, refused, replying, requests
+from ptxsim.message import phrase
+
+_DECODER: msgspec.json.Decoder[Prepare | Warm | GpuJob] = decoder(Prepare | Warm | GpuJob)
+# Queues from the host to the GPU. All work is in one stream and needs one; the eight that the
+# driver makes otherwise take half of a context's time.
+_QUEUES = ("CUDA_DEVICE_MAX_CONNECTIONS", "1")
+_ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
+
+
+def _serve(replies: Replies) -> None:
+    asked = requests(_DECODER)
+    first = next(asked)
+    assert isinstance(first, Prepare)
+    problem = load_problem(first.problem)
+    arch = first_gpu_arch()
+    if arch is not None:  # compiled, if need be, while the submission is
+        for source in (CHECKS, *problem.gpu_sources):
+            checks_cubin(arch, source)
+        for source in problem.gpu_libraries:
+            host_library(arch, source)
+    loaded = LoadedAhead(problem)
+    job = next(asked)
+    bench = SharedBench(loaded)
+    replies.send(Ready(gpu=bench.gpu))
+    if isinstance(job, Warm):
+        job = next(asked)
+    assert isinstance(job, GpuJob)
+    while _run(bench, job, replies):
+        job = next(asked)
+        assert isinstance(job, GpuJob)
+
+
+def _run(bench: SharedBench, job: GpuJob, replies: Replies) -> bool:
+    """Returns whether the context is whole."""
+    cubin = Path(job.cubin).read_bytes()
+    for each in job.cases:
+        replies.send(Beat(case=each.case.id))
+        reply = _one(bench, cubin, each, job, replies)
+        replies.send(reply)
+        if isinstance(reply, Broken):
+            return False
+    cupy.get_default_memory_pool().free_all_blocks()  # the next worker may need room
+    replies.send(Done())
+    return True
+
+
+def _one(
+    bench: SharedBench, cubin: bytes, each: TimedCase, job: GpuJob, replies: Replies
+) -> Measured | Broken:
+    planned = each.case
+
+    def beat() -> None:
+        replies.send(Beat(case=planned.id))
+
+    # Memory of the previous case is free, so the GPU needs room for one case only.
+    cupy.get_default_memory_pool().free_all_blocks()
+    notes: tuple[Finding, ...] = ()
+    try:
+        with bench.stream, bench.arena.memory(planned.plan) as memory:
+            notes = memory.notes()
+            # Each size has its variables to itself, as host code's are, too.
+            case = MeasuredCase(bench, load_module(cubin), planned, memory)
+            ran = (
+                time_case(bench, case, job, beat) if each.timed else verify_case(bench, case, beat)
+            )
+    except Rejected as refusal:
+        ran = Measured(outcome=refused(planned.id, planned.plan.size, refusal))
+    except MemoryError:
+        asked = sum(each.size for each in planned.plan.allocations[planned.plan.given :])
+        if not asked:
+            raise
+        words = phrase(
+            "the GPU has no room for the {asked} bytes that {function} allocates",
+            asked=asked,
+            function=FUNCTION,
+        )
+        no_room = Rejected(Verdict.RE, words)
+        ran = Measured(outcome=refused(planned.id, planned.plan.size, no_room))
+    except _ERRORS as error:
+        return Broken(case=planned.id, message=str(error), findings=notes)
+    return msgspec.structs.replace(ran, notes=notes)
+
+
+def main() -> None:
+    os.environ.update([_QUEUES])
+    with replying() as replies:
+        try:
+            _serve(replies)
+        except GraderError as error:
+            replies.send(Failed.of(error))
+        except (MemoryError, *_ERRORS) as error:
+            why = phrase("the GPU failed: out of memory")
+            if str(error):
+                why = phrase("the GPU failed: {error}", error=str(error))
+            replies.send(Failed(message=why))
+        except Exception as error:  # a bug of ours: one line for the user, the traceback in the log
+            traceback.print_exc()
+            why = phrase("the GPU worker failed: {error}", error=repr(error))
+            replies.send(Failed(message=why))
+    os._exit(0)  # with a broken context CuPy's own clean-up hangs or prints errors
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""The host's own check of what ran on the GPU, on a few elements of each run.
+
+It takes nothing from the GPU but these elements, and it launches nothing there. The worker takes
+them (``take``); the grader's own process, which no device code can reach, checks them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import secrets
+import time
+from collections.abc import Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from grader.base import MachineError, Native
+from grader.problems import (
+    KEY_BYTES,
+    Differing,
+    Floats,
+    Operand,
+    OutputSample,
+    Places,
+    Problem,
+    Words,
+    differing,
+    values_of,
+)
+from grader.problems import take as taken_of
+from grader.run.gpu.messages import Elements, Measured, Taken
+from grader.run.protocol import CaseOutcome
+from ptxsim.message import phrase
+from ptxsim.records import Size
+
+# Of the runs of one case so many are checked at least, and others for so long: a check takes from
+# less than a millisecond to some ten, and a sum of 2²⁸ numbers a second or more.
+_AT_LEAST, _SECONDS = 2, 0.1
+_MOST = 512  # runs of which elements are sent; no more are checked in that time
+_PLACE = np.dtype(np.int64)
+
+
+def take(problem: Problem, size: Size, keys: Sequence[bytes], outputs: Sequence[Any]) -> Taken:
+    """Elements of the outputs, which CuPy copies as they lie: ``get`` of contiguous elements is one
+    copy by the driver. Call it before any kernel of ours runs on these outputs."""
+    targets = problem.operands(size)[len(keys) :]
+    samples = [
+        taken_of(target, partial(_copied, array))
+        for target, array in zip(targets, outputs, strict=True)
+    ]
+    elements = (
+        Elements(places=each.places.astype(_PLACE).tobytes(), got=each.got.tobytes())
+        for each in samples
+    )
+    return Taken(keys=tuple(keys), outputs=tuple(elements))
+
+
+def _copied(array: Any, first: int, end: int) -> Any:
+    return array[first:end].get()
+
+
+def measured(outcome: CaseOutcome, first: Sequence[Taken], later: Sequence[Taken]) -> Measured:
+    """Build the message; of too many later runs, draw some at random, so that no program can tell
+    which are checked."""
+    if len(later) > _MOST:
+        later = secrets.SystemRandom().sample(later, _MOST)
+    return Measured(outcome=outcome, first=tuple(first), later=tuple(later))
+
+
+class HostCheck:
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    @cached_property
+    def _streams(self) -> KeyStreams:
+        return KeyStreams()
+
+    def confirm(self, seen: Measured) -> CaseOutcome:
+        """The outcome, or that of a wrong answer if the host finds elements of one of its runs
+        wrong. Raises MachineError for elements that no worker takes."""
+        outcome, found = seen.outcome, None
+        # One that is wrong already stays so; changed inputs have another product.
+        if outcome.error is not None and not outcome.error.wrong and not outcome.findings:
+            found = self._wrong(outcome.size, seen.first) or self._wrong(outcome.size, seen.later)
+        if found is not None:
+            outcome = msgspec.structs.replace(
+                outcome,
+                message=found.message,
+                error=found.error,
+                findings=(found.finding,),
+                timing=None,
+            )
+        return msgspec.structs.replace(outcome, findings=(*outcome.findings, *seen.notes))
+
+    def _wrong(self, size: Size, runs: Sequence[Taken]) -> Differing | None:
+        """Return the first difference found in ``runs``, which are checked in random order."""
+        operands = self._problem.operands(size)
+        given = [each for each in operands if each.role == "in"]
+        end = time.monotonic() + _SECONDS
+        for done, run in enumerate(secrets.SystemRandom().sample(runs, len(runs))):
+            if done >= _AT_LEAST and time.monotonic() > end:
+                break
+            samples = _samples(run, operands)
+            inputs = [
+                HostInput(self._streams, key, operand)
+                for key, operand in zip(run.keys, given, strict=True)
+            ]
+            found = differing(self._problem, size, inputs, samples)
+            if found:
+                return found
+        return None
+
+
+def _samples(run: Taken, operands: Sequence[Operand]) -> list[OutputSample]:
+    """The elements as numbers. The worker ran beside code that may have changed it: raises
+    MachineError for what is not as ``take`` makes it."""
+    targets = [each for each in operands if each.role == "out"]
+    keys = [len(key) for key in run.keys]
+    if len(run.outputs) != len(targets) or keys != [KEY_BYTES] * (len(operands) - len(targets)):
+        raise _unreadable()
+    samples = []
+    for each, target in zip(run.outputs, targets, strict=True):
+        kind = np.dtype(target.element.dtype)
+        count, odd = divmod(len(each.places), _PLACE.itemsize)
+        if odd or not count or len(each.got) != count * kind.itemsize:
+            raise _unreadable()
+        places = np.frombuffer(each.places, _PLACE)
+        if places.min() < 0 or places.max() >= target.count:
+            raise _unreadable()
+        samples.append(OutputSample(places=places, got=np.frombuffer(each.got, kind)))
+    return samples
+
+
+def _unreadable() -> MachineError:
+    return MachineError(phrase("the GPU worker's samples cannot be read"))
+
+
+# --- host inputs -------------------------------------------------------------------------------
+
+KEY_STREAM = Native(
+    name="key-stream",
+    sources=(Path(__file__).with_name("key_stream.cpp"),),
+    shared=True,
+    flags=("-O3",),
+)
+
+
+class KeyStreams:
+    """The compiled generator. Raises ToolchainError when it cannot be had."""
+
+    def __init__(self) -> None:
+        self._words = ctypes.CDLL(str(KEY_STREAM.compiled())).key_stream_words
+        self._words.restype = None
+
+    def words(self, key: bytes, places: Places) -> Words:
+        """Return the words of ``inputs.key_stream`` at ``places``."""
+        flat = np.ascontiguousarray(places, np.int64)
+        found = np.empty(flat.shape, np.uint32)
+        self._words(
+            key,
+            flat.ctypes.data_as(ctypes.c_void_p),
+            ctypes.c_uint64(flat.size),
+            found.ctypes.data_as(ctypes.c_void_p),
+        )
+        return found
+
+
+class HostInput:
+    """One input: a ``Source``."""
+
+    def __init__(self, streams: KeyStreams, key: bytes, operand: Operand) -> None:
+        self._streams, self._key, self._operand = streams, key, operand
+
+    def at(self, places: Places) -> Floats:
+        return values_of(self._streams.words(self._key, places), self._operand.values)

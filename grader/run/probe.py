@@ -1,0 +1,128 @@
+"""The NVIDIA GPUs of this machine, as the driver lists them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+import grader
+from grader.base import decode
+from ptxsim.records import Record
+
+_NAME_BYTES = 256
+# Where our processes start: -m looks for modules in the working directory first, which must never
+# be a student's.
+CODE = Path(grader.__path__[0]).parent
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_COMPUTE_MODE, _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 20, 75, 76  # CUdevice_attribute
+_EXCLUSIVE_PROCESS = 3  # CUcomputemode
+
+
+class VisibleGpu(Record):
+    """A GPU that CUDA shows this process; CUDA_VISIBLE_DEVICES has its say in it."""
+
+    index: int  # among the visible ones
+    name: str
+    uuid: str  # what NVML, nvidia-smi and CUDA_VISIBLE_DEVICES call it
+    arch: str  # "sm_90"
+
+
+def has_driver() -> bool:
+    """Whether the driver's library is here; it may still show no GPU."""
+    return _driver() is not None
+
+
+def _driver() -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+
+
+def gpu_names() -> tuple[str, ...]:
+    """The GPUs that the driver shows this process; () without a driver or without a GPU."""
+    driver, count = _driver(), ctypes.c_int(0)
+    if driver is None or driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return ()
+    names = []
+    for index in range(count.value):
+        buffer = ctypes.create_string_buffer(_NAME_BYTES)
+        driver.cuDeviceGetName(buffer, _NAME_BYTES, index)
+        names.append(buffer.value.decode(errors="replace"))
+    return tuple(names)
+
+
+def first_gpu_uuid() -> str | None:
+    """The UUID of the GPU that would be used, as NVML and nvidia-smi name it; makes no context."""
+    cards = visible_gpus()
+    return cards[0].uuid if cards else None
+
+
+def gpu_uuid(raw: bytes, name: str) -> str:
+    """``GPU-8088e34f-2c18-…`` from the sixteen bytes that CUDA gives; ``MIG-…`` for a slice."""
+    text = raw[:16].hex()
+    kind = "MIG" if "MIG" in name.split() else "GPU"
+    return "-".join((kind, text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def first_gpu_arch() -> str | None:
+    """The architecture of the GPU that would be used, such as "sm_90"; None without one."""
+    cards = visible_gpus()
+    return cards[0].arch if cards else None
+
+
+def admits_one_process() -> bool:
+    """Whether the GPU that would be used lets one process at a time have a context."""
+    if not gpu_names():
+        return False
+    mode = ctypes.c_int(0)
+    ctypes.CDLL("libcuda.so.1").cuDeviceGetAttribute(ctypes.byref(mode), _COMPUTE_MODE, 0)
+    return mode.value == _EXCLUSIVE_PROCESS
+
+
+def visible_gpus() -> tuple[VisibleGpu, ...]:
+    """The same GPUs as ``gpu_names``; those without a UUID are left out."""
+    found = []
+    for index, name in enumerate(gpu_names()):
+        driver = ctypes.CDLL("libcuda.so.1")
+        raw = (ctypes.c_ubyte * 16)()
+        digits = []
+        for attribute in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR):
+            value = ctypes.c_int(0)
+            driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, index)
+            digits.append(str(value.value))
+        if driver.cuDeviceGetUuid_v2(raw, index) == 0:
+            uuid, arch = gpu_uuid(bytes(raw), name), f"sm_{''.join(digits)}"
+            found.append(VisibleGpu(index=index, name=name, uuid=uuid, arch=arch))
+    return tuple(found)
+
+
+def gpus_of_host() -> tuple[VisibleGpu, ...]:
+    """Every GPU that this process may use. CUDA shows a process one MIG slice at most, so another
+    process looks at each slice that CUDA_VISIBLE_DEVICES names."""
+    named = [word.strip() for word in os.environ.get(VISIBLE, "").split(",")]
+    if len(named) < 2 or not all(word.startswith("MIG-") for word in named):
+        return visible_gpus()
+    found = [gpu for word in named for gpu in _seen_alone(word)]
+    return tuple(msgspec.structs.replace(gpu, index=index) for index, gpu in enumerate(found))
+
+
+def _seen_alone(uuid: str) -> tuple[VisibleGpu, ...]:
+    done = subprocess.run(
+        [sys.executable, "-m", "grader.run.probe"],
+        cwd=CODE,
+        env={**os.environ, VISIBLE: uuid},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    return decode(done.stdout or b"[]", tuple[VisibleGpu, ...])
+
+
+if __name__ == "__main__":
+    print(msgspec.json.encode(visible_gpus()).decode())

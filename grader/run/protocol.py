@@ -1,0 +1,139 @@
+"""Interface of the devices that run launch plans: their input, and their report to the judge.
+
+``simulator.device.CpuDevice`` and ``gpu.device.GpuDevice`` run plans with fresh inputs and verify
+the results. Each is a context manager: leaving it ends every process that it started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from queue import Queue
+from typing import BinaryIO, TypeVar
+
+import msgspec
+
+from grader.base import ErrorStats, Finding, GraderError, Rejected, Timing, Verdict
+from grader.run.statistics import Clocked
+from ptxsim.findings.finding import LineCount
+from ptxsim.message import NOTHING, Message, verbatim
+from ptxsim.records import Plan, Record, Size
+
+Progress = Callable[[Message, Message], None]  # the stage, and how far it is
+
+
+def quietly(_stage: Message, _detail: Message) -> None:
+    """Progress that nobody follows."""
+
+
+class PlannedCase(Record):
+    """A case of the lab with the launches that the submission makes for its size."""
+
+    id: str
+    plan: Plan
+
+
+class CaseOutcome(Record):
+    """Outcome of one case, or the reason why it did not run. The judge gives the verdict."""
+
+    id: str
+    size: Size
+    refused: Verdict | None = None  # an earlier stage ended this case; ``message`` says why
+    message: Message = NOTHING  # of the refusal, the stop or the verification; empty: all is well
+    stopped: str | None = None  # "time", "deadlock" or "crash": the GPU's context broke
+    seconds: float | None = None  # wall
+    error: ErrorStats | None = None  # null when refused or stopped
+    findings: tuple[Finding, ...] = ()
+    lines: tuple[LineCount, ...] = ()
+    printed: str = ""  # by device printf, cut to a readable length
+    timing: Timing | None = None  # of the cases that are timed
+    untimed_ms: float | None = None  # on a GPU: the launch that was verified, or warmed up, only
+    clocks: tuple[tuple[Clocked, Clocked], ...] = ()  # of each repetition: submission, baseline
+
+
+class Finished(Record, tag="finished"):
+    """A worker's reply about one case."""
+
+    outcome: CaseOutcome
+
+
+class Failed(Record, tag="failed"):
+    """A worker's reply: the grader's fault or the machine's, in one line."""
+
+    message: Message
+
+    @staticmethod
+    def of(error: Exception) -> Failed:
+        own = error.message if isinstance(error, GraderError) else verbatim(str(error))
+        return Failed(message=own)
+
+
+class Done(Record, tag="done"):
+    """A worker's last reply to a job: every case has an answer, or was skipped on purpose."""
+
+
+def refused(case_id: str, size: Size, refusal: Rejected) -> CaseOutcome:
+    """The outcome of a case that never ran because a stage refused it."""
+    return CaseOutcome(
+        id=case_id,
+        size=size,
+        refused=refusal.verdict,
+        message=refusal.message,
+        findings=refusal.findings,
+    )
+
+
+# --- serving -----------------------------------------------------------------------------------
+
+_T = TypeVar("_T")
+
+
+class Replies:
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+
+    def send(self, reply: Record) -> None:
+        with self._lock:
+            self._stream.write(msgspec.json.encode(reply) + b"\n")
+            self._stream.flush()
+
+
+@contextlib.contextmanager
+def replying() -> Iterator[Replies]:
+    """Only replies reach the pipe: file descriptor 1 becomes stderr."""
+    with os.fdopen(os.dup(1), "wb") as stream:
+        os.dup2(2, 1)
+        yield Replies(stream)
+
+
+def requests(decoder: msgspec.json.Decoder[_T]) -> Iterator[_T]:
+    """The grader's requests. When the grader's end of the pipe closes, the process ends."""
+    lines: Queue[bytes] = Queue()
+    threading.Thread(target=_listen, args=(lines,), daemon=True).start()
+    while True:
+        yield decoder.decode(lines.get())
+
+
+def _listen(lines: Queue[bytes]) -> None:
+    incoming = Lines()
+    while chunk := os.read(0, 1 << 16):  # not sys.stdin, whose lock would outlive the interpreter
+        for line in incoming.split(chunk):
+            lines.put(line)
+    os._exit(1)
+
+
+class Lines:
+    """Splits into lines what comes through a pipe piece by piece."""
+
+    def __init__(self) -> None:
+        self._pending: list[bytes] = []  # of a line that has not ended
+
+    def split(self, chunk: bytes) -> Iterator[bytes]:
+        first, *rest = chunk.split(b"\n")
+        self._pending.append(first)
+        for piece in rest:
+            yield b"".join(self._pending)
+            self._pending = [piece]

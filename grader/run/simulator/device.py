@@ -1,0 +1,316 @@
+"""The simulator as a device: one worker process per grade, caged and watched from here.
+
+Only the worker reads a submission's PTX: it lists declared kernels and variables (``read``), finds
+tensor-core instructions (``tensor_cores``), simulates (``run``), and counts a few blocks of a large
+size (``sample``). Its answers come from an untrusted process: they are bounded, decoded strictly
+and checked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from grader.base import (
+    Build,
+    Finding,
+    KernelInfo,
+    MachineError,
+    Native,
+    Rejected,
+    Verdict,
+    decoder,
+    gpus,
+)
+from grader.labs import Lab
+from grader.labs import Limits as LabLimits
+from grader.problems import ProblemRef
+from grader.run.probe import CODE
+from grader.run.process import Cage, WorkerProcess, decoded
+from grader.run.protocol import CaseOutcome, Done, Finished, PlannedCase, Progress, quietly, refused
+from grader.run.simulator.messages import (
+    Count,
+    Declared,
+    Inspect,
+    Job,
+    Notes,
+    Probe,
+    Read,
+    Reply,
+    Request,
+    Room,
+    Sampled,
+    is_of,
+    plausible,
+    unexpected,
+)
+from grader.sandbox import FellAsleep, Limits, Sandbox, Starved, TookTooLong, started
+from ptxsim.engine import FLAGS, engine_sources, shipped_engine
+from ptxsim.frontend import ptx_text
+from ptxsim.frontend.interface import Interface
+from ptxsim.message import Message, counted, phrase, verbatim
+from ptxsim.records import Launch, Plan
+from ptxsim.sampling import LaunchSample
+
+_WORKER = (sys.executable, "-m", "grader.run.simulator.simulation_worker")
+_COMPILE = "from grader.run import engine_library; engine_library().compiled()"
+_COMPILE_ENGINE = (sys.executable, "-c", _COMPILE)
+_READ_SECONDS = 20.0  # CPU; the largest module that a compiler makes takes less than one
+_GRACE_SECONDS = 60.0  # CPU, beyond the lab's own limits: inputs and verification
+_SAMPLE_SECONDS = 1.0  # CPU, of the launches that are counted or looked at
+_SAMPLE_GRACE_SECONDS = 30.0  # CPU, including the preparation
+_THREADS = 32  # the worker's own, and those that a library starts
+_FILE_MB = 8  # its log, and a piece of memory that it maps many times
+_DECODER: msgspec.json.Decoder[Reply] = decoder(Reply)
+_T = TypeVar("_T")
+
+
+def engine_library(flags: tuple[str, ...] = FLAGS) -> Native:
+    """ptxsim's interpreter as the grader compiles and caches it; it may not be compiled yet."""
+    shipped = shipped_engine() if flags == FLAGS else None
+    return Native(
+        name="simulator", sources=engine_sources(), shared=True, flags=flags, shipped=shipped
+    )
+
+
+class CpuDevice:
+    """Runs plans in the SIMT simulator. The worker starts on ``__enter__``, so that it has
+    loaded its libraries by the time the submission is compiled.
+
+    The first time on a machine, another process outside the cage compiles the simulator meanwhile;
+    the worker starts when that is done.
+    """
+
+    name = "cpu"
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        limits: LabLimits,
+        problem: ProblemRef | None = None,
+        command: Sequence[str] = _WORKER,
+    ) -> None:
+        """problem: what ``run`` verifies."""
+        self._sandbox = sandbox
+        self._problem = problem
+        self._limits = limits
+        self._command = command
+        self._engine = engine_library()
+        self._ending = contextlib.ExitStack()
+        self._compiling: subprocess.Popen[bytes] | None = None
+        self._worker: WorkerProcess | None = None
+        self._read: tuple[Path, Interface] | None = None
+
+    def __enter__(self) -> CpuDevice:
+        try:
+            engine = self._engine.path()
+            if engine.exists():
+                self._start(engine)
+            else:
+                running = started(_COMPILE_ENGINE, CODE, os.environ, stderr=subprocess.DEVNULL)
+                self._compiling = self._ending.enter_context(running)
+        except BaseException:
+            self._ending.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.close()
+
+    def _start(self, engine: Path) -> WorkerProcess:
+        limits = Limits(
+            cpu_s=self._limits.total_s + _GRACE_SECONDS + _SAMPLE_GRACE_SECONDS,
+            memory_mb=self._limits.memory_mb,
+            file_mb=_FILE_MB,
+            processes=_THREADS,
+        )
+        own = (self._problem.file,) if self._problem and self._problem.file else ()
+        cage = Cage(sandbox=self._sandbox, limits=limits, readable=(engine, *own))
+        asked = msgspec.json.encode(self._problem).decode()
+        worker = WorkerProcess((*self._command, str(engine), asked), cage)
+        self._worker = self._ending.enter_context(worker)
+        return worker
+
+    def _started(self, progress: Progress) -> WorkerProcess:
+        if self._worker is not None:
+            return self._worker
+        if self._compiling is not None:
+            progress(
+                phrase("compiling the simulator"), phrase("(only the first time on a machine)")
+            )
+            self._compiling.wait()
+        return self._start(self._engine.compiled())  # raises with the reason if that failed
+
+    def read(self, build: Build, source_root: str, progress: Progress) -> Interface:
+        """Return the declarations of ``build``'s PTX, which is read once. Raises Rejected when it
+        cannot be read."""
+        if self._read is None or self._read[0] != build.ptx:
+            request = Read(ptx=ptx_text(build.ptx), source_root=source_root)
+            words = phrase(
+                "reading its PTX took more than {seconds:g} s of CPU time", seconds=_READ_SECONDS
+            )
+            late, when = Rejected(Verdict.TLE, words), phrase("while it read the PTX")
+            reply = self._answer(request, Declared, _READ_SECONDS, late, when, progress)
+            self._read = (build.ptx, reply.interface)
+        return self._read[1]
+
+    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:
+        """A note for every tensor-core instruction of the kernels that ``plans`` launch."""
+        words = phrase(
+            "looking through its PTX took more than {seconds:g} s of CPU time",
+            seconds=_READ_SECONDS,
+        )
+        late, when = Rejected(Verdict.TLE, words), phrase("while it looked for tensor cores")
+        request = Inspect(plans=tuple(plans))
+        return self._answer(request, Notes, _READ_SECONDS, late, when).findings
+
+    def sample(
+        self, build: Build, source_root: str, plan: Plan, progress: Progress
+    ) -> tuple[LaunchSample, ...]:
+        """Counts of a few blocks of each kind of launch; () for too many kinds. Raises GraderError
+        with the reason when there is nothing."""
+        self.read(build, source_root, progress)
+        late = MachineError(phrase("counting the largest size's blocks took too long"))
+        request, when = Count(plan=plan, seconds=_SAMPLE_SECONDS), phrase("while it counted")
+        reply = self._answer(request, Sampled, _SAMPLE_GRACE_SECONDS, late, when)
+        if not all(map(plausible, reply.samples)):
+            raise MachineError(phrase("the simulator's counts are impossible"))
+        return reply.samples
+
+    def probe(
+        self, build: Build, source_root: str, plan: Plan, progress: Progress
+    ) -> tuple[Finding, ...]:
+        """Return accesses outside their memory that a few blocks of each launch make. Raises
+        GraderError with the reason when nothing could be looked at."""
+        self.read(build, source_root, progress)
+        late = MachineError(phrase("looking at its memory took too long"))
+        request = Probe(plan=plan, seconds=_SAMPLE_SECONDS)
+        when = phrase("while it looked at its memory")
+        return self._answer(request, Notes, _SAMPLE_GRACE_SECONDS, late, when).findings
+
+    def run(
+        self,
+        build: Build,
+        source_root: str,
+        cases: Sequence[PlannedCase],
+        lab: Lab,
+        progress: Progress,
+    ) -> tuple[CaseOutcome, ...]:
+        """Run the cases in order; ``progress`` hears how far it is. Cases after one that exceeded
+        its time may be missing from the answer: they were not run. Raises MachineError when the
+        simulator, not the submission, failed."""
+        limits = lab.limits
+        self.read(build, source_root, progress)
+        job = Job(
+            cases=tuple(cases),
+            case_seconds=limits.simulate_s,
+            total_seconds=limits.total_s,
+            memory_mb=limits.memory_mb,
+            threads=min(2, os.cpu_count() or 1),
+            rooms=tuple(rooms(case.plan, build.kernels, lab.architectures) for case in cases),
+        )
+        outcomes: dict[str, CaseOutcome] = {}
+        left = {case.id: case for case in cases}
+        seconds = limits.total_s + _GRACE_SECONDS
+        progress(phrase("simulating"), counted("{count} size", "{count} sizes", len(cases)))
+        try:
+            for reply in self._ask(job, seconds):
+                match reply:
+                    case Finished(outcome=outcome) if is_of(outcome, left.get(outcome.id)):
+                        outcomes[outcome.id] = outcome
+                        del left[outcome.id]
+                        done = phrase(
+                            "{done} of {all} sizes done", done=len(outcomes), all=len(cases)
+                        )
+                        progress(phrase("simulating"), done)
+                    case Done():
+                        return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
+                    case _:
+                        raise unexpected(reply)
+        except TookTooLong:
+            late = next(iter(left.values()), cases[-1])
+            words = phrase(
+                "the simulator worked for more than {seconds:g} s of CPU time", seconds=seconds
+            )
+            outcomes[late.id] = refused(late.id, late.plan.size, Rejected(Verdict.TLE, words))
+            return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
+        running = next(iter(left.values()), None)
+        raise self._ended(verbatim(str(running.plan.size)) if running else phrase("at the end"))
+
+    def _answer(
+        self,
+        request: Request,
+        kind: type[_T],
+        cpu_s: float,
+        late: Exception,
+        when: Message,
+        progress: Progress = quietly,
+    ) -> _T:
+        """The only answer to a request. Raises ``late`` where its time is used up."""
+        try:
+            for reply in self._ask(request, cpu_s, progress):
+                if isinstance(reply, kind):
+                    return reply
+                raise unexpected(reply)
+        except TookTooLong:
+            raise late from None
+        raise self._ended(when)
+
+    def _ask(self, request: Request, cpu_s: float, progress: Progress = quietly) -> Iterator[Reply]:
+        """Raises TookTooLong, which is the program's fault. The next request gets a new worker."""
+        worker = self._started(progress)
+        try:
+            yield from decoded(
+                phrase("the simulator"), worker.work(msgspec.json.encode(request), cpu_s), _DECODER
+            )
+        except (TookTooLong, Starved) as end:
+            worker.__exit__()
+            self._worker = self._read = None
+            if isinstance(end, FellAsleep):  # no submission can cause this
+                words = phrase("the simulator gave no answer within {seconds:g} s", seconds=cpu_s)
+                raise MachineError(words) from None
+            if isinstance(end, TookTooLong):
+                raise
+            busy = f"the machine was too busy to give the simulator its {cpu_s:g} s of CPU time"
+            raise MachineError(busy) from None
+
+    def _ended(self, when: Message) -> MachineError:
+        """No submission should be able to end the interpreter, so this is the grader's fault."""
+        assert self._worker
+        return self._worker.ended(phrase("the simulator process"), when)
+
+
+# --- room --------------------------------------------------------------------------------------
+
+
+def rooms(
+    plan: Plan, kernels: Sequence[KernelInfo], architectures: Sequence[str]
+) -> tuple[Room, ...]:
+    """For every launch of ``plan`` the room that the lab's GPUs have for its blocks."""
+    figures = {kernel.name: kernel for kernel in kernels}
+    capabilities = {gpus.capability_of(each) for each in architectures}
+    cards = [gpu for gpu in gpus.known() if gpu.capability in capabilities]
+    found = []
+    for launch in (*plan.setup, *plan.operations):
+        if isinstance(launch, Launch):
+            room, kernel = Room(gpu="", blocks=0), figures.get(launch.kernel)
+            for gpu in cards:
+                if kernel is None:
+                    break
+                fits = gpus.occupancy(
+                    gpu.multiprocessor,
+                    block=launch.block,
+                    registers=kernel.registers,
+                    shared_bytes=kernel.shared_bytes + launch.shared_bytes,
+                )
+                if fits and fits.blocks * gpu.multiprocessors > room.blocks:
+                    room = Room(gpu=gpu.name, blocks=fits.blocks * gpu.multiprocessors)
+            found.append(room)
+    return tuple(found)

@@ -1,0 +1,129 @@
+"""Messages between the grader and the simulator's worker, one line of JSON each."""
+
+from __future__ import annotations
+
+import msgspec
+
+from grader.base import Finding, MachineError, Rejected, Verdict
+from grader.run.protocol import CaseOutcome, Done, Failed, Finished, PlannedCase
+from ptxsim.frontend.interface import Interface
+from ptxsim.message import Message, phrase
+from ptxsim.records import Plan, Record
+from ptxsim.sampling import LaunchSample
+
+
+class Read(Record, tag="read"):
+    """The first request: the module that all later requests are about."""
+
+    ptx: str
+    source_root: str  # the submission's folder, which findings name files relative to
+
+
+class Inspect(Record, tag="inspect"):
+    """Request for the instructions of these plans' kernels that run on tensor cores."""
+
+    plans: tuple[Plan, ...]
+
+
+class Room(Record):
+    """The GPU of the lab that holds most blocks of a launch at a time."""
+
+    gpu: str  # its name; "" where none is known
+    blocks: int  # 0: not known
+
+
+class Job(Record, tag="job"):
+    """All cases of one submission."""
+
+    cases: tuple[PlannedCase, ...]  # run in this order
+    case_seconds: float  # CPU time for one case
+    total_seconds: float  # CPU time for all of them
+    memory_mb: int
+    threads: int
+    rooms: tuple[tuple[Room, ...], ...]  # by case: one for each launch, the set-up's first
+
+
+class Count(Record, tag="sample"):
+    """Count a few blocks of each launch of a plan that may be too large to simulate."""
+
+    plan: Plan
+    seconds: float  # CPU time, of all launches
+
+
+class Probe(Record, tag="probe"):
+    """Whether a few blocks of each launch of a large plan leave their memory."""
+
+    plan: Plan
+    seconds: float  # CPU time, of all launches
+
+
+Request = Read | Inspect | Job | Count | Probe
+
+
+class Declared(Record, tag="declared"):
+    interface: Interface
+
+
+class Notes(Record, tag="notes"):
+    findings: tuple[Finding, ...]
+
+
+class Forbidden(Record, tag="refused"):
+    """The submission's fault; the verdict that the worker asks for."""
+
+    verdict: Verdict
+    message: Message
+    findings: tuple[Finding, ...] = ()
+
+    @staticmethod
+    def of(refusal: Rejected) -> Forbidden:
+        return Forbidden(
+            verdict=refusal.verdict, message=refusal.message, findings=refusal.findings
+        )
+
+
+class Sampled(Record, tag="sampled"):
+    samples: tuple[LaunchSample, ...]
+
+
+Reply = Declared | Notes | Sampled | Forbidden | Finished | Failed | Done
+
+
+# --- answers -----------------------------------------------------------------------------------
+
+_ABSURD = 1 << 53
+_VERDICTS = (Verdict.CE, Verdict.IE, Verdict.RE, Verdict.TLE, Verdict.RF)
+_STOPS = (None, "time", "deadlock")
+
+
+def plausible(sample: LaunchSample) -> bool:
+    """Whether the counts of an untrusted process are possible: not negative, not huge."""
+    numbers = [*sample.grid, *sample.block, sample.times, sample.blocks, sample.shared_bytes]
+    for row in sample.rows:
+        numbers += [each for each in msgspec.structs.astuple(row) if isinstance(each, int)]
+        touched = [lane for lane in row.lanes if lane is not None]
+        if len(row.lanes) not in (0, 32) or not all(0 <= at < row.array_bytes for at in touched):
+            return False
+    return all(0 <= number < _ABSURD for number in numbers)
+
+
+def is_of(outcome: CaseOutcome, case: PlannedCase | None) -> bool:
+    """Whether this is a possible answer for ``case``, which has none yet."""
+    return (
+        case is not None
+        and outcome.size == case.plan.size
+        and outcome.refused in (None, *_VERDICTS)
+        and outcome.stopped in _STOPS
+        and outcome.timing is None
+    )
+
+
+def unexpected(reply: Reply) -> Exception:
+    """The error to raise for a reply that ends the work."""
+    match reply:
+        case Forbidden(verdict=verdict, message=message, findings=findings) if verdict in _VERDICTS:
+            return Rejected(verdict, message, findings)
+        case Failed(message=message):
+            return MachineError(message)
+        case _:
+            return MachineError(phrase("the simulator's answer cannot be read: it does not fit"))

@@ -1,0 +1,227 @@
+"""The calls of one case: each on fresh inputs, each verified, and what they come to.
+
+A plan without a set-up is one call. Where a call leaves memory behind, the set-up runs first, as
+the first call of a real program does, then the call that is judged, then the same call once more:
+it must not depend on finding things as the first one did.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.base import Finding, Kind, Rejected, Verdict, element_words
+from grader.problems import FUNCTION, OutputCheck, Problem, check, make_inputs, poisoned
+from grader.run.protocol import CaseOutcome, PlannedCase
+from grader.run.simulator.messages import Room
+from ptxsim.findings import finding as simulator
+from ptxsim.findings.event_table import Event
+from ptxsim.findings.finding import Severity
+from ptxsim.findings.scene import sentence
+from ptxsim.message import NOTHING, enumerated, listed, phrase, verbatim
+from ptxsim.outcome import Reason, RefusedProgram, SimOutcome
+from ptxsim.records import Plan, Record, Size
+
+_PRINTED_CHARACTERS = 2000
+_AGAIN = 1 / 3  # of a call's time: the call runs once more if it took less
+_CALLS = 3
+_LATER_IS_WRONG = {
+    2: phrase("the first call is right, the second is not: {what}"),
+    3: phrase("the first two calls are right, the third is not: {what}"),
+}
+
+
+class Arrays:
+    """The operands of one size, and copies of the inputs to compare with."""
+
+    def __init__(self, problem: Problem, size: Size) -> None:
+        self._problem, self._size = problem, size
+        operands = problem.operands(size)
+        self._inputs = [each for each in operands if each.role == "in"]
+        self._outputs = [each for each in operands if each.role == "out"]
+        self._originals = make_inputs(operands)
+        self._given = [each.copy() for each in self._originals]
+        self._calls = 0
+        self._results = [poisoned(each) for each in self._outputs]
+        self.buffers = {i: _bytes(each) for i, each in enumerate((*self._given, *self._results))}
+
+    @property
+    def bytes(self) -> int:
+        return sum(each.nbytes for each in (*self._given, *self._results))
+
+    def renew(self) -> None:
+        """Other inputs, and nothing in the outputs."""
+        self._originals = make_inputs((*self._inputs, *self._outputs))
+        for given, original in zip(self._given, self._originals, strict=True):
+            given[:] = original
+        self._calls += 1
+        for result, operand in zip(self._results, self._outputs, strict=True):
+            _bytes(result)[:] = _bytes(poisoned(operand, self._calls))
+
+    def check(self) -> OutputCheck:
+        return check(self._problem, self._size, self._originals, self._results)
+
+    def modified(self) -> tuple[Finding, ...]:
+        """A finding for each input that is no longer as it was given."""
+        found = []
+        names = enumerated(verbatim(each.name) for each in self._inputs)
+        for operand, before, after in zip(self._inputs, self._originals, self._given, strict=True):
+            differs = (_bytes(before) != _bytes(after)).reshape(operand.count, -1).any(axis=1)
+            changed = np.flatnonzero(differs)
+            if changed.size:
+                message = phrase(
+                    "{place} was overwritten; {names} must not change",
+                    place=element_words(operand.named(operand.index(int(changed[0])))),
+                    names=names,
+                )
+                kind, count = Kind.INPUT_MODIFIED, int(changed.size)
+                error = Severity.ERROR
+                found.append(Finding(kind=kind, severity=error, message=message, count=count))
+        return tuple(found)
+
+
+class SeenCall(Record):
+    """One call."""
+
+    outcome: SimOutcome
+    check: OutputCheck | None  # None: it did not end
+    findings: tuple[Finding, ...]
+
+    @property
+    def fails(self) -> bool:
+        wrong = self.check is None or bool(self.check.message)
+        return wrong or any(each.severity is Severity.ERROR for each in self.findings)
+
+
+def seen_calls(
+    calls: Iterator[SimOutcome],
+    plan: Plan,
+    arrays: Arrays,
+    seconds: float,
+    rooms: Sequence[Room],
+) -> list[SeenCall]:
+    """The calls as far as they are right; ``seconds`` is what each may take. rooms: one for
+    every launch of the plan."""
+    seen: list[SeenCall] = []
+    while True:
+        started = time.thread_time()
+        outcome = next(calls)
+        took = time.thread_time() - started
+        check = None if outcome.stopped else arrays.check()
+        # The GPU that a launch of too many blocks did not fit.
+        event = Event.NOT_ALL_RESIDENT
+        held = {found.arrived for found in outcome.findings if found.event is event}
+        gpu = next((room.gpu for room in rooms if room.blocks in held), "")
+        findings = (*worded(outcome.findings, gpu), *arrays.modified())
+        seen.append(SeenCall(outcome=outcome, check=check, findings=findings))
+        again = len(seen) == 1 or (not plan.unsettled and took <= _AGAIN * seconds)
+        if not plan.setup or seen[-1].fails or not again or len(seen) == _CALLS:
+            return seen
+        arrays.renew()
+
+
+def summary(case: PlannedCase, seen: Sequence[SeenCall]) -> CaseOutcome:
+    """Combine the calls: counts are the judged call's, the verdict that of the worst."""
+    judged, last = seen[min(1, len(seen) - 1)], seen[-1]
+    findings = list(judged.findings)
+    known = {_what(each) for each in findings}
+    for each in (finding for other in seen for finding in other.findings):
+        if _what(each) not in known:
+            known.add(_what(each))
+            findings.append(each)
+    message = last.check.message if last.check else NOTHING
+    if message:
+        findings += worded(last.outcome.hints)
+    if len(seen) > 1 and last.fails:
+        what = phrase("it depends on the one before it")
+        if changed := seen[-2].outcome.changed:
+            what = phrase("it finds {names} changed", names=listed(map(verbatim, changed[:3])))
+        cause = _LATER_IS_WRONG[len(seen)].given(what=what)
+        if message:
+            message = phrase("{cause}; {wrong}", cause=cause, wrong=message)
+        findings.insert(0, Finding(kind=Kind.STATE_LEFT, severity=Severity.ERROR, message=cause))
+    if how := case.plan.unsettled:
+        words = phrase(
+            "the calls of {function} differ, and the third one is judged: {how}",
+            function=FUNCTION,
+            how=how,
+        )
+        findings.append(Finding(kind=Kind.CALLS_DIFFER, severity=Severity.WARNING, message=words))
+    return CaseOutcome(
+        id=case.id,
+        size=case.plan.size,
+        message=message,
+        stopped=last.outcome.stopped,
+        seconds=sum(each.outcome.seconds for each in seen),
+        error=last.check.error if last.check else None,
+        findings=tuple(findings),
+        lines=judged.outcome.lines,
+        printed=judged.outcome.printed[:_PRINTED_CHARACTERS],
+    )
+
+
+def _what(finding: Finding) -> tuple[object, ...]:
+    return finding.kind, finding.file, finding.line, finding.message
+
+
+def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
+    return values.view(np.uint8)
+
+
+# --- wording -----------------------------------------------------------------------------------
+
+_REFUSALS = {
+    Reason.UNREADABLE: (Verdict.IE, phrase("the grader cannot read what nvcc made of this: {why}")),
+    Reason.ASSEMBLY: (
+        Verdict.CE,
+        phrase(
+            "the grader cannot read the PTX that inline assembly makes here ({why}); write plain "
+            "instructions and declarations, as nvcc itself does"
+        ),
+    ),
+    Reason.TAKEN_NAME: (Verdict.CE, phrase("{why}; give yours another name")),
+    Reason.UNSUPPORTED: (Verdict.IE, phrase("{why}; grade it on a GPU")),
+    Reason.TOO_LARGE: (Verdict.IE, phrase("{why}; grade it on a GPU")),
+    Reason.UNSOUND: (Verdict.RE, phrase("{why}")),
+    Reason.WRONG_PLAN: (Verdict.RE, phrase("the recorded launches do not fit the program: {why}")),
+}
+
+
+def worded(findings: Sequence[simulator.Finding], gpu: str = "") -> tuple[Finding, ...]:
+    """gpu: that more blocks wait for each other than it holds, where one does."""
+    return tuple(
+        Finding(
+            kind=Kind(seen.kind.value),
+            severity=seen.severity,
+            message=sentence(seen, gpu),
+            file=seen.place.file if seen.place else None,
+            line=seen.place.line if seen.place else None,
+            block=seen.block,
+            thread=seen.thread,
+            count=seen.count,
+        )
+        for seen in findings
+    )
+
+
+def rejected(refusal: RefusedProgram) -> Rejected:
+    """The verdict on a program that the simulator rejects, with its message and findings."""
+    verdict, words = _REFUSALS[refusal.reason]
+    message = words.given(why=refusal.message)
+    place, findings = refusal.place, worded(refusal.findings)
+    if refusal.reason is Reason.ASSEMBLY:
+        own = Finding(
+            kind=Kind.UNSUPPORTED,
+            severity=Severity.ERROR,
+            message=message,
+            file=place.file if place else None,
+            line=place.line if place else None,
+        )
+        findings = (*findings, own)
+    if place:
+        message = phrase("{place}: {what}", place=f"{place.file}:{place.line}", what=message)
+    return Rejected(verdict, message, findings)

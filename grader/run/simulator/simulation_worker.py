@@ -1,0 +1,190 @@
+"""The process that simulates: one per grade, ``python -m`` this module with the engine's path and
+the problem (``ProblemRef`` in JSON).
+
+Only this process handles what a student can forge: the PTX and the plans. It runs in the sandbox,
+and before it reads the first request it gives up every right that computing does not need.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy.random  # noqa: F401 - now: later no file can be opened
+
+from grader.base import GraderError, Rejected, Verdict, decoder
+from grader.problems import Problem, ProblemRef, load_problem
+from grader.run.protocol import (
+    CaseOutcome,
+    Done,
+    Failed,
+    Finished,
+    PlannedCase,
+    Replies,
+    refused,
+    replying,
+    requests,
+)
+from grader.run.simulator.messages import (
+    Count,
+    Declared,
+    Forbidden,
+    Inspect,
+    Job,
+    Notes,
+    Probe,
+    Read,
+    Reply,
+    Request,
+    Room,
+    Sampled,
+)
+from grader.run.simulator.simulated_calls import Arrays, rejected, seen_calls, summary, worded
+from grader.sandbox import lock_down
+from ptxsim.engine import Engine, load_engine
+from ptxsim.message import phrase
+from ptxsim.outcome import EngineError, RefusedProgram, SimLimits
+from ptxsim.sampling import Sampler
+
+_DECODER: msgspec.json.Decoder[Request] = decoder(Request)
+# Needed in any case: the interpreter, and the operands with their copies and shadows.
+_INTERPRETER, _PER_BYTE = 512 << 20, 16
+_OUT_OF_MEMORY = phrase(
+    "the simulator needs more memory than the lab allows: raise limits.memory_mb in the lab file, "
+    "or give it smaller cpu sizes"
+)
+_TOO_LARGE_TO_SAMPLE = phrase("the operands of this size need more memory than the lab allows")
+
+
+def _load() -> Engine:
+    return load_engine(Path(sys.argv[1]))
+
+
+def main(
+    make_simulator: Callable[[str, Path, Any], Sampler] = Sampler,
+    prepare: Callable[[], Engine] = _load,
+) -> None:
+    """Answer requests about the module that was read last. ``prepare`` runs before the first
+    request, while the submission is being compiled."""
+    with replying() as replies:
+        try:
+            engine = prepare()
+            asked = decoder(ProblemRef | None).decode(sys.argv[2])
+            problem = load_problem(asked) if asked else None  # None: nothing is to be verified
+            lock_down()
+        except (GraderError, EngineError) as error:
+            replies.send(Failed.of(error))
+            return
+        simulator: Sampler | None = None
+
+        def answer(request: Request) -> None:
+            nonlocal simulator
+            try:
+                if isinstance(request, Read):
+                    simulator = make_simulator(request.ptx, Path(request.source_root), engine)
+                    replies.send(Declared(interface=simulator.declared))
+                elif simulator is not None:
+                    _answer(request, simulator, problem, replies)
+            except RefusedProgram as refusal:
+                replies.send(Forbidden.of(rejected(refusal)))
+            except (GraderError, EngineError) as error:
+                replies.send(Failed.of(error))
+            except MemoryError:
+                replies.send(_too_large(request))
+
+        for request in requests(_DECODER):
+            answer(request)
+
+
+def _answer(
+    request: Request, simulator: Sampler, problem: Problem | None, replies: Replies
+) -> None:
+    match request:
+        case Inspect(plans=plans):
+            replies.send(Notes(findings=worded(simulator.tensor_cores(plans))))
+        case Count(plan=plan, seconds=seconds):
+            replies.send(Sampled(samples=simulator.sample(plan, seconds)))
+        case Probe(plan=plan, seconds=seconds):
+            replies.send(Notes(findings=worded(simulator.probe(plan, seconds))))
+        case Job():
+            assert problem
+            _serve(request, simulator, problem, replies)
+
+
+def _too_large(request: Request) -> Reply:
+    if isinstance(request, Job):
+        return Failed(message=_OUT_OF_MEMORY)
+    if isinstance(request, Count | Probe):
+        return Failed(message=_TOO_LARGE_TO_SAMPLE)
+    message = phrase("reading its PTX takes more memory than the lab allows")
+    return Forbidden(verdict=Verdict.RE, message=message)
+
+
+def _serve(job: Job, simulator: Sampler, problem: Problem, replies: Replies) -> None:
+    """Limits are CPU time: the thread's for a case, the process's for all cases. Every other case,
+    the last among them, begins with the last block and warp, so that both orders are seen."""
+    started = time.process_time()
+    out_of_time = threading.Event()
+
+    def work(place: int, case: PlannedCase, rooms: Sequence[Room]) -> None:
+        left = job.total_seconds - (time.process_time() - started)
+        if out_of_time.is_set() or left <= 0:
+            return
+        seconds = min(job.case_seconds, left)
+        backwards = (len(job.cases) - place) % 2 == 1
+        memory = job.memory_mb << 20
+        outcome = run_case(simulator, problem, case, seconds, memory, rooms, backwards=backwards)
+        if outcome.stopped == "time":
+            out_of_time.set()
+        replies.send(Finished(outcome=outcome))
+
+    with ThreadPoolExecutor(max_workers=job.threads) as pool:
+        pairs = enumerate(zip(job.cases, job.rooms, strict=True))
+        jobs = [pool.submit(work, place, *each) for place, each in pairs]
+        try:
+            for each in jobs:
+                each.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    replies.send(Done())
+
+
+def run_case(
+    simulator: Sampler,
+    problem: Problem,
+    case: PlannedCase,
+    seconds: float,
+    memory: int,
+    rooms: Sequence[Room],
+    *,
+    backwards: bool,
+) -> CaseOutcome:
+    """Fresh inputs and poisoned outputs for each call, the simulator, then the verification."""
+    size = case.plan.size
+    arrays = Arrays(problem, size)
+    limits = SimLimits(seconds=seconds, resident=tuple(room.blocks for room in rooms))
+    try:
+        made = simulator.calls(case.plan, arrays.buffers, limits, backwards=backwards)
+        with closing(made) as calls:
+            seen = seen_calls(calls, case.plan, arrays, seconds, rooms)
+    except RefusedProgram as refusal:
+        return refused(case.id, size, rejected(refusal))
+    except MemoryError:
+        if _PER_BYTE * arrays.bytes + _INTERPRETER > memory:
+            raise
+        words = phrase(
+            "it needs more memory than the lab's {memory} MB: allocate less", memory=memory >> 20
+        )
+        return refused(case.id, size, Rejected(Verdict.RE, words))
+    return summary(case, seen)
+
+
+if __name__ == "__main__":
+    main()

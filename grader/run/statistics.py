@@ -1,0 +1,290 @@
+"""Statistics of an interleaved measurement: pairs of times, their ratio, its uncertainty.
+
+Submission and baseline are timed alternately on the same inputs (A B B A …), so that
+changes of the machine over time affect both. The score uses their ratio; absolute TFLOPS are for
+readers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Sequence
+
+from grader.base import Mode, Modes, Run, RunnerUp, Timing, Watched
+from ptxsim.records import Record
+
+Speed = Callable[[float], float]  # milliseconds → the speed in the problem's unit
+
+TARGET_HALF_WIDTH = 0.0025  # stop when the ratio is known this well (relative)
+MIN_PAIRS = 5  # fewer have no useful confidence interval
+
+# When two groups of repetitions are two modes; docs/verification.md derives the figures.
+MODES_APART = 0.05  # relative, at least
+_LEAST_APART_MS = 0.025  # submitting a launch may take the host about as long
+_SMALLEST_SHARE = 0.15  # of the repetitions in either group; fewer are outliers
+_OF_THE_BASELINE = 3.0  # its noise, in standard deviations
+_OF_ITS_OWN = 3.0  # scatter within the groups explains as many standard deviations …
+_OWN_AT_MOST = 0.15  # … and no more than this: the submission itself makes it
+_POINTS = 300  # repetitions used, from all runs together
+
+_SIGMA = 1.4826  # standard deviation / median deviation, of normal noise
+
+
+class Repetition(Record):
+    """The submission and the variants of the baseline, each once. Milliseconds."""
+
+    bench_ms: float
+    baselines_ms: tuple[float, ...]  # in the same order in every repetition
+
+
+class Pair(Record):
+    """One repetition beside the variant of the baseline that counts. Milliseconds."""
+
+    bench_ms: float
+    baseline_ms: float
+
+    @property
+    def ratio(self) -> float:
+        """Speed of the submission against the baseline."""
+        return self.baseline_ms / self.bench_ms
+
+
+class Clocked(Record):
+    """One launch by two clocks. Milliseconds."""
+
+    gpu_ms: float  # between two events
+    host_ms: float  # from an idle GPU to the second event, including work before the first
+
+
+def find_fastest(runs: Sequence[Sequence[Repetition]]) -> int:
+    """The place of the variant of the baseline whose median is the least."""
+    medians = [
+        statistics.median(times)
+        for times in zip(*(each.baselines_ms for run in runs for each in run), strict=True)
+    ]
+    return medians.index(min(medians))
+
+
+def pair_with(runs: Sequence[Sequence[Repetition]], variant: int) -> list[list[Pair]]:
+    """The runs with this variant as the baseline."""
+    return [
+        [Pair(bench_ms=each.bench_ms, baseline_ms=each.baselines_ms[variant]) for each in run]
+        for run in runs
+    ]
+
+
+def find_runner_up(
+    runs: Sequence[Sequence[Repetition]], names: Sequence[str], best: int
+) -> RunnerUp | None:
+    """How the next best variant did beside the best one; None if there is no other."""
+    ratios = {
+        name: statistics.median(
+            each.baselines_ms[best] / each.baselines_ms[i] for run in runs for each in run
+        )
+        for i, name in enumerate(names)
+        if i != best
+    }
+    name = max(ratios, key=ratios.__getitem__, default=None)
+    return None if name is None else RunnerUp(name=name, ratio=ratios[name])
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """A 95 % confidence interval of the median from order statistics; no shape is assumed. With
+    fewer than six values the interval is their whole range, and covers less than 95 %."""
+    ordered = sorted(values)
+    n = len(ordered)
+    if n < 6:
+        return ordered[0], ordered[-1]
+    # Ranks l and n+1-l with a binomial tail of at most 2.5 % on each side; the normal law is exact
+    # enough, and does not underflow, where there are many.
+    if n > 100:
+        rank = max(1, math.floor(n / 2 - 0.98 * math.sqrt(n)))
+    else:
+        tail, chance, rank = 0.0, 0.5**n, 0
+        while tail + chance <= 0.025:
+            tail += chance
+            rank += 1
+            chance = chance * (n - rank + 1) / rank
+    return ordered[rank - 1], ordered[n - rank]
+
+
+def certain(pairs: Sequence[Pair]) -> bool:
+    """Whether more repetitions would add nothing."""
+    if few(len(pairs)):
+        return False
+    ratios = [pair.ratio for pair in pairs]
+    low, high = median_interval(ratios)
+    return (high - low) / 2 <= TARGET_HALF_WIDTH * statistics.median(ratios)
+
+
+def settled(runs: Sequence[Sequence[Pair]]) -> bool:
+    """Whether more repetitions of the last run would add nothing: it is known well enough by
+    itself, or all runs together are."""
+    pairs = [pair for run in runs for pair in run]
+    return not few(len(runs[-1])) and (certain(runs[-1]) or certain(pairs))
+
+
+def few(samples: int) -> bool:
+    """Whether an interval of the median from so many repetitions covers less than 95 %."""
+    return samples <= MIN_PAIRS
+
+
+def summarise(
+    runs: Sequence[Sequence[Pair]],
+    speed: Speed,
+    baseline: str | None = None,
+    *,
+    runner_up: RunnerUp | None = None,
+    disturbed: int = 0,
+    watched: Watched | None = None,
+    device_ms: float | None = None,
+) -> Timing:
+    """The result of a case's runs; every run has at least one pair."""
+    pairs = [pair for run in runs for pair in run]
+    ratios = [pair.ratio for pair in pairs]
+    ratio = statistics.median(ratios)
+    deviation = statistics.median(abs(r - ratio) for r in ratios)
+    return Timing(
+        runs=tuple(
+            Run(
+                speed=speed(statistics.median(p.bench_ms for p in run)),
+                baseline_speed=speed(statistics.median(p.baseline_ms for p in run)),
+                repetitions=tuple((p.bench_ms, p.baseline_ms) for p in run),
+            )
+            for run in runs
+        ),
+        ratio=ratio,
+        ratio_ci=median_interval(ratios),
+        noise=_SIGMA * deviation / ratio,
+        samples=len(pairs),
+        baseline=baseline,
+        runner_up=runner_up,
+        stopped="certain" if all(settled(runs[:i]) for i in range(1, len(runs) + 1)) else "budget",
+        disturbed=disturbed,
+        watched=watched,
+        modes=find_modes(runs, speed),
+        device_ms=device_ms,
+        host_ms=None
+        if device_ms is None
+        else max(0.0, statistics.median(p.bench_ms for p in pairs) - device_ms),
+    )
+
+
+# --- modes ------------------------------------------------------------------------------------
+
+
+def find_modes(runs: Sequence[Sequence[Pair]], speed: Speed) -> Modes | None:
+    """Two speeds of one size, or None if the repetitions agree within the noise.
+
+    Repetitions are compared by their ratio to the baseline in the same pair: a clock that changes
+    slows both. They must also differ in the submission's own times, so that modes of the baseline
+    do not count against the submission.
+    """
+    groups = _split_of_repetitions(runs) or _split_of_runs(runs)
+    if groups is None:
+        return None
+    fast, slow, share = groups
+    return Modes(fast=_mode(fast, speed, share), slow=_mode(slow, speed, 1 - share))
+
+
+def _mode(pairs: Sequence[Pair], speed: Speed, share: float) -> Mode:
+    return Mode(
+        speed=speed(statistics.median(pair.bench_ms for pair in pairs)),
+        ratio=statistics.median(pair.ratio for pair in pairs),
+        share=share,
+    )
+
+
+_Groups = tuple[Sequence[Pair], Sequence[Pair], float]  # fast, slow, share of the fast
+
+
+def _split_of_repetitions(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
+    """The two groups that scatter least, if there is a gap between them."""
+    pairs = sorted(_equal_say(runs), key=_slowness)
+    slowness = [_slowness(pair) for pair in pairs]
+    least = math.ceil(_SMALLEST_SHARE * len(pairs))
+    cuts = range(least, len(pairs) - least + 1)
+    if not cuts:
+        return None
+    sums = list(itertools.accumulate(slowness, initial=0.0))
+    cut = min(cuts, key=lambda at: _scatter(sums, 0, at) + _scatter(sums, at, len(pairs)))
+    middles = statistics.median(slowness[:cut]), statistics.median(slowness[cut:])
+    within = statistics.median(
+        abs(value - middles[place >= cut]) for place, value in enumerate(slowness)
+    )
+    noise = max(
+        math.log1p(MODES_APART),
+        _OF_THE_BASELINE * _baseline_noise(runs),
+        min(_OF_ITS_OWN * _SIGMA * within, math.log1p(_OWN_AT_MOST)),
+    )
+    times = [math.log(pair.bench_ms) for pair in pairs]
+    # From the slowest quarter of one group to the fastest of the other: outliers make no mode.
+    groups = ((sorted(values[:cut]), sorted(values[cut:])) for values in (slowness, times))
+    apart = min(slow[len(slow) // 4] - fast[3 * len(fast) // 4] for fast, slow in groups)
+    fast, slow = pairs[:cut], pairs[cut:]
+    return (fast, slow, cut / len(pairs)) if apart >= noise and _tells(fast, slow) else None
+
+
+def _split_of_runs(runs: Sequence[Sequence[Pair]]) -> _Groups | None:
+    """The runs that are slower than the fastest, if the intervals of their medians are apart."""
+
+    def interval(run: Sequence[Pair], measure: Callable[[Pair], float]) -> tuple[float, float]:
+        return median_interval([measure(pair) for pair in run])
+
+    fastest = min(runs, key=lambda run: statistics.median(map(_slowness, run)))
+    slower = [
+        all(
+            interval(run, measure)[0] - interval(fastest, measure)[1] >= math.log1p(MODES_APART)
+            for measure in (_slowness, lambda pair: math.log(pair.bench_ms))
+        )
+        for run in runs
+    ]
+    if not any(slower):
+        return None
+    fast, slow = (
+        _equal_say([run for run, is_slow in zip(runs, slower, strict=True) if is_slow is wanted])
+        for wanted in (False, True)
+    )
+    return (fast, slow, 1 - sum(slower) / len(runs)) if _tells(fast, slow) else None
+
+
+def _tells(fast: Sequence[Pair], slow: Sequence[Pair]) -> bool:
+    """Whether the difference is more than submitting a launch can explain."""
+    middle_fast, middle_slow = (
+        statistics.median(pair.bench_ms for pair in group) for group in (fast, slow)
+    )
+    return middle_slow - middle_fast >= _LEAST_APART_MS
+
+
+def _slowness(pair: Pair) -> float:
+    return -math.log(pair.ratio)
+
+
+def _equal_say(runs: Sequence[Sequence[Pair]]) -> list[Pair]:
+    """The same number of repetitions of every run, evenly spaced by their ratio. Otherwise a run
+    that needs few repetitions would not count beside one that takes many."""
+    each = max(1, min(max(map(len, runs)), _POINTS // len(runs)))
+    chosen: list[Pair] = []
+    for run in runs:
+        ordered = sorted(run, key=lambda pair: pair.ratio)
+        chosen += (ordered[(2 * i + 1) * len(run) // (2 * each)] for i in range(each))
+    return chosen
+
+
+def _scatter(sums: Sequence[float], start: int, end: int) -> float:
+    """Sum of the distances from the median of sorted values; ``sums`` are their running sums."""
+    half = (end - start) // 2
+    return (sums[end] - sums[end - half]) - (sums[start + half] - sums[start])
+
+
+def _baseline_noise(runs: Sequence[Sequence[Pair]]) -> float:
+    """Standard deviation of the logarithm of one of the baseline's times. From neighbours in time,
+    whose difference a slow change of the clock hardly affects."""
+    steps = [
+        abs(math.log(after.baseline_ms / before.baseline_ms))
+        for run in runs
+        for before, after in itertools.pairwise(run)
+    ]
+    return _SIGMA * statistics.median(steps) / math.sqrt(2) if steps else 0.0

@@ -1,0 +1,16 @@
+from . import seccomp as seccomp
+from .bubblewrap import SYSTEM as SYSTEM
+from .meter import PATIENCE as PATIENCE
+from .meter import Cause as Cause
+from .meter import FellAsleep as FellAsleep
+from .meter import Meter as Meter
+from .meter import Starved as Starved
+from .meter import TookTooLong as TookTooLong
+from .meter import without_bubblewrap as without_bubblewrap
+from .meter import without_landlock as without_landlock
+from .running import Completed as Completed
+from .running import Limits as Limits
+from .running import Mode as Mode
+from .running import Sandbox as Sandbox
+from .running import started as started
+from .seccomp import lock_down as lock_down

@@ -1,0 +1,15 @@
+from . import history_render as history_render
+from . import sweep_render as sweep_render
+from .history import board_of as board_of
+from .history import board_words as board_words
+from .history import make_history as make_history
+from .profiling import WatchedKernel as WatchedKernel
+from .profiling import figures as figures
+from .profiling import make_document as make_document
+from .profiling import side_name as side_name
+from .sweep import Point as Point
+from .sweep import Sweep as Sweep
+from .sweep import run_sweep as run_sweep
+from .sweep import sweepable as sweepable
+from .sweep import variants_of as variants_of
+from .versions import read_versions as read_versions

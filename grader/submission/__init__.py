@@ -1,1 +1,0 @@
-"""A student's folder → ``Submission``: the sources, read once."""

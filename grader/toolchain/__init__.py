@@ -1,1 +1,0 @@
-"""Finds nvcc, nvdisasm and g++; compiles the grader's own C++ and caches it."""

@@ -1,1 +1,0 @@
-"""What the engine saw → findings and counts, with their places."""

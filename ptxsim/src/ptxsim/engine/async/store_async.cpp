@@ -1,0 +1,82 @@
+// st.async: a store into the shared memory of a block of the cluster that completes at an mbarrier
+// there. As with a bulk copy, what it writes is there at once but counts as under way until
+// somebody has waited for the phase. PTX counts it among the accesses of threads, not of the async
+// proxy.
+#include <algorithm>
+
+#include "../checks/shared_races.hpp"
+#include "../checks/undefined.hpp"
+#include "../memory/cost.hpp"
+#include "../program/kinds.hpp"
+#include "../program/operations.hpp"
+#include "mbarrier.hpp"
+
+namespace sim {
+namespace {
+
+// The barrier must lie in the block that is written to.
+struct StoreOperands { i32 elements[4], base, base_bytes, barrier, barrier_offset; };
+
+void write(Warp& w, const Ins& i, int lane, u32 to) {
+  const u32 shift = w.program->shared_shift, bytes = u32(i.width) * i.vec;
+  for (int v = 0; v < i.vec; ++v) {
+    const i32 slot = i.element(v);
+    const u32 at = to + u32(v) * i.width;
+    const void* from = i.width == 8 ? static_cast<void*>(lanes<u64>(w, slot) + lane)
+                                    : static_cast<void*>(lanes<u32>(w, slot) + lane);
+    std::memcpy(w.block->shared.data() + at, from, i.width);
+    shared_write(w, lane, at, i.width, false, false, undefined_origin(w, slot, lane, i.width));
+  }
+  for (u32 at = to; at < to + bytes; at += 1u << shift) {
+    Cell& c = w.block->cells[at >> shift];
+    c.pending = w.index * LANES + u32(lane) + 1;
+    c.pending_pc = w.pc;
+  }
+}
+
+MBarrier* barrier_there(Warp& w, int lane, u32 address) {
+  if (block_of(w, lane, address) == w.block)
+    return barrier_at(w, lane, address & u32(WITHIN_BLOCK));
+  w.block->machine->report(event_at(w, BARRIER_UNINITIALISED, lane));
+  return nullptr;
+}
+
+Flow store_async(Warp& w, const Ins& i) {
+  const auto o = operands<StoreOperands>(i);
+  Access all;
+  resolve_addresses(w, i, all);
+  check_defined(w, o.barrier, UNDEFINED_ADDRESS, false);
+  for (u64& at : all.at) at &= OFFSET_MASK;
+  by_block(w, all, [&](Access& a) {
+    drop_misaligned(w, a, SHARED, true);
+    if (a.mask) settle_shared(w, a, true);
+    count_shared(w, a);
+    for (u32 rest = a.mask; rest; rest &= rest - 1) {
+      const int l = __builtin_ctz(rest);
+      const u32 to = u32(a.at[l]);
+      MBarrier* const b = barrier_there(w, l, lanes<u32>(w, o.barrier)[l] + u32(o.barrier_offset));
+      write(w, i, l, to);
+      if (!b) continue;
+      b->landing.push_back({to, a.bytes});
+      publish_copy(w, *b);
+      b->transactions -= a.bytes;
+      complete_if_due(w, *b);
+    }
+  });
+  w.tick();
+  return Flow::next;
+}
+
+bool is_sound(const Program&, const Ins& i) {
+  const bool fits = i.width == i.dwidth && (i.vec == 1 || i.vec == 2 || i.vec == 4);
+  return fits && i.width * i.vec <= 16 &&
+         std::all_of(i.o, i.o + i.vec, [](i32 slot) { return slot >= 0; });
+}
+
+}  // namespace
+
+bool completes_at_mbarrier(const Ins& i) { return i.run == store_async || is_bulk_copy(i); }
+
+void add_store_async(Table& t) { t.push_back({"st.async", store_async, ">vVVVani", is_sound}); }
+
+}  // namespace sim

@@ -1,0 +1,110 @@
+// The async proxy: how bulk copies and wgmma reach shared memory. What threads write there it sees
+// behind a fence.proxy.async; what it reads it may read until its group is waited for.
+#include "async_proxy.hpp"
+
+#include <algorithm>
+
+#include "../limits.hpp"
+#include "../program/kinds.hpp"
+#include "../program/operations.hpp"
+#include "knowledge.hpp"
+#include "peers.hpp"
+#include "shared_races.hpp"
+
+namespace sim {
+namespace {
+
+// What the warp wrote, and learned that others wrote, the async proxy sees from now on.
+Flow fence_proxy(Warp& w, const Ins&) {
+  Clocks& known = w.known;
+  for (u32 k = 0; k < 32; ++k) known.fenced[k] = std::max(known.fenced[k], known.warps[k]);
+  known.fenced[w.index] = w.clock();
+  known.others = shown_to_proxy(known.others, *w.home);
+  w.tick();
+  return Flow::next;
+}
+
+struct Stamp { u32 warp, clock; };
+Stamp stamp_of(u32 who) { return {(who & 1023) / LANES, who >> 10}; }
+
+bool in_warpgroup(const Warp& w, u32 warp) {
+  return warp / WARPS_OF_A_GROUP == w.index / WARPS_OF_A_GROUP;
+}
+
+}  // namespace
+
+void AsyncReader::read(u32 address, u32 needed) {
+  if (w_.block->machine->sampling) return;
+  pieces_.push_back(address / 16);
+  const auto check = [&](u32 at, u32 bytes, const Cell& c) {
+    u32 origin = origin_;
+    if (!report_shared_read(w_, lane_, at, bytes, c, true, origin) || at - address >= needed)
+      return;
+    undefined_ = true;
+    origin_ = origin;
+  };
+  const u32 shift = w_.program->shared_shift, cell = 1u << shift;
+  for (u32 at = address; at - address < 16; at += cell) {
+    const Cell& c = w_.block->cells[at >> shift];
+    if (c.writer == BY_PEER) {
+      const Region::Stamp& writer = w_.block->peers[at >> shift].writer;
+      const bool known = writer.block == seen_.block && writer.who == seen_.who;
+      if (known && !c.pending && !(c.writer_pc & UNDEFINED_BIT)) continue;
+      check(at, cell, c);
+      if (c.pending || !in_order(w_, lane_, writer)) continue;
+      const bool there = is_bulk_copy(w_.program->code[writer.pc]) || proxy_sees(w_, writer);
+      if (there) seen_ = writer;
+      else race(w_, lane_, PROXY_FENCE_MISSING, at, cell, false, writer, true);
+      continue;
+    }
+    const auto [warp, clock] = stamp_of(c.writer);
+    const bool of_group = in_warpgroup(w_, warp);
+    const bool ordered = w_.ordered(c.writer, lane_);
+    if (c.writer && !ordered && of_group && clock <= w_.warpgroup.warps[warp]) {
+      race(w_, lane_, WARPS_NOT_ORDERED, at, cell, false, last_writer(*w_.block, at >> shift),
+           true);
+    } else if (c.pending || !c.writer || !ordered || c.writer_pc & UNDEFINED_BIT) {
+      check(at, cell, c);
+      continue;
+    }
+    const Ins& writer = w_.program->code[c.writer_pc & PC_MASK];
+    const u32 fenced = std::max(w_.known.fenced[warp], of_group ? w_.warpgroup.fenced[warp] : 0);
+    if (clock <= fenced || is_bulk_copy(writer)) continue;
+    race(w_, lane_, is_async_copy(writer) ? PROXY_FENCE_AFTER_COPY : PROXY_FENCE_MISSING, at, cell,
+         false, last_writer(*w_.block, at >> shift), true);
+  }
+}
+
+void AsyncReader::keep(u32 group, bool wgmma) {
+  if (pieces_.empty()) return;
+  const auto [first, last] = std::minmax_element(pieces_.begin(), pieces_.end());
+  AsyncReads reads{w_.pc, w_.stamp(lane_), group, wgmma, *first, *last, {}};
+  reads.pieces.assign((reads.last - reads.first) / 64 + 1, 0);
+  for (u32 piece : pieces_)
+    reads.pieces[(piece - reads.first) / 64] |= u64{1} << (piece - reads.first) % 64;
+  w_.block->reading.push_back(std::move(reads));
+}
+
+void finish_async_reads(Warp& w, const AsyncReads& reads) {
+  const u32 shift = w.program->shared_shift, cell = 1u << shift;
+  const u32 me = reads.wgmma ? reads.stamp() : w.stamp(int(reads.thread & 31));
+  const u32 pc = reads.pc | (reads.wgmma ? BY_WGMMA : 0);
+  // One warp stands for its warpgroup, whose wgmma end together.
+  const u32 apart = reads.wgmma ? 1023 & ~(WARPS_OF_A_GROUP * LANES - 1) : 1023;
+  for (u32 piece = reads.first; piece <= reads.last; ++piece) {
+    if (!(reads.pieces[(piece - reads.first) / 64] >> (piece - reads.first) % 64 & 1)) continue;
+    for (u32 at = piece * 16; at < piece * 16 + 16; at += cell) {
+      Cell& c = w.block->cells[at >> shift];
+      if ((c.reader ^ me) & apart || (c.reader_pc ^ pc) & BY_WGMMA) {
+        c.reader2 = c.reader;
+        c.reader2_pc = c.reader_pc;
+      }
+      c.reader = me;
+      c.reader_pc = pc;
+    }
+  }
+}
+
+void add_proxy(Table& t) { t.push_back({"fence.proxy.async", fence_proxy, ">"}); }
+
+}  // namespace sim

@@ -1,0 +1,89 @@
+#include "conflicts.hpp"
+
+#include <string_view>
+
+#include "../program/operations.hpp"
+#include "doubts.hpp"
+#include "knowledge.hpp"
+
+namespace sim {
+namespace {
+
+constexpr size_t MOST_SUSPENDED = 1 << 14;  // of a launch
+
+bool is_atomic(const Program& p, u32 pc) {
+  return std::string_view(p.named[pc & PC_MASK]->name).starts_with("atom.");
+}
+
+i32 order_of(const Program& p, u32 pc) { return p.code[pc & PC_MASK].order(); }
+
+void suspend(Machine& m, Event e, u64 place, bool first) {
+  e.kind = VOLATILE_RACE;
+  if (m.suspended.size() < MOST_SUSPENDED)
+    m.suspended.try_emplace({e.pc, e.other_pc, place}, Machine::Suspended{e, first});
+}
+
+void report_race(Machine& m, const Event& e, bool first) {
+  m.report(e);
+  if (first && e.space == GLOBAL) m.too_early_of.insert(e.region);
+  else if (first) m.too_early.insert(e.other_pc);
+}
+
+bool comes_of_race(const Machine& m, const Event& e) {
+  const bool undefined =
+      e.kind == UNDEFINED_STORE || e.kind == UNDEFINED_ADDRESS || e.kind == UNDEFINED_BRANCH;
+  return undefined && (m.too_early.contains(e.other_pc) ||
+                       (e.space != SHARED && m.too_early_of.contains(e.region)));
+}
+
+}  // namespace
+
+Strength strength(const Program& p, u32 pc) {
+  if (!(p.code[pc & PC_MASK].flags & SYNCHRONISES)) return Strength::plain;
+  return order_of(p, pc) & VOLATILE ? Strength::is_volatile : Strength::synchronises;
+}
+
+bool scopes_meet(const Warp& w, const Region::Stamp& other) {
+  const Program& p = *w.program;
+  return other.block == w.home->linear + 1 ||
+         !((order_of(p, w.pc) | order_of(p, other.pc)) & BLOCK_SCOPE);
+}
+
+void await(Warp& w, u64 place, u32 bytes, u32 cell) {
+  if (!w.program->has_volatile) return;
+  for (u32 at = 0; at < bytes; at += cell) w.home->machine->awaited.insert(place + at);
+}
+
+void conflict(Warp& w, Event e, const Region::Stamp& other, u64 place, bool first) {
+  const Program& p = *w.program;
+  Machine& m = *w.home->machine;
+  const Strength mine = strength(p, w.pc), theirs = strength(p, other.pc);
+  const bool plain = mine == Strength::plain, both_strong = !plain && theirs != Strength::plain;
+  const bool is_volatile = mine == Strength::is_volatile || theirs == Strength::is_volatile;
+  const bool of_wgmma = !e.other_write && other.pc & BY_WGMMA;  // its stamp has another meaning
+  if (!plain && told_by_flag(w, other)) return;
+  if (is_atomic(p, w.pc) && is_atomic(p, other.pc)) {
+    if (scopes_meet(w, other)) return;
+    e.kind = BLOCK_SCOPE_ONLY;
+  } else if (both_strong || (is_volatile && e.space == GLOBAL && !(plain && e.other_write))) {
+    if (is_volatile) suspend(m, e, place, first);
+    return;
+  } else if (plain && !of_wgmma && (told_by_flag(w, other) || told_by_lock(w, other))) {
+    e.kind = NO_FENCE_AFTER_FLAG;
+  } else if (e.write && e.other_write && (is_atomic(p, w.pc) || is_atomic(p, other.pc))) {
+    e.kind = ATOMIC_AND_PLAIN;
+  }
+  report_race(m, e, first);
+}
+
+void conclude(Machine& m) {
+  for (const auto& [key, race] : m.suspended)
+    if (!m.awaited.contains(std::get<u64>(key))) report_race(m, race.event, race.first);
+  std::erase_if(m.events, [&](const Event& e) { return comes_of_race(m, e); });
+  m.suspended.clear();
+  m.awaited.clear();
+  m.too_early.clear();
+  m.too_early_of.clear();
+}
+
+}  // namespace sim

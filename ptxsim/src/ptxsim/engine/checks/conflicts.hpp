@@ -1,0 +1,32 @@
+// Two accesses to one place that nothing orders: whether that is a race depends on both.
+//
+// Atomic and relaxed accesses do not race with each other if the scope of each covers both threads.
+// Nor do volatile ones, of a word that somebody asks until it changes; all other words are data, so
+// nobody knows about a volatile access before the launch has ended.
+#pragma once
+
+#include "../machine/machine.hpp"
+
+namespace sim {
+
+enum class Strength : u8 { plain, is_volatile, synchronises };
+Strength strength(const Program& p, u32 pc);  // of the access by this instruction
+// Whether two atomic operations on one place see each other as such.
+bool scopes_meet(const Warp& w, const Region::Stamp& other);
+
+// Where an access was, for `awaited` and `suspended`.
+inline u64 shared_place(const Block& b, u32 address) {
+  return SHARED_WINDOW | u64(b.linear) << 24 | address;
+}
+// Somebody waits for the word to change, or asks whether it has.
+void await(Warp& w, u64 place, u32 bytes, u32 cell);
+
+// The warp's access, of which `e` tells, and the one stamped `other` are in no order that plain
+// accesses could rely on. first: nothing else has written there; that the other one found nothing
+// is then this race.
+void conflict(Warp& w, Event e, const Region::Stamp& other, u64 place, bool first);
+// At the end of a launch: reports races of volatile accesses to words that nobody asked, and drops
+// what comes of reads that were too early: that they find nothing is the race.
+void conclude(Machine& m);
+
+}  // namespace sim

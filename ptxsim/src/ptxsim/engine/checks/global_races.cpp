@@ -1,0 +1,160 @@
+#include "global_races.hpp"
+
+#include <algorithm>
+
+#include "conflicts.hpp"
+#include "dependency.hpp"
+#include "peers.hpp"
+
+namespace sim {
+namespace {
+
+Event event_between(Warp& w, EventKind kind, int lane, const Region& r, i64 index, u64 at,
+                    u32 bytes, const Region::Stamp& other) {
+  Event e = event_at(w, kind, lane);
+  e.other_pc = other.pc & PC_MASK;
+  e.address = r.base + at;
+  e.size = bytes;
+  e.space = GLOBAL;
+  e.region = index;
+  e.region_start = r.base;
+  e.region_size = r.size;
+  e.other_block = block_at(*w.block->machine, other.block - 1);
+  e.other_thread = thread_at(*w.block->machine, other.who & 1023);
+  return e;
+}
+
+void global_race(Warp& w, int lane, const Region& r, i64 index, u64 at, u32 bytes, bool write,
+                 bool other_write, bool same, const Region::Stamp& other, bool first = false) {
+  Event e = event_between(w, RACE, lane, r, index, at, bytes, other);
+  e.write = write;
+  e.other_write = other_write;
+  e.same_value = same;
+  conflict(w, e, other, e.address, first);
+}
+
+// Whether all lanes of the warp may have made the access, so that nobody knows which of them.
+bool of_own_warp(const Warp& w, const Region::Reads& read) {
+  return read.block == w.home->linear + 1 && (read.who & 1023) / LANES == w.index;
+}
+
+bool is_volatile(const Warp& w, u32 pc) {
+  return w.program->has_volatile && strength(*w.program, pc) == Strength::is_volatile;
+}
+
+constexpr u32 LINE = 32;  // cells that share a record of reads
+
+}  // namespace
+
+void remember_reads(Warp& w, Region& r, const Access& a) {
+  if (w.block->machine->sampling) return;
+  const u32 shift = w.program->global_shift, me = w.block->linear + 1, who = w.stamp(0);
+  const u64 several = (u64{1} << std::max(a.bytes >> shift, 1u)) - 1;
+  if (r.lines.empty()) r.lines.resize((r.size >> shift) / LINE + 1);
+  for (u32 rest = a.mask; rest;) {
+    const u64 line = ((a.at[__builtin_ctz(rest)] - r.base) >> shift) / LINE;
+    u64 cells = 0;
+    for (; rest; rest &= rest - 1) {
+      const u64 cell = (a.at[__builtin_ctz(rest)] - r.base) >> shift;
+      if (cell / LINE != line) break;
+      cells |= several << cell % LINE;
+    }
+    auto& [last, before, elsewhere] = r.lines[line];
+    if (last.block == me && last.who == who && is_volatile(w, last.pc) == is_volatile(w, w.pc)) {
+      last.cells |= u32(cells);
+      continue;
+    }
+    if (last.block != me) elsewhere = last;
+    else if ((last.who ^ who) & 1023) before = last;
+    last = {me, who, w.pc, u32(cells)};
+  }
+}
+
+void trace(Warp& w, const Access& a, Use use) {
+  Machine& m = *w.block->machine;
+  if (__builtin_expect(!m.tracing, 1)) return;
+  const u32 shift = w.program->global_shift;
+  i64 index = -1;
+  Region* r = nullptr;
+  for (u32 rest = a.mask; rest; rest &= rest - 1) {
+    const u64 at = a.at[__builtin_ctz(rest)];
+    if (!r || !within(at, a.bytes, r->base, r->size)) r = m.find(at, index);
+    if (!r || !within(at, a.bytes, r->base, r->size)) continue;
+    if (r->uses.empty()) r->uses.resize((r->size >> shift) + 1);
+    const u64 first = (at - r->base) >> shift, last = (at - r->base + a.bytes - 1) >> shift;
+    const int late = w.home->triggered ? AFTER_TRIGGER : 0;
+    for (u64 cell = first; cell <= last; ++cell) {
+      r->uses[cell] |= u8(use << late);
+      if (m.follows && cell < r->in_flight.size() && r->in_flight[cell])
+        check_dependency(w, __builtin_ctz(rest), *r, index, r->base + (cell << shift), a.bytes,
+                         r->in_flight[cell], use);
+    }
+  }
+}
+
+bool global_read(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool checked) {
+  const u32 cell = 1u << w.program->global_shift;
+  bool undefined = false;
+  for (u64 at = address - r.base; at < address - r.base + bytes; at += cell) {
+    if (!r.all_defined && !r.defined[at >> w.program->global_shift]) undefined = true;
+    if (r.stamps.empty()) continue;
+    const Region::Stamp& s = r.stamps[at >> w.program->global_shift];
+    if (!s.block || !checked) continue;
+    // A first guess ahead of an atomicCAS loop may read what other threads' atomics are changing.
+    if (s.pc & ATOMIC_BIT || in_order(w, lane, s)) continue;
+    global_race(w, lane, r, index, at, bytes, false, true, false, s);
+  }
+  return undefined;
+}
+
+void check_read_only(Warp& w, int lane, const Region& r, i64 index, u64 address, u32 bytes) {
+  if (r.stamps.empty()) return;
+  for (u64 at = address - r.base; at < address - r.base + bytes;
+       at += 1u << w.program->global_shift) {
+    const Region::Stamp& s = r.stamps[at >> w.program->global_shift];
+    if (!s.block) continue;
+    Event e = event_between(w, READ_ONLY_WRITTEN, lane, r, index, at, bytes, s);
+    e.other_write = true;
+    return w.block->machine->report(e);
+  }
+}
+
+void global_write(Warp& w, int lane, Region& r, i64 index, u64 address, u32 bytes, bool same,
+                  bool atomic, bool checked) {
+  if (w.block->machine->sampling) return;
+  const u32 cell = 1u << w.program->global_shift, me = w.block->linear + 1;
+  if (r.stamps.empty()) r.stamps.resize((r.size + cell - 1) / cell);
+  // What is there already does no harm again: within a block, and where somebody may look for it.
+  const bool again = same && is_volatile(w, w.pc);
+  for (u64 at = address - r.base; at < address - r.base + bytes; at += cell) {
+    const u64 place = at >> w.program->global_shift;
+    const bool first = !r.all_defined && !r.defined[place];
+    if (first) r.defined[place] = 1;
+    Region::Stamp& s = r.stamps[place];
+    const bool both_atomic = atomic && s.pc & ATOMIC_BIT;
+    // The next atomic operation must be in order with the plain write below this one, too.
+    if (atomic && s.block && !both_atomic) {
+      if (r.hidden.empty()) r.hidden.resize(r.stamps.size());
+      r.hidden[place] = s;
+    }
+    const bool below = both_atomic && scopes_meet(w, s);
+    const Region::Stamp before = !below ? s : r.hidden.empty() ? Region::Stamp{} : r.hidden[place];
+    if (checked && before.block && !(same && (again || before.block == me)) &&
+        !in_order(w, lane, before))
+      global_race(w, lane, r, index, at, bytes, true, true, same, before,
+                  !same && before.pc & ATOMIC_BIT);
+    else if (!r.lines.empty() && checked && !atomic && !same)
+      for (const auto& [last, other, elsewhere] = r.lines[place / LINE];
+           const Region::Reads& read : {last, other, elsewhere}) {
+        const Region::Stamp reader{read.block, read.who, read.pc};
+        if (!read.block || !(read.cells >> place % LINE & 1) || of_own_warp(w, read) ||
+            in_order(w, lane, reader))
+          continue;
+        global_race(w, lane, r, index, at, bytes, true, false, false, reader, first);
+        break;
+      }
+    s = {me, w.stamp(lane), w.pc | (atomic ? ATOMIC_BIT : 0)};
+  }
+}
+
+}  // namespace sim

@@ -1,0 +1,133 @@
+#include "shared_races.hpp"
+
+#include <algorithm>
+
+#include "../program/kinds.hpp"
+#include "conflicts.hpp"
+#include "doubts.hpp"
+#include "peers.hpp"
+#include "undefined.hpp"
+
+namespace sim {
+
+void race(Warp& w, int lane, EventKind kind, u32 address, u32 bytes, bool write,
+          const Region::Stamp& other, bool other_write, bool first) {
+  Machine& m = *w.block->machine;
+  Event e = event_at(w, kind, lane);
+  e.other_pc = other.pc & PC_MASK;
+  e.address = address;
+  e.size = bytes;
+  e.space = SHARED;
+  e.write = write;
+  e.other_write = other_write;
+  e.other_block = block_at(m, other.block - 1);
+  e.other_thread = thread_at(m, other.who & 1023);
+  kind == RACE ? conflict(w, e, other, shared_place(*w.block, address), first) : m.report(e);
+  if (!write) doubt(m, e, w.home->linear + 1, w.stamp(lane), w.pc);
+  else if (!other_write) doubt(m, e, other.block, other.who, e.other_pc);
+}
+
+namespace {
+
+// With a cp.async: either nobody waits for the copy, or no group holds it, so that nobody can.
+void copy_race(Warp& w, int lane, u64 address, u32 bytes, bool write, const Cell& c) {
+  const u32 thread = c.pending - 1;
+  const Region::Stamp writer = last_writer(*w.block, address >> w.program->shared_shift);
+  if (completes_at_mbarrier(w.program->code[c.pending_pc]))
+    return race(w, lane, BULK_COPY_RACE, address, bytes, write,
+                {writer.block, thread, c.pending_pc}, true);
+  const Warp& copier = w.block->warps[thread / LANES];
+  const bool committed =
+      std::any_of(copier.async.begin(), copier.async.end(), [&](const AsyncCopy& copy) {
+        const u32 l = thread % LANES;
+        return copy.pc == c.pending_pc && copy.mask >> l & 1 &&
+               within(address, 1, copy.target[l], copy.bytes) &&
+               copy.group[l] < copier.async_group[l];
+      });
+  race(w, lane, committed ? ASYNC_RACE : COPY_NOT_COMMITTED, address, bytes, write,
+       {w.block->linear + 1, thread, c.pending_pc}, true);
+}
+
+// A write while an asynchronous operation may still read there.
+void check_async_reads(Warp& w, int lane, u32 address, u32 bytes) {
+  for (const AsyncReads& reads : w.block->reading)
+    if (reads.touches(address, bytes) &&
+        !(reads.wgmma && read_in_order(w, lane, reads.stamp(), BY_WGMMA)))
+      race(w, lane, OPERAND_OVERWRITTEN, address, bytes, true,
+           {w.block->linear + 1, reads.thread, reads.pc}, false);
+}
+
+// In the memory reserved for cooperative_groups a warp's lanes reuse what all of them have read,
+// with nothing but shuffles in between.
+bool in_step(const Warp& w, u32 address, u32 who) {
+  const Program& p = *w.program;
+  return (who & 1023) / LANES == w.index && within(address, 1, p.arrays[0].start, p.reserved);
+}
+
+// An atomic operation leaves the plain write below it in sight: the next atomic operation must be
+// in order with that, too.
+void keep_plain_write(Warp& w, int lane, u32 address, u32 bytes) {
+  Block& b = *w.block;
+  const u32 cell = address >> w.program->shared_shift;
+  const Cell& c = b.cells[cell];
+  if (!c.writer) return;
+  if (c.writer_pc & ATOMIC_BIT) {
+    const Region::Stamp below = b.hidden.empty() ? Region::Stamp{} : b.hidden[cell];
+    if (below.block && !in_order(w, lane, below))
+      race(w, lane, RACE, address, bytes, true, below, true);
+    return;
+  }
+  if (b.hidden.empty()) b.hidden.resize(b.cells.size());
+  b.hidden[cell] = last_writer(b, cell);
+}
+
+}  // namespace
+
+bool report_shared_read(Warp& w, int lane, u32 at, u32 bytes, const Cell& c, bool plain,
+                        u32& origin) {
+  if (c.pending) copy_race(w, lane, at, bytes, false, c);
+  if (!c.writer) {
+    origin = w.pc;
+    return true;
+  }
+  const Region::Stamp writer = last_writer(*w.block, at >> w.program->shared_shift);
+  if (plain && !in_order(w, lane, writer))
+    race(w, lane, RACE, at, bytes, false, {writer.block, writer.who, c.writer_pc}, true);
+  if (!(c.writer_pc & UNDEFINED_BIT)) return false;
+  origin = c.writer_pc & PC_MASK;
+  return true;
+}
+
+void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic,
+                  u32 undefined_origin) {
+  const u32 cell = 1u << w.program->shared_shift, home = w.block->linear + 1;
+  if (__builtin_expect(!w.block->reading.empty(), 0)) check_async_reads(w, lane, address, bytes);
+  const u32 pc = (undefined_origin == DEFINED ? w.pc : undefined_origin | UNDEFINED_BIT) |
+                 (atomic ? ATOMIC_BIT : 0);
+  const bool visits = w.visits();
+  if (__builtin_expect(visits || !w.block->peers.empty(), 0))
+    check_write_among_peers(w, lane, address, bytes, same, atomic);
+  for (u32 at = address; at - address < bytes; at += cell) {
+    Cell& c = w.block->cells[at >> w.program->shared_shift];
+    if (__builtin_expect(c.pending != 0, 0)) copy_race(w, lane, at, cell, true, c);
+    if (atomic) keep_plain_write(w, lane, at, bytes);
+    if (__builtin_expect(visits, 0)) continue;
+    // The same value written twice is how every thread initialises one flag: harmless.
+    if (c.writer && c.writer != BY_PEER && !same && !(atomic && c.writer_pc & ATOMIC_BIT) &&
+        !w.ordered(c.writer, lane))
+      race(w, lane, RACE, at, bytes, true, {home, c.writer, c.writer_pc}, true,
+           c.writer_pc & ATOMIC_BIT);
+    const auto before = [&](u32 who, u32 pc) {
+      return pc & BY_WGMMA ? w.ended(who) : w.ordered(who, lane) || in_step(w, at, who);
+    };
+    if (c.reader && !same && !before(c.reader, c.reader_pc))
+      race(w, lane, RACE, at, bytes, true, {home, c.reader, c.reader_pc}, false, !c.writer);
+    else if (c.reader2 && !same && !before(c.reader2, c.reader2_pc))
+      race(w, lane, RACE, at, bytes, true, {home, c.reader2, c.reader2_pc}, false, !c.writer);
+    c.writer = w.stamp(lane);
+    c.writer_pc = pc;
+  }
+  if (__builtin_expect(visits, 0)) keep_write(w, lane, address, bytes, pc);
+}
+
+}  // namespace sim

@@ -1,0 +1,68 @@
+// Races for shared memory, and its undefined values.
+#pragma once
+
+#include "../machine/machine.hpp"
+
+namespace sim {
+
+// A race of this access with another one. first: nothing else has written there.
+void race(Warp& w, int lane, EventKind kind, u32 address, u32 bytes, bool write,
+          const Region::Stamp& other, bool other_write, bool first = false);
+
+bool report_shared_read(Warp& w, int lane, u32 address, u32 bytes, const Cell& c, bool plain,
+                        u32& origin);
+
+// What a warp reads in the shared memory of another block; the same as SharedReader::read.
+bool read_of_peer(Warp& w, int lane, u32 address, u32 bytes, bool plain, u32& origin);
+
+// Race and definedness bookkeeping of what one instruction reads of shared memory. `read` does it
+// for one lane's cells [address, address + bytes). It returns true when it meets an undefined value
+// and sets `origin` to where that came from.
+class SharedReader {
+ public:
+  explicit SharedReader(Warp& w)
+      : w_(w), cells_(w.block->cells.data()), shift_(w.program->shared_shift), now_(w.stamp(0)) {}
+
+  bool read(int lane, u32 address, u32 bytes, bool plain, u32& origin) {
+    const u32 cell = 1u << shift_, me = now_ | u32(lane);
+    if (__builtin_expect(w_.visits(), 0))
+      return read_of_peer(w_, lane, address, bytes, plain, origin);
+    bool undefined = false;
+    for (u32 at = address; at - address < bytes; at += cell) {
+      Cell& c = cells_[at >> shift_];
+      const bool fine = !(c.pending | (c.writer_pc & UNDEFINED_BIT)) && after(c.writer, lane);
+      if (__builtin_expect(!fine, 0))
+        undefined |= report_shared_read(w_, lane, at, bytes, c, plain, origin);
+      // Two readers of one warp and time stand for all of its lanes: whoever writes next differs
+      // from one of them.
+      if (!plain || !(((c.reader ^ me) | (c.reader2 ^ me)) & ~31u)) continue;
+      if ((c.reader ^ me) & 1023) {
+        c.reader2 = c.reader;
+        c.reader2_pc = c.reader_pc;
+      }
+      c.reader = me;
+      c.reader_pc = w_.pc;
+    }
+    return undefined;
+  }
+
+ private:
+  // Whether the cell was written, and in order. Neighbours are mostly from one warp and time.
+  bool after(u32 writer, int lane) {
+    if ((writer & ~31u) == seen_) return true;
+    if (!writer || writer == BY_PEER || !w_.ordered(writer, lane)) return false;
+    if ((writer & 1023) >> 5 != w_.index) seen_ = writer & ~31u;
+    return true;
+  }
+
+  Warp& w_;
+  Cell* const cells_;
+  const u32 shift_, now_;
+  u32 seen_ = 1;  // the last writers from another warp that were in order; at first nobody's stamp
+};
+
+// `same` says that the write leaves every byte as it is.
+void shared_write(Warp& w, int lane, u32 address, u32 bytes, bool same, bool atomic,
+                  u32 undefined_origin);
+
+}  // namespace sim

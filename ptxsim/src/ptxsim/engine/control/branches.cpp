@@ -1,0 +1,99 @@
+#include "branches.hpp"
+
+#include <algorithm>
+
+#include "../checks/undefined.hpp"
+#include "../machine/machine.hpp"
+#include "../program/operations.hpp"
+#include "../schedule/divergence.hpp"
+#include "barriers.hpp"
+
+namespace sim {
+
+void leave_behind(Warp& w) {
+  if (w.exec == w.now.mask) return;
+  ++w.program->guarded[w.pc].splits;
+  Group rest = w.now;
+  rest.mask = w.now.mask & ~w.exec;
+  rest.pc = w.pc + 1;
+  rest.rank = u32(w.program->code[w.pc + 1].rank());
+  w.others.push_back(rest);
+  w.now.mask = w.exec;
+}
+
+Flow stop(Warp& w, EventKind why, u64 address) {
+  Event e = event_at(w, why, __builtin_ctz(w.exec));
+  e.address = address;
+  e.space = GLOBAL;
+  e.arrived = u32(w.now.stack.size());
+  e.expected = w.block->machine->stack_bytes;
+  w.block->machine->report(e);
+  w.block->machine->trapped = true;
+  w.block->stopped = true;
+  return Flow::yield;
+}
+
+bool is_block(const Program& p, i64 at) {
+  return u64(at) < p.code.size() && p.code[at].run == block_head;
+}
+
+bool falls_into_block(const Program& p, const Ins& i) {
+  return is_block(p, &i - p.code.data() + 1);
+}
+
+namespace {
+
+Flow branch(Warp& w, const Ins& i) {
+  leave_behind(w);
+  w.pc = u32(i.target());
+  return Flow::jumped;
+}
+
+// brx.idx
+Flow indexed_branch(Warp& w, const Ins& i) {
+  const i32 slot = i.input(0);
+  check_defined(w, slot, UNDEFINED_BRANCH, false);
+  leave_behind(w);
+  const size_t others = w.others.size();
+  const u32* index = lanes<u32>(w, slot);
+  u32 left = w.exec;
+  Group side = w.now;
+  w.now.mask = 0;
+  while (left) {
+    const u32 value = index[__builtin_ctz(left)];
+    side.mask = 0;
+    for (int l = 0; l < LANES; ++l)
+      if (left >> l & 1 && index[l] == value) side.mask |= 1u << l;
+    left &= ~side.mask;
+    side.pc = i.x[std::min<u32>(value, u32(i.targets()) - 1)];  // out of range is undefined in PTX
+    side.rank = u32(w.program->code[side.pc].rank());
+    w.others.push_back(side);
+  }
+  w.program->guarded[w.pc].splits += w.others.size() > others + 1;
+  return Flow::yield;
+}
+
+Flow exit_lanes(Warp& w, const Ins&) { return leave(w, w.exec); }
+
+Flow trap(Warp& w, const Ins&) { return stop(w, TRAP); }
+
+// __assertfail, a call that the runtime library would serve
+Flow assertion(Warp& w, const Ins&) { return stop(w, ASSERTION); }
+
+}  // namespace
+
+void add_branches(Table& t) {
+  t.push_back({"bra", branch, ">", [](const Program& p, const Ins& i) {
+                 return is_block(p, i.target()) && falls_into_block(p, i);
+               }});
+  t.push_back({"brx", indexed_branch, ">-n", [](const Program& p, const Ins& i) {
+                 return falls_into_block(p, i) && std::all_of(i.x, i.x + i.targets(), [&](i32 at) {
+                          return is_block(p, at);
+                        });
+               }});
+  t.push_back({"exit", exit_lanes, ">"});
+  t.push_back({"trap", trap, ">"});
+  t.push_back({"call.__assertfail", assertion, ">iiiiii"});
+}
+
+}  // namespace sim

@@ -1,0 +1,30 @@
+// Barriers and mbarrier objects.
+#pragma once
+
+#include <vector>
+
+#include "../program/program.hpp"
+#include "clocks.hpp"
+
+namespace sim {
+
+struct Barrier {
+  u32 arrived = 0, expected = 0;
+  u32 votes = 0, voters = 0;  // bar.red
+  Clocks arrivals;
+};
+
+constexpr u32 BARRIERS = 16;  // of a block
+
+// An mbarrier object in shared memory.
+struct MBarrier {
+  u32 count, pending;  // arrivals: of a phase, and still missing
+  i64 transactions;    // bytes expected and not yet copied
+  u64 announced;       // bytes expected in this phase
+  u64 phase;
+  u32 creator, creator_pc;                   // stamp of its initialisation
+  Clocks arriving, released;                 // of this phase's arrivals, of all completed phases
+  std::vector<SharedArray> landing, landed;  // what bulk copies write in this phase, and wrote
+};
+
+}  // namespace sim

@@ -1,0 +1,74 @@
+#include "machine.hpp"
+
+#include <algorithm>
+
+#include "../limits.hpp"
+
+namespace sim {
+
+Dim block_at(const Machine& m, u32 linear) {
+  return {linear % m.grid.x, linear / m.grid.x % m.grid.y, linear / m.grid.x / m.grid.y};
+}
+
+Dim thread_at(const Machine& m, u32 thread) {
+  return {thread % m.ntid.x, thread / m.ntid.x % m.ntid.y, thread / m.ntid.x / m.ntid.y};
+}
+
+Event event_at(const Warp& w, EventKind kind, int lane) {
+  Event e{};
+  e.kind = kind;
+  e.pc = e.other_pc = w.pc;
+  e.count = 1;
+  e.region = -1;
+  e.block = w.home->id;
+  e.thread = thread_at(*w.block->machine, w.index * LANES + lane);
+  return e;
+}
+
+void Machine::report(Event e) {
+  if (e.region >= 0 && e.space != SHARED && size_t(e.region) < regions.size()) {
+    const Region& r = *regions[e.region];
+    const bool inside = r.freed.block && within(e.address, 1, r.base, r.given);
+    if (inside && r.freed.pc != ~0u) {
+      if (e.kind == OUT_OF_BOUNDS) e.kind = USED_AFTER_FREE;
+      e.region_size = r.given;
+      e.other_pc = r.freed.pc;
+      e.other_block = block_at(*this, r.freed.block - 1);
+      e.other_thread = thread_at(*this, r.freed.who & 1023);
+    }
+  }
+  used |= looks_again &&
+          (e.kind == UNDEFINED_STORE || e.kind == UNDEFINED_ADDRESS || e.kind == UNDEFINED_BRANCH);
+  auto [at, fresh] = event_index.try_emplace({e.kind, e.pc, e.other_pc}, events.size());
+  if (!fresh) events[at->second].count++;
+  else if (events.size() < MAX_EVENTS) events.push_back(e);
+  else event_index.erase(at);
+}
+
+Region* Machine::find(u64 address, i64& index) {
+  auto after =
+      std::upper_bound(regions.begin(), regions.end(), address,
+                       [](u64 a, const std::unique_ptr<Region>& r) { return a < r->base; });
+  if (after == regions.begin()) return nullptr;
+  index = after - regions.begin() - 1;
+  return regions[index].get();  // the caller checks the size; this is the nearest one below
+}
+
+u32 Machine::block_in_cluster(u32 index, u32 rank) const {
+  const u32 across = grid.x / cluster.x, down = grid.y / cluster.y;
+  const Dim of{index % across, index / across % down, index / across / down};
+  const Dim at{of.x * cluster.x + rank % cluster.x, of.y * cluster.y + rank / cluster.x % cluster.y,
+               of.z * cluster.z + rank / cluster.x / cluster.y};
+  return at.x + grid.x * (at.y + grid.y * at.z);
+}
+
+u64 Machine::block_bytes() const {
+  const Program& p = *program;
+  const u64 warps = (u64(ntid.x) * ntid.y * ntid.z + LANES - 1) / LANES;
+  const u64 shared = u64(p.shared_bytes) + dynamic_bytes;
+  const u64 cell = sizeof(Cell) + (cluster_size() > 1 ? sizeof(PeerCell) : 0);
+  return warps * (p.slots * u64{128} + p.local_bytes * u64{LANES}) + shared +
+         (shared >> p.shared_shift) * cell;
+}
+
+}  // namespace sim

@@ -1,0 +1,104 @@
+// What a launch runs on: device memory, and what all blocks share.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <unordered_set>
+#include <vector>
+
+#include "../program/program.hpp"
+#include "block.hpp"
+#include "region.hpp"
+
+namespace sim {
+
+struct Machine {
+  std::vector<std::unique_ptr<Region>> regions;
+  u64 heap_next = u64{7} << 44;  // where malloc in kernels goes on: no address comes again
+  u64 heap_used = 0;             // bytes
+  Flags flags;                   // in global memory, of this launch
+  u64 changes = 0;               // of global memory, and by atomic operations
+  std::map<std::tuple<u32, u32, u32>, size_t> event_index;
+  std::vector<Event> events;
+  // Of this launch (conflicts.hpp): places that a warp asked until they changed, and races of
+  // volatile accesses, by both instructions and place, which are none where somebody asks.
+  struct Suspended {
+    Event event;
+    bool first;
+  };
+  std::unordered_set<u64> awaited;
+  std::map<std::tuple<u32, u32, u64>, Suspended> suspended;
+  // Memory of which some was read ahead of the first write there, in no order with it: regions, and
+  // reads of shared memory by their instruction.
+  std::unordered_set<i64> too_early_of;
+  std::unordered_set<u32> too_early;
+  std::string printed;
+  Program* program = nullptr;
+  Dim grid{}, ntid{}, cluster{1, 1, 1};
+  u32 dynamic_bytes = 0;
+  std::vector<u8> params;
+  u32 stack_bytes = 0;  // of a thread, for calls whose depth nobody knows ahead
+  u64 resident = 0;     // blocks that the GPU holds at a time; 0: not known
+  u64 workspace = 0;    // address of the grid's barrier for grid.sync(); 0: not cooperative
+  u64 steps = 0, step_limit = 0;
+  u64 cycles = 0;                             // as the last look at a clock saw it
+  double deadline = 0;                        // as cpu_seconds() counts
+  bool sampling = false;                      // counts only: no races, nothing undefined
+  bool tracing = false;                       // keeps what a launch uses
+  bool follows = false;                       // the launch before may still run
+  bool backwards = false;                     // blocks and warps take turns from last to first
+  u32 filler = POISON;                        // in shared and local memory that nobody has written
+  u64 first_block = 0, last_block = ~u64{0};  // of each launch; the last one is left out
+  bool out_of_time = false, deadlocked = false, trapped = false;
+
+  // Reads of shared memory that raced in a look at this call, and how (doubts.hpp). who: the
+  // reader's clock.
+  struct Read {
+    u32 launch, block, who, pc;
+    auto operator<=>(const Read&) const = default;
+  };
+  std::map<Read, Event> doubts;
+  bool looks_again = false;  // what they read is undefined
+  bool used = false;         // and something comes of it
+  u32 launches = 0;          // of this look
+  // Regions as the call found them, and as the first look left them.
+  struct Kept {
+    u64 base, size;
+    std::vector<u8> data, defined;
+    bool in_heap;
+    u64 given;
+    Region::Stamp freed;
+  };
+  struct Memory {
+    std::vector<Kept> regions;
+    u64 heap_next = 0, heap_used = 0;
+  };
+  Memory before, after;
+
+  // Of this launch (dependency.hpp). held: it ends after those before it. published: blocks that
+  // let the next one begin after a fence.
+  struct Past { u32 block, who; };
+  std::vector<Past> past_wait;  // Block::past_wait of all
+  bool held = false;
+  u64 published = 0;
+
+  void launch();
+  u64 block_bytes() const;                                                // of memory here, about
+  u32 cluster_size() const { return cluster.x * cluster.y * cluster.z; }  // blocks
+  u32 block_in_cluster(u32 index, u32 rank) const;                        // its linear number
+  // Address of what grid.sync() counts in: its top bit changes when all blocks have come.
+  u64 counter() const { return workspace ? workspace + 4 : 0; }
+  Region* find(u64 address, i64& index);
+  void report(Event event);
+};
+
+Event event_at(const Warp& w, EventKind kind, int lane);  // of what the warp does now
+
+// Where the block of this number lies in the grid, and a thread in its block.
+Dim block_at(const Machine& m, u32 linear);
+Dim thread_at(const Machine& m, u32 thread);
+
+}  // namespace sim

@@ -1,0 +1,39 @@
+// Global memory and its shadow.
+#pragma once
+
+#include <vector>
+
+#include "../types.hpp"
+
+namespace sim {
+
+// A device allocation, or a __device__/__constant__ variable.
+struct Region {
+  u64 base, size;
+  u8* data;
+  bool all_defined;                      // no byte was ever left unwritten
+  std::vector<u8> defined;               // per cell, when not all_defined
+  struct Stamp { u32 block, who, pc; };  // block + 1; thread | clock << 10
+  std::vector<Stamp> stamps;             // per cell, last write in this launch; empty until written
+  std::vector<Stamp> hidden;  // the plain write that atomics followed; empty until there is one
+  // Reads of LINE cells in a row by one warp at one time; bit k of `cells` stands for the k-th.
+  struct Reads { u32 block, who, pc, cells; };  // block + 1; 0: none
+  // The latest reads, those of another warp of that block, and those of another block.
+  struct Line { Reads last, before, elsewhere; };
+  std::vector<Line> lines;  // in this launch; empty until read
+  std::vector<u8> uses;     // per cell, Use of this launch; empty unless traced and used
+  // Of malloc in a kernel: its memory, the bytes asked for, and who freed it; pc: ~0 in an earlier
+  // launch; block: 0 while it is not freed. What is freed has no bytes.
+  bool in_heap = false;
+  std::vector<u8> own;
+  u64 given = 0;
+  Stamp freed{};
+  std::vector<u8> in_flight;  // the same of launches that may still run; shorter where none
+};
+
+// What a launch did to a cell of global memory, as bits. streams.py has the same.
+enum Use : u8 { READ = 1, WRITTEN = 2, READ_STRONGLY = 4, WRITTEN_STRONGLY = 8 };
+// While a launch runs, what blocks do after their griddepcontrol.launch_dependents is so far left.
+constexpr int AFTER_TRIGGER = 4;
+
+}  // namespace sim

@@ -1,0 +1,124 @@
+// A warp executes one instruction for all its active lanes at a time. Registers live in "slots"
+// of 32 lanes × 4 bytes (two adjacent slots for a 64-bit register, the pair read as 32 × 8 bytes);
+// predicates are one 32-bit lane mask each.
+#pragma once
+
+#include <cstddef>
+#include <unordered_set>
+#include <vector>
+
+#include "async_access.hpp"
+#include "clocks.hpp"
+
+namespace sim {
+
+// Lanes of a warp that share a program counter and a call stack.
+struct Group {
+  u32 pc = 0, mask = 0;
+  u32 rank = 0;  // place of its basic block in an order where joins come after their branches
+  // at_barrier: stands before a barrier until the rest of its warp comes; in_barrier: has arrived
+  enum Wait : u8 { ready, in_barrier, at_barrier, warp_sync } wait = ready;
+  u32 barrier_id = 0;
+  std::vector<u32> stack;  // return addresses
+};
+
+// The last look at a flag or counter. A warp whose looks and registers repeat waits for others.
+struct Look {
+  u32 pc = ~0u;
+  u64 seen = 0, changes = 0;  // addresses and values; of the machine
+  u64 times = 0;              // that it was repeated
+  u64 registers = 0;          // at some repetition
+  bool waits = false;
+  u64 mbarrier = 0;  // its address, where that is what the warp waits for; else 0
+
+  bool same(const Look& o) const { return pc == o.pc && seen == o.seen && changes == o.changes; }
+};
+
+struct Block;
+struct Program;
+
+struct Warp {
+  Block* block;  // whose shared memory an access touches: of the cluster, mostly its own
+  Block* home;   // the warp's own
+  Program* program;
+  u8* regs;
+  u32* preds;
+  u32 index;    // within the block
+  u32 started;  // lanes that there are: the last warp of a block may have fewer
+  u32 live;     // lanes not exited
+  u32 exec;     // lanes that execute the current instruction
+  u32 pc;
+  Group now;  // the group that runs; now.mask is the active mask
+  std::vector<Group> others;
+  i64 fuel;      // basic blocks this warp may still enter in its turn
+  bool fair;     // groups take turns: one of them may be spinning on another
+  bool forced;   // a warp-level operation goes ahead without its missing lanes
+  bool resting;  // gives way until the others have had a turn
+  bool waited;   // its last turn ended so
+  Look look;
+  bool passed;   // lanes went past a barrier at which others of the warp stand
+  u32 time;      // its own clock
+  Clocks known;  // what it has seen of every warp's clock; own entry: in order for all its lanes
+  Moments
+      locked;  // what locks have told that it took: in order behind its next fence, for nobody now
+  u32 past_wait;  // lanes in order with the kernels that a programmatic launch follows
+  u32 cc;         // carry flag per lane
+  bool tainted;   // some register may hold an undefined value
+  std::vector<u32> undefined, origin, pred_undefined, pred_origin;
+  std::vector<u64> undefined_bits;  // of a slot in each lane where `undefined` says that there are
+  std::vector<AsyncCopy> async;
+  u32 async_group[LANES];
+  u32 bulk_group[LANES];            // bulk copies to global memory that the lanes have committed
+  u32 wgmma_group;                  // groups of wgmma committed
+  Clocks warpgroup;                 // what its warps knew at their last wgmma.fence
+  std::unordered_set<u64> settled;  // digests of the registers that wgmma.fence found
+  struct Wgmma { u32 pc, group; };
+  std::vector<Wgmma> wgmmas;  // under way
+  u64 cluster_phase;          // of the barrier of the cluster, when the warp last arrived
+  std::vector<u8> regs_store;
+  std::vector<u32> preds_store;
+  std::vector<u8> local;         // lane-private memory, lane after lane
+  std::vector<u8> saved[LANES];  // frames of recursive calls, innermost last
+
+  bool done() const { return !live; }
+  u32 clock() const { return time; }
+  void tick() { known.warps[index] = time++; }
+  Clocks now_for_others() const {  // what others learn of this warp: all that it did
+    Clocks clocks = known;
+    clocks.warps[index] = time;
+    clocks.seen.join(locked);
+    return clocks;
+  }
+  Clocks fenced_for_others() const {  // and up to its last fence alone
+    Clocks clocks = known;
+    static_cast<Moments&>(clocks) = known.released;
+    return clocks;
+  }
+  void learn(const Clocks& of) {
+    const u32 own = known.warps[index];
+    known.join(of);
+    known.warps[index] = own;
+  }
+  u32 stamp(int lane) const { return (index * LANES + lane) | clock() << 10; }
+  bool whole() const { return exec == live; }
+  bool visits() const { return block != home; }  // the shared memory of another block
+  void* slot(i32 s) const { return regs + size_t(s) * 128; }
+  // True when the access stamped `who` (thread | clock << 10) is ordered before this warp's now.
+  bool ordered(u32 who, int lane) const {
+    u32 thread = who & 1023;
+    return thread == index * LANES + u32(lane) || (who >> 10) <= known.warps[thread >> 5];
+  }
+  // The same for an access that synchronises: it needs no fence behind the look at a flag.
+  bool ordered_by_flag(u32 who) const {
+    const u32 other = (who & 1023) / LANES;
+    return other != index && (who >> 10) <= known.seen.warps[other];
+  }
+  // The same of a read by wgmma, which ends in wgmma.wait_group.
+  bool ended(u32 who) const {
+    return (who >> 10) <= known.products[(who & 1023) / LANES / WARPS_OF_A_GROUP];
+  }
+};
+
+template <class T> T* lanes(Warp& w, i32 slot) { return static_cast<T*>(w.slot(slot)); }
+
+}  // namespace sim

@@ -1,0 +1,62 @@
+// A warp executes instructions.
+#include "../checks/doubts.hpp"
+#include "../checks/undefined.hpp"
+#include "divergence.hpp"
+#include "turns.hpp"
+
+namespace sim {
+namespace {
+
+// What a second look is to find out is known.
+void stop(Warp& w) {
+  w.block->stopped = true;
+  w.block->machine->trapped = true;
+}
+
+}  // namespace
+
+void run_warp(Warp& w) {
+  w.fuel = WARP_FUEL;
+  w.waited = false;
+  if (!w.now.mask && !pick(w)) return;
+  const Ins* code = w.program->code.data();
+  for (;;) {
+    const Ins& i = code[w.pc];
+    w.exec = w.now.mask;
+    if (__builtin_expect(w.tainted, 0)) check_use(w, i);
+    if (i.guard >= 0) {
+      if (i.flags & DECIDES) check_defined(w, i.guard, UNDEFINED_BRANCH, true);
+      w.exec &= i.negate ? ~w.preds[i.guard] : w.preds[i.guard];
+      if (!w.exec) {
+        ++w.pc;
+        continue;
+      }
+      FlowCount& c = w.program->guarded[w.pc];
+      c.warps++;
+      c.lanes += __builtin_popcount(w.exec);
+    }
+    Flow flow;
+    if (__builtin_expect(w.tainted, 0)) {
+      const bool bit_by_bit = propagate_bits(w, i);
+      flow = i.run(w, i);
+      if (!bit_by_bit && w.tainted) propagate(w, i);
+      if (w.block->machine->used) return stop(w);
+    } else {
+      flow = i.run(w, i);  // what it may leave undefined it marks itself
+    }
+    if (flow == Flow::next) {
+      ++w.pc;
+    } else if (flow == Flow::yield) {
+      if (w.block->stopped) return;
+      if (w.fuel < 0 || w.resting) {
+        w.waited = w.resting;
+        w.resting = false;
+        if (!w.others.empty()) give_way(w);
+        return;
+      }
+      if (!w.now.mask && !pick(w)) return;
+    }
+  }
+}
+
+}  // namespace sim

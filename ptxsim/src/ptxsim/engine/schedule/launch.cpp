@@ -1,0 +1,183 @@
+// The blocks of a launch.
+#include <algorithm>
+#include <deque>
+
+#include "../checks/conflicts.hpp"
+#include "../checks/dependency.hpp"
+#include "../limits.hpp"
+#include "turns.hpp"
+
+namespace sim {
+namespace {
+
+constexpr u64 RESIDENT = 4096;  // blocks in flight at most when the GPU's number is not known
+constexpr u64 PATIENCE = 4;     // times that every block finds nothing changed
+
+const Warp& first_at_work(const Block& b) {
+  const auto at_work = [](const Warp& w) { return !w.done(); };
+  const auto found = std::find_if(b.warps.begin(), b.warps.end(), at_work);
+  return found == b.warps.end() ? b.warps.back() : *found;
+}
+
+// Blocks in flight: those that wait for others, in turn, and as many more as there is room for.
+class Residents {
+ public:
+  explicit Residents(Machine& m)
+      : machine(m), most(std::clamp<u64>(MAX_RESIDENT_BYTES / (m.block_bytes() + 1), 1,
+                                         m.resident ? m.resident : RESIDENT)),
+        next(m.first_block), count(std::min(u64(m.grid.x) * m.grid.y * m.grid.z, m.last_block)) {}
+
+  void run_all() {
+    for (u64 turn = 1; some_left() || !paused.empty() || !fresh.empty(); ++turn) {
+      auto b = take();
+      const u64 changes = machine.changes;
+      const Outcome outcome = run(*b);
+      if (machine.out_of_time || machine.deadlocked || machine.trapped) return;
+      const bool ended = outcome == Outcome::finished;
+      quiet = outcome == Outcome::waiting && changes == machine.changes ? quiet + 1 : 0;
+      const bool polls = outcome == Outcome::waiting || outcome == Outcome::polling;
+      polled = polls && changes == machine.changes ? polled + 1 : 0;
+      if (!(turn & 63) && spent(machine)) return report_out_of_time(first_at_work(*b));
+      if (ended) retire(std::move(b));
+      // Most blocks that wait do so for the one before: those that began backwards go on forwards.
+      else if (machine.backwards && began) paused.push_front(std::move(b));
+      else paused.push_back(std::move(b));
+      if (quiet > PATIENCE * paused.size() && (!some_left() || !room())) return give_up();
+      if (polled > MANY_POLLS * paused.size() && stuck()) return;
+    }
+  }
+
+ private:
+  Machine& machine;
+  const u64 most;
+  u64 next;
+  const u64 count;
+  u64 first = 0, behind = 0;  // that go from last to first, and have not begun
+  bool began = false;         // the block that was taken
+  u64 quiet = 0;              // turns in a row that changed nothing
+  u64 polled = 0;             // the same, but for registers
+  std::deque<std::unique_ptr<Block>> spare, fresh, paused;
+  std::vector<std::unique_ptr<Block>> ended;  // whose clusters have not
+
+  bool room() const { return paused.size() < most; }
+  bool some_left() const { return next < count || first < behind; }
+
+  // The number of the block that begins, or of the first of its cluster. A GPU starts blocks in the
+  // order of their numbers, as many as there is room for; any of these may then run first.
+  u64 next_number(u32 size) {
+    if (!machine.backwards) return (next += size) - size;
+    if (first == behind) {
+      const u64 room = (most - std::min<u64>(paused.size(), most)) / size * size;
+      first = next;
+      behind = next = std::min(next + std::max<u64>(room, size), count);
+    }
+    return behind -= size;
+  }
+
+  std::unique_ptr<Block> take() {
+    // The blocks of one cluster come to their end before the next begins, if they can.
+    const bool waits = machine.cluster_size() > 1 && !paused.empty() && quiet <= paused.size();
+    if (some_left() && room() && !waits) begin_next();
+    began = !fresh.empty();
+    auto& from = began ? fresh : paused;
+    auto b = std::move(from.front());
+    from.pop_front();
+    return b;
+  }
+
+  std::unique_ptr<Block> blank() {
+    if (spare.empty()) {
+      auto b = std::make_unique<Block>();
+      prepare(*b, machine);
+      return b;
+    }
+    auto b = std::move(spare.front());
+    spare.pop_front();
+    return b;
+  }
+
+  void begin_next() {
+    const u32 size = machine.cluster_size();
+    if (size == 1) {
+      fresh.push_back(blank());
+      return begin(*fresh.back(), u32(next_number(1)));
+    }
+    const auto cluster = std::make_shared<Cluster>();
+    const u64 number = next_number(size);
+    for (u32 rank = 0; rank < size; ++rank) {
+      fresh.push_back(blank());
+      Block& b = *fresh.back();
+      begin(b, machine.block_in_cluster(u32(number / size), rank));
+      b.cluster = cluster;
+      b.rank = rank;
+      cluster->blocks.push_back(&b);
+    }
+  }
+
+  // The shared memory of a block stays as long as its cluster.
+  void retire(std::unique_ptr<Block> b) {
+    const auto cluster = b->cluster;
+    const bool over = !cluster || ++cluster->finished == cluster->blocks.size();
+    ended.push_back(std::move(b));
+    if (!over) return;
+    for (auto& each : ended)
+      if (each->cluster == cluster) spare.push_back(std::move(each));
+    ended.erase(std::remove(ended.begin(), ended.end(), nullptr), ended.end());
+  }
+
+  // Whether all blocks in flight wait for mbarriers for ever; then says so of one of them.
+  bool stuck() const {
+    const Warp* found = nullptr;
+    for (const auto& b : paused) {
+      const Warp* const w = stuck_at_mbarrier(*b, true);
+      if (!w) return false;
+      if (!found || (counts_bytes_wrong(*w) && !counts_bytes_wrong(*found))) found = w;
+    }
+    if (found) report_mbarrier(*found);
+    return found;
+  }
+
+  // Nothing changes any more. Where more blocks would fit the GPU, none can be blamed.
+  void give_up() {
+    const bool more = some_left();
+    if (more && most != machine.resident) {
+      quiet = 0;
+      return;
+    }
+    if (stuck()) return;
+    for (const auto& b : paused)  // a wrong count of bytes is why the others wait
+      for (const Warp& w : b->warps)
+        if (!w.done() && w.look.mbarrier && counts_bytes_wrong(w)) return report_mbarrier(w);
+    for (Warp& w : paused.front()->warps) {
+      if (w.done() || !w.look.waits) continue;
+      if (w.look.mbarrier) return report_mbarrier(w);
+      w.pc = w.look.pc;
+      Event e = event_at(w, more ? NOT_ALL_RESIDENT : WAITS_FOR_EVER, __builtin_ctz(w.live));
+      e.arrived = u32(most);
+      e.expected = u32(std::min<u64>(count, ~0u));
+      machine.report(e);
+      break;
+    }
+    machine.deadlocked = true;
+  }
+};
+
+}  // namespace
+
+void Machine::launch() {
+  for (auto& r : regions) {
+    r->stamps.clear();
+    r->hidden.clear();
+    r->lines.clear();
+    r->uses.clear();
+    r->freed.pc = ~0u;
+  }
+  flags.clear();
+  begin_dependency(*this);
+  Residents(*this).run_all();
+  conclude(*this);
+  if (tracing) keep_in_flight(*this);
+  ++launches;
+}
+
+}  // namespace sim

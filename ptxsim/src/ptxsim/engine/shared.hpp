@@ -1,0 +1,215 @@
+// What Python shares with the engine. `python -m ptxsim.engine_header` writes it.
+// clang-format off
+#pragma once
+
+#include "types.hpp"
+
+namespace sim {
+
+enum Space : u8 {
+  GLOBAL,
+  SHARED,
+  LOCAL,
+  PARAM,
+  CONST,
+  GENERIC,
+  SPACES,
+};
+
+enum Status : int {
+  RAN,
+  OUT_OF_TIME,
+  DEADLOCKED,
+  TRAPPED,
+  NO_MEMORY,
+  TOO_LARGE,
+  REFUSED,
+};
+
+enum EventKind : u32 {
+  OUT_OF_BOUNDS,
+  MISALIGNED,
+  RACE,
+  ASYNC_RACE,
+  UNDEFINED_STORE,
+  UNDEFINED_ADDRESS,
+  UNDEFINED_BRANCH,
+  DIVERGENT_BARRIER,
+  DIVERGENT_WARP_OP,
+  DEADLOCK,
+  ENDLESS,
+  TRAP,
+  ASSERTION,
+  BARRIER_UNINITIALISED,
+  BARRIERS_MIXED,
+  COPY_NOT_COMMITTED,
+  MASK_WITHOUT_CALLER,
+  MASK_BEYOND_BLOCK,
+  WAITS_FOR_EVER,
+  NOT_ALL_RESIDENT,
+  NEVER_SET,
+  ABSENT_LANE,
+  STACK_OVERFLOW,
+  PART_OF_A_WARP,
+  MBARRIER_NEVER_COMPLETES,
+  BULK_COPY_RACE,
+  OPERAND_OVERWRITTEN,
+  PROXY_FENCE_MISSING,
+  PROXY_FENCE_AFTER_COPY,
+  WGMMA_NOT_FENCED,
+  WGMMA_REGISTERS_SET,
+  WGMMA_NOT_WAITED_FOR,
+  WARPS_NOT_ORDERED,
+  BAD_TENSOR_MAP,
+  PEER_EXITED,
+  PEER_NOT_STARTED,
+  UNUSED_RACE,
+  BEFORE_GRID_WAIT,
+  TILE_MISALIGNED,
+  TILE_BEFORE_TENSOR,
+  ATOMIC_AND_PLAIN,
+  NO_FUNCTION,
+  USED_AFTER_FREE,
+  FREED_TWICE,
+  FREED_WRONGLY,
+  BLOCK_SCOPE_ONLY,
+  VOLATILE_RACE,
+  NO_FENCE_AFTER_FLAG,
+  READ_ONLY_WRITTEN,
+};
+
+enum SpecialRegister {
+  TID_X,
+  TID_Y,
+  TID_Z,
+  NTID_X,
+  NTID_Y,
+  NTID_Z,
+  CTAID_X,
+  CTAID_Y,
+  CTAID_Z,
+  NCTAID_X,
+  NCTAID_Y,
+  NCTAID_Z,
+  LANEID,
+  WARPID,
+  NWARPID,
+  SMID,
+  NSMID,
+  LANEMASK_EQ,
+  LANEMASK_LT,
+  LANEMASK_LE,
+  LANEMASK_GT,
+  LANEMASK_GE,
+  DYNAMIC_SMEM_SIZE,
+  TOTAL_SMEM_SIZE,
+  GRIDID,
+  ENVREG1,
+  ENVREG2,
+  CLUSTER_CTAID_X,
+  CLUSTER_CTAID_Y,
+  CLUSTER_CTAID_Z,
+  CLUSTER_NCTAID_X,
+  CLUSTER_NCTAID_Y,
+  CLUSTER_NCTAID_Z,
+  CLUSTERID_X,
+  CLUSTERID_Y,
+  CLUSTERID_Z,
+  NCLUSTERID_X,
+  NCLUSTERID_Y,
+  NCLUSTERID_Z,
+  CLUSTER_CTARANK,
+  CLUSTER_NCTARANK,
+  SPECIALS,
+};
+
+constexpr u32 MAX_GRID_X = 2147483647, MAX_GRID_YZ = 65535, MAX_BLOCK_XY = 1024, MAX_BLOCK_Z = 64, MAX_THREADS = 1024, MAX_REGISTERS = 65536, REGISTER_UNIT = 256, DEFAULT_SHARED = 49152, MAX_LOCAL_BYTES = 524288, MAX_CLUSTER = 16, PORTABLE_CLUSTER = 8;  // CUDA's
+
+constexpr u32 POISON = 2147188733;  // what never-written memory reads as
+
+constexpr u32 FUNCTION_STEP = 16;  // bytes between their addresses
+
+constexpr u8 SIGNED = 1, SYNCHRONISES = 2, CROSS_LANE = 4, OWN_TAINT = 8, SELECTS = 16, DECIDES = 32;  // Ins::flags
+
+constexpr i32 VOLATILE = 1, ACQUIRES = 2, RELEASES = 4, BLOCK_SCOPE = 8, AWAITED = 16, ASKED = 32, READ_ONLY = 64;  // Ins::order()
+
+struct PackedIns {
+  i32 operation;
+  i32 o[8];
+  i32 pool;  // index into the pool, -1: none
+  i64 imm;
+  i16 guard;
+  u8 negate, width, vec, space, flags, dwidth;
+};
+static_assert(sizeof(PackedIns) == 56);
+
+struct Preset {
+  u32 slot, width;
+  u64 value;
+};
+static_assert(sizeof(Preset) == 16);
+
+struct SharedArray {
+  u32 start, size;
+};
+static_assert(sizeof(SharedArray) == 8);
+
+struct FlowCount {
+  u64 warps, lanes;
+  u64 splits;  // jumps that some lanes of a group followed and others did not
+};
+static_assert(sizeof(FlowCount) == 24);
+
+struct MemoryCount {
+  u64 requests;
+  u64 cost;  // sectors or wavefronts
+  u64 bytes;
+  // When sampling: the cost if each lane moved 8 or 16 aligned bytes round its address, as when
+  // ptxas merges neighbouring accesses; of shared memory the same had it no bank conflicts; lines
+  // of 128 bytes in global memory.
+  u64 cost8, cost16, passes8, passes16, lines;
+  u64 zeros;  // wavefronts of the copies of which some lanes bring no bytes
+};
+static_assert(sizeof(MemoryCount) == 72);
+
+struct Pattern {
+  u32 mask;
+  u32 extra;   // wavefronts that conflicts add at 4, 8 and 16 bytes together
+  u32 at[32];  // shared addresses
+};
+static_assert(sizeof(Pattern) == 136);
+
+struct Event {
+  u32 kind, pc, other_pc, space;
+  u64 address, count;
+  i64 region;  // allocation or shared array; -1: none
+  u64 region_start, region_size;
+  u32 size, write, other_write, same_value;
+  Dim block, thread, other_block, other_thread;
+  u32 arrived, expected;
+  u32 mask, lanes;  // of a warp operation: the lanes that it names, and those that execute it
+};
+static_assert(sizeof(Event) == 136);
+
+struct PackedProgram {
+  const PackedIns* code;
+  u64 length;
+  const i32* pool;
+  u64 pool_length;
+  const Preset* constants;
+  u64 constants_length;
+  const i32* special;  // SPECIALS entries
+  const SharedArray* arrays;
+  u64 arrays_length;
+  const SharedArray* private_ranges;
+  u64 private_length;
+  const u32* reach;  // one row of bits per rank
+  u64 ranks;
+  u32 slots, predicates, entry, local_bytes, shared_bytes, shared_cell, global_cell, reserved_bytes;
+  const u64* own_arrays;  // one for each instruction
+};
+static_assert(sizeof(PackedProgram) == 144);
+
+constexpr const char* LAYOUT = "8a4a3ec4fe5a1368";
+
+}  // namespace sim

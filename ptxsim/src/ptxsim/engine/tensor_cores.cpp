@@ -1,0 +1,10 @@
+// One translation unit for tensor_cores/, async/.
+#include "tensor_cores/matrix_accesses.cpp"
+#include "tensor_cores/mma.cpp"
+#include "tensor_cores/wgmma.cpp"
+#include "async/bulk.cpp"
+#include "async/bulk_copies.cpp"
+#include "async/cp_async.cpp"
+#include "async/mbarrier.cpp"
+#include "async/store_async.cpp"
+#include "async/tensor_copies.cpp"

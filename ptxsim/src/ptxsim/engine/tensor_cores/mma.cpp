@@ -1,0 +1,181 @@
+// mma, with the fragment layouts of the PTX ISA. products.hpp says how sums are rounded.
+#include "../checks/undefined.hpp"
+#include "../machine/machine.hpp"
+#include "../program/operations.hpp"
+#include "../schedule/divergence.hpp"
+#include "products.hpp"
+
+namespace sim {
+namespace {
+
+// 32-bit registers that one lane gives of each matrix.
+template <class T, int K, bool half_accumulator> struct Registers {
+  static constexpr int A = 16 * K / 32 / int(T::per_register);
+  static constexpr int B = 8 * K / 32 / int(T::per_register);
+  static constexpr int C = half_accumulator ? 2 : 4;
+};
+
+// Element e of what a lane holds of C or D, in halves or in floats.
+float accumulated(Warp& w, const i32* slots, int lane, int e, bool halves) {
+  const u32 reg = lanes<u32>(w, slots[halves ? e / 2 : e])[lane];
+  return halves ? F16::value(F16::bits(reg, e & 1)) : bits_to_float(reg);
+}
+void accumulate(Warp& w, const i32* slots, int lane, int e, bool halves, float value) {
+  if (!halves) {
+    lanes<u32>(w, slots[e])[lane] = float_to_bits(value);
+    return;
+  }
+  u32& reg = lanes<u32>(w, slots[e / 2])[lane];
+  const u32 bits = to_half(value).bits;
+  reg = e & 1 ? (reg & 0xffff) | bits << 16 : (reg & 0xffff0000u) | bits;
+}
+
+// Which rows of A and columns of B hold something undefined, and where it came from.
+struct UndefinedFragments {
+  u32 rows = 0, columns = 0, origin = 0;
+
+  // Register r of A holds rows lane / 4 + 8 · (r & 1); one of B holds column lane / 4.
+  void add_a(const Warp& w, i32 slot, int r) { add(w, slot, rows, 8 * (r & 1)); }
+  void add_b(const Warp& w, i32 slot) { add(w, slot, columns, 0); }
+
+ private:
+  void add(const Warp& w, i32 slot, u32& to, int from) {
+    const u32 lanes = w.undefined[slot];
+    if (lanes) origin = w.origin[slot];
+    for (int l = 0; l < LANES; ++l)
+      if (lanes >> l & 1) to |= 1u << (l / 4 + from);
+  }
+};
+
+// An undefined row of A spoils its row of D alone: tiles may reach beyond the matrix.
+template <class R, bool half_accumulator> void spread_undefined(Warp& w, const i32* slots) {
+  UndefinedFragments found;
+  for (int r = 0; r < R::A; ++r) found.add_a(w, slots[R::C + r], r);
+  for (int r = 0; r < R::B; ++r) found.add_b(w, slots[R::C + R::A + r]);
+  for (int c = 0; c < R::C; ++c) {
+    const i32 start = slots[R::C + R::A + R::B + c];
+    u32 bad = w.undefined[start];
+    const u32 origin = bad ? w.origin[start] : found.origin;
+    for (int l = 0; l < LANES; ++l)
+      for (int half = 0; half < (half_accumulator ? 2 : 1); ++half) {
+        const int e = half_accumulator ? 2 * c + half : c;
+        const u32 row = found.rows >> (l / 4 + 8 * (e >> 1));
+        bad |= ((row | found.columns >> (l % 4 * 2 + (e & 1))) & 1) << l;
+      }
+    mark_undefined(w, slots[c], bad & w.exec, origin);
+  }
+}
+
+// m16n8kK, A row-major, B column-major. x: the operand slots d…, a…, b…, c…
+template <class T, int K, bool half_accumulator> Flow mma(Warp& w, const Ins& i) {
+  Flow flow = Flow::next;
+  if (!come_together(w, flow)) return flow;
+  if (w.block->machine->sampling) return Flow::next;  // no address depends on the product
+  using R = Registers<T, K, half_accumulator>;
+  constexpr int P = T::per_register, A = R::A, B = R::B, C = R::C;
+  const i32* slots = i.x + i.pooled();
+  Vector<T, K> a[16], b[8];
+  float d[LANES][4];
+  for (int l = 0; l < LANES; ++l) {
+    const int group = l >> 2, within = l & 3;
+    for (int r = 0; r < A; ++r)
+      for (int e = 0; e < P; ++e)
+        a[group + 8 * (r & 1)].set(within * P + e + 4 * P * (r >> 1),
+                                   T::bits(lanes<u32>(w, slots[C + r])[l], e));
+    for (int r = 0; r < B; ++r)
+      for (int e = 0; e < P; ++e)
+        b[group].set(within * P + e + 4 * P * r, T::bits(lanes<u32>(w, slots[C + A + r])[l], e));
+  }
+  for (int l = 0; l < LANES; ++l)
+    for (int e = 0; e < 4; ++e)
+      d[l][e] = sum_of_products<T, K, half_accumulator>(
+          a[(l >> 2) + 8 * (e >> 1)], b[(l & 3) * 2 + (e & 1)],
+          accumulated(w, slots + C + A + B, l, e, half_accumulator));
+  if (w.tainted) spread_undefined<R, half_accumulator>(w, slots);
+  for (u32 rest = w.exec; rest; rest &= rest - 1)
+    for (int e = 0, l = __builtin_ctz(rest); e < 4; ++e)
+      accumulate(w, slots, l, e, half_accumulator, d[l][e]);
+  return Flow::next;
+}
+
+template <class T, int K, bool half_accumulator> void add_mma_form(Table& t, const char* name) {
+  using R = Registers<T, K, half_accumulator>;
+  t.push_back({name, mma<T, K, half_accumulator>,
+               "*" + std::string(R::C, 'n') + ">" + std::string(R::A + R::B + R::C, 'n')});
+}
+
+// m8n8k4: four products, each of the lanes 4p to 4p + 3 and 4p + 16 to 4p + 19.
+template <bool a_rows, bool b_rows, bool half_result, bool half_start>
+Flow mma_of_quads(Warp& w, const Ins& i) {
+  Flow flow = Flow::next;
+  if (!come_together(w, flow)) return flow;
+  constexpr int K = 4, D = half_result ? 4 : 8;
+  const i32 *d = i.x + i.pooled(), *from_a = d + D, *from_b = from_a + 2, *c = from_b + 2;
+  Vector<F16, K> a[4][8], b[4][8];
+  for (int l = 0; l < LANES; ++l)
+    for (int e = 0; e < 4; ++e) {
+      const int pair = l % 16 / 4, at = l % 4, high = l / 16 * 4;
+      const u32 of_a = F16::bits(lanes<u32>(w, from_a[e / 2])[l], e & 1);
+      const u32 of_b = F16::bits(lanes<u32>(w, from_b[e / 2])[l], e & 1);
+      a_rows ? a[pair][at + high].set(e, of_a) : a[pair][e + high].set(at, of_a);
+      b_rows ? b[pair][e + high].set(at, of_b) : b[pair][at + high].set(e, of_b);
+    }
+  // Where element e of a lane's accumulator lies; halves and floats differ.
+  const auto row = [](int l, int e, bool halves) {
+    return (halves ? l % 4 : (l & 1) + (e & 2)) + l / 16 * 4;
+  };
+  const auto column = [](int l, int e, bool halves) {
+    return halves ? e : (e & 4) + (l & 2) + (e & 1);
+  };
+  float start[4][8][8];
+  for (int l = 0; l < LANES; ++l)
+    for (int e = 0; e < 8; ++e)
+      start[l % 16 / 4][row(l, e, half_start)][column(l, e, half_start)] =
+          accumulated(w, c, l, e, half_start);
+  for (u32 rest = w.exec; rest; rest &= rest - 1)
+    for (int e = 0, l = __builtin_ctz(rest); e < 8; ++e) {
+      const int pair = l % 16 / 4, r = row(l, e, half_result), n = column(l, e, half_result);
+      accumulate(w, d, l, e, half_result,
+                 sum_of_products<F16, K, half_result>(a[pair][r], b[pair][n], start[pair][r][n]));
+    }
+  return Flow::next;
+}
+
+template <bool half_result, bool half_start> void multiply_quads(Table& t,
+                                                                 const char* const* names) {
+  const std::string shape =
+      "*" + std::string(half_result ? 4 : 8, 'n') + ">nnnn" + std::string(half_start ? 4 : 8, 'n');
+  t.push_back({names[0], mma_of_quads<true, true, half_result, half_start>, shape});
+  t.push_back({names[1], mma_of_quads<true, false, half_result, half_start>, shape});
+  t.push_back({names[2], mma_of_quads<false, true, half_result, half_start>, shape});
+  t.push_back({names[3], mma_of_quads<false, false, half_result, half_start>, shape});
+}
+
+}  // namespace
+
+void add_mma(Table& t) {
+  add_mma_form<Tf32, 4, false>(t, "mma.m16n8k4.f32.tf32");
+  add_mma_form<Tf32, 8, false>(t, "mma.m16n8k8.f32.tf32");
+  add_mma_form<F16, 8, false>(t, "mma.m16n8k8.f32.f16");
+  add_mma_form<F16, 16, false>(t, "mma.m16n8k16.f32.f16");
+  add_mma_form<F16, 8, true>(t, "mma.m16n8k8.f16.f16");
+  add_mma_form<F16, 16, true>(t, "mma.m16n8k16.f16.f16");
+  add_mma_form<Bf16, 8, false>(t, "mma.m16n8k8.f32.bf16");
+  add_mma_form<Bf16, 16, false>(t, "mma.m16n8k16.f32.bf16");
+  static constexpr const char* QUADS[4][4] = {
+      {"mma.m8n8k4.row.row.f32.f32", "mma.m8n8k4.row.col.f32.f32", "mma.m8n8k4.col.row.f32.f32",
+       "mma.m8n8k4.col.col.f32.f32"},
+      {"mma.m8n8k4.row.row.f32.f16", "mma.m8n8k4.row.col.f32.f16", "mma.m8n8k4.col.row.f32.f16",
+       "mma.m8n8k4.col.col.f32.f16"},
+      {"mma.m8n8k4.row.row.f16.f32", "mma.m8n8k4.row.col.f16.f32", "mma.m8n8k4.col.row.f16.f32",
+       "mma.m8n8k4.col.col.f16.f32"},
+      {"mma.m8n8k4.row.row.f16.f16", "mma.m8n8k4.row.col.f16.f16", "mma.m8n8k4.col.row.f16.f16",
+       "mma.m8n8k4.col.col.f16.f16"},
+  };
+  multiply_quads<false, false>(t, QUADS[0]);
+  multiply_quads<false, true>(t, QUADS[1]);
+  multiply_quads<true, false>(t, QUADS[2]);
+  multiply_quads<true, true>(t, QUADS[3]);
+}
+
+}  // namespace sim

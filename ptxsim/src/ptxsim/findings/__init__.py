@@ -1,0 +1,1 @@
+"""Turns what the engine saw into findings and counts, with their places."""

@@ -1,0 +1,107 @@
+"""Data that comes out of the simulator: findings and counts."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ptxsim.message import NOTHING, Message
+from ptxsim.records import Dim3, Operation, Place, Record
+
+if TYPE_CHECKING:
+    from ptxsim.findings.event_table import Event
+
+
+class Severity(str, Enum):
+    ERROR = "error"  # the program is wrong, whatever the values came out as
+    WARNING = "warning"  # legal, but likely not meant
+    NOTE = "note"  # for the instructor; never changes a score
+
+
+class Kind(str, Enum):
+    """The subject of a finding."""
+
+    OUT_OF_BOUNDS = "out-of-bounds"
+    MISALIGNED = "misaligned"
+    RACE = "race"
+    UNINITIALIZED_READ = "uninitialized-read"
+    BARRIER_DIVERGENCE = "barrier-divergence"
+    ENDLESS_LOOP = "endless-loop"
+    TRAP = "trap"
+    TENSOR_CORE = "tensor-core"
+    UNSUPPORTED = "unsupported"
+    HINT = "hint"
+
+
+class Accessed(Record):
+    """The allocation, array or variable that an address belongs to, or lies next to."""
+
+    name: str  # "" when there is none
+    start: int  # address
+    size: int  # bytes
+
+
+class Access(Record):
+    """One memory access."""
+
+    space: str  # "global", "shared", "local", "parameter", "constant", or "" for none of them
+    address: int
+    size: int  # bytes
+    write: bool
+    accessed: Accessed
+
+
+class Crossing(Record):
+    """Two operations that use the same memory, and that nothing orders."""
+
+    first: Operation
+    second: Operation
+    name: str  # of an allocation or a variable
+
+
+class Finding(Record):
+    """One thing that is wrong with a program, or worth a note, as data."""
+
+    kind: Kind
+    severity: Severity
+    place: Place | None  # the line to change; None where the PTX does not say
+    event: Event | None = None  # None: it stands in the text, whether or not it runs
+    text: Message = NOTHING  # of a finding in the text: the instruction, or why none simulates it
+    ptx_line: int | None = None  # where it was seen, in the PTX
+    here: Place | None = None  # the same in the source
+    there: Place | None = None  # the other access, or where the value was read
+    block: Dim3 | None = None
+    thread: Dim3 | None = None
+    other_block: Dim3 | None = None
+    other_thread: Dim3 | None = None
+    access: Access | None = None
+    other_write: bool = False  # whether the access raced with is a write
+    same_value: bool = False  # both accesses write the same
+    # Threads at a barrier or a warp operation; blocks that fit the GPU, and of the grid; calls that
+    # have not returned, and bytes of the stack; arrivals at an mbarrier, and those that a phase
+    # takes; dimensions of a tensor map (0: it is none), and of the instruction that uses it; the
+    # innermost coordinate of a tile, in 32 bits with a sign, and the bytes of an element.
+    arrived: int = 0
+    expected: int = 0
+    count: int = 1  # how many times it happened
+    # Of a warp operation: the lanes that it names, as bits. Of an mbarrier: the bytes that it still
+    # expects, in 32 bits and negative where more came.
+    mask: int = 0
+    lanes: int = 0  # the lanes that execute it
+    streams: Crossing | None = None  # of a race between operations on two streams
+    plain_launch: bool = False  # of a trap: a barrier of the grid in a launch not cooperative
+
+
+class LineCount(Record):
+    """Counts of one source line in one run of the simulator, summed over all threads."""
+
+    file: str
+    line: int
+    instructions: int  # warp instructions issued
+    flops: int  # thread-level floating-point operations, FMA = 2
+    global_requests: int  # warp-level global loads and stores
+    global_sectors: int  # 32-byte sectors those requests touched
+    global_bytes: int  # bytes the active threads asked for
+    shared_requests: int
+    shared_wavefronts: int  # PTX level: ptxas may merge requests
+    shared_bytes: int

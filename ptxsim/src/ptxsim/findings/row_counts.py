@@ -1,0 +1,188 @@
+"""Engine counters → what every source line, and every PTX instruction, did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxsim.findings.finding import LineCount
+from ptxsim.frontend import Location
+from ptxsim.lowering.operation import GENERIC, GLOBAL, SHARED
+from ptxsim.lowering.program import Program
+from ptxsim.records import Record
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Counts of one run of one program, per instruction (see engine_header.py)."""
+
+    program: Program
+    blocks: np.ndarray
+    guarded: np.ndarray
+    memory: np.ndarray
+    source: np.ndarray  # the global side of cp.async
+    patterns: np.ndarray  # addresses of shared accesses; empty unless sampled
+
+
+def line_counts(
+    runs: Iterable[Counters], locations: Sequence[Location | None]
+) -> tuple[LineCount, ...]:
+    """Sums over all runs, ordered by file and line; instructions without a place are left out."""
+    totals: dict[tuple[str, int], np.ndarray] = {}
+    for run in runs:
+        table = _per_instruction(run)
+        for index, place in enumerate(run.program.locations):
+            location = locations[place] if place >= 0 else None
+            if location is None or not location.inside or not table[index].any():
+                continue
+            key = (location.file, location.line)
+            totals[key] = totals.get(key, 0) + table[index]
+    return tuple(_line(key, totals[key]) for key in sorted(totals))
+
+
+_COLUMNS = (
+    "instructions",
+    "flops",
+    *("global_requests", "global_sectors", "global_bytes"),
+    *("shared_requests", "shared_wavefronts", "shared_bytes"),
+)
+
+
+def _per_instruction(run: Counters) -> np.ndarray:
+    """One row per instruction, columns as in ``_COLUMNS``."""
+    program = run.program
+    warps = run.blocks["warps"][program.head].astype(np.int64)
+    lanes = run.blocks["lanes"][program.head].astype(np.int64)
+    lanes = np.where(program.guarded, run.guarded["lanes"], lanes)
+    warps[program.head == np.arange(program.length)] = 0  # block heads are ours, not the program's
+    memory = np.stack([run.memory[f] for f in ("requests", "cost", "bytes")], axis=1)
+    source = np.stack([run.source[f] for f in ("requests", "cost", "bytes")], axis=1)
+    in_global = np.isin(program.spaces, (GLOBAL, GENERIC))[:, None]
+    in_shared = (program.spaces == SHARED)[:, None]
+    columns = (
+        warps[:, None],
+        (lanes * program.flops)[:, None],
+        memory * in_global + source,
+        memory * in_shared,
+    )
+    return np.concatenate([c.astype(np.int64) for c in columns], axis=1)
+
+
+def _line(key: tuple[str, int], sums: np.ndarray) -> LineCount:
+    counts = {name: int(value) for name, value in zip(_COLUMNS, sums, strict=True)}
+    return LineCount(file=key[0], line=key[1], **counts)
+
+
+_PATTERNS = 1024  # instructions of a kernel whose addresses are told
+
+
+class RowCount(Record):
+    """One PTX instruction in the sampled blocks. ``cost`` counts 32-byte sectors of global memory
+    or wavefronts of shared memory; cost8 and cost16 what it would be at 8 and 16 bytes a lane;
+    passes8 and passes16 how many of these wavefronts would be left without bank conflicts."""
+
+    row: int  # line of the PTX text
+    head: int  # line at which its basic block begins
+    warps: int  # executions by a warp with at least one lane, its guard aside
+    flops: int
+    space: str  # "global", "shared" or ""
+    width: int  # bytes that a lane moves; 0: no access
+    requests: int  # executions with at least one lane that its guard lets through
+    cost: int
+    cost8: int
+    cost16: int
+    passes8: int
+    passes16: int
+    lines: int  # of 128 bytes, in global memory
+    source_requests: int  # the global side of cp.async
+    source_sectors: int
+    source_lines: int
+    source_zeros: int  # wavefronts of the copies that write zeros, if only from some lanes
+    # Of an access to shared memory: where its lanes went, in the execution with the most bank
+    # conflicts. Bytes from the start of the array; None for a lane that took no part.
+    lanes: tuple[int | None, ...] = ()  # () or 32
+    array: int = 0  # which shared array of the kernel
+    array_bytes: int = 0
+    active: int = 0  # lanes, summed over ``warps``
+    branch: int = 0  # line of the innermost branch that split warps on their way here; 0: none
+    # The global side of a bulk copy; its shared side, in each block that it reaches, is ``cost``.
+    source_bytes: int = 0
+    parts: int = 1  # accesses that one execution makes: several for a wmma fragment
+
+
+def row_counts(
+    counters: Counters, inside: Mapping[int, int], dynamic_bytes: int
+) -> Iterator[RowCount]:
+    """Sums over the operations that came from one PTX instruction. ``inside``: by block head, the
+    branch that split the warps."""
+    program, memory, source = counters.program, counters.memory, counters.source
+    warps = counters.blocks["warps"][program.head]
+    lanes = counters.blocks["lanes"][program.head]
+    lanes = np.where(program.guarded, counters.guarded["lanes"], lanes).astype(np.int64)
+    first = np.zeros(program.length, np.int64)  # PTX line of each basic block's first instruction
+    for index, head in enumerate(program.head):
+        if program.rows[index] and not first[head]:
+            first[head] = program.rows[index]
+    own = program.head != np.arange(program.length)  # block heads are ours, not the program's
+    by_row: dict[int, list[int]] = {}
+    for each in np.flatnonzero(own & (program.rows > 0)):
+        by_row.setdefault(int(program.rows[each]), []).append(int(each))
+    told = 0
+    for row, indices in sorted(by_row.items()):
+        moving = [i for i in indices if program.spaces[i] >= 0]
+        made = [i for i in moving if memory["requests"][i]]
+        access = (*made, *moving, indices[0])[0]
+        array, array_bytes, touched = _pattern(counters, access, dynamic_bytes, told < _PATTERNS)
+        told += bool(touched)
+        space = {SHARED: "shared", GLOBAL: "global", GENERIC: "global"}
+        yield RowCount(
+            row=row,
+            head=int(first[program.head[indices[0]]]),
+            warps=int(max(warps[i] for i in indices)),
+            flops=int(sum(lanes[i] * program.flops[i] for i in indices)),
+            space=space.get(int(program.spaces[access]), ""),
+            width=int(program.widths[access]),
+            requests=_sum(memory["requests"], moving),
+            cost=_sum(memory["cost"], moving),
+            cost8=_sum(memory["cost8"], moving),
+            cost16=_sum(memory["cost16"], moving),
+            passes8=_sum(memory["passes8"], moving),
+            passes16=_sum(memory["passes16"], moving),
+            lines=_sum(memory["lines"], moving),
+            source_requests=_sum(source["requests"], moving),
+            source_sectors=_sum(source["cost"], moving),
+            source_lines=_sum(source["lines"], moving),
+            source_zeros=_sum(source["zeros"], moving),
+            lanes=touched,
+            array=array,
+            array_bytes=array_bytes,
+            active=int(max(lanes[i] for i in indices)),
+            branch=inside.get(int(program.head[indices[0]]), 0),
+            source_bytes=_sum(source["bytes"], moving),
+            parts=max(len(made), 1),
+        )
+
+
+def _sum(column: np.ndarray, indices: Sequence[int]) -> int:
+    return sum(int(column[index]) for index in indices)
+
+
+def _pattern(
+    counters: Counters, index: int, dynamic_bytes: int, wanted: bool
+) -> tuple[int, int, tuple[int | None, ...]]:
+    """The array that an instruction's lanes access, its size, and where in it. Nothing if they
+    access several arrays, or if the pattern is not ``wanted``."""
+    if not wanted or not len(counters.patterns):
+        return 0, 0, ()
+    pattern, arrays = counters.patterns[index], counters.program.arrays
+    active = [lane for lane in range(32) if int(pattern["mask"]) >> lane & 1]
+    for number, array in enumerate(arrays):
+        size = array.size if number + 1 < len(arrays) else dynamic_bytes
+        lanes: list[int | None] = [None] * 32
+        for lane in active:
+            lanes[lane] = int(pattern["at"][lane]) - array.start
+        if active and all(0 <= lane < size for lane in lanes if lane is not None):
+            return number, size, tuple(lanes)
+    return 0, 0, ()

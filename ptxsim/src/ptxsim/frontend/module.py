@@ -1,0 +1,92 @@
+"""PTX text → module, or the reason why it is not read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ptxsim.frontend.reader import parse
+from ptxsim.frontend.records import Function, Instruction, Module, PtxError
+from ptxsim.message import phrase
+from ptxsim.outcome import Reason, RefusedProgram
+from ptxsim.records import Place, Record
+
+
+class _Stub(Record):
+    """A function as nvcc declares it, and the body that the build gives it."""
+
+    parameters: tuple[str, ...]  # types
+    returns: str  # as the declaration has it
+    body: tuple[str, ...]  # statements
+
+    def head(self, name: str) -> str:
+        listed = ",\n".join(
+            f"\t.param .{t} {name}_param_{i}" for i, t in enumerate(self.parameters)
+        )
+        return f".func {self.returns}{name}\n(\n{listed}\n)\n"
+
+
+_STUBS = {
+    "vprintf": _Stub(
+        parameters=("b64", "b64"),
+        returns=" (.param .b32 func_retval0) ",
+        body=("st.param.b32 [func_retval0], 0", "ret"),
+    ),
+    "__assertfail": _Stub(
+        parameters=("b64", "b64", "b32", "b64", "b64"), returns="", body=("trap", "ret")
+    ),
+}
+# By name: how many parameters each takes.
+LIBRARY_CALLS = {name: len(stub.parameters) for name, stub in _STUBS.items()}
+# What the simulator has itself: malloc and its kin are the driver's on a GPU.
+SIMULATED_CALLS = LIBRARY_CALLS | {"malloc": 1, "__cuda_syscall_aligned_malloc": 2, "free": 1}
+
+
+def with_own_library(ptx: bytes) -> bytes:
+    """nvcc's PTX with the declarations of these functions replaced by definitions."""
+    for name, stub in _STUBS.items():
+        head = stub.head(name)
+        body = "".join(f"\t{statement};\n" for statement in stub.body)
+        ptx = ptx.replace(f".extern {head};".encode(), f"{head}{{\n{body}}}\n".encode(), 1)
+    return ptx
+
+
+def _is_ours(function: Function, stub: _Stub | None) -> bool:
+    if stub is None:
+        return False
+    opcodes = [item.opcode if isinstance(item, Instruction) else "" for item in function.body]
+    return not function.entry and opcodes == [statement.split()[0] for statement in stub.body]
+
+
+_ASSEMBLY = "// begin inline asm"  # nvcc writes it before the text of an asm()
+
+
+def ptx_text(path: Path) -> str:
+    """The bytes of a file, one character each. Nothing may turn a carriage return into a line feed:
+    that would end a comment which continues for ptxas."""
+    return path.read_bytes().decode("latin-1")
+
+
+def read_module(ptx: str, source_root: Path) -> Module:
+    """The module, in which source paths are relative to ``source_root``.
+
+    Raises RefusedProgram: ASSEMBLY if the module holds inline assembly, which is then the cause;
+    UNREADABLE if nvcc wrote all of it; TAKEN_NAME for a function of CUDA's.
+    """
+    try:
+        module = parse(ptx, source_root)
+    except PtxError as error:
+        raise _refusal(error, _ASSEMBLY in ptx) from None
+    for name in SIMULATED_CALLS:  # the simulator and the GPU would run different programs
+        function = module.functions.get(name)
+        if function is not None and not _is_ours(function, _STUBS.get(name)):
+            why = phrase("{name} is a function of CUDA's", name=name)
+            raise RefusedProgram(Reason.TAKEN_NAME, why)
+    return module
+
+
+def _refusal(error: PtxError, assembly: bool) -> RefusedProgram:
+    at = error.location
+    place = Place(file=at.file, line=at.line) if at is not None and at.inside else None
+    return RefusedProgram(
+        Reason.ASSEMBLY if assembly else Reason.UNREADABLE, error.message, (), place
+    )

@@ -1,0 +1,181 @@
+"""Lowering rules of bulk copies, mbarriers and clusters."""
+
+from __future__ import annotations
+
+from ptxsim.frontend import Instruction
+from ptxsim.lowering.lower import Lowering
+from ptxsim.lowering.operation import OWN_TAINT, SHARED, Constant, Operand, Register
+
+BY_MBARRIER = "mbarrier::complete_tx::bytes"
+_MOST_DIMENSIONS = 5
+
+
+def bulk(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    """cp.async.bulk…; ``mods`` begins with "bulk"."""
+    kind = mods[1]
+    if kind == "commit_group":
+        low.emit_guarded("cp.async.bulk.commit_group", [])
+    elif kind == "wait_group":
+        low.emit_guarded("cp.async.bulk.wait_group", [], imm=int(item.operands[0], 0))
+    elif kind == "prefetch":
+        return
+    elif kind == "tensor":
+        _tensor(low, item, mods)
+    elif kind == "global":
+        _copy_out(low, item)
+    else:
+        _copy_in(low, item, mods)
+
+
+def _copy_in(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    """cp.async.bulk.shared.global.mbarrier::complete_tx::bytes [to], [from], size, [barrier]"""
+    if BY_MBARRIER not in mods:
+        raise low.unsupported()
+    across = "global" not in mods[2:]
+    target, target_width, target_offset = low.address(item.operands[0])
+    source, source_offset = _wide(low, item.operands[1])
+    barrier, barrier_offset = narrow(low, item.operands[3])
+    ranks = low.source(item.operands[4], "b16") if "multicast::cluster" in mods else None
+    size = low.source(item.operands[2], "u32")
+    low.emit_guarded(
+        "cp.async.bulk.across" if across else "cp.async.bulk",
+        [source, size, barrier, source_offset, target, target_width, barrier_offset, ranks],
+        imm=target_offset,
+        width=16,
+        space=SHARED,
+        flags=OWN_TAINT,
+    )
+
+
+def _copy_out(low: Lowering, item: Instruction) -> None:
+    """cp.async.bulk.global.shared::cta.bulk_group [to], [from], size"""
+    target, target_offset = _wide(low, item.operands[0])
+    source, source_width, source_offset = low.address(item.operands[1])
+    size = low.source(item.operands[2], "u32")
+    low.emit_guarded(
+        "cp.async.bulk.out",
+        [target, size, None, target_offset, source, source_width],
+        imm=source_offset,
+        width=16,
+        space=SHARED,
+        flags=OWN_TAINT,
+    )
+
+
+def _tensor(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    """cp.async.bulk.tensor.2d.shared::cluster.global… [to], [map, {x, y}], [barrier]; to global
+    memory the first two change places."""
+    rank = int(mods[2].removesuffix("d"))
+    out = mods[3] == "global"
+    if any(m.startswith(("im2col", "tile::", "cta_group")) for m in mods):
+        raise low.unsupported()
+    if not 1 <= rank <= _MOST_DIMENSIONS or (not out and BY_MBARRIER not in mods):
+        raise low.unsupported()
+    place, tile = item.operands[1 - out], item.operands[int(out)]
+    map_text, _, rest = place.strip("[]").partition(",")
+    base, offset = _wide(low, f"[{map_text}]")
+    if offset:
+        moved = low.register(8)
+        low.emit("add.u64", [moved, base, Constant(offset, 8)])
+        base = moved
+    at = low.vector(rest.strip(), "b32", output=False)
+    if len(at) != rank:
+        raise low.unsupported_form()
+    barrier: Operand = None
+    ranks: Operand = None
+    if not out:
+        barrier = _whole(low, item.operands[2])
+        ranks = low.source(item.operands[3], "b16") if "multicast::cluster" in mods else None
+    low.emit_guarded(
+        "cp.async.bulk.tensor.out" if out else "cp.async.bulk.tensor",
+        [],
+        extra=[base, _whole(low, tile), barrier, ranks, *at, *([None] * (_MOST_DIMENSIONS - rank))],
+        width=16,
+        vec=rank,
+        space=SHARED,
+        flags=OWN_TAINT,
+    )
+
+
+def _wide(low: Lowering, text: str) -> tuple[Operand, int]:
+    """An address as a register of 64 bits, and an offset from it."""
+    base, width, offset = low.address(text)
+    if base is None:
+        return Constant(offset, 8), 0
+    if width == 4:
+        base = low.converted(base, "cvt.r.u64.u32", 8)
+    return base, offset
+
+
+def narrow(low: Lowering, text: str) -> tuple[Operand, int]:
+    """An address in shared memory as a register of 32 bits, and an offset from it."""
+    base, width, offset = low.address(text)
+    if base is None:
+        return Constant(offset, 4), 0
+    if width == 8:
+        base = low.converted(base, "cvt.r.u32.u64", 4)
+    return base, offset
+
+
+def _whole(low: Lowering, text: str) -> Operand:
+    """An address in shared memory as one register of 32 bits."""
+    base, offset = narrow(low, text)
+    if not offset or not isinstance(base, Register):
+        return base
+    sum_ = low.register(4)
+    low.emit("add.u32", [sum_, base, Constant(offset & 0xFFFFFFFF, 4)])
+    return sum_
+
+
+def mbarrier(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    texts = list(item.operands)
+    kind = mods[0]
+    relaxed = ".relaxed" if "relaxed" in mods else ""
+    if kind == "inval":
+        _at(low, "mbarrier.inval", texts[0], [None, None, None])
+    elif kind in {"init", "expect_tx", "complete_tx"}:
+        _at(low, f"mbarrier.{kind}", texts[0], [low.source(texts[1], "u32"), None, None])
+    elif kind in {"arrive", "arrive_drop"} and "noComplete" not in mods:
+        state = None if texts[0] == "_" else low.target(texts[0], "b64")
+        last = low.source(texts[2], "u32") if len(texts) > 2 else None
+        expects = "expect_tx" in mods
+        operands = [state, None, last] if expects else [state, last, None]
+        _at(low, f"mbarrier.{kind}{relaxed}", texts[1], operands)
+    elif kind in {"test_wait", "try_wait"}:
+        parity = "parity" in mods
+        name = f"mbarrier.test_wait{'.parity' if parity else ''}{relaxed}"
+        over = low.target(texts[0], "pred")
+        _at(low, name, texts[1], [over, low.source(texts[2], "u32" if parity else "b64"), None])
+    else:
+        raise low.unsupported()
+
+
+def arrive_after_copies(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    name = "cp.async.mbarrier.arrive" + (".noinc" if "noinc" in mods else "")
+    _at(low, name, item.operands[0], [None, None, None])
+
+
+def _at(low: Lowering, name: str, address: str, operands: list[Operand]) -> None:
+    base, width, offset = low.address(address)
+    low.emit_guarded(
+        name,
+        [*operands, None, base, width],
+        imm=offset,
+        width=8,
+        space=SHARED,
+        flags=OWN_TAINT,
+    )
+
+
+def map_address(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    """mapa[.shared::cluster].u32 d, address, rank"""
+    kind = mods[-1]
+    d, address, rank = item.operands
+    values = [low.target(d, kind), low.source(address, kind), low.source(rank, "u32")]
+    low.emit_guarded(f"mapa.{kind}", values)
+
+
+def rank_of_address(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    kind = mods[-1]
+    d, address = item.operands
+    low.emit_guarded(f"getctarank.{kind}", [low.target(d, "u32"), low.source(address, kind)])

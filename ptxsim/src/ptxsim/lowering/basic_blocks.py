@@ -1,0 +1,190 @@
+"""The operations of a function → basic blocks, with marks on registers that are never set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ptxsim.lowering.control_flow import Block, bits, liveness
+from ptxsim.lowering.operation import (
+    ASKED,
+    AWAITED,
+    LOCAL,
+    ORDER_AT,
+    OWN_TAINT,
+    VOLATILE,
+    Operand,
+    Operation,
+    Predicate,
+    Register,
+    UnsupportedInstruction,
+    inputs,
+    outputs,
+    registers,
+)
+
+_NEVER_FALLS_THROUGH = {"bra", "brx", "ret", "exit", "trap"}
+_ENDS_BLOCK = {*_NEVER_FALLS_THROUGH, "call"}
+_LEAVES = {"ret", "exit"}
+_LONG_BLOCK = 64  # operations; a longer basic block counts as several in a warp's turn
+
+
+def basic_blocks(
+    lowered: list[Operation | str], function: str
+) -> tuple[list[Operation], dict[str, int], list[Block]]:
+    """Operations with block heads between them, label positions and blocks of one function, whose
+    labels stand among its operations. It begins with marks on the registers that may have no value
+    when they are read."""
+    code, labels, blocks = _divided(lowered, function)
+    if unset := _never_set(code, blocks):
+        return _divided([*unset, *lowered], function)
+    return code, labels, blocks
+
+
+def _divided(
+    lowered: list[Operation | str], function: str
+) -> tuple[list[Operation], dict[str, int], list[Block]]:
+    """Insert block heads; return operations, label positions and blocks of one function."""
+    code: list[Operation] = [Operation("block", [])]
+    labels = {f"{function}/": 0}
+    blocks = [Block(0, 0)]
+    fresh = True  # the last operation is a block head
+
+    def head() -> None:
+        nonlocal fresh
+        if not fresh:
+            blocks[-1].end = len(code)
+            blocks.append(Block(len(code), 0))
+            code.append(Operation("block", []))
+            fresh = True
+
+    for item in lowered:
+        if isinstance(item, str):
+            head()
+            labels[item] = len(code) - 1
+            continue
+        if fresh and code[-1].source is None:
+            code[-1].source = item.source
+        code.append(item)
+        fresh = False
+        if item.name in _ENDS_BLOCK:
+            head()
+    code.append(Operation("exit", []))  # an entry may end without one
+    blocks[-1].end = len(code)
+    for block in blocks:
+        code[block.start].vec = int(code[block.start + 1].name not in {"exit", "ret"})
+        code[block.start].operands = [1 + (block.end - block.start) // _LONG_BLOCK, 0]
+    at = {block.start: index for index, block in enumerate(blocks)}
+    for index, block in enumerate(blocks):
+        last = code[block.end - 1]
+        targets = [] if last.label is None or last.name.startswith("call") else [last.label]
+        targets += last.labels
+        for name in targets:
+            if name not in labels or name == f"{function}/":
+                assert last.source is not None
+                raise UnsupportedInstruction.form(last.source)  # a branch to no label
+        block.successors = [at[labels[name]] for name in targets]
+        falls = last.name not in _NEVER_FALLS_THROUGH or last.guard is not None
+        if falls and index + 1 < len(blocks):
+            block.successors.append(index + 1)
+    return code, labels, blocks
+
+
+def _never_set(code: list[Operation], blocks: list[Block]) -> list[Operation]:
+    """An operation for every register that may be read before it is written: it has no value yet.
+
+    Whether that does harm shows when the code runs.
+    """
+    found = []
+    certain = [o.guard is None for o in code]
+    for width, name in ((4, "never_set.narrow"), (8, "never_set.wide")):
+        reads = [registers(inputs(o), width) for o in code]
+        writes = [registers(outputs(o), width) for o in code]
+        live_in, _ = liveness(blocks, reads, writes, certain)
+        for number in bits(live_in[0]):
+            use = next((at for at, read in enumerate(reads) if number in read), None)
+            if use is None:  # nothing reads it: a write with a guard alone keeps it alive
+                continue
+            marker = Operation(name, [Register(number, width)], 1, flags=OWN_TAINT)
+            marker.first_use = code[use].source
+            found.append(marker)
+    return found
+
+
+def mark_questions(
+    code: Sequence[Operation], blocks: Sequence[Block], loops: Sequence[set[int]], *, entry: bool
+) -> None:
+    """Note in the order of volatile loads and atomic operations what hangs on their values: whether
+    a loop around them goes on (AWAITED), or which way a branch goes (ASKED).
+
+    What a function stores for its callers, or another function gets, may decide anything.
+    """
+    asking = [each for each in code if _may_ask(each)]
+    if not asking:
+        return
+    for loop in loops:
+        within = [op for index in loop for op in code[blocks[index].start : blocks[index].end]]
+        if not any(_may_ask(op) for op in within):
+            continue
+        leading_out = (blocks[index] for index in loop if _leads_out(blocks[index], code, loop))
+        ends = [code[block.end - 1] for block in leading_out]
+        _mark(within, _deciding(within, ends), AWAITED)
+    passed = [op for op in code if op.name == "st" and op.space == LOCAL]
+    calls = not entry or any(op.name.startswith("call") for op in code)
+    branches = [op for op in code if op.name in _ENDS_BLOCK]
+    deciding = _deciding(code, [*branches, *(passed if calls else ())])
+    _mark(asking, deciding, ASKED)
+    # A compiler may ask once ahead of the loop.
+    awaited = {_address(each) for each in asking if _order(each) & AWAITED}
+    _mark([each for each in asking if _address(each) in awaited], deciding, AWAITED)
+
+
+def _may_ask(operation: Operation) -> bool:
+    if operation.name == "ld":
+        return bool(_order(operation) & VOLATILE)
+    return operation.name.startswith("atom.") and operation.operands[0] is not None
+
+
+def _order(operation: Operation) -> int:
+    order = operation.operands[ORDER_AT]
+    assert isinstance(order, int)
+    return order
+
+
+def _leads_out(block: Block, code: Sequence[Operation], loop: set[int]) -> bool:
+    return code[block.end - 1].name in _LEAVES or not loop.issuperset(block.successors)
+
+
+def _address(operation: Operation) -> tuple[Operand, int]:
+    return operation.operands[ORDER_AT - 2], operation.imm
+
+
+def _deciding(code: Iterable[Operation], ends: Iterable[Operation]) -> set[Operand]:
+    """The registers and predicates from which those come that ``ends`` use, in ``code``. What is
+    loaded comes from memory, not from its address."""
+    sources: dict[Operand, list[Operation]] = {}
+    for op in code:
+        for written in outputs(op):
+            sources.setdefault(written, []).append(op)
+    found: set[Operand] = set()
+    left = [used for op in ends for used in _used(op)]
+    while left:
+        value = left.pop()
+        if value in found or not isinstance(value, (Register, Predicate)):
+            continue
+        found.add(value)
+        for op in sources.get(value, ()):
+            if op.name != "ld" and not op.name.startswith("atom."):
+                left += _used(op)
+    return found
+
+
+def _used(operation: Operation) -> list[Operand]:
+    """Its guard and what it reads; of a store the values alone."""
+    read = operation.operands[:4] if operation.name == "st" else inputs(operation)
+    return [operation.guard, *read]
+
+
+def _mark(code: Iterable[Operation], deciding: set[Operand], mark: int) -> None:
+    for op in code:
+        if _may_ask(op) and not deciding.isdisjoint(outputs(op)):
+            op.operands[ORDER_AT] = _order(op) | mark

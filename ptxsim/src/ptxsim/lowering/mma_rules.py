@@ -1,0 +1,126 @@
+"""Lowering rules of mma, ldmatrix, stmatrix and wgmma."""
+
+from __future__ import annotations
+
+from ptxsim.frontend import Instruction
+from ptxsim.lowering.lower import Lowering
+from ptxsim.lowering.memory_rules import space_of
+from ptxsim.lowering.operation import CROSS_LANE, OWN_TAINT, SHARED, SIGNED, Operand
+
+ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "tf32": 4}
+
+
+# --- ldmatrix, stmatrix
+
+
+def move_matrices(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    name, loads = item.opcode.partition(".")[0], item.opcode.startswith("ld")
+    registers = low.vector(item.operands[1 - loads], "b32", output=loads)
+    address = item.operands[int(loads)]
+    count = next((int(m[1:]) for m in mods if m in {"x1", "x2", "x4"}), 0)
+    if "m8n8" not in mods or not count or mods[-1] != "b16":
+        raise low.unsupported()
+    if len(registers) != count:
+        raise low.unsupported_form()
+    base, width, offset = low.address(address)
+    low.emit_guarded(
+        name,
+        [*registers, *([None] * (4 - count)), base, width],
+        imm=offset,
+        width=16,
+        vec=count,
+        space=space_of(low, mods),
+        flags=OWN_TAINT | (SIGNED if "trans" in mods else 0),
+    )
+
+
+# --- mma
+
+
+def multiply_matrix(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    shape = next((m for m in mods if m.startswith("m")), "")
+    types = [m for m in mods if m in ELEMENT_BYTES]
+    layouts = [m for m in mods if m in {"row", "col"}]
+    if len(types) != 4 or len(layouts) != 2:
+        raise low.unsupported()
+    if shape == "m8n8k4":
+        name = f"mma.{shape}.{'.'.join(layouts)}.{types[0]}.{types[3]}"
+        if types[1:3] != ["f16", "f16"]:
+            raise low.unsupported()
+        flops = 4 * 2 * 8 * 8 * 4 // 32
+    else:
+        name = f"mma.{shape}.{types[0]}.{types[1]}"
+        if layouts != ["row", "col"] or types[0] != types[3] or types[1] != types[2]:
+            raise low.unsupported()
+        flops = m16n8_flops(int(shape.rpartition("k")[2]))
+    parts = [low.vector(t, "b32", output=index == 0) for index, t in enumerate(item.operands)]
+    low.emit_guarded(
+        name,
+        [],
+        extra=[operand for part in parts for operand in part],
+        flags=CROSS_LANE if shape == "m8n8k4" else OWN_TAINT,
+        flops=flops,
+    )
+
+
+def m16n8_flops(k: int) -> int:
+    """Per lane, of one m16n8 product."""
+    return 2 * 16 * 8 * k // 32
+
+
+_DEPTH = {"f16": 16, "bf16": 16, "tf32": 8}  # K of one instruction
+_TRANSPOSE_A, _TRANSPOSE_B, _NEGATE_A, _NEGATE_B = 1, 2, 4, 8
+
+
+def wgmma(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    match mods[0]:
+        case "fence":
+            low.emit_guarded("wgmma.fence", [])
+        case "commit_group":
+            low.emit_guarded("wgmma.commit_group", [])
+        case "wait_group":
+            low.emit_guarded("wgmma.wait_group", [], imm=int(item.operands[0], 0))
+        case "mma_async":
+            _multiply(low, item, mods)
+        case _:
+            raise low.unsupported()
+
+
+def _multiply(low: Lowering, item: Instruction, mods: list[str]) -> None:
+    """wgmma.mma_async.sync.aligned.m64nNkK.f32.f16.f16 d, a, b, scale-d, scale-a, scale-b, …"""
+    shape, result, left, right = mods[3:7]
+    n, _, k = shape.removeprefix("m64n").partition("k")
+    if left != right or left not in _DEPTH or int(k) != _DEPTH[left]:
+        raise low.unsupported()
+    d = low.vector(item.operands[0], "b32", output=True)
+    from_registers = item.operands[1][0] == "{"
+    a: list[Operand] = (
+        low.vector(item.operands[1], "b32", output=False)
+        if from_registers
+        else [low.source(item.operands[1], "b64")]
+    )
+    numbers = [int(text, 0) for text in item.operands[4:]]
+    form = _NEGATE_A * (numbers[0] < 0) | _NEGATE_B * (numbers[1] < 0)
+    # In registers A has one layout; other types than 16 bits have one in shared memory, too.
+    transposed = numbers[2:] if from_registers else numbers[3:]
+    if transposed:
+        form |= _TRANSPOSE_B * transposed[0]
+    if not from_registers and len(numbers) > 2:
+        form |= _TRANSPOSE_A * numbers[2]
+    b, adds = low.source(item.operands[2], "b64"), low.source(item.operands[3], "pred")
+    low.emit("wgmma.operands", [], width=16, space=SHARED, flags=OWN_TAINT)
+    low.emit_guarded(
+        f"wgmma.n{n}.{result}.{left}.{'rs' if from_registers else 'ss'}",
+        [],
+        extra=[
+            *d,
+            *d,
+            *a,
+            b,
+            adds,
+            form,
+        ],
+        vec=int(n) // 8,
+        flags=OWN_TAINT,
+        flops=2 * 16 * int(n) * int(k) // 32,
+    )

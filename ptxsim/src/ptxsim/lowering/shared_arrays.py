@@ -1,0 +1,165 @@
+"""Shared memory of a kernel: where its arrays lie, and which of them an instruction may access.
+
+Arrays lie where ptxas puts them, one behind the other. So an address past the end of one array is
+an address in the next one, and only where it was computed from tells that an access is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ptxsim.frontend import Function, Instruction, Module, Variable
+
+ANY = (1 << 64) - 1  # an instruction that may access every array
+_UNKNOWN = 1 << 63  # beside the arrays' bits: a pointer that may have come from anywhere
+_MOST_ARRAYS = 63
+_WORD = re.compile(r"[\w$%.@]+")
+
+# The first target that keeps the first bytes of shared memory for the system, and how many.
+_RESERVES_FROM, _SYSTEM_BYTES = 90, 1024
+_DYNAMIC_ALIGN = 16  # of the dynamic array, at least
+# Where CUDA keeps shared memory for cooperative_groups, and how many bytes the groups may use. What
+# it holds when a block begins is not said.
+_RESERVED, _RESERVED_BYTES = "%reserved_smem_offset_1", 288
+
+# Results of these are no pointers, whatever was loaded.
+_NO_POINTERS = {"mul", "mul24", "shl", "div", "rem", "setp", "set", "popc", "clz", "bfind"}
+_POINTER_TYPES = {kind + bits for kind in "bus" for bits in ("32", "64")}
+
+
+@dataclass(frozen=True)
+class SharedArrayInfo:
+    name: str
+    start: int  # simulated shared address
+    size: int  # bytes; 0 for the dynamic array, whose size the launch gives
+
+
+@dataclass(frozen=True)
+class SharedMemory:
+    """Addresses as PTX sees them. Checked with ptxas 13.0 for sm_75 to sm_120: the kernel's own
+    arrays come first, then the module's, then those of the functions it calls, each in the order of
+    their declarations; arrays that nothing names take no room before the dynamic one."""
+
+    first: int  # address that the program may use
+    arrays: list[SharedArrayInfo]  # the dynamic one is the last
+    addresses: dict[str, int]
+    end: int  # where the bytes begin that the launch asks for
+    reserved_bytes: int  # of the first array, which holds something when a block begins
+
+
+def align_up(value: int, to: int) -> int:
+    return (value + to - 1) // to * to
+
+
+def lay_out_shared(module: Module, functions: Sequence[Function]) -> SharedMemory:
+    """The shared memory of the kernel that ``functions`` begin with."""
+    named = {word for item in _instructions(functions) for word in _words(*item.operands)}
+    kernel, *called = functions
+    listed = [kernel.variables, module.variables, *(function.variables for function in called)]
+    variables = [v for part in listed for v in part if v.space == "shared" and v.name in named]
+    reserved = _RESERVED in named
+    base = _SYSTEM_BYTES if reserved or module.target >= _RESERVES_FROM else 0
+    arrays: list[SharedArrayInfo] = []
+    size = 0
+    if reserved:
+        arrays.append(SharedArrayInfo(_RESERVED, 0, _RESERVED_BYTES))
+    for variable in (v for v in variables if v.size):
+        size = align_up(size, variable.align)
+        arrays.append(SharedArrayInfo(variable.name, base + size, variable.size))
+        size += variable.size
+    dynamic = [v for v in variables if not v.size] or [
+        Variable("dynamic shared memory", "shared", 0, 1)
+    ]
+    starts = [align_up(size, max(v.align, _DYNAMIC_ALIGN)) for v in dynamic]
+    arrays.append(SharedArrayInfo(dynamic[0].name, base + min(starts), 0))
+    addresses = {array.name: array.start for array in arrays}
+    addresses |= {v.name: base + start for v, start in zip(dynamic, starts, strict=True)}
+    return SharedMemory(base, arrays, addresses, base + max(starts), _RESERVED_BYTES * reserved)
+
+
+def accessible(functions: Sequence[Function], shared: SharedMemory) -> dict[int, int]:
+    """Map the ``id`` of an instruction to the arrays it may access, as bits: those whose addresses
+    its own address was computed from. An instruction that is not in the map may access all."""
+    if not 1 < len(shared.arrays) <= _MOST_ARRAYS:
+        return {}
+    bits = _bits(shared)
+    found = {}
+    for function in functions:
+        origins = _origins(function, bits)
+        for item in _instructions([function]):
+            firsts = [_words(text)[:1] for text in item.operands if text[0] == "["]
+            mask = 0
+            for word in (word for words in firsts for word in words):
+                mask |= bits.get(word, origins.get(word, 0))
+            if mask and not mask & _UNKNOWN:
+                found[id(item)] = mask
+    return found
+
+
+def reads_of_addresses(
+    functions: Sequence[Function], shared: SharedMemory, name: str
+) -> Iterator[Instruction]:
+    """The instructions of this name that read the bits of an address in shared memory."""
+    bits = _bits(shared) if len(shared.arrays) <= _MOST_ARRAYS else {}
+    for function in functions:
+        origins = _origins(function, bits)
+        for item in _instructions([function]):
+            words = _words(*item.operands[1:])
+            masks = (bits.get(word, origins.get(word, 0)) for word in words)
+            if item.opcode.split(".")[0] == name and any(mask & ~_UNKNOWN for mask in masks):
+                yield item
+
+
+def _bits(shared: SharedMemory) -> dict[str, int]:
+    last = len(shared.arrays) - 1
+    bits = dict.fromkeys(shared.addresses, 1 << last)
+    return bits | {array.name: 1 << k for k, array in enumerate(shared.arrays)}
+
+
+def _origins(function: Function, bits: Mapping[str, int]) -> dict[str, int]:
+    """Map each register to the arrays whose addresses may be part of its value."""
+    found: dict[str, int] = defaultdict(int)
+    readers: dict[str, list[tuple[str, int]]] = defaultdict(list)  # what is computed from it
+    for item in _instructions([function]):
+        name, *mods = item.opcode.split(".")
+        if not item.operands or item.operands[0][0] in "[(":
+            continue
+        targets = [w for w in _words(item.operands[0]) if function.register_type(w) is not None]
+        if name in {"ld", "atom"}:
+            loaded = _may_be_pointer(function, mods)
+            for target in targets:
+                found[target] |= _UNKNOWN * loaded
+            continue
+        for place, text in enumerate(item.operands[1:]):
+            factor = name in _NO_POINTERS or (name.startswith("mad") and place < 2)
+            for word in _words(text):
+                for target in targets:
+                    found[target] |= bits.get(word, 0)
+                    readers[word].append((target, ~_UNKNOWN if factor else ANY))
+    todo = [register for register, mask in found.items() if mask]
+    while todo:
+        register = todo.pop()
+        for target, kept in readers[register]:
+            mask = found[target] | (found[register] & kept)
+            if mask != found[target]:
+                found[target] = mask
+                todo.append(target)
+    return found
+
+
+def _may_be_pointer(function: Function, mods: Sequence[str]) -> bool:
+    """Whether a load may bring an address of shared memory. The host knows none."""
+    if "const" in mods or (function.entry and "param" in mods):
+        return False
+    return mods[-1] in _POINTER_TYPES
+
+
+def _instructions(functions: Sequence[Function]) -> Iterator[Instruction]:
+    return (item for f in functions for item in f.body if isinstance(item, Instruction))
+
+
+def _words(*texts: str) -> list[str]:
+    return [word for text in texts for word in _WORD.findall(text)]

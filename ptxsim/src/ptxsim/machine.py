@@ -1,0 +1,312 @@
+"""The memory of one plan on the engine, and what operations other than launches do to it."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+import zlib
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxsim.engine import Engine, view
+from ptxsim.engine_header import NO_MEMORY, RAN
+from ptxsim.findings.finding import Finding, Kind, Severity
+from ptxsim.findings.names import plain_name
+from ptxsim.frontend import Variable
+from ptxsim.lowering.memory_layout import initial_bytes
+from ptxsim.outcome import EngineError, SimLimits, SimOutcome
+from ptxsim.records import (
+    POISONS,
+    Allocate,
+    Copy,
+    Free,
+    Launch,
+    Memset,
+    Operation,
+    Plan,
+    SymbolWrite,
+    Write,
+)
+from ptxsim.soundness import overlapping
+from ptxsim.streams import Use, in_rows, launch_use, rows_use
+
+Bytes = NDArray[np.uint8]
+
+_VARIABLES_FROM = 0x6000_0000_0000  # device addresses of __device__ and __constant__ variables
+_VARIABLE_GAP = 4096
+WORKSPACE_AT = 0x5F00_0000_0000  # device address of what grid.sync() counts in
+_MOST_KEPT = 1 << 25  # bytes of memory, for further looks at a call
+_WORKSPACE_BYTES = 8  # its size, which nobody reads, and the counter
+_FILLERS = tuple(np.array([word], "<u4") for word in POISONS)
+
+
+@dataclass
+class _Region:
+    name: str
+    address: int
+    data: Bytes
+    defined: bool
+
+
+class Machine:
+    """Allocations and variables of ``plan``. Arrays in ``buffers`` (by allocation index) serve as
+    memory; those in ``initialised`` hold data; ``functions`` are those that have addresses.
+    ``close`` frees what the engine holds."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        plan: Plan,
+        variables: Sequence[Variable],
+        buffers: Mapping[int, Bytes],
+        initialised: Container[int],
+        cell: int,
+        functions: Mapping[str, int],
+    ) -> None:
+        self._library = engine.library
+        self._cell = cell
+        self._filler = _FILLERS[0]
+        self.addresses = {**_addresses(plan, variables), **functions}
+        self.workspace = np.zeros(_WORKSPACE_BYTES, np.uint8)  # of grid.sync()
+        regions = _regions(plan, variables, buffers, initialised, self.addresses)
+        operations = (*plan.setup, *plan.operations)
+        if any(isinstance(each, Launch) and each.cooperative for each in operations):
+            regions[None] = _Region("the barrier of the grid", WORKSPACE_AT, self.workspace, True)
+        order = sorted(regions, key=lambda what: regions[what].address)
+        places = {what: place for place, what in enumerate(order)}
+        self._regions = [regions[what] for what in order]
+        self._allocations = [
+            places[index if each.symbol is None or each.symbol not in regions else each.symbol]
+            for index, each in enumerate(plan.allocations)
+        ]
+        self._symbols = {each.name: places[each.name] for each in variables}
+        self.handle: int = self._library.sim_machine()
+        try:
+            for each in self._regions:
+                status = self._library.sim_region(
+                    self.handle,
+                    each.address,
+                    len(each.data),
+                    each.data.ctypes.data,
+                    each.defined,
+                    self._cell,
+                )
+                ensure(status, overlapping())
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._library.sim_machine_free(self.handle)
+
+    @property
+    def names(self) -> list[str]:
+        """The name of every region: of what malloc gave in a kernel, too."""
+        count, given = self._library.sim_regions(self.handle), self._library.sim_given
+        heap = range(len(self._regions), count)
+        named = (region.name for region in self._regions)
+        return [*named, *(f"malloc({given(self.handle, index)})" for index in heap)]
+
+    def kept(self, plan: Plan) -> dict[int, int]:
+        """Digests, by region, of what lives on from call to call: variables, and memory that no
+        call allocates."""
+        if not plan.setup:
+            return {}
+        own = {*range(plan.given), *plan.own}
+        memory = [place for index, place in enumerate(self._allocations) if index not in own]
+        places = dict.fromkeys([*self._symbols.values(), *memory])
+        return {place: zlib.crc32(self._regions[place].data.data) for place in places}
+
+    def begin_call(self, number: int, *, backwards: bool) -> None:
+        """Give what CUDA leaves undefined other values than in the call before; ``backwards``:
+        blocks and warps run from the last to the first."""
+        self._filler = _FILLERS[number % len(_FILLERS)]
+        self._library.sim_order(self.handle, backwards, int(self._filler[0]))
+
+    def first_look(self) -> None:
+        """Keep what the next call finds, so that there may be further looks at it."""
+        status = self._library.sim_first_look(self.handle, _MOST_KEPT)
+        ensure(status, EngineError("the simulator cannot keep its memory"))
+
+    def second_look(self) -> bool:
+        """Make memory what the call found; what reads in doubt get is undefined from now on. False
+        where there are none, or memory was too large to keep."""
+        status = self._library.sim_second_look(self.handle)
+        if status == NO_MEMORY:
+            raise MemoryError
+        return bool(status == RAN)
+
+    def undo_looks(self) -> None:
+        """Make memory what the first look made of it."""
+        self._library.sim_undo_looks(self.handle)
+
+    def forget(self, allocations: Sequence[int]) -> None:
+        """Make these allocations uninitialised again."""
+        for index in allocations:
+            status = self._library.sim_undefine(self.handle, self._allocations[index])
+            ensure(status, EngineError("the simulator has lost an allocation"))
+
+    def carry_out(self, operation: Operation) -> None:
+        """Do what ``operation``, which is no launch, asks for."""
+        match operation:
+            case Allocate(allocation=index):
+                data = self._regions[self._allocations[index]].data
+                data[:] = np.resize(self._filler.view(np.uint8), len(data))
+                self.forget([index])
+                self._resize(index, len(data))
+            case Free(allocation=index):
+                self._resize(index, 0)
+            case Memset(delta=delta, size=size):
+                place = self._allocations[operation.allocation]
+                self._regions[place].data[delta : delta + size] = operation.value
+                self._define(place, delta, size)
+            case Copy(rows=rows, size=size):
+                source = self._regions[self._allocations[operation.source]].data
+                place = self._allocations[operation.target]
+                taken = in_rows(
+                    source[operation.source_delta :], rows, size, operation.source_pitch
+                )
+                target = self._regions[place].data[operation.target_delta :]
+                in_rows(target, rows, size, operation.target_pitch)[...] = taken.copy()
+                for row in range(rows):
+                    start = operation.target_delta + row * operation.target_pitch
+                    self._define(place, start, size)
+            case SymbolWrite(symbol=symbol, delta=delta, data=data):
+                self._write(self._symbols[symbol], delta, data)
+            case Write(allocation=allocation, delta=delta, data=data):
+                self._write(self._allocations[allocation], delta, data)
+
+    def uses(self, operation: Operation) -> Sequence[Use]:
+        """List the effects on memory of an operation that was just carried out."""
+        match operation:
+            case Launch():
+                return self._launch_uses()
+            case Memset(allocation=allocation, delta=delta, size=size):
+                return (Use(self._allocations[allocation], delta, delta + size, True),)
+            case Copy(source_delta=source, target_delta=target, size=size, rows=rows):
+                read, written = operation.source_pitch, operation.target_pitch
+                place, goal = (
+                    self._allocations[index] for index in (operation.source, operation.target)
+                )
+                return (
+                    rows_use(Use(place, source, source + size, False), rows, read, self._cell),
+                    rows_use(Use(goal, target, target + size, True), rows, written, self._cell),
+                )
+            case SymbolWrite(symbol=symbol, delta=delta, data=data):
+                return (Use(self._symbols[symbol], delta, delta + len(data), True),)
+            case Write(allocation=allocation, delta=delta, data=data):
+                return (Use(self._allocations[allocation], delta, delta + len(data), True),)
+            case Allocate(ordered=True) | Free():
+                index = self._allocations[operation.allocation]
+                return (Use(index, 0, len(self._regions[index].data), True),)
+        return ()
+
+    def _launch_uses(self) -> Sequence[Use]:
+        found = []
+        for index in range(self._library.sim_regions(self.handle)):
+            cells = ctypes.c_void_p()
+            count = self._library.sim_uses(self.handle, index, ctypes.byref(cells))
+            seen = view(cells.value or 0, np.dtype(np.uint8), count)
+            found.append(launch_use(index, seen, self._cell))
+        return [use for use in found if use is not None]
+
+    def _write(self, place: int, start: int, data: bytes) -> None:
+        self._regions[place].data[start : start + len(data)] = np.frombuffer(data, np.uint8)
+        self._define(place, start, len(data))
+
+    def _resize(self, allocation: int, size: int) -> None:
+        """An allocation that is freed has no bytes."""
+        status = self._library.sim_resize(self.handle, self._allocations[allocation], size)
+        ensure(status, EngineError("the simulator has lost an allocation"))
+
+    def _define(self, place: int, start: int, size: int) -> None:
+        status = self._library.sim_define(self.handle, place, start, size, self._cell)
+        ensure(status, EngineError("the simulator refused a copy that was checked"))
+
+
+def ensure(status: int, refusal: Exception) -> None:
+    """Raises MemoryError, or ``refusal`` for anything else that the engine did not do."""
+    if status == NO_MEMORY:
+        raise MemoryError
+    if status != RAN:
+        raise refusal
+
+
+def _addresses(plan: Plan, variables: Sequence[Variable]) -> dict[str, int]:
+    """Device address of every module variable: the recorder's where the host asked for it."""
+    known = {a.symbol: a.address for a in plan.allocations if a.symbol is not None}
+    addresses, at = {}, _VARIABLES_FROM
+    for variable in variables:
+        addresses[variable.name] = known.get(variable.name, at)
+        at += (variable.size + 2 * _VARIABLE_GAP - 1) // _VARIABLE_GAP * _VARIABLE_GAP
+    return addresses
+
+
+def _regions(
+    plan: Plan,
+    variables: Sequence[Variable],
+    buffers: Mapping[int, Bytes],
+    initialised: Container[int],
+    addresses: Mapping[str, int],
+) -> dict[int | str | None, _Region]:
+    """Memory by the index of its allocation, or the name of its variable."""
+    found: dict[int | str | None, _Region] = {
+        each.name: _Region(
+            plain_name(each.name), addresses[each.name], initial_bytes(each, addresses), True
+        )
+        for each in variables
+    }
+    for index, allocation in enumerate(plan.allocations):
+        if allocation.symbol in addresses:
+            continue
+        data = buffers.get(index)
+        if data is not None and (data.size != allocation.size or not data.flags.c_contiguous):
+            raise ValueError(f"the buffer of {allocation.name} is not the allocation's bytes")
+        if data is None:
+            data = np.resize(_FILLERS[0].view(np.uint8), max(allocation.size, 1))
+        found[index] = _Region(allocation.name, allocation.address, data, index in initialised)
+    return found
+
+
+_FURTHER_LOOKS = 4  # at a call with races
+
+
+def judge_races(
+    machine: Machine, limits: SimLimits, look: Callable[[SimLimits], SimOutcome]
+) -> SimOutcome:
+    """The outcome of ``look``, which simulates one call; without races of which nothing comes.
+
+    ``limits`` hold for all looks together. Memory is then what this outcome's look made of it.
+    """
+    working = time.thread_time()
+    machine.first_look()
+    first = seen = look(limits)
+    for _ in range(_FURTHER_LOOKS):
+        if seen.stopped or not _only_races(seen.findings) or not machine.second_look():
+            break
+        left = limits.seconds - (time.thread_time() - working)
+        seen = look(replace(limits, seconds=left))
+        if not seen.stopped and not _errors(seen.findings):
+            return seen
+    if seen is not first:
+        machine.undo_looks()
+    return first
+
+
+def _errors(findings: Sequence[Finding]) -> list[Finding]:
+    return [each for each in findings if each.severity is Severity.ERROR]
+
+
+def _only_races(findings: Sequence[Finding]) -> bool:
+    """Whether there are errors, and all are races of a read in shared memory with a write."""
+    errors = _errors(findings)
+    return bool(errors) and all(
+        each.kind is Kind.RACE
+        and each.access is not None
+        and each.access.space == "shared"
+        and each.access.write != each.other_write
+        for each in errors
+    )

@@ -1,0 +1,65 @@
+"""Limits and outcome of one simulated call, and why the simulator does not run something.
+
+RefusedProgram   the fault is in the PTX or the plan; ``reason`` says what kind of fault
+EngineError      the simulator itself failed, or its installation is broken
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ptxsim.findings.finding import Finding, LineCount
+from ptxsim.message import Message, verbatim
+from ptxsim.records import Place
+
+
+@dataclass(frozen=True)
+class SimLimits:
+    seconds: float = 10.0  # CPU time of all launches of one plan
+    steps: int | None = None  # basic blocks that warps may enter; None: ample for the size
+    bytes: int = 1 << 36  # of allocations and variables
+    # For every launch, the set-up's first: blocks that the GPU holds at a time. (): not known.
+    resident: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class SimOutcome:
+    findings: tuple[Finding, ...]
+    lines: tuple[LineCount, ...]
+    stopped: str | None  # "time": endless loop or limit; "deadlock": a barrier nobody completes
+    seconds: float  # wall
+    printed: str  # what device printf wrote
+    hints: tuple[Finding, ...] = ()  # what may be why elements are wrong, if they are
+    changed: tuple[str, ...] = ()  # what lives on and is not as the call found it, by its name
+
+
+class Reason(Enum):
+    UNREADABLE = "PTX that the reader does not accept, though nvcc wrote it"
+    ASSEMBLY = "PTX that the reader does not accept, in a module with inline assembly"
+    TAKEN_NAME = "a function with the name of one that CUDA provides"
+    UNSUPPORTED = "an instruction that is not simulated"
+    TOO_LARGE = "more than the simulator accepts"
+    UNSOUND = "a kernel that no CUDA device would run"
+    WRONG_PLAN = "a plan that does not fit the module or a CUDA device"
+
+
+class RefusedProgram(Exception):  # noqa: N818 - a fact about the program, not a fault
+    """message: what is wrong, without the place. findings: evidence with source lines, if any."""
+
+    def __init__(
+        self,
+        reason: Reason,
+        message: Message | str,
+        findings: tuple[Finding, ...] = (),
+        place: Place | None = None,
+    ) -> None:
+        super().__init__(f"{message} ({place.file}:{place.line})" if place else message)
+        self.reason = reason
+        self.message = message if isinstance(message, Message) else verbatim(message)
+        self.findings = findings
+        self.place = place
+
+
+class EngineError(Exception):
+    pass

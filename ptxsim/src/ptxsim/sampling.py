@@ -1,0 +1,257 @@
+"""Counts of each launch of a large plan, from a few of its blocks."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import mmap
+import os
+import time
+import weakref
+
+import numpy as np
+import numpy.ctypeslib  # now: later no file can be opened
+from numpy.typing import NDArray
+
+from ptxsim.findings.divergence import Branch, split_by
+from ptxsim.findings.finding import Finding, Kind
+from ptxsim.findings.row_counts import Counters, RowCount, row_counts
+from ptxsim.lowering.operation import UnsupportedInstruction
+from ptxsim.records import Copy, Dim3, Launch, Memset, Plan, Record, SymbolWrite, Write
+from ptxsim.simulator import Running, Simulator
+from ptxsim.soundness import check_plan, cluster_of
+
+_PIECE = 1 << 22  # bytes, a multiple of the page
+_FIXED = 0x10  # MAP_FIXED, as Linux has it on every processor
+_FAILED = ctypes.c_void_p(-1).value
+
+
+def ones(size: int) -> NDArray[np.uint8]:
+    """Map at least ``size`` bytes of float32 ones. A page that is written costs memory. Raises
+    MemoryError."""
+    pieces = max(1, -(-size // _PIECE))
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
+    file = os.memfd_create("ones")
+    access = mmap.PROT_READ | mmap.PROT_WRITE
+    try:
+        os.write(file, np.ones(_PIECE // 4, np.float32).tobytes())
+        start = libc.mmap(None, pieces * _PIECE, access, mmap.MAP_PRIVATE, file, 0)
+        if start == _FAILED:
+            raise MemoryError
+        for at in range(start + _PIECE, start + pieces * _PIECE, _PIECE):
+            libc.mmap(at, _PIECE, access, mmap.MAP_PRIVATE | _FIXED, file, 0)
+    finally:
+        os.close(file)
+    whole = (ctypes.c_uint8 * (pieces * _PIECE)).from_address(start)
+    libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    weakref.finalize(whole, libc.munmap, start, pieces * _PIECE)
+    return np.ctypeslib.as_array(whole)
+
+
+_DISTINCT = 32  # most launches of a plan that are sampled; a product needs fewer
+_STEPS = 1 << 40  # time is the limit
+_MOST_BYTES = 1 << 40  # of the plan; hardly any of it is touched
+_PROBED = 3  # blocks of each kind of launch, besides the first and the last
+_FILLERS = (0, 0x3F)  # bytes of made-up memory; floats of 0 and 0.75
+SOME = 4  # blocks sampled of each kind of launch, if time allows
+_LONG = 4096  # basic blocks that a block's warps enter
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples never coincide and form no pattern
+
+
+class LaunchSample(Record):
+    """One kind of launch: the same kernel and shape."""
+
+    kernel: str  # mangled
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int  # dynamic
+    times: int  # how often the plan launches it
+    blocks: int  # sampled; where there are clusters, all of theirs
+    complete: bool  # they ran to their ends within the time
+    rows: tuple[RowCount, ...]
+    branches: tuple[Branch, ...] = ()
+
+    @property
+    def all_blocks(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def warps(self) -> int:
+        """Return the warps of one block."""
+        return -(-self.block[0] * self.block[1] * self.block[2] // 32)
+
+    @property
+    def flops(self) -> int:
+        return sum(row.flops for row in self.rows)
+
+
+class Sampler(Simulator):
+    """Counts the launches of plans that are too large to simulate."""
+
+    def sample(self, plan: Plan, seconds: float, blocks: int = SOME) -> tuple[LaunchSample, ...]:
+        """Count at most ``blocks`` blocks of each kind of launch, with no other watch on them.
+
+        Inputs and the plan's allocations hold made-up values, so data-dependent counts are lost.
+        () if there are too many kinds of launch. Raises RefusedProgram as ``run`` does.
+        """
+        kinds = _distinct_launches(plan)
+        if not kinds:
+            return ()
+        check_plan(plan, self._module, self._variables, _MOST_BYTES)
+        run = self._prepare(plan, _inputs(plan), range(len(plan.allocations)))
+        try:
+            return tuple(
+                self._sample(run, launch, times, seconds / len(kinds), blocks)
+                for launch, times in kinds
+            )
+        except UnsupportedInstruction as error:
+            raise self._refusal(error, plan) from None
+        finally:
+            self._free(run)
+
+    def probe(self, plan: Plan, seconds: float) -> tuple[Finding, ...]:
+        """Find accesses next to an allocation by a few blocks of each kind of launch.
+
+        () for more kinds of launch than are looked at. What memory holds is made up, so a place
+        counts only if it is the same with other contents: then the address does not depend on
+        them. Contents of __device__ variables cannot be made up: with these nothing is looked at.
+        Raises RefusedProgram as ``run`` does.
+        """
+        if plan.variables:
+            return ()
+        seen: set[tuple[object, ...]] | None = None
+        findings: tuple[Finding, ...] = ()
+        for filler in _FILLERS:
+            found = {_what(each): each for each in self._probe(plan, seconds, filler)}
+            seen = set(found) if seen is None else seen & set(found)
+            if not seen:
+                return ()
+            findings = tuple(found[what] for what in found if what in seen)
+        return findings
+
+    def _probe(self, plan: Plan, seconds: float, filler: int) -> tuple[Finding, ...]:
+        looked_at = [id(launch) for launch, _ in _distinct_launches(plan)]
+        check_plan(plan, self._module, self._variables, _MOST_BYTES)
+        run = self._prepare(plan, _inputs(plan, filler), range(len(plan.allocations)))
+        started = time.thread_time()
+        try:
+            for operation in (*plan.setup, *plan.operations):
+                if time.thread_time() - started > seconds:
+                    break
+                if isinstance(operation, Memset | Copy | SymbolWrite | Write):
+                    run.machine.carry_out(operation)
+                if not isinstance(operation, Launch) or id(operation) not in looked_at:
+                    continue
+                count = operation.grid[0] * operation.grid[1] * operation.grid[2]
+                for block in dict.fromkeys((0, count - 1, *_spread(count, _PROBED))):
+                    left = seconds - (time.thread_time() - started)
+                    if left <= 0:
+                        break
+                    self._engine.library.sim_sample(run.machine.handle, block, block + 1)
+                    self._launch(run, operation, _STEPS, left)
+        except UnsupportedInstruction as error:
+            raise self._refusal(error, plan) from None
+        finally:
+            self._free(run)
+        return tuple(
+            each
+            for each in run.findings
+            if each.kind is Kind.OUT_OF_BOUNDS and each.access and each.access.accessed.name
+        )
+
+    def _sample(
+        self,
+        run: Running,
+        launch: Launch,
+        times: int,
+        seconds: float,
+        most: int,
+    ) -> LaunchSample:
+        """The block in the middle of the grid, which no edge cuts, and others while time allows.
+
+        Two long ones that count the same in every instruction are enough.
+        """
+        library = self._engine.library
+        started = time.thread_time()
+        together = math.prod(cluster_of(launch, self._module))  # all blocks of a cluster run
+        spent, blocks, stopped, alike = 0.0, 0, None, False
+        before: Counters | None = None
+        for block in _spread(launch.grid[0] * launch.grid[1] * launch.grid[2], most):
+            if stopped or alike or (blocks and spent * (blocks + 1) / blocks > seconds):
+                break
+            library.sim_sample(run.machine.handle, block, block + 1)
+            stopped = self._launch(run, launch, _STEPS, seconds - spent)
+            spent = time.thread_time() - started
+            blocks += together
+            program, handle = run.programs[launch.kernel]
+            counters = self._counters(program, handle)
+            alike = (
+                before is not None and blocks == 2 * together and _long_and_twice(counters, before)
+            )
+            before = counters
+        del run.programs[launch.kernel]
+        library.sim_program_free(handle)
+        branches, inside = split_by(counters, self._module.locations)
+        return LaunchSample(
+            kernel=launch.kernel,
+            grid=launch.grid,
+            block=launch.block,
+            shared_bytes=launch.shared_bytes,
+            times=times,
+            blocks=blocks,
+            complete=stopped is None,
+            rows=tuple(row_counts(counters, inside, launch.shared_bytes)),
+            branches=branches,
+        )
+
+
+def _distinct_launches(plan: Plan) -> list[tuple[Launch, int]]:
+    """The first of every kind of launch, and how many there are; [] when there are too many."""
+    found: dict[tuple[object, ...], tuple[Launch, int]] = {}
+    for each in plan.operations:
+        if isinstance(each, Launch):
+            key = (each.kernel, each.grid, each.block, each.shared_bytes)
+            first, times = found.get(key, (each, 0))
+            found[key] = (first, times + 1)
+    return list(found.values()) if len(found) <= _DISTINCT else []
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Choose at most ``most`` of ``count`` blocks, the one in the middle first."""
+    if count <= most:
+        return list(range(count))
+    places = (0.5 + index * _GOLDEN for index in range(most))
+    return list(dict.fromkeys(int(count * (place % 1)) for place in places))
+
+
+def _long_and_twice(counters: Counters, once: Counters) -> bool:
+    return int(once.blocks["warps"].sum()) >= _LONG and all(
+        np.array_equal(
+            getattr(counters, name).view(np.uint64), 2 * getattr(once, name).view(np.uint64)
+        )
+        for name in ("blocks", "guarded", "memory", "source")
+    )
+
+
+def _inputs(plan: Plan, filler: int = 0) -> dict[int, np.ndarray]:
+    """Memory for ``plan``, most of it never touched: the inputs are one array of ones, since a
+    kernel may skip zeros; every byte of the submission's own is ``filler``."""
+    given = ones(max((each.size for each in plan.allocations[: plan.inputs]), default=1))
+    buffers = {
+        index: np.full(max(allocation.size, 1), filler, np.uint8)
+        if filler and index >= plan.given
+        else np.zeros(max(allocation.size, 1), np.uint8)
+        for index, allocation in enumerate(plan.allocations)
+        if allocation.symbol is None
+    }
+    for index in range(plan.inputs):
+        buffers[index] = given[: plan.allocations[index].size]
+    return buffers
+
+
+def _what(finding: Finding) -> tuple[object, ...]:
+    """Return the part of a finding that must repeat if it does not depend on data."""
+    access = finding.access
+    return finding.place, finding.block, finding.thread, access.address if access else None

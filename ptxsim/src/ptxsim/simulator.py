@@ -1,0 +1,336 @@
+"""Runs a launch plan on the engine: programs, launches, findings and counts."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+import time
+from collections.abc import Container, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from pathlib import Path
+
+from ptxsim.engine import Engine, view
+from ptxsim.engine_header import (
+    DEADLOCK,
+    EVENT,
+    FLOW,
+    MEMORY,
+    OUT_OF_TIME,
+    PATTERN,
+    RAN,
+    TOO_LARGE,
+    TRAPPED,
+)
+from ptxsim.findings.event_table import Event
+from ptxsim.findings.finding import Finding, Kind
+from ptxsim.findings.reports import Scene, finding, instruction_note, merge, stream_race
+from ptxsim.findings.row_counts import Counters, line_counts
+from ptxsim.frontend import Module, read_module
+from ptxsim.frontend.interface import Interface, interface
+from ptxsim.lowering.called_functions import resolve_pointers
+from ptxsim.lowering.memory_layout import cells, too_large
+from ptxsim.lowering.notes import hints, origins, tensor_core_notes
+from ptxsim.lowering.operation import NoTextures, UnsupportedInstruction
+from ptxsim.lowering.program import Builder, Program
+from ptxsim.machine import WORKSPACE_AT, Bytes, Machine, ensure, judge_races
+from ptxsim.message import phrase
+from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
+from ptxsim.records import Launch, Operation, Plan
+from ptxsim.soundness import check_parameters, check_plan, cluster_of
+from ptxsim.streams import Watch
+
+# A loop that never ends should be called so within a second at the smallest size, and no kernel
+# that computes anything should come near: one thread doing everything needs M·N·K at most.
+_STEPS_BASE, _STEPS_PER_PRODUCT = 20_000_000, 100
+_MOST_STEPS = 1 << 62
+_STOPS = {RAN: None, OUT_OF_TIME: "time", DEADLOCK: "deadlock", TRAPPED: None}
+
+
+@dataclass
+class Running:
+    """One plan under way."""
+
+    machine: Machine
+    findings: list[Finding] = field(default_factory=list)
+    programs: dict[str, tuple[Program, int]] = field(default_factory=dict)  # and the engine's
+
+
+@lru_cache(maxsize=4)
+def _module(ptx: str, source_root: Path) -> Module:
+    """The module, read once for several launches of the same text."""
+    return read_module(ptx, source_root)
+
+
+class Simulator:
+    """Simulates the kernels of one PTX module.
+
+    ``source_root`` is the folder that source paths in the PTX are made relative to. Raises
+    RefusedProgram for PTX that cannot be read. ``run`` may be called from several threads.
+    """
+
+    def __init__(self, ptx: str, source_root: Path, engine: Engine) -> None:
+        self._engine = engine
+        self._module = _module(ptx, source_root)
+        self._shared_cell, self._global_cell = cells(self._module)
+        self._resolved, self._functions = resolve_pointers(self._module)
+        self._variables = [v for v in self._module.variables if v.space in ("global", "const")]
+        self._hints_of: dict[str, Sequence[Finding]] = {}
+        self._programs: dict[tuple[str, tuple[tuple[str, int], ...]], Program] = {}
+
+    @property
+    def declared(self) -> Interface:
+        return interface(self._module, origins(self._module))
+
+    def tensor_cores(self, plans: Sequence[Plan]) -> tuple[Finding, ...]:
+        """A note for every tensor-core instruction of the kernels that ``plans`` launch."""
+        return merge(tensor_core_notes(self._module, plans))
+
+    def run(
+        self,
+        plan: Plan,
+        buffers: Mapping[int, Bytes],
+        limits: SimLimits,
+        initialised: Container[int] | None = None,
+        *,
+        backwards: bool = False,
+    ) -> SimOutcome:
+        """Execute ``plan``, its set-up and one call of it; arrays in ``buffers`` (by allocation
+        index) are read and written. The counts are the call's. backwards: as ``calls`` takes it.
+
+        The allocations in ``initialised`` hold data; all else is uninitialised until something
+        writes there. Raises RefusedProgram for a kernel that cannot be simulated and for a
+        plan that is not sound, MemoryError if there is too little memory.
+        """
+        made = self.calls(plan, buffers, limits, initialised, backwards=backwards)
+        with closing(made) as calls:
+            before = next(calls) if plan.setup else None
+            if before and (before.stopped or _trapped(before.findings)):
+                return before
+            outcome = next(calls)
+        if before is None:
+            return outcome
+        return replace(outcome, findings=merge([*before.findings, *outcome.findings]))
+
+    def calls(
+        self,
+        plan: Plan,
+        buffers: Mapping[int, Bytes],
+        limits: SimLimits,
+        initialised: Container[int] | None = None,
+        *,
+        backwards: bool = False,
+    ) -> Generator[SimOutcome, None, None]:
+        """Execute the set-up, if ``plan`` has one, and then its call each time one is asked for.
+
+        ``limits`` hold for each of them. What a call finds in memory is what the one before left;
+        only the ``buffers`` that are not ``initialised`` are uninitialised again. The caller may
+        write other values to ``buffers`` between two calls. Raises what ``run`` raises.
+
+        backwards: in the first of them, and in every other one after it, blocks and warps run from
+        the last to the first; in those between from the first to the last.
+        """
+        check_plan(plan, self._module, self._variables, limits.bytes)
+        initialised = range(plan.inputs) if initialised is None else initialised
+        run = self._prepare(plan, buffers, initialised)
+        poisoned = [index for index in buffers if index not in initialised]
+        # One for every launch, those of the set-up first.
+        first = sum(isinstance(each, Launch) for each in plan.setup)
+        work = [(plan.setup, limits.resident[:first])] if plan.setup else []
+        then = plan.operations, limits.resident[first:]
+        try:
+            for number in itertools.count():
+                operations, resident = work[number] if number < len(work) else then
+                run.machine.begin_call(number, backwards=backwards != (number % 2 == 1))
+                look = partial(self._look, run, plan, operations, resident=resident)
+                yield judge_races(run.machine, limits, look)
+                run.machine.forget(poisoned)
+        except UnsupportedInstruction as error:
+            raise self._refusal(error, plan) from None
+        finally:
+            self._free(run)
+
+    def _look(
+        self,
+        run: Running,
+        plan: Plan,
+        operations: Sequence[Operation],
+        limits: SimLimits,
+        resident: Sequence[int],
+    ) -> SimOutcome:
+        """Run one call and return its own findings and counts."""
+        started, working = time.monotonic(), time.thread_time()
+        products = math.prod(plan.size.extents)
+        steps = min(limits.steps or _STEPS_BASE + _STEPS_PER_PRODUCT * products, _MOST_STEPS)
+        library = self._engine.library
+        run.findings.clear()
+        machine = run.machine
+        printed = len(library.sim_printed(machine.handle))
+        before = machine.kept(plan)
+        stopped = None
+        fitting = iter(resident)
+        watch = Watch(operations, self._global_cell)
+        for place, operation in enumerate(operations):
+            watched = watch.watches(place)
+            early = operations[place : place + 2]
+            follows = [isinstance(each, Launch) and each.programmatic for each in early]
+            library.sim_trace(machine.handle, watched or any(follows))
+            library.sim_follows(machine.handle, follows[0])
+            left = limits.seconds - (time.thread_time() - working)
+            if isinstance(operation, Launch):
+                stopped = self._launch(run, operation, steps, left, next(fitting, 0))
+            elif left > 0:
+                machine.carry_out(operation)
+            else:
+                stopped = "time"
+                break
+            if watched:
+                races = watch.races(place, machine.uses(operation))
+                run.findings += [
+                    stream_race(operations[other], operation, machine.names[region])
+                    for other, region in races
+                ]
+            if stopped or _trapped(run.findings):
+                break
+        after = machine.kept(plan)
+        counters = [self._counters(program, handle) for program, handle in run.programs.values()]
+        lines = line_counts(counters, self._module.locations)
+        kernels = list(run.programs)
+        self._free_programs(run)
+        return SimOutcome(
+            findings=merge([*self.tensor_cores([plan]), *run.findings]),
+            lines=lines,
+            stopped=stopped,
+            seconds=time.monotonic() - started,
+            printed=library.sim_printed(machine.handle)[printed:].decode(errors="replace"),
+            hints=merge([hint for kernel in kernels for hint in self._hints(kernel)]),
+            changed=tuple(machine.names[at] for at in before if after[at] != before[at]),
+        )
+
+    def _prepare(
+        self, plan: Plan, buffers: Mapping[int, Bytes], initialised: Container[int]
+    ) -> Running:
+        machine = Machine(
+            self._engine,
+            plan,
+            self._variables,
+            buffers,
+            initialised,
+            self._global_cell,
+            self._functions,
+        )
+        return Running(machine)
+
+    def _free_programs(self, run: Running) -> None:
+        for _, handle in run.programs.values():
+            self._engine.library.sim_program_free(handle)
+        run.programs.clear()
+
+    def _free(self, run: Running) -> None:
+        self._free_programs(run)
+        run.machine.close()
+
+    def _launch(
+        self,
+        run: Running,
+        launch: Launch,
+        steps: int,
+        seconds: float,
+        resident: int = 0,
+    ) -> str | None:
+        library, machine = self._engine.library, run.machine
+        if launch.kernel not in run.programs:
+            program = self._program(launch.kernel, machine.addresses)
+            run.programs[launch.kernel] = (program, self._handle(program))
+        program, handle = run.programs[launch.kernel]
+        check_parameters(launch, program.param_bytes)
+        params = (ctypes.c_uint8 * max(len(launch.params), 1))(*launch.params)
+        machine.workspace[:] = 0
+        cluster = cluster_of(launch, self._module)
+        library.sim_cluster(machine.handle, (ctypes.c_uint32 * 3)(*cluster))
+        status = library.sim_launch(
+            machine.handle,
+            handle,
+            (ctypes.c_uint32 * 3)(*launch.grid),
+            (ctypes.c_uint32 * 3)(*launch.block),
+            launch.shared_bytes,
+            params,
+            len(launch.params),
+            steps,
+            max(seconds, 0.0),
+            resident,
+            launch.stack_bytes,
+            WORKSPACE_AT if launch.cooperative else 0,
+        )
+        if status == TOO_LARGE:
+            raise too_large(
+                phrase("one block of {kernel}", kernel=launch.kernel),
+                phrase("registers and local memory"),
+            )
+        if status not in _STOPS:
+            ensure(status, EngineError(f"the simulator refused to launch {launch.kernel}"))
+        scene = Scene(
+            program,
+            self._module.locations,
+            machine.names,
+            launch.shared_bytes,
+            launch.cooperative,
+        )
+        events = view(library.sim_event(machine.handle), EVENT, library.sim_events(machine.handle))
+        found = (finding(event, scene) for event in events)
+        run.findings += [each for each in found if each is not None]
+        library.sim_clear_events(machine.handle)
+        return _STOPS[status]
+
+    def _handle(self, program: Program) -> int:
+        made, bad = ctypes.c_void_p(), ctypes.c_uint64()
+        status = self._engine.library.sim_program(
+            program.packed.ctypes.data, ctypes.byref(made), ctypes.byref(bad)
+        )
+        source = program.sources[bad.value] if bad.value < program.length else None
+        ensure(
+            status,
+            EngineError("the simulator rejected a program that it made itself")
+            if source is None
+            else UnsupportedInstruction.form(source),
+        )
+        assert made.value is not None
+        return made.value
+
+    def _program(self, kernel: str, addresses: Mapping[str, int]) -> Program:
+        key = (kernel, tuple(sorted(addresses.items())))
+        if key not in self._programs:
+            builder = Builder(
+                self._resolved, addresses, self._engine, self._shared_cell, self._global_cell
+            )
+            self._programs[key] = builder.build(kernel)
+        return self._programs[key]
+
+    def _hints(self, kernel: str) -> Sequence[Finding]:
+        if kernel not in self._hints_of:
+            self._hints_of[kernel] = tuple(hints(self._module, kernel))
+        return self._hints_of[kernel]
+
+    def _refusal(self, error: UnsupportedInstruction, plan: Plan) -> RefusedProgram:
+        note = instruction_note(self._module, Kind.UNSUPPORTED, error.why, error.instruction)
+        found = (note, *self.tensor_cores([plan]))
+        reason = Reason.UNSOUND if isinstance(error, NoTextures) else Reason.UNSUPPORTED
+        return RefusedProgram(reason, error.why, found, note.place)
+
+    def _counters(self, program: Program, handle: int) -> Counters:
+        library, n = self._engine.library, program.length
+        patterns = library.sim_patterns(handle)
+        return Counters(
+            program,
+            view(library.sim_blocks(handle), FLOW, n),
+            view(library.sim_guarded(handle), FLOW, n),
+            view(library.sim_memory(handle), MEMORY, n),
+            view(library.sim_source(handle), MEMORY, n),
+            view(patterns, PATTERN, n if patterns else 0),
+        )
+
+
+def _trapped(findings: Sequence[Finding]) -> bool:
+    return any(each.kind is Kind.TRAP or each.event is Event.NO_FUNCTION for each in findings)

@@ -1,0 +1,152 @@
+"""Whether the simulator can carry out a plan on this module.
+
+Callers may have checked the plan before. It is checked again here, because the engine relies on
+every address and every length in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ptxsim.frontend import Module, Variable
+from ptxsim.limits import MAX_CLUSTER, MAX_LOCAL_BYTES, is_block, is_grid
+from ptxsim.message import phrase
+from ptxsim.outcome import Reason, RefusedProgram
+from ptxsim.records import (
+    Allocate,
+    Copy,
+    Dim3,
+    Free,
+    Launch,
+    Memset,
+    Plan,
+    SymbolWrite,
+    Synchronise,
+    Write,
+)
+
+_ADDRESSES = 1 << 56  # higher addresses name windows of shared and local memory
+_MOST_TOGETHER = 1 << 16  # blocks that run at the same time; no GPU holds as many
+_MOST_SHARED = 1 << 20  # bytes, dynamic; limits.hpp has the same
+
+
+def check_plan(plan: Plan, module: Module, variables: Sequence[Variable], most_bytes: int) -> None:
+    """Raises RefusedProgram: WRONG_PLAN for a plan that does not fit the module, TOO_LARGE for more
+    than ``most_bytes`` of memory."""
+    names = [a.symbol for a in plan.allocations if a.symbol is not None]
+    if len(names) != len(set(names)):
+        raise _refused("a __device__ variable occurs twice")
+    if min(plan.inputs, plan.outputs) < 0 or not plan.given <= len(plan.allocations):
+        raise _refused("the caller gives more or fewer allocations than there are")
+    known = {v.name: v for v in variables}
+    total = sum(max(v.size, 0) for v in variables)
+    sizes: list[int] = []
+    for allocation in plan.allocations:
+        variable = known.get(allocation.symbol or "")
+        size = allocation.size if variable is None else variable.size
+        if not (0 < allocation.address < _ADDRESSES and 0 <= size < _ADDRESSES):
+            raise _refused(f"{allocation.name[:80]} lies outside of memory")
+        if variable is not None and allocation.size != variable.size:
+            raise _refused(f"{variable.name[:80]} has {variable.size} bytes in the PTX")
+        sizes.append(size)
+        total += size if variable is None else 0
+    if total > most_bytes:
+        raise RefusedProgram(
+            Reason.TOO_LARGE,
+            phrase(
+                "its allocations and __device__ variables are {total} MB together, and the "
+                "simulator takes {most} MB",
+                total=total >> 20,
+                most=most_bytes >> 20,
+            ),
+        )
+    for operation in (*plan.setup, *plan.operations):
+        if isinstance(operation, Launch):
+            _check_launch(operation, module)
+        elif isinstance(operation, Allocate | Free):
+            if not 0 <= operation.allocation < len(sizes):
+                raise _refused("it allocates or frees what is not there")
+        elif isinstance(operation, Synchronise):
+            pass
+        elif isinstance(operation, SymbolWrite):
+            target = known.get(operation.symbol)
+            if target is None or not _inside(operation.delta, len(operation.data), target.size):
+                raise _refused(f"a copy to the symbol {operation.symbol[:80]} exceeds it")
+        elif isinstance(operation, Write):
+            index, size = operation.allocation, len(operation.data)
+            if not 0 <= index < len(sizes) or not _inside(operation.delta, size, sizes[index]):
+                raise _refused("a copy from the host exceeds its allocation")
+        elif not _moves_within(operation, sizes):
+            raise _refused("a memset or a copy exceeds its allocation")
+        elif isinstance(operation, Memset) and not 0 <= operation.value <= 255:
+            raise _refused("a memset writes something other than a byte")
+
+
+def check_parameters(launch: Launch, param_bytes: int) -> None:
+    if len(launch.params) != param_bytes:
+        raise _refused(
+            f"the kernel {launch.kernel[:80]} is launched with {len(launch.params)} bytes of "
+            f"parameters and takes {param_bytes}"
+        )
+
+
+def cluster_of(launch: Launch, module: Module) -> Dim3:
+    """The blocks of a cluster, along each axis."""
+    return module.entry(launch.kernel).cluster or launch.cluster
+
+
+def _check_launch(launch: Launch, module: Module) -> None:
+    function = module.functions.get(launch.kernel)
+    if function is None or not function.entry:
+        raise _refused(f"there is no kernel {launch.kernel[:80]} in the PTX")
+    if (
+        not is_grid(launch.grid)
+        or not is_block(launch.block)
+        or not 0 <= launch.shared_bytes <= _MOST_SHARED
+    ):
+        raise _refused(f"the kernel {launch.kernel[:80]} is launched in a shape that CUDA lacks")
+    cluster = cluster_of(launch, module)
+    if min(cluster) < 1 or math.prod(cluster) > MAX_CLUSTER:
+        raise _refused(
+            f"{launch.kernel[:80]} runs in clusters of {cluster} blocks; CUDA allows {MAX_CLUSTER}"
+        )
+    if any(n % of for n, of in zip(launch.grid, cluster, strict=True)):
+        raise _refused(
+            f"the grid {launch.grid} of {launch.kernel[:80]} is no multiple of its clusters "
+            f"{cluster}"
+        )
+    if launch.cooperative and math.prod(launch.grid) > _MOST_TOGETHER:
+        raise _refused(f"the cooperative launch of {launch.kernel[:80]} has more blocks than fit")
+    if not 0 <= launch.stack_bytes <= MAX_LOCAL_BYTES:
+        raise _refused(
+            f"the threads of {launch.kernel[:80]} have {launch.stack_bytes} bytes of stack"
+        )
+
+
+def _moves_within(operation: Memset | Copy, sizes: Sequence[int]) -> bool:
+    if isinstance(operation, Memset):
+        places = [(operation.allocation, operation.delta, operation.size)]
+    else:
+        places = [
+            (operation.source, operation.source_delta, operation.source_span),
+            (operation.target, operation.target_delta, operation.target_span),
+        ]
+        if not operation.sound:
+            return False
+    return operation.size >= 0 and all(
+        0 <= index < len(sizes) and _inside(delta, size, sizes[index])
+        for index, delta, size in places
+    )
+
+
+def _inside(delta: int, size: int, whole: int) -> bool:
+    return delta >= 0 and size >= 0 and delta + size <= whole
+
+
+def _refused(why: str) -> RefusedProgram:
+    return RefusedProgram(Reason.WRONG_PLAN, why)
+
+
+def overlapping() -> RefusedProgram:
+    return _refused("two allocations overlap")

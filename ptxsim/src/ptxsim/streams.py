@@ -1,0 +1,184 @@
+"""Operations of one call that nothing orders: whether they use the same memory.
+
+On a GPU streams run side by side. Two operations of a call race where neither comes after the
+other, both use the same bytes and one of them writes there. What atomic, volatile and other
+synchronising accesses of two kernels do to the same word is no race. If one of them also looks at
+what the other writes that way, they may order themselves by it, so nothing is said about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxsim.records import Free, Operation, SymbolWrite, Synchronise, Write
+
+# How a launch has used a cell: region.hpp has the same.
+READ, WRITTEN, READ_STRONGLY, WRITTEN_STRONGLY = 1, 2, 4, 8
+_PLAIN = READ | WRITTEN
+_WRITES = WRITTEN | WRITTEN_STRONGLY
+_MOST_BYTES = 1 << 28  # that are kept of what launches have used
+_MOST_PAIRS = 100_000  # that are compared
+
+Cells = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Use:
+    """Use of a part of one region by one operation: per cell, or one for all bytes."""
+
+    region: int
+    start: int  # bytes
+    end: int
+    writes: bool
+    cells: Cells | None = None
+
+
+Uses = Sequence[Use]
+
+
+def launch_use(region: int, cells: Cells, size: int) -> Use | None:
+    """Return a launch's use of a region, from a byte for each cell of ``size`` bytes."""
+    used = np.flatnonzero(cells)
+    if not used.size:
+        return None
+    first, last = int(used[0]), int(used[-1]) + 1
+    part = cells[first:last].copy()
+    return Use(region, first * size, last * size, bool((part & _WRITES).any()), part)
+
+
+def in_rows(data: Cells, rows: int, size: int, pitch: int) -> Cells:
+    """``rows`` of ``size`` bytes of ``data``, as a view."""
+    return np.lib.stride_tricks.as_strided(data, (rows, size), (pitch, 1))
+
+
+def rows_use(first: Use, rows: int, pitch: int, cell: int) -> Use:
+    """Repeat the use of the first row over ``rows``, in cells of ``cell`` bytes."""
+    if rows == 1:
+        return first
+    lead, size = first.start % cell, first.end - first.start
+    span = (rows - 1) * pitch + size
+    used = np.zeros(-(-(lead + span) // cell) * cell, np.uint8)
+    in_rows(used[lead:], rows, size, pitch)[...] = WRITTEN if first.writes else READ
+    cells = used.reshape(-1, cell).max(1)
+    return Use(first.region, first.start, first.start + span, first.writes, cells)
+
+
+def unordered(operations: Sequence[Operation]) -> list[int]:
+    """Return, for each operation, the earlier ones that it is not ordered after, as bits."""
+    before: list[int] = []
+    rivals = []
+    waited = 0  # what the host has waited for
+    for place, operation in enumerate(operations):
+        everything = (1 << place) - 1
+        past = everything if operation.after is None else waited
+        for distance in operation.after or ():
+            if 0 < distance <= place:
+                past |= before[place - distance] | 1 << (place - distance)
+        before.append(past)
+        rivals.append(everything & ~past)
+        if _host_waits(operation):
+            waited = past | 1 << place
+    return rivals
+
+
+def _host_waits(operation: Operation) -> bool:
+    match operation:
+        case Synchronise():
+            return True
+        case Free(ordered=ordered):
+            return not ordered
+        case SymbolWrite(blocking=blocking) | Write(blocking=blocking):
+            return blocking
+    return False
+
+
+class Watch:
+    """Compares the operations of one call as they are carried out, in the plan's order."""
+
+    def __init__(self, operations: Sequence[Operation], cell: int) -> None:
+        self._cell = cell
+        self._rivals: list[int] = []
+        self._wanted: list[int] = []  # after each operation: those that later ones compare with
+        self._uses: dict[int, Uses] = {}
+        self._kept = 0  # the same operations, as bits
+        self._bytes = self._pairs = 0
+        if any(operation.after is not None for operation in operations):
+            self._rivals = unordered(operations)
+            wanted = 0
+            for mask in reversed(self._rivals):
+                self._wanted.append(wanted)
+                wanted |= mask
+            self._wanted.reverse()
+
+    def watches(self, place: int) -> bool:
+        """Whether anything is in no order with this operation."""
+        return bool(self._rivals) and bool(self._rivals[place] or self._wanted[place] >> place & 1)
+
+    def races(self, place: int, uses: Uses) -> list[tuple[int, int]]:
+        """The earlier operations that race with this one, and the region where they do."""
+        found = []
+        for other in _places(self._rivals[place] & self._kept):
+            if self._pairs == _MOST_PAIRS:
+                break
+            self._pairs += 1
+            region = self._common(self._uses[other], uses)
+            if region is not None:
+                found.append((other, region))
+        self._uses[place] = uses
+        self._kept |= 1 << place
+        self._bytes += _size(uses)
+        for other in _places(self._kept & ~self._wanted[place]):
+            self._remove(other)
+        if self._bytes > _MOST_BYTES and self._kept >> place & 1:
+            self._remove(place)
+        return found
+
+    def _remove(self, place: int) -> None:
+        self._bytes -= _size(self._uses.pop(place))
+        self._kept ^= 1 << place
+
+    def _common(self, one: Uses, other: Uses) -> int | None:
+        """The region where two operations race."""
+        found = None
+        for mine, theirs in product(one, other):
+            start, end = max(mine.start, theirs.start), min(mine.end, theirs.end)
+            apart = mine.region != theirs.region or start >= end
+            if apart or not (mine.writes or theirs.writes):
+                continue
+            x, y = self._flags(mine, start, end), self._flags(theirs, start, end)
+            either = x | y
+            if _signals(x, y) or _signals(y, x):
+                return None
+            races = (x != 0) & (y != 0) & (either & _WRITES != 0) & (either & _PLAIN != 0)
+            if found is None and races.any():
+                found = mine.region
+        return found
+
+    def _flags(self, use: Use, start: int, end: int) -> Cells:
+        """Return the flags of the cells between two bytes; one value where all are equal."""
+        if use.cells is None:
+            return np.array([WRITTEN if use.writes else READ], np.uint8)
+        first = use.start // self._cell
+        return use.cells[start // self._cell - first : -(-end // self._cell) - first]
+
+
+def _places(bits: int) -> Iterator[int]:
+    """Yield the places of the bits that are set, from the lowest."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+def _signals(one: Cells, other: Cells) -> bool:
+    """Whether one may learn how far the other is."""
+    return bool(((one & READ_STRONGLY != 0) & (other & WRITTEN_STRONGLY != 0)).any())
+
+
+def _size(uses: Uses) -> int:
+    return sum(use.cells.nbytes for use in uses if use.cells is not None)

@@ -1,0 +1,141 @@
+"""Small kernels: CUDA source → nvcc's PTX → one launch.
+
+``PTXSIM_ENGINE`` names a compiled engine to use instead of the one that a first call compiles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ptxsim.engine import Engine, load_engine
+from ptxsim.findings import scene
+from ptxsim.findings.finding import Finding
+from ptxsim.launching import default_engine, user_cache
+from ptxsim.outcome import SimLimits, SimOutcome
+from ptxsim.records import Allocation, Dim3, Launch, Plan, Size
+from ptxsim.simulator import Simulator
+
+FIRST_ADDRESS = 0x7F00_0000_0000
+SPACING = 1 << 32
+
+
+@cache
+def cuda_tool(name: str) -> Path:
+    """nvcc, ptxas or nvdisasm: on PATH, beside the nvcc there, or from the PyPI wheels."""
+    places = [found] if (found := shutil.which(name)) else []
+    if nvcc := shutil.which("nvcc"):
+        places.append(str(Path(nvcc).resolve().with_name(name)))
+    wheels = importlib.util.find_spec("nvidia")
+    for folder in wheels.submodule_search_locations or () if wheels else ():
+        places += map(str, Path(folder).glob(f"cu[0-9]*/bin/{name}"))
+    found = next((place for place in places if os.access(place, os.X_OK)), None)
+    assert found, f"no {name}: pip install 'ptxsim[test]'"
+    return Path(found)
+
+
+@cache
+def compiled(source: str, arch: str = "sm_80", name: str = "sgemm") -> tuple[str, Path]:
+    """PTX of ``source`` with line info, and the folder its paths are relative to.
+
+    nvcc makes it once for all tests, workers and runs.
+    """
+    key = hashlib.sha256(f"{cuda_tool('nvcc')} {arch} {name} {source}".encode()).hexdigest()
+    folder = user_cache() / "test-kernels" / key[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    file, target = folder / f"{name}.cu", folder / f"{name}.ptx"
+    if not target.exists():
+        ours = file.with_suffix(f".{os.getpid()}.cu")
+        ours.write_text(source)
+        ours.replace(file)
+        made = target.with_suffix(f".{os.getpid()}")
+        command = [str(cuda_tool("nvcc")), f"-arch={arch}", "-std=c++17", "-lineinfo"]
+        subprocess.run([*command, "-ptx", "-o", made, file], check=True, capture_output=True)
+        made.replace(target)
+    return target.read_text(), folder
+
+
+def engine() -> Engine:
+    named = os.environ.get("PTXSIM_ENGINE")
+    return load_engine(Path(named)) if named else default_engine()
+
+
+def sentence(seen: Finding) -> str:
+    return str(scene.sentence(seen))
+
+
+def run(
+    source: str,
+    arrays: Sequence[np.ndarray],
+    scalars: Sequence[int] = (),
+    grid: Dim3 = (1, 1, 1),
+    block: Dim3 = (32, 1, 1),
+    shared: int = 0,
+    arch: str = "sm_80",
+    **launch: Any,
+) -> SimOutcome:
+    """As ``run_ptx``, for CUDA source."""
+    ptx, folder = compiled(source, arch)
+    return run_ptx(ptx, arrays, scalars, grid, block, shared, folder=folder, **launch)
+
+
+def run_ptx(
+    ptx: str,
+    arrays: Sequence[np.ndarray],
+    scalars: Sequence[int] = (),
+    grid: Dim3 = (1, 1, 1),
+    block: Dim3 = (32, 1, 1),
+    shared: int = 0,
+    seconds: float = 20.0,
+    folder: Path = Path("/nowhere"),
+    kernel: str | None = None,
+    resident: tuple[int, ...] = (),
+    stack: int = 1024,
+    cooperative: bool = False,
+    backwards: bool = False,
+) -> SimOutcome:
+    """Launch ``kernel``, or the first one of ``ptx``.
+
+    Its parameters are pointers to ``arrays``, then ``scalars`` as ints. The first two arrays count
+    as initialised, as A and B do.
+    """
+    simulator = Simulator(ptx, folder, engine())
+    names = ["A", "B", "C", *(f"workspace {i}" for i in range(1, len(arrays)))]
+    allocations = tuple(
+        Allocation(name=name, address=FIRST_ADDRESS + i * SPACING, size=array.nbytes)
+        for i, (name, array) in enumerate(zip(names, arrays, strict=False))
+    )
+    kernels = (line.split("(")[0].split()[-1] for line in ptx.splitlines() if ".entry" in line)
+    params = struct.pack(f"<{len(arrays)}Q", *(a.address for a in allocations))
+    params += struct.pack(f"<{len(scalars)}i", *scalars)
+    launch = Launch(
+        kernel=kernel or next(kernels),
+        grid=grid,
+        block=block,
+        shared_bytes=shared,
+        params=params,
+        pointers=(),
+        stack_bytes=stack,
+        cooperative=cooperative,
+    )
+    inputs = min(2, len(arrays))
+    plan = Plan(
+        size=Size.of(m=1, n=1, k=1),
+        allocations=allocations,
+        operations=(launch,),
+        inputs=inputs,
+        outputs=min(1, len(arrays) - inputs),
+    )
+    buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}
+    limits = SimLimits(seconds=seconds, resident=resident)
+    return simulator.run(plan, buffers, limits, backwards=backwards)

@@ -1,0 +1,459 @@
+"""The engine against PTX that no compiler writes, and plans that no recorder does."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from harness import FIRST_ADDRESS, engine, run, run_ptx
+from plans import allocated, launched, planned
+from ptxsim.engine import check_layout
+from ptxsim.engine_header import HEADER, REFUSED, header
+from ptxsim.frontend import read_module
+from ptxsim.lowering.program import Builder
+from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
+from ptxsim.records import Allocation, Copy, Memset, Plan, SymbolWrite, Write
+from ptxsim.simulator import Simulator
+
+MODULE = """
+.version 8.0
+.target sm_80
+.address_size 64
+.global .align 4 .b8 kept[16];
+.visible .entry k(.param .u64 a, .param .u64 b)
+{{
+  .reg .pred %p<9>;
+  .reg .b16 %rs<9>;
+  .reg .b32 %r<9>;
+  .reg .f32 %f<9>;
+  .reg .b64 %rd<9>;
+  .shared .align 16 .b8 s[256];
+  .local .align 16 .b8 own[64];
+  ld.param.u64 %rd1, [a];
+  ld.param.u64 %rd2, [b];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.u64 %rd4, %rd2, %rd3;
+  {body}
+  ret;
+}}
+"""
+
+
+def run_body(body: str) -> tuple[SimOutcome, np.ndarray]:
+    a, b = np.arange(64, dtype=np.int32), np.full(64, -1, np.int32)
+    return run_ptx(MODULE.format(body=body), [a, b]), b
+
+
+# --- what Python and C++ share
+
+
+def test_the_header_is_that_of_the_tables() -> None:
+    """``python -m ptxsim.engine_header`` makes it so."""
+    assert HEADER.read_text() == header()
+
+
+def test_an_engine_compiled_with_another_header_is_not_loaded() -> None:
+    check_layout(engine().library.sim_layout().decode())
+    with pytest.raises(EngineError, match="disagree"):
+        check_layout("0" * 16)
+
+
+# --- operands
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "add.s32 %r2, %p1, 1;",
+        "add.s32 %p1, %r1, 1;",
+        "add.s32 5, %r1, 1;",
+        "mov.u32 %tid.x, %r1;",
+        "and.pred %p1, %r1, %p2;",
+        "@%r1 bra END; END:",
+        "mul.wide.u32 %r2, %r1, 4;",
+        "add.u64 %r2, %rd1, 1;",
+        "add.s32 %r2, %r1;",
+        "add.s32 %r2, %r1, 1, 2;",
+        "add.s32 %r2, !%p1, 1;",
+        "ld.global.u32 %p1, [%rd1];",
+        "ld.global.u64 %r2, [%rd1];",
+        "ld.global.u32 %r2, [%p1];",
+        "ld.global.v4.u32 {%r2, %r3, %r4}, [%rd1];",
+        "ld.global.u32 %r2, [%rd1+99999999999999999999];",
+        "st.const.u32 [%rd1], %r1;",
+        "st.global.u32 [%rd1], %p1;",
+        "st.global.v2.u32 [%rd1], {%r1, %rd1};",
+        "atom.local.add.u32 %r2, [own], 1;",
+        "atom.global.cas.b32 %r2, [%rd1], 1;",
+        "selp.b32 %r2, 1, 2, %r1;",
+        "setp.eq.s32 %r2, %r1, 1;",
+        "lop3.b32 %r2, %r1, %r1, 1;",
+        "bar.sync 1000000000;",
+        "bra NOWHERE;",
+        "shfl.sync.idx.b32 %r2, %p1, 0, 31, -1;",
+        "vote.sync.all.pred %r1, %p1, -1;",
+        "cp.async.ca.shared.global [s], [%rd1], 1000;",
+        "cp.async.wait_group -5;",
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2}, [s];",
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3}, {%r4},"
+        " {%f1,%f2,%f3,%f4};",
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%p1}, {%r4},"
+        " {%f1,%f2,%f3,%f4};",
+        "mbarrier.init.shared.b64 [s], %p1;",
+        "cvt.u32.u64 %p1, %rd1;",
+        "elect.sync _|%r1, -1;",
+        "add.u32 %r2, %tid.x, 1;",
+        "st.global.u32 [%rd1], %tid.x;",
+        "st.global.v2.u32 [%rd1], {%p1, 1};",
+        "setp.eq.s32 %p1, %r1, !%p2;",
+        "selp.b32 %r2, 1, [s], %p1;",
+        "bra %r1;",
+        "shfl.sync.idx.b32 %r2, %tid.x, 0, 31, -1;",
+        "red.global.add.u32 [%rd1], 1, 2;",
+        "cvt.u32.u64 %r2, [s];",
+    ],
+)
+def test_an_operand_that_its_instruction_does_not_take_is_refused(body: str):
+    opcode = body.split()[1 if body[0] == "@" else 0].rstrip(";").split(".")[0]
+    with pytest.raises(RefusedProgram) as refused:
+        run_body(body)
+    assert refused.value.reason in (Reason.UNSUPPORTED, Reason.UNREADABLE)
+    # The reader names the line, the rules of the simulator name the instruction.
+    assert re.search(rf"{opcode}|barrier|line \d+ of the PTX", str(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("logic", "want"),
+    [
+        ("xor.pred %p2, %p1, -1;", lambda t: t >= 5),
+        ("xor.pred %p2, %p1, 0;", lambda t: t < 5),
+        ("and.pred %p2, %p1, 1;", lambda t: t < 5),
+        ("and.pred %p2, 0, %p1;", lambda t: False),
+        ("or.pred %p2, %p1, -1;", lambda t: True),
+        ("not.pred %p2, 1;", lambda t: False),
+        ("mov.pred %p2, 1;", lambda t: True),
+        ("mov.pred %p2, 0;", lambda t: False),
+        ("setp.ge.and.s32 %p2, %r1, 3, 1;", lambda t: t >= 3),
+        ("setp.ge.and.s32 %p2, %r1, 3, %p1;", lambda t: 3 <= t < 5),
+        ("selp.b32 %r3, 1, 0, 1; setp.ne.s32 %p2, %r3, 0;", lambda t: True),
+    ],
+)
+def test_predicates_may_be_constants(logic: str, want: Any):
+    body = f"setp.lt.s32 %p1, %r1, 5; {logic} selp.b32 %r2, 1, 0, %p2; st.global.u32 [%rd4], %r2;"
+    outcome, b = run_body(body)
+    assert outcome.findings == ()
+    assert b[:32].tolist() == [int(want(t)) for t in range(32)]
+
+
+# --- addresses
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "st.{space}.v4.u32 [{address}], {{%r1, %r1, %r1, %r1}};",
+        "ld.{space}.v4.u32 {{%r2, %r3, %r4, %r5}}, [{address}];",
+        "mov.u64 %rd5, {address}; st.{space}.v4.u32 [%rd5], {{%r1, %r1, %r1, %r1}};",
+        "mov.u64 %rd5, {address}; ld.{space}.v4.u32 {{%r2, %r3, %r4, %r5}}, [%rd5];",
+        "mov.u64 %rd5, 0; ld.{space}.v4.u32 {{%r2, %r3, %r4, %r5}}, [%rd5+{address}];",
+    ],
+)
+@pytest.mark.parametrize("space", ["shared", "local", "param", "global"])
+@pytest.mark.parametrize("address", [2**64 - 16, 2**63, 2**56 - 16, 2**32, 2**32 - 16])
+def test_no_address_wraps_into_bounds(body: str, space: str, address: int):
+    outcome, _ = run_body(body.format(space=space, address=address))
+    assert {f.kind for f in outcome.findings} == {"out-of-bounds"}
+
+
+def test_one_lane_far_off_is_seen_after_many_in_bounds():
+    """The engine remembers how far apart the lanes of an access are; 2^32 is not 0."""
+    outcome, _ = run_body("""
+  mov.u32 %r3, 0;
+  mov.u64 %rd5, s;
+  add.u64 %rd5, %rd5, %rd3;
+LOOP:
+  st.shared.u32 [%rd5], %r1;
+  ld.shared.u32 %r4, [%rd5];
+  setp.eq.s32 %p1, %r3, 3;
+  setp.eq.and.s32 %p2, %r1, 7, %p1;
+  @%p2 add.u64 %rd5, %rd5, 4294967296;
+  add.s32 %r3, %r3, 1;
+  setp.lt.s32 %p3, %r3, 6;
+  @%p3 bra LOOP;
+""")
+    assert {f.kind for f in outcome.findings} == {"out-of-bounds"}
+    assert {f.thread for f in outcome.findings} == {(7, 0, 0)}
+
+
+@pytest.mark.parametrize("second", ["mov.u64 %rd5, 160;", "cvta.local.u64 %rd5, own;"])
+def test_what_was_in_bounds_in_one_space_is_not_in_another(second: str):
+    outcome, _ = run_body(f"""
+  mov.u32 %r3, 0;
+  cvta.shared.u64 %rd5, s;
+  st.shared.u32 [s], %r3;
+LOOP:
+  ld.v4.u32 {{%r4, %r5, %r6, %r7}}, [%rd5+128];
+  {second}
+  add.s32 %r3, %r3, 1;
+  setp.lt.s32 %p3, %r3, 3;
+  @%p3 bra LOOP;
+""")
+    assert "out-of-bounds" in {f.kind for f in outcome.findings}
+
+
+def test_a_barrier_number_that_there_is_not_stops_the_kernel():
+    outcome, _ = run_body("mov.u32 %r2, 1000000000; bar.sync %r2, 32;")
+    assert [f.kind for f in outcome.findings] == ["trap"]
+
+
+def nested(depth: int) -> str:
+    heads = "".join(f"L{k}: add.s32 %r2, %r2, 1;\n" for k in range(depth))
+    tails = "".join(f"@%p1 bra L{k};\n" for k in reversed(range(depth)))
+    return f"mov.u32 %r2, 0; setp.lt.s32 %p1, %r1, 0;\n{heads}{tails} st.global.u32 [%rd4], %r2;"
+
+
+def test_loops_nested_deep_need_no_stack():
+    outcome, b = run_body(nested(60))
+    assert outcome.findings == () and b[0] == 60
+
+
+def test_loops_nested_without_reason_are_refused():
+    with pytest.raises(RefusedProgram, match="loops in loops"):
+        run_body(nested(100))
+
+
+# --- device printf
+
+
+FORMATS = (
+    (r'printf("%d|%5d|%-5d|%05d|%+d|% d", 7, 7, 7, 7, 7, 7);', "7|    7|7    |00007|+7| 7"),
+    (r'printf("%i %u %x %X %#x %o %#o", -7, -1, 255, 255, 255, 8, 8);',
+     "-7 4294967295 ff FF 0xff 10 010"),
+    (r'printf("%lld %llu %ld %hd %hhd", -5ll, ~0ull, 1l << 40, 65537, 257);',
+     f"-5 {2**64 - 1} {2**40} 1 1"),
+    (r'printf("%.3d|%8.3d|%.0d|", 7, -7, 0);', "007|    -007||"),
+    (r'printf("%f %.2f %8.2f|%-8.2f|%e %g %G", 1.5, 1.5, -1.5, 1.5, 1.5, 1e-9, 1e10);',
+     "1.500000 1.50    -1.50|1.50    |1.500000e+00 1e-09 1E+10"),
+    (r'printf("%08.2f|%+.1f|%a|%#.0f", -1.5, 2.0, 1.0, 3.0);', "-0001.50|+2.0|0x1p+0|3."),
+    (r'printf("%f %F %5.1f", 1.0 / (seven - 7), -1.0 / (seven - 7), 0.0);', "inf -INF   0.0"),
+    (r'printf("%c%5c|%-3c|%%", 120, 121, 122);', "x    y|z  |%"),
+    (r'printf("%s|%8s|%-8s|%.2s|%s", "word", "word", "word", "word", (char*)nullptr);',
+     "word|    word|word    |wo|(null)"),
+    (r'printf("%*d|%-*d|%.*f", 5, 7, 4, 8, 2, 1.5);', "    7|8   |1.50"),
+    (r'printf("%n|%1$s|%lln|%q|%", 1);', "%n|%1$s|%lln|%q|%"),
+)  # fmt: skip
+LONG = (
+    r'printf("%1000000000d", 1);',
+    r'printf("%.1000000000f", 1e300);',
+    r'printf("%p %p %p %p %p %p", a);',
+)
+
+
+@cache
+def printed() -> list[str]:
+    """What each of the calls above prints; they are compiled together."""
+    calls = [call for call, _ in FORMATS] + list(LONG)
+    body = "\n".join(f"{call} printf(between);" for call in calls)
+    source = f"""
+#include <cstdio>
+extern "C" __global__ void k(float* a, float* b) {{
+  volatile int seven = 7;
+  const char* between = "\\n--\\n";
+  {body}
+  for (int i = 0; i < 100000; ++i) printf("%500d", i);
+}}
+"""
+    arrays = [np.ones(4, np.float32), np.ones(4, np.float32)]
+    return run(source, arrays, block=(1, 1, 1)).printed.split("\n--\n")
+
+
+@pytest.mark.parametrize("which", range(len(FORMATS)), ids=lambda which: FORMATS[which][0])
+def test_printf_formats_as_cuda_does(which: int):
+    assert printed()[which] == FORMATS[which][1]
+
+
+def test_printf_stays_within_bounds_of_its_own():
+    wide, precise, _, flood = printed()[len(FORMATS) :]
+    assert len(wide) == 512
+    assert len(precise) == 301 + 1 + 100
+    assert 60_000 < len(flood) < 66_000
+
+
+def test_printf_shows_no_address_of_the_simulators_own():
+    """Behind the arguments %p finds what the program itself keeps there: simulated addresses."""
+    shown = [int(word, 16) for word in printed()[len(FORMATS) + 2].split()]
+    assert shown[0] == FIRST_ADDRESS
+    ranges = [
+        line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines()
+    ]
+    own = [(int(start, 16), int(end, 16)) for start, end in ranges]
+    assert not [n for n in shown[1:] if any(start <= n < end for start, end in own)]
+
+
+def test_printing_a_string_that_is_no_memory_is_a_finding():
+    source = """
+#include <cstdio>
+extern "C" __global__ void k(char** a, float* b) { printf("%s", a[0]); }
+"""
+    wild = np.array([0x123456789ABC], np.uint64)
+    outcome = run(source, [wild, np.ones(1, np.float32)], block=(1, 1, 1))
+    assert [f.kind for f in outcome.findings] == ["out-of-bounds"]
+    assert outcome.printed == ""
+
+
+# --- plans
+
+
+def a_plan(**changes: Any) -> Plan:
+    memory = allocated(256, 256, 256)
+    launch = msgspec.structs.replace(launched("k", *memory[:2]), **changes.pop("launch", {}))
+    return msgspec.structs.replace(planned(memory, launch), **changes)
+
+
+def memory(*symbols: tuple[str, int, int]) -> dict[str, Any]:
+    more = [Allocation(name=s, address=at, size=size, symbol=s) for s, at, size in symbols]
+    return {"allocations": (*a_plan().allocations, *more)}
+
+
+def rows(size: int, count: int, read: int, written: int) -> dict[str, Any]:
+    """A copy with these pitches between two allocations of 256 bytes."""
+    copy = Copy(
+        source=0,
+        source_delta=0,
+        target=1,
+        target_delta=0,
+        size=size,
+        rows=count,
+        source_pitch=read,
+        target_pitch=written,
+    )
+    return {"operations": (copy,)}
+
+
+def carry_out(plan: Plan) -> SimOutcome:
+    text = MODULE.format(body="st.global.u32 [%rd4], %r1;")
+    return Simulator(text, Path("/nowhere"), engine()).run(plan, {}, SimLimits(bytes=1 << 30))
+
+
+FORGED = {
+    "symbol beyond": {"operations": (SymbolWrite(symbol="kept", delta=8, data=b"x" * 16),)},
+    "symbol far beyond": {"operations": (SymbolWrite(symbol="kept", delta=1 << 62, data=b"x"),)},
+    "symbol below": {"operations": (SymbolWrite(symbol="kept", delta=-1, data=b"x"),)},
+    "no symbol": {"operations": (SymbolWrite(symbol="A", delta=0, data=b"x"),)},
+    "symbol twice": memory(("kept", 0x5000_0000_0000, 16), ("kept", 0x5100_0000_0000, 16)),
+    "symbol of another size": memory(("kept", 0x5000_0000_0000, 1 << 20)),
+    "symbol over an array": memory(("kept", FIRST_ADDRESS + 128, 16)),
+    "memset beyond": {"operations": (Memset(allocation=0, delta=255, value=0, size=2),)},
+    "memset of nothing there": {"operations": (Memset(allocation=9, delta=0, value=0, size=0),)},
+    "memset from the end": {"operations": (Memset(allocation=-1, delta=0, value=0, size=4),)},
+    "memset of no byte": {"operations": (Memset(allocation=0, delta=0, value=256, size=4),)},
+    "memset backwards": {"operations": (Memset(allocation=0, delta=8, value=0, size=-8),)},
+    "copy beyond": {
+        "operations": (Copy(source=0, source_delta=1, target=1, target_delta=0, size=256),)
+    },
+    "one row, a pitch beyond 64 bits": rows(4, 1, 1 << 70, 0),
+    "one row, a pitch below 0": rows(4, 1, 0, -(1 << 70)),
+    "rows beyond": rows(4, 8, 4, 40),
+    "rows that overlap": rows(4, 2, 4, 3),
+    "no end of rows": rows(0, 1 << 40, 0, 0),
+    "written beyond": {"operations": (Write(allocation=0, delta=255, data=b"xy"),)},
+    "written nowhere": {"operations": (Write(allocation=9, delta=0, data=b"x"),)},
+    "parameters missing": {"launch": {"params": b""}},
+    "parameters too many": {"launch": {"params": bytes(1 << 16)}},
+    "no kernel": {"launch": {"kernel": "kept"}},
+    "no threads": {"launch": {"block": (0, 1, 1)}},
+    "too many threads": {"launch": {"block": (1024, 2, 1)}},
+    "endless threads": {"launch": {"block": (1 << 31, 1 << 31, 4)}},
+    "no blocks": {"launch": {"grid": (1, 0, 1)}},
+    "too many blocks": {"launch": {"grid": (1, 1 << 20, 1)}},
+    "too many blocks together": {"launch": {"grid": ((1 << 16) + 1, 1, 1), "cooperative": True}},
+    "shared below zero": {"launch": {"shared_bytes": -1}},
+    "gigantic shared": {"launch": {"shared_bytes": 1 << 32}},
+    "address below zero": {
+        "allocations": (*a_plan().allocations, Allocation(name="w", address=-4096, size=8))
+    },
+    "address in a window": {
+        "allocations": (*a_plan().allocations, Allocation(name="w", address=1 << 56, size=8))
+    },
+    "size below zero": {
+        "allocations": (*a_plan().allocations, Allocation(name="w", address=4096, size=-8))
+    },
+    "inputs below zero": {"inputs": -1, "outputs": 1},
+    "more inputs than there are": {"inputs": 1 << 57},
+    "more outputs than there are": {"outputs": 1 << 64},
+    "one in another": {
+        "allocations": (
+            *a_plan().allocations,
+            Allocation(name="w", address=FIRST_ADDRESS + 8, size=8),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("changes", FORGED.values(), ids=FORGED.keys())
+def test_a_forged_plan_is_refused(changes: dict[str, Any]):
+    with pytest.raises(RefusedProgram) as refused:
+        carry_out(a_plan(**dict(changes)))
+    assert refused.value.reason is Reason.WRONG_PLAN
+
+
+def test_the_plan_they_are_forged_from_is_carried_out():
+    assert carry_out(a_plan()).findings == ()
+    honest = memory(("kept", 0x5000_0000_0000, 16))
+    honest["operations"] = (SymbolWrite(symbol="kept", delta=8, data=b"x" * 8),)
+    assert carry_out(a_plan(**honest)).findings == ()
+
+
+def test_more_memory_than_there_may_be_is_refused_before_it_is_taken():
+    vast = Allocation(name="w", address=0x10_0000_0000, size=1 << 45)
+    with pytest.raises(RefusedProgram, match="the simulator takes 1024 MB"):
+        carry_out(a_plan(allocations=(vast, *a_plan().allocations)))
+
+
+# --- programs
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        ("add.u64", "o", 1 << 20),
+        ("add.u64", "o", -1),
+        ("st", "o", 1 << 30),
+        ("st", "space", 4),
+        ("st", "space", 77),
+        ("st", "width", 3),
+        ("st", "vec", 200),
+        ("st", "dwidth", 5),
+        ("st", "guard", 999),
+        ("ret", "guard", -2),
+        ("block", "imm", 1 << 40),
+        ("block", "imm", -1),
+        ("exit", "operation", 1 << 20),
+        ("exit", "operation", -1),
+        ("add.u64", "pool", 1 << 29),
+        ("add.u64", "pool", -7),
+    ],
+)
+def test_the_engine_itself_refuses_a_malformed_program(name: str, field: str, value: int):
+    """Whatever Python's side let pass: the engine trusts nobody who packed a program."""
+    module = read_module(MODULE.format(body="st.global.u32 [%rd4], %r1;"), Path("/nowhere"))
+    program = Builder(module, {"kept": 1 << 40}, engine(), 4, 4).build("k")
+    code = program.keep[0]
+    at = next(k for k, row in enumerate(code) if row["operation"] == engine().operations[name])
+    if field == "o":
+        code[at]["o"][0] = value
+    else:
+        code[at][field] = value
+    made, bad = ctypes.c_void_p(), ctypes.c_uint64()
+    status = engine().library.sim_program(
+        program.packed.ctypes.data, ctypes.byref(made), ctypes.byref(bad)
+    )
+    assert (status, made.value) == (REFUSED, None)

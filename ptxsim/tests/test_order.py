@@ -1,0 +1,228 @@
+"""What orders accesses and what does not: barriers, exits, flags between blocks, warp operations.
+
+The kernels are in kernels/order.cu; each is right, or wrong in one way where lines say BAD.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import compiled, engine, run, sentence
+from plans import allocated, launched, planned
+from ptxsim.findings.event_table import Event
+from ptxsim.findings.finding import Severity
+from ptxsim.outcome import SimOutcome
+from ptxsim.sampling import Sampler
+
+KERNELS = (Path(__file__).parent / "kernels" / "order.cu").read_text()
+
+
+def watch(
+    kernel: str,
+    blocks: int,
+    threads: int,
+    scalars: tuple[int, ...] = (),
+    resident: tuple[int, ...] = (),
+    stack: int = 1024,
+    cooperative: bool = False,
+    backwards: bool = False,
+) -> tuple[SimOutcome, np.ndarray, np.ndarray]:
+    a = np.arange(64 * 256, dtype=np.float32)
+    b = np.zeros(64 * 256, np.float32)
+    if kernel == "tiles_of_a_warp":
+        a, b = a.astype(np.int32), b.astype(np.int32)
+    grid, block = (blocks, 1, 1), (threads, 1, 1)
+    outcome = run(
+        KERNELS,
+        [a, b],
+        scalars,
+        grid,
+        block,
+        kernel=kernel,
+        resident=resident,
+        stack=stack,
+        cooperative=cooperative,
+        backwards=backwards,
+    )
+    return outcome, a, b
+
+
+def bad_lines(kernel: str) -> set[int]:
+    """Of ``kernel`` and the functions between it and the kernel before."""
+    lines, found = KERNELS.splitlines(), set()
+    for number, text in enumerate(lines, 1):
+        if text.startswith("KERNEL ") and not text.startswith(f"KERNEL {kernel}("):
+            if f"KERNEL {kernel}(" in "\n".join(lines[:number]):
+                break
+            found = set()
+        if text.endswith("// BAD"):
+            found.add(number)
+    return found
+
+
+RIGHT = {
+    "exits_before_a_barrier": (1, 128),
+    "one_barrier_in_a_loop": (1, 36, (9,)),
+    "flag_in_shared_memory": (1, 64),
+    "last_block_adds": (8, 64),
+    "flags_in_a_chain": (8, 64),
+    "volatile_data_behind_the_flag": (8, 64),
+    "fence_ahead_of_the_barrier": (2, 64),
+    "lock": (4, 32),
+    "lock_of_the_block": (1, 128),
+    "volatile_flag_in_shared_memory": (1, 64),
+    "adds": (4, 64),
+    "adds_in_its_own_block": (4, 64),
+    "pairs_in_place": (1, 128),
+    "later_blocks_first": (200, 64),
+    "grid_barriers": (132, 64),
+    "tiles_of_a_warp": (1, 32),
+    "tiles_of_four_warps": (1, 256),
+    "set_where_it_is_used": (1, 32, (9,)),
+    "recursion": (1, 32, (11,)),
+}
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("kernel", RIGHT)
+def test_right_kernels_are_not_accused(kernel: str, backwards: bool) -> None:
+    blocks, threads, *scalars = RIGHT[kernel]
+    outcome, a, b = watch(kernel, blocks, threads, *scalars, backwards=backwards)
+    assert outcome.findings == () and outcome.stopped is None
+    match kernel:
+        case "last_block_adds":
+            assert b[:64].tolist() == (8 * a[:64]).tolist()
+        case "flags_in_a_chain" | "later_blocks_first" | "volatile_data_behind_the_flag":
+            assert b[:64].tolist() == (blocks * a[:64]).tolist()
+        case "grid_barriers":
+            t = np.arange(blocks * 64)
+            assert a[: blocks * 64].tolist() == ((t + 4 * 64) % (blocks * 64) + 4).tolist()
+        case "tiles_of_four_warps":
+            tiles = a[:256].reshape(2, 128)
+            assert b[:256].tolist() == np.repeat(tiles.sum(axis=1) - tiles[:, 0], 128).tolist()
+        case "tiles_of_a_warp":
+            tile = np.arange(32) // 8
+            sums = a[:32].reshape(4, 8).sum(axis=1)[tile] + (tile == 0)
+            assert (b[:32].view(np.uint32) == sums + (0xFF << 8 * tile)).all()
+
+
+WRONG = {
+    "exits_without_a_barrier": (1, 128, Event.RACE, "in shared memory"),
+    "whole_warps_at_two_barriers": (1, 64, Event.BARRIERS_MIXED, "every GPU of today"),
+    "half_a_warp_at_another_barrier": (1, 64, Event.DIVERGENT_BARRIER, "of a warp reach"),
+    "writes_what_others_read": (3, 64, Event.RACE, "between blocks"),
+    "fence_but_no_flag": (3, 64, Event.RACE, "between blocks"),
+    "no_barrier_ahead_of_the_count": (3, 64, Event.RACE, "between blocks"),
+    "no_fence_ahead_of_the_flag": (2, 64, Event.RACE, "between blocks"),
+    "no_barrier_behind_the_flag": (3, 64, Event.RACE, "between blocks"),
+    "no_fence_behind_the_flag": (
+        3,
+        64,
+        Event.NO_FENCE_AFTER_FLAG,
+        "__threadfence() behind the wait",
+    ),
+    "fence_ahead_of_the_data": (2, 64, Event.RACE, "before it is set and another after the wait"),
+    "fence_of_another_warp": (2, 64, Event.RACE, "between blocks"),
+    "fence_of_the_block": (2, 64, Event.RACE, "between blocks"),
+    "lock_without_a_fence_behind": (4, 32, Event.VOLATILE_RACE, "orders nothing"),
+    "lock_without_a_fence_ahead": (4, 32, Event.VOLATILE_RACE, "orders nothing"),
+    "lock_with_narrow_fences": (4, 32, Event.VOLATILE_RACE, "orders nothing"),
+    "lock_with_the_scope_of_a_block": (4, 32, Event.BLOCK_SCOPE_ONLY, "of one block only"),
+    "volatile_beside_an_atomic": (2, 32, Event.VOLATILE_RACE, "no thread waits"),
+    "last_block_takes_volatile_sums": (3, 32, Event.VOLATILE_RACE, "no thread waits"),
+    "volatile_flag_without_a_fence": (1, 64, Event.RACE, "in shared memory"),
+    "clears_and_adds": (3, 64, Event.ATOMIC_AND_PLAIN, "cudaMemset"),
+    "clears_shared_and_adds": (1, 64, Event.ATOMIC_AND_PLAIN, "__syncthreads() between"),
+    "adds_for_the_block": (3, 64, Event.BLOCK_SCOPE_ONLY, "thread_scope_device"),
+    "pairs_without_one_barrier": (1, 128, Event.RACE, "no __syncthreads()"),
+    "reads_as_constant": (1, 64, Event.READ_ONLY_WRITTEN, "with a plain load"),
+    "reads_a_constant": (1, 64, Event.READ_ONLY_WRITTEN, "with a plain load"),
+    "beyond_its_row": (2, 64, Event.RACE, "the check of the bounds is missing"),
+    "waits_for_nobody": (3, 64, Event.WAITS_FOR_EVER, "no thread writes any more"),
+    "mask_without_caller": (1, 32, Event.MASK_WITHOUT_CALLER, "0x0000ffff does not name"),
+    "mask_beyond_the_block": (1, 16, Event.MASK_BEYOND_BLOCK, "0xffffffff"),
+    "value_of_an_absent_lane": (1, 32, Event.ABSENT_LANE, "takes no part"),
+    "shuffle_in_a_branch": (1, 32, Event.DIVERGENT_WARP_OP, "lanes 16-31 do not"),
+    "copy_not_committed": (1, 64, Event.COPY_NOT_COMMITTED, "__pipeline_commit()"),
+    "copy_not_waited_for": (1, 64, Event.ASYNC_RACE, "not waited for"),
+    "last_fetch_unused": (1, 64, Event.UNUSED_RACE, "nothing uses what was read", (4,)),
+    "last_fetch_stored": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "last_fetch_votes": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "last_fetch_added": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "last_fetch_kept": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "last_fetch_returns": (1, 64, Event.RACE, "no __syncthreads()", (4,)),
+    "sum_never_set": (1, 32, Event.NEVER_SET, "no value yet", (9,)),
+    "recursion": (1, 32, Event.STACK_OVERFLOW, "stack of 1024 bytes", (40,)),
+}
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("kernel", WRONG)
+def test_wrong_kernels_are_told_what_is_wrong(kernel: str, backwards: bool) -> None:
+    blocks, threads, event, says, *scalars = WRONG[kernel]
+    outcome, _, _ = watch(kernel, blocks, threads, *scalars, backwards=backwards)
+    found = [f for f in outcome.findings if f.event is event]
+    assert found, outcome.findings
+    assert says in sentence(found[0])
+    assert found[0].place is not None and found[0].place.line in bad_lines(kernel)
+    legal = event in (Event.BARRIERS_MIXED, Event.MASK_BEYOND_BLOCK, Event.UNUSED_RACE)
+    assert (found[0].severity is Severity.WARNING) == legal
+    if legal:
+        assert len(outcome.findings) == 1
+
+
+def test_blocks_that_wait_for_each_other_must_all_fit() -> None:
+    outcome, _, _ = watch("grid_barriers", 200, 64, resident=(132,))
+    (found,) = outcome.findings
+    assert found.event is Event.NOT_ALL_RESIDENT and outcome.stopped == "deadlock"
+    assert "132 blocks fit on the GPU at the same time, 200 were launched" in sentence(found)
+    assert found.place is not None and found.place.line in bad_lines("grid_barriers")
+
+
+def test_grid_sync() -> None:
+    outcome, a, _ = watch("grid_syncs", 132, 64, resident=(132,), cooperative=True)
+    assert outcome.findings == () and outcome.stopped is None
+    t = np.arange(132 * 64)
+    assert a[: 132 * 64].tolist() == ((t + 4 * 64) % (132 * 64) + 4).tolist()
+
+
+def test_a_grid_sync_that_is_missing() -> None:
+    outcome, _, _ = watch("one_grid_sync_too_few", 3, 64, cooperative=True)
+    found = outcome.findings[0]
+    assert found.event is Event.RACE and "between blocks" in sentence(found)
+    assert found.place is not None and found.place.line in bad_lines("one_grid_sync_too_few")
+
+
+@pytest.mark.parametrize("cooperative", [False, True])
+def test_only_a_cooperative_launch_has_a_grid(cooperative: bool) -> None:
+    outcome, _, b = watch("asks_for_a_grid", 2, 64, cooperative=cooperative)
+    assert outcome.findings == () and b[:64].tolist() == [cooperative] * 64
+    outcome, _, _ = watch("grid_syncs", 2, 64, cooperative=cooperative)
+    assert [f.event for f in outcome.findings] == ([] if cooperative else [Event.TRAP])
+
+
+def test_a_block_alone_passes_grid_sync() -> None:
+    """When blocks are sampled, the others never come."""
+    memory = allocated(*(4 * 64 * 132,) * 3)
+    shape = {"grid": (132, 1, 1), "block": (64, 1, 1)}
+    launch = launched("grid_syncs", memory[2], memory[1], **shape, cooperative=True)
+    plan = planned(memory, launch)
+    ptx, folder = compiled(KERNELS, "sm_80")
+    (sample,) = Sampler(ptx, folder, engine()).sample(plan, 20.0)
+    assert sample.complete and sample.blocks == 4
+    turns = 4 * 4 * 2 * 2  # of blocks, steps, barriers and looks; blocks have two warps
+    assert max(row.warps for row in sample.rows) <= turns
+
+
+def test_blocks_that_do_not_wait_need_not_fit() -> None:
+    outcome, _, b = watch("last_block_adds", 200, 64, resident=(1,))
+    assert outcome.findings == () and b[3] == 600
+
+
+@pytest.mark.parametrize(("stack", "events"), [(1024, [Event.STACK_OVERFLOW]), (8192, [])])
+def test_a_larger_stack_takes_deeper_calls(stack: int, events: list[Event]) -> None:
+    outcome, _, _ = watch("recursion", 1, 32, (40,), stack=stack)
+    assert [found.event for found in outcome.findings] == events

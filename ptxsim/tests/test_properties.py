@@ -1,0 +1,244 @@
+"""Properties of the simulator: any launch geometry multiplies, any arithmetic is what C++ says."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fragments.generate import COUNT, VARIABLES, program
+from harness import cuda_tool, engine
+from ptxsim.launching import launch
+from ptxsim.outcome import RefusedProgram, SimLimits
+from ptxsim.tensor_maps import Output
+
+FRAGMENTS = Path(__file__).parent / "fragments"
+NEAREST, DIRECTED = range(60), range(100, 120)  # seeds
+LIMITS = SimLimits(seconds=30)
+TILES = [(1, 1, 8), (2, 1, 4), (3, 2, 5), (4, 4, 8), (1, 8, 16)]  # TM, TN, BK
+
+# Every thread makes TM × TN elements, strided by the block; tiles lie in dynamic shared memory.
+GEMM = """
+extern __shared__ float memory[];
+
+template <int TM, int TN, int BK>
+__device__ void gemm(const float* A, const float* B, float* C, int m, int n, int k) {
+  const int bm = blockDim.x * TM, bn = blockDim.y * TN, threads = blockDim.x * blockDim.y;
+  const int row0 = blockIdx.x * bm, col0 = blockIdx.y * bn;
+  const int t = threadIdx.y * blockDim.x + threadIdx.x;
+  float *As = memory, *Bs = memory + bm * BK;
+  float acc[TN][TM] = {};
+  for (int p0 = 0; p0 < k; p0 += BK) {
+    for (int e = t; e < bm * BK; e += threads) {
+      const int i = row0 + e / BK, p = p0 + e % BK;
+      As[e] = i < m && p < k ? A[i * k + p] : 0.0f;
+    }
+    for (int e = t; e < bn * BK; e += threads) {
+      const int j = col0 + e / BK, p = p0 + e % BK;
+      Bs[e] = j < n && p < k ? B[p + j * k] : 0.0f;
+    }
+    __syncthreads();
+    for (int q = 0; q < BK; ++q)
+      for (int y = 0; y < TN; ++y)
+        for (int x = 0; x < TM; ++x)
+          acc[y][x] += As[(threadIdx.x + x * blockDim.x) * BK + q] *
+                       Bs[(threadIdx.y + y * blockDim.y) * BK + q];
+    __syncthreads();
+  }
+  for (int y = 0; y < TN; ++y)
+    for (int x = 0; x < TM; ++x) {
+      const int i = row0 + threadIdx.x + x * blockDim.x, j = col0 + threadIdx.y + y * blockDim.y;
+      if (i < m && j < n) C[i + j * m] = acc[y][x];
+    }
+}
+"""
+GEMM_KERNEL = """
+extern "C" __global__ void gemm_{0}_{1}_{2}(const float* A, const float* B, float* C, int m, int n,
+                                            int k) {{
+  gemm<{0}, {1}, {2}>(A, B, C, m, n, k);
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("properties")
+
+
+def compiled(folder: Path, name: str, source: str, *flags: str) -> Path:
+    """nvcc's PTX of ``source``."""
+    (folder / f"{name}.cu").write_text(source)
+    target = folder / f"{name}.ptx"
+    nvcc = [str(cuda_tool("nvcc")), "-arch=sm_80", "-std=c++17", "-lineinfo", "-ptx", "-w"]
+    subprocess.run([*nvcc, *flags, "-o", target, folder / f"{name}.cu"], check=True)
+    return target
+
+
+# --- any shape, any geometry
+
+
+@pytest.fixture(scope="module")
+def gemm(folder: Path) -> Path:
+    kernels = "".join(GEMM_KERNEL.format(*tile) for tile in TILES)
+    return compiled(folder, "gemm", GEMM + kernels)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shape=st.tuples(*[st.integers(1, 70)] * 3),
+    block=st.tuples(st.integers(1, 40), st.integers(1, 12)),
+    tile=st.sampled_from(TILES),
+    spare=st.tuples(st.integers(0, 1), st.integers(0, 1)),
+)
+def test_any_geometry_agrees_with_numpy(
+    gemm: Path,
+    shape: tuple[int, int, int],
+    block: tuple[int, int],
+    tile: tuple[int, int, int],
+    spare: tuple[int, int],
+) -> None:
+    m, n, k = shape
+    tm, tn, bk = tile
+    bm, bn = block[0] * tm, block[1] * tn
+    random = np.random.default_rng(m * 5041 + n * 71 + k)
+    a = random.standard_normal((m, k), np.float32)
+    b = random.standard_normal((n, k), np.float32)
+    c = np.full((n, m), np.nan, np.float32)
+
+    outcome = launch(
+        gemm,
+        f"gemm_{tm}_{tn}_{bk}",
+        (-(-m // bm) + spare[0], -(-n // bn) + spare[1]),
+        block,
+        [a, b, Output(c), m, n, k],
+        shared_bytes=4 * bk * (bm + bn),
+        limits=LIMITS,
+        engine=engine(),
+    )
+
+    assert outcome.findings == ()
+    assert outcome.stopped is None
+    exact = b.astype(np.float64) @ a.T.astype(np.float64)
+    scale = np.abs(b).astype(np.float64) @ np.abs(a.T).astype(np.float64)
+    assert np.all(np.abs(c - exact) <= 1e-6 * scale)
+
+
+# --- any arithmetic
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """The same fragments on both machines."""
+
+    bodies: dict[int, str]  # by seed
+    device: Path  # PTX
+    host: ctypes.CDLL
+
+
+def compile_fragments(folder: Path, seeds: range, *, directed: bool) -> Fragments:
+    text, bodies = program(seeds, directed=directed)
+    includes = f'#include "{FRAGMENTS}/{{}}"\n#include "{FRAGMENTS}/common.cuh"\n'
+    kernels = "".join(
+        f'extern "C" __global__ void kernel_{seed}(const long long* in, const long long*, '
+        "long long* out, int count) {\n"
+        "  const int t = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  if (t >= count) return;\n"
+        f"  in += VALUES * t, out += VALUES * t;\n  CALL(fragment_{seed}, in, out)\n}}\n"
+        for seed in seeds
+    )
+    loops = "".join(
+        f'extern "C" void host_{seed}(const long long* in, long long* out, int count) {{\n'
+        "  for (; count > 0; --count, in += VALUES, out += VALUES)\n"
+        f"    CALL(fragment_{seed}, in, out)\n}}\n"
+        for seed in seeds
+    )
+    device = compiled(folder, "f", includes.format("device.cuh") + text + kernels, "-fmad=false")
+    source, library = folder / "host.cpp", folder / "host.so"
+    source.write_text(includes.format("intrinsics.hpp") + text + loops)
+    gxx = ["g++", "-std=c++17", "-O1", "-fwrapv", "-shared", "-fPIC"]
+    exact = ["-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing", "-w"]
+    subprocess.run([*gxx, *exact, "-o", library, source], check=True)
+    return Fragments(dict(zip(seeds, bodies, strict=True)), device, ctypes.CDLL(str(library)))
+
+
+@cache
+def inputs() -> NDArray[np.int64]:
+    """One row per thread: random bits, small numbers, and the values that are special."""
+    random = np.random.default_rng(2)
+    rows = 256
+    values = random.integers(-(2**63), 2**63, (rows, COUNT), np.int64)
+    small = random.integers(-40, 41, (rows, COUNT), np.int64)
+    kinds = [kind for kind, names in VARIABLES.items() for _ in names]
+    special = {
+        "int": np.array([0, -1, 2**31 - 1, -(2**31)]),
+        "unsigned": np.array([0, 1, 2**31, 2**32 - 1]),
+        "long long": np.array([0, -1, 2**63 - 1, -(2**63)]),
+        "float": np.array([0, -0.0, np.inf, np.nan, 1e-45], np.float32).view(np.int32),
+        "double": np.array([0, -0.0, -np.inf, np.nan, 5e-324]).view(np.int64),
+    }
+    for column, kind in enumerate(kinds):
+        plain = small[:, column]
+        if kind == "float":
+            plain = (plain / 8).astype(np.float32).view(np.int32).astype(np.int64)
+        elif kind == "double":
+            plain = (plain / 8).view(np.int64)
+        choice = random.random(rows)
+        values[:, column] = np.where(choice < 0.5, plain, values[:, column])
+        picked = random.choice(special[kind], rows).astype(np.int64)
+        values[:, column] = np.where(choice > 0.85, picked, values[:, column])
+    return values
+
+
+def disagreement(fragments: Fragments, seed: int) -> str:
+    """Where simulator and host differ on one fragment; "" where they don't."""
+    given_values = inputs()
+    got, want = np.zeros_like(given_values), np.zeros_like(given_values)
+    rows = len(given_values)
+    try:
+        outcome = launch(
+            fragments.device,
+            f"kernel_{seed}",
+            -(-rows // 96),
+            96,
+            [given_values, np.zeros(1, np.int64), Output(got), rows],
+            limits=LIMITS,
+            engine=engine(),
+        )
+    except RefusedProgram as refusal:
+        return f"fragment {seed}: {refusal}"
+    pointer = ctypes.c_void_p
+    fragments.host[f"host_{seed}"](
+        pointer(given_values.ctypes.data), pointer(want.ctypes.data), rows
+    )
+    if outcome.findings or outcome.stopped:
+        return f"fragment {seed}: {outcome.findings} {outcome.stopped}"
+    if (got == want).all():
+        return ""
+    row, column = np.argwhere(got != want)[0]
+    name = [name for names in VARIABLES.values() for name in names][column]
+    return (
+        f"fragment {seed}, thread {row}, {name}: got {int(got[row, column]):#x}, "
+        f"want {int(want[row, column]):#x}, from {[hex(v) for v in given_values[row].tolist()]}\n"
+        f"{fragments.bodies[seed]}"
+    )
+
+
+def disagreements(fragments: Fragments) -> str:
+    return "\n\n".join(filter(None, (disagreement(fragments, seed) for seed in fragments.bodies)))
+
+
+@pytest.mark.sampled
+def test_arithmetic_agrees_with_the_host_bit_for_bit(tmp_path: Path) -> None:
+    assert disagreements(compile_fragments(tmp_path, NEAREST, directed=False)) == ""
+
+
+def test_directed_rounding_agrees_with_the_host_bit_for_bit(tmp_path: Path) -> None:
+    assert disagreements(compile_fragments(tmp_path, DIRECTED, directed=True)) == ""

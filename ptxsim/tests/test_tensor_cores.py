@@ -1,0 +1,298 @@
+"""Kernels on tensor cores, with TMA, mbarriers and clusters: right ones, and wrong ones.
+
+The kernels are in kernels/tensor_cores.cu; a wrong one is wrong where a line says BAD.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from harness import compiled, engine, sentence
+from ptxsim.findings.event_table import Event
+from ptxsim.findings.finding import Finding, Kind, Severity
+from ptxsim.launching import launch
+from ptxsim.outcome import SimLimits, SimOutcome
+from ptxsim.tensor_maps import DataType, Swizzle, TensorMap
+
+SOURCE = Path(__file__).parent / "kernels" / "tensor_cores.cu"
+Halves = NDArray[np.float16]
+
+
+@pytest.fixture(scope="module")
+def ptx() -> Path:
+    _, folder = compiled(SOURCE.read_text(), "sm_90a", SOURCE.stem)
+    return folder / f"{SOURCE.stem}.ptx"
+
+
+def halves(*shape: int) -> Halves:
+    return np.random.default_rng(5).integers(-4, 5, shape).astype(np.float16)
+
+
+def tensor(array: Halves, box: tuple[int, int], swizzle: Swizzle = Swizzle.NONE) -> TensorMap:
+    rows, columns = array.shape
+    return TensorMap(array, DataType.FLOAT16, (columns, rows), (2 * columns,), box, swizzle=swizzle)
+
+
+def seen(outcome: SimOutcome) -> list[Finding]:
+    return [found for found in outcome.findings if found.kind is not Kind.TENSOR_CORE]
+
+
+@cache
+def bad_lines() -> dict[str, set[int]]:
+    """Of every kernel."""
+    found: dict[str, set[int]] = {}
+    kernel = ""
+    for number, text in enumerate(SOURCE.read_text().splitlines(), 1):
+        if text.startswith("KERNEL "):
+            kernel = text.replace("__cluster_dims__(2, 1, 1) ", "").split("(")[0].split()[-1]
+        if text.endswith("// BAD"):
+            found.setdefault(kernel, set()).add(number)
+    return found
+
+
+# --- whole products
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("kernel", "columns"), [("gemm_wmma", 16), ("gemm_mma", 8)])
+def test_products_of_warps(ptx: Path, kernel: str, columns: int) -> None:
+    m, n, k = 32, 48, 64
+    a, b, c = halves(m, k), halves(k, n), np.zeros((m, n), np.float32)
+    outcome = launch(ptx, kernel, (n // columns, m // 16), 32, [a, b, c, n, k], engine=engine())
+    assert not seen(outcome)
+    assert (c == a.astype(np.float32) @ b.astype(np.float32)).all()
+
+
+def test_a_product_by_wgmma_and_tma(ptx: Path) -> None:
+    m, n, k = 128, 24, 320
+    a, b, c = halves(m, k), halves(n, k), np.zeros((m, n), np.float32)
+    maps = tensor(a, (64, 64), Swizzle.BYTES_128), tensor(b, (64, 8), Swizzle.BYTES_128)
+    outcome = launch(ptx, "gemm_wgmma", (n // 8, m // 64), 128, [*maps, c, n, k], engine=engine())
+    assert not seen(outcome)
+    assert (c == a.astype(np.float32) @ b.astype(np.float32).T).all()
+
+
+# --- small kernels
+
+
+def run(ptx: Path, kernel: str) -> tuple[SimOutcome, list[NDArray[np.generic]]]:
+    """One launch; the kernel's name says which arguments it takes."""
+    threads, grid = 128, 1
+    text = SOURCE.read_text()
+    first = text.split(f" {kernel}(")[1].split("{")[0]
+    arrays: list[NDArray[np.generic]]
+    if first.startswith("const __grid_constant__ Map"):
+        matrix, other = halves(64, 64), np.zeros(2048, np.float16)
+        arguments = [tensor(matrix, (32, 32)), other]
+        arrays = [matrix, other]
+    elif "half* C" in first:
+        arrays = [halves(64), np.zeros(2048, np.float16)]
+        arguments, threads = list(arrays), 32
+    else:
+        arrays = [halves(1024), halves(128), np.zeros(512, np.float32)]
+        arguments = list(arrays)
+        warps = kernel.startswith(("half_a_warp", "ldmatrix", "wmma_", "stmatrix", "mma_"))
+        threads = 32 if warps else 128
+        threads = 64 if kernel == "ldmatrix_without_sync" else threads
+    if f"__cluster_dims__(2, 1, 1) {kernel}(" in text:
+        grid = 2
+    limits = SimLimits(seconds=20.0, steps=1 << 22)
+    outcome = launch(ptx, kernel, grid, threads, arguments, engine=engine(), limits=limits)
+    return outcome, arrays
+
+
+def by_wgmma(arrays: list[NDArray[np.generic]]) -> bool:
+    a, b, c = arrays
+    want = a.reshape(64, 16).astype(np.float32) @ b.reshape(8, 16).T.astype(np.float32)
+    return bool((c.reshape(64, 8) == want).all())
+
+
+def halves_of(array: NDArray[np.generic], rows: int) -> Halves:
+    return array.reshape(-1).view(np.float16)[: rows * 16].reshape(rows, 16)
+
+
+RIGHT = {
+    "wgmma_right": by_wgmma,
+    "wgmma_a_in_registers": by_wgmma,
+    "tile_overwritten_after_the_wait": by_wgmma,
+    "padding_never_written": lambda of: (
+        (of[2].reshape(64, 8)[:48] == (of[0].reshape(64, 16) @ of[1].reshape(8, 16).T)[:48]).all()
+    ),
+    "wmma_scales_elements": lambda of: (
+        (halves_of(of[2], 16) == 2 * halves_of(of[0], 16).T @ halves_of(of[0][256:], 16).T).all()
+    ),
+    "stmatrix_transposes": lambda of: (
+        of[2].view(np.float16)[:256].reshape(4, 8, 8)
+        == of[0][:256].reshape(4, 8, 8).transpose(0, 2, 1)
+    ).all(),
+    "mma_m8n8k4": lambda of: (
+        of[2][:256].reshape(4, 8, 8)
+        == of[0][:128].reshape(4, 8, 4) @ of[0][256:384].reshape(4, 8, 4).transpose(0, 2, 1)
+    ).all(),
+    "copies_a_tile": lambda of: (of[1][:1024].reshape(32, 32) == of[0][32:, 32:]).all(),
+    "copies_an_edge": lambda of: (
+        of[1][:1024].reshape(32, 32)
+        == np.pad(of[0], ((16, 0), (0, 16)))[:32, 48:80]
+    ).all(),
+    "stores_a_tile": lambda of: (of[0][:32, 32:] == of[1][:1024].reshape(32, 32)).all(),
+    "exchanges": lambda of: (
+        of[1].view(np.int32)[:64].tolist() == [*range(100, 132), *range(32)]
+    ),
+    **dict.fromkeys(
+        ("sends", "sends_between_relaxed_barriers", "sends_pairs", "stores_what_a_peer_wrote",
+         "fences_what_a_peer_wrote"),
+        lambda of: of[1].view(np.int32)[:64].tolist() == [*range(100, 132), *range(32)],
+    ),
+    "passes_on": lambda of: (of[2][:32] == 7 * np.arange(32)).all(),
+    "passes_on_by_fences": lambda of: (of[2][:32] == 7 * np.arange(32)).all(),
+    "multicasts": lambda of: (
+        (of[1].reshape(2, 32, 32) == of[0][32:, 32:]).all()
+    ),
+    "refills": lambda of: (
+        (of[1].reshape(2, 32, 32) == 3 * of[0][:32, 32:]).all()
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", RIGHT)
+def test_right_kernels(ptx: Path, kernel: str) -> None:
+    outcome, arrays = run(ptx, kernel)
+    assert not seen(outcome), [sentence(each) for each in seen(outcome)]
+    assert outcome.stopped is None and RIGHT[kernel](arrays)
+
+
+HANG = Event.MBARRIER_NEVER_COMPLETES
+WRONG = {
+    "wgmma_without_fence": (Event.WGMMA_NOT_FENCED, "no wgmma.fence"),
+    "wgmma_without_proxy_fence": (Event.PROXY_FENCE_MISSING, "no fence.proxy.async"),
+    "wgmma_fence_by_one_thread": (Event.PROXY_FENCE_MISSING, "no fence.proxy.async"),
+    "wgmma_not_waited_for": (Event.WGMMA_NOT_WAITED_FOR, "may still be under way"),
+    "wgmma_waits_for_too_few": (Event.WGMMA_NOT_WAITED_FOR, "may still be under way"),
+    "wgmma_not_committed": (Event.WGMMA_NOT_WAITED_FOR, "wgmma.commit_group"),
+    "wgmma_without_barrier": (Event.WARPS_NOT_ORDERED, "no barrier between them"),
+    "tile_overwritten": (Event.OPERAND_OVERWRITTEN, "may still read it"),
+    "tile_overwritten_before_its_group_ends": (Event.OPERAND_OVERWRITTEN, "may still read it"),
+    "registers_set_after_fence": (Event.WGMMA_REGISTERS_SET, "after the last wgmma.fence"),
+    "wgmma_by_three_warps": (Event.DEADLOCK, "96 of 128 threads"),
+    "descriptor_past_the_end": (Event.OUT_OF_BOUNDS, "shared read"),
+    "tile_never_written": (Event.UNDEFINED_STORE, "was never written"),
+    "half_a_warp_multiplies": (Event.PART_OF_A_WARP, "lanes 16-31 do not"),
+    "half_a_warp_loads": (Event.PART_OF_A_WARP, "lanes 0-7 do not"),
+    "ldmatrix_misaligned": (Event.MISALIGNED, "not a multiple of 16"),
+    "ldmatrix_out_of_bounds": (Event.OUT_OF_BOUNDS, "past the end"),
+    "ldmatrix_without_sync": (Event.RACE, "no __syncthreads()"),
+    "last_fragment_unused": (Event.UNUSED_RACE, "nothing uses what was read"),
+    "last_fragment_multiplied": (Event.RACE, "no __syncthreads()"),
+    "wmma_pitch_of_ten": (Event.MISALIGNED, "not a multiple of 16"),
+    "wmma_past_the_end": (Event.OUT_OF_BOUNDS, "past the end"),
+    "wmma_never_filled": (Event.UNDEFINED_STORE, "was never written"),
+    "tile_not_waited_for": (Event.BULK_COPY_RACE, "wait for the phase"),
+    "issuer_does_not_wait": (Event.BULK_COPY_RACE, "wait for the phase"),
+    "expects_too_few": (HANG, ": 1024 bytes more than it expects"),
+    "expects_too_many": (HANG, "still expects 2048 bytes"),
+    "expects_too_many_by_the_clock": (HANG, "2064 bytes and copies brought 2048 bytes"),
+    "expects_too_many_ahead": (HANG, "still expects 16 bytes"),
+    "nobody_arrives": (HANG, "0 of 1 arrivals came"),
+    "too_many_arrivals_wanted": (HANG, "64 of 128 arrivals came"),
+    "waits_for_the_wrong_parity": (HANG, "waits at"),
+    "tile_out_of_bounds": (Event.OUT_OF_BOUNDS, "across the end"),
+    "tile_misaligned": (Event.MISALIGNED, "not a multiple of 128"),
+    "tile_at_an_odd_column": (Event.TILE_MISALIGNED, "comes to 54 bytes"),
+    "tile_stored_before_the_first_column": (Event.TILE_MISALIGNED, "comes to -8 bytes"),
+    "tile_stored_before_the_first_row": (Event.TILE_BEFORE_TENSOR, "has -1 as coordinate 1"),
+    "tile_multicast_from_column_33": (Event.TILE_MISALIGNED, "comes to 66 bytes"),
+    "barrier_never_initialised": (Event.BARRIER_UNINITIALISED, "never initialised"),
+    "store_without_proxy_fence": (Event.PROXY_FENCE_MISSING, "no fence.proxy.async"),
+    "stored_tile_overwritten": (Event.OPERAND_OVERWRITTEN, "may still read it"),
+    "peer_has_ended": (Event.PEER_EXITED, "which may have ended"),
+    "peer_may_have_ended": (Event.PEER_EXITED, "which may have ended"),
+    "peer_has_not_started": (Event.PEER_NOT_STARTED, "which may not have started"),
+    "multicasts_at_once": (Event.PEER_NOT_STARTED, "which may not have started"),
+    "overwrites_what_a_peer_reads": (Event.RACE, "shared memory of a cluster"),
+    "sent_and_not_waited_for": (Event.RACE, "shared memory of a cluster"),
+    "arrives_before_the_barrier_is_there": (Event.RACE, "shared memory of a cluster"),
+    "arrives_relaxed": (Event.RACE, "in shared memory thread"),
+    "waits_relaxed": (Event.NO_FENCE_AFTER_FLAG, "relaxed wait"),
+    "exchanges_by_a_relaxed_barrier": (Event.RACE, "shared memory of a cluster"),
+    "pairs_not_waited_for": (Event.BULK_COPY_RACE, "(or st.async)"),
+    "expects_too_few_pairs": (Event.BULK_COPY_RACE, "(or st.async)"),
+    "pairs_misaligned": (Event.MISALIGNED, "not a multiple of 8"),
+    "pairs_to_another_blocks_barrier": (Event.BARRIER_UNINITIALISED, "never initialised"),
+    "stores_what_a_peer_wrote_unfenced": (Event.PROXY_FENCE_MISSING, "of block (0,0,0) through"),
+    "refills_without_asking_the_peer": (Event.BULK_COPY_RACE, "wait for the phase"),
+}
+ALSO_HANGS = {"refills_without_asking_the_peer"}  # with two tiles in one phase
+LEGAL = {Event.UNUSED_RACE, Event.WARPS_NOT_ORDERED, Event.WGMMA_REGISTERS_SET}
+
+
+@pytest.mark.parametrize("kernel", WRONG)
+def test_wrong_kernels_are_told_what_is_wrong(ptx: Path, kernel: str) -> None:
+    event, says = WRONG[kernel]
+    outcome, _ = run(ptx, kernel)
+    found = [each for each in seen(outcome) if each.event is event]
+    assert found, [sentence(each) for each in seen(outcome)]
+    assert says in sentence(found[0])
+    assert found[0].severity is (Severity.WARNING if event in LEGAL else Severity.ERROR)
+    assert found[0].place is not None
+    assert found[0].place.line in bad_lines()[kernel], sentence(found[0])
+    hangs = event in (HANG, Event.DEADLOCK) or kernel in ALSO_HANGS
+    assert (outcome.stopped == "deadlock") == hangs
+
+
+def test_a_hang_names_the_line_of_its_mbarrier(ptx: Path) -> None:
+    (found,) = seen(run(ptx, "too_many_arrivals_wanted")[0])
+    text = SOURCE.read_text().splitlines()
+    assert found.there is not None and "INIT(&done, 128)" in text[found.there.line - 1]
+
+
+# --- tensor maps
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"extents": (64, 0)}, "every globalDim must be 1 to"),
+        ({"strides": (72,)}, "multiple of 16 bytes"),
+        ({"box": (257, 1)}, "every boxDim must be 1 to 256"),
+        ({"box": (12, 1)}, "boxDim[0] must be a multiple of 16 bytes"),
+        ({"box": (64, 8), "swizzle": Swizzle.BYTES_64}, "the span of the swizzle"),
+        ({"steps": (1, 9)}, "every elementStride must be 1 to 8"),
+        ({"type": DataType.INT32, "fills_nan": True}, "not of floating point"),
+    ],
+)
+def test_tensor_maps_that_the_driver_refuses(
+    ptx: Path, change: dict[str, object], says: str
+) -> None:
+    fields: dict[str, object] = {
+        "array": halves(64, 64),
+        "type": DataType.FLOAT16,
+        "extents": (64, 64),
+        "strides": (128,),
+        "box": (32, 32),
+    }
+    with pytest.raises(ValueError, match="cuTensorMapEncodeTiled") as refused:
+        launch(ptx, "copies_a_tile", 1, 128, [TensorMap(**fields | change), halves(2048)],  # type: ignore[arg-type]
+               engine=engine())  # fmt: skip
+    assert says in str(refused.value)
+
+
+def test_tensor_maps_that_lie(ptx: Path) -> None:
+    """More rows than the allocation has; bytes that are no map; too few dimensions."""
+    array = halves(64, 64)
+    long = TensorMap(array, DataType.FLOAT16, (64, 128), (128,), (32, 32))
+    outcome = launch(ptx, "copies_an_edge", 1, 128, [long, halves(2048)], engine=engine())
+    assert not seen(outcome)  # what the tile holds of it is there
+    short = TensorMap(array[:40], DataType.FLOAT16, (64, 64), (128,), (32, 32))
+    (found,) = seen(launch(ptx, "copies_a_tile", 1, 128, [short, halves(2048)], engine=engine()))
+    assert found.event is Event.OUT_OF_BOUNDS and "past the end" in sentence(found)
+    for bad, says in ((bytes(128), "is none"), (None, "of 1 dimensions")):
+        line = TensorMap(array, DataType.FLOAT16, (4096,), (), (32,))
+        given = line if bad is None else bad
+        outcome = launch(ptx, "copies_a_tile", 1, 128, [given, halves(2048)], engine=engine())
+        found = next(each for each in seen(outcome) if each.event is Event.BAD_TENSOR_MAP)
+        assert says in sentence(found)

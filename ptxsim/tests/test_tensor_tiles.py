@@ -1,0 +1,371 @@
+"""Tiles of tensors of one to five dimensions, as TMA brings them and takes them away: what of them
+lies where in shared memory under each swizzle, and what becomes of the parts outside."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from harness import engine, sentence
+from ptxsim.findings.event_table import Event
+from ptxsim.findings.finding import Kind, Severity
+from ptxsim.launching import launch
+from ptxsim.tensor_maps import DataType, Output, Swizzle, TensorMap
+
+# Both kernels: the tensor map, then the tile as it lies in shared memory, in words.
+PTX = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry brings(.param .align 64 .b8 map[128], .param .u64 words) {{
+  .shared .align 1024 .b8 tile[{room}];
+  .shared .align 8 .b64 full;
+  .reg .pred %p<4>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<8>;
+  mov.u32 %r1, tile;
+  mov.u32 %r2, full;
+  mov.b64 %rd1, map;
+  cvta.param.u64 %rd2, %rd1;
+  mov.u32 %r3, %tid.x;
+  setp.ne.u32 %p1, %r3, 0;
+  @%p1 bra STARTED;
+  mbarrier.init.shared.b64 [%r2], 1;
+  fence.mbarrier_init.release.cluster;
+  mbarrier.arrive.expect_tx.shared.b64 %rd3, [%r2], {bytes};
+  cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes
+      [%r1], [%rd2, {{{at}}}], [%r2];
+STARTED:
+  bar.sync 0;
+WAIT:
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;
+  @!%p2 bra WAIT;
+  ld.param.u64 %rd4, [words];
+  shl.b32 %r4, %r3, 2;
+COPY:
+  add.u32 %r5, %r1, %r4;
+  ld.shared.u32 %r6, [%r5];
+  cvt.u64.u32 %rd5, %r4;
+  add.u64 %rd6, %rd4, %rd5;
+  st.global.u32 [%rd6], %r6;
+  add.u32 %r4, %r4, 128;
+  setp.lt.u32 %p3, %r4, {words};
+  @%p3 bra COPY;
+  ret;
+}}
+.visible .entry takes(.param .align 64 .b8 map[128], .param .u64 words) {{
+  .shared .align 1024 .b8 tile[{room}];
+  .reg .pred %p<4>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<8>;
+  mov.u32 %r1, tile;
+  mov.b64 %rd1, map;
+  cvta.param.u64 %rd2, %rd1;
+  mov.u32 %r3, %tid.x;
+  ld.param.u64 %rd4, [words];
+  shl.b32 %r4, %r3, 2;
+COPY:
+  cvt.u64.u32 %rd5, %r4;
+  add.u64 %rd6, %rd4, %rd5;
+  ld.global.u32 %r6, [%rd6];
+  add.u32 %r5, %r1, %r4;
+  st.shared.u32 [%r5], %r6;
+  add.u32 %r4, %r4, 128;
+  setp.lt.u32 %p3, %r4, {words};
+  @%p3 bra COPY;
+  fence.proxy.async.shared::cta;
+  bar.sync 0;
+  setp.ne.u32 %p1, %r3, 0;
+  @%p1 bra DONE;
+  cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group [%rd2, {{{at}}}], [%r1];
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+DONE:
+  ret;
+}}
+"""
+# Extents, box and the tile's first coordinates, the innermost dimension first. Tiles reach beyond
+# the tensor on both sides, and one lies beyond it altogether.
+TILES = [
+    ((100,), (32,), (80,)),
+    ((100,), (32,), (-8,)),
+    ((20, 30), (16, 8), (8, 25)),
+    ((20, 30), (16, 8), (-4, -3)),
+    ((24, 7, 5), (8, 4, 2), (20, 5, 4)),
+    ((8, 5, 4, 3), (8, 2, 3, 2), (0, 4, -1, 2)),
+    ((8, 3, 2, 4, 3), (8, 2, 2, 3, 2), (4, -1, 1, 2, -1)),
+    ((8, 3, 2, 4, 3), (4, 2, 2, 3, 2), (0, 0, 2, 0, 0)),
+]
+# Bits of the shared address that are flipped by others, three places further up.
+SWIZZLED = {Swizzle.BYTES_32: 0x10, Swizzle.BYTES_64: 0x30, Swizzle.BYTES_128: 0x70}
+
+
+def map_of(
+    array: NDArray[Any], extents: tuple[int, ...], box: tuple[int, ...], swizzle: Swizzle
+) -> TensorMap:
+    """array: one row of the innermost dimension after the other, 4 bytes an element."""
+    strides = tuple(4 * int(np.prod(extents[:d])) for d in range(1, len(extents)))
+    return TensorMap(array, DataType.FLOAT32, extents, strides, box, swizzle=swizzle)
+
+
+def in_tile(
+    extents: tuple[int, ...], box: tuple[int, ...], at: tuple[int, ...]
+) -> list[tuple[int, int]]:
+    """Each element of the tile that the tensor has: its place in the tile, that in the tensor."""
+    found = []
+    for place, steps in enumerate(itertools.product(*map(range, reversed(box)))):
+        here = [a + s for a, s in zip(reversed(at), steps, strict=True)]
+        outermost = tuple(reversed(extents))
+        if all(0 <= h < e for h, e in zip(here, outermost, strict=True)):
+            found.append((place, int(np.ravel_multi_index(here, outermost))))
+    return found
+
+
+def laid_out(tile: NDArray[Any], box: tuple[int, ...], swizzle: Swizzle) -> NDArray[Any]:
+    """The words of shared memory that hold a tile, at a multiple of 1024 bytes.
+
+    A swizzle gives each row of the innermost dimension its whole span; what is left of it is -1.
+    """
+    flipped = SWIZZLED.get(swizzle, 0)
+    pitch = flipped + 16 if flipped else 4 * box[0]
+    rows, columns = np.divmod(np.arange(tile.size), box[0])
+    addresses = pitch * rows + 4 * columns
+    places = addresses ^ (addresses >> 3 & flipped)
+    words = np.full(tile.size // box[0] * pitch // 4, -1, tile.dtype)
+    words[places // 4] = tile
+    return words
+
+
+def ptx_for(
+    box: tuple[int, ...], at: tuple[int, ...], folder: Path, words: int = 0, room: int = 0
+) -> Path:
+    """words: how many are copied by themselves; room: bytes of the array in shared memory.
+
+    0: as many as the tile has.
+    """
+    path = folder / "tiles.ptx"
+    size = 4 * int(np.prod(box))
+    words = 4 * words or size
+    first = ", ".join(map(str, at))
+    path.write_text(
+        PTX.format(bytes=size, words=words, room=room or words, rank=len(box), at=first)
+    )
+    return path
+
+
+def brought_and_taken(
+    extents: tuple[int, ...],
+    box: tuple[int, ...],
+    at: tuple[int, ...],
+    swizzle: Swizzle,
+    folder: Path,
+) -> None:
+    size, pairs = int(np.prod(box)), in_tile(extents, box, at)
+    ptx = ptx_for(box, at, folder, laid_out(np.zeros(size), box, swizzle).size)
+    tensor = np.arange(1, np.prod(extents) + 1, dtype=np.float32)
+    tile = np.zeros(size, np.float32)
+    for place, source in pairs:
+        tile[place] = tensor[source]
+
+    expected = laid_out(tile, box, swizzle)
+    words = np.zeros_like(expected)
+    given = map_of(tensor, extents, box, swizzle)
+    outcome = launch(ptx, "brings", 1, 32, [given, Output(words)], engine=engine())
+    gaps = bool((expected == -1).any())  # nothing was ever written there
+    assert [f.event for f in outcome.findings] == [Event.UNDEFINED_STORE] * gaps
+    np.testing.assert_array_equal(words[expected != -1], expected[expected != -1])
+
+    tile = -np.arange(2, size + 2, dtype=np.float32)
+    expected = tensor.copy()
+    for place, target in pairs:
+        expected[target] = tile[place]
+    given = map_of(tensor, extents, box, swizzle)
+    words = laid_out(tile, box, swizzle)
+    outcome = launch(ptx, "takes", 1, 32, [given, words], engine=engine())
+    before = [f"has {a} as coordinate {d} " for d, a in enumerate(at) if a < 0]
+    assert [f.event for f in outcome.findings] == [Event.TILE_BEFORE_TENSOR] * bool(before)
+    for found in outcome.findings:
+        assert found.kind is Kind.OUT_OF_BOUNDS and before[0] in sentence(found)
+    np.testing.assert_array_equal(tensor, expected)
+
+
+@pytest.mark.parametrize(("extents", "box", "at"), TILES)
+def test_a_tile_beyond_the_edge_is_filled_with_zeros_and_stored_in_part(
+    extents: tuple[int, ...], box: tuple[int, ...], at: tuple[int, ...], tmp_path: Path
+) -> None:
+    padded = (-(-extents[0] // 4) * 4, *extents[1:])  # strides are multiples of 16 bytes
+    brought_and_taken(padded, box, at, Swizzle.NONE, tmp_path)
+
+
+@pytest.mark.parametrize("swizzle", SWIZZLED)
+@pytest.mark.parametrize("rank", [2, 3])
+def test_a_swizzle_moves_pieces_of_16_bytes(swizzle: Swizzle, rank: int, tmp_path: Path) -> None:
+    """Rows of the tile as long as the swizzle's span, and of half of it."""
+    span = {Swizzle.BYTES_32: 8, Swizzle.BYTES_64: 16, Swizzle.BYTES_128: 32}[swizzle]
+    extents, box, at = ((36, 40), (span, 16), (12, 30))
+    if rank == 3:
+        extents, box, at = (36, 9, 5), (span // 2, 8, 4), (4, 3, 2)  # type: ignore[assignment]
+    brought_and_taken(extents, box, at, swizzle, tmp_path)
+
+
+@pytest.mark.parametrize("room", [8, 5])
+def test_the_last_16_bytes_of_a_row_are_stored_whole(room: int, tmp_path: Path) -> None:
+    """A tensor of five floats; behind it in memory there are three more, or nothing."""
+    ptx = ptx_for((32,), (0,), tmp_path)
+    tensor = np.full(room, -1, np.float32)
+    words = np.arange(32, dtype=np.float32)
+    given = map_of(tensor, (5,), (32,), Swizzle.NONE)
+    found = launch(ptx, "takes", 1, 32, [given, words], engine=engine()).findings
+    assert [each.kind for each in found] == [Kind.OUT_OF_BOUNDS] * (room == 5)
+    if not found:
+        np.testing.assert_array_equal(tensor, words[:room])
+
+
+@pytest.mark.parametrize("extents", [(32, 2), (32, 3), (30, 2), (28, 3)])
+def test_only_what_is_stored_must_have_been_written(
+    extents: tuple[int, int], tmp_path: Path
+) -> None:
+    """Two rows of a box of four are written."""
+    ptx = ptx_for((32, 4), (0, 0), tmp_path, words=64, room=512)
+    tensor = np.full((4, 32), -1, np.float32)
+    map_ = TensorMap(tensor, DataType.FLOAT32, extents, (128,), (32, 4))
+    words = np.arange(64, dtype=np.float32)
+    found = launch(ptx, "takes", 1, 32, [map_, words], engine=engine()).findings
+    assert [each.event for each in found] == [Event.UNDEFINED_STORE] * (extents[1] > 2)
+    columns = -(-extents[0] // 4) * 4  # the last 16 bytes of a row are stored whole
+    np.testing.assert_array_equal(tensor[:2, :columns], words.reshape(2, 32)[:, :columns])
+
+
+def test_a_row_that_begins_anywhere_is_not_stored_beyond_its_end(tmp_path: Path) -> None:
+    """29 of 32 floats, three places before the tensor: 116 bytes, not 128."""
+    ptx = ptx_for((32,), (-3,), tmp_path)
+    tensor = np.full(100, -1, np.float32)
+    given = map_of(tensor, (100,), (32,), Swizzle.NONE)
+    words = np.arange(32, dtype=np.float32)
+    found = launch(ptx, "takes", 1, 32, [given, words], engine=engine()).findings
+    assert [each.event for each in found] == [Event.TILE_MISALIGNED]
+    np.testing.assert_array_equal(tensor[:29], words[3:])
+    assert (tensor[29:] == -1).all()
+
+
+@pytest.mark.parametrize("kernel", ["brings", "takes"])
+@pytest.mark.parametrize("room", [176, 11 * 128 - 16, 11 * 128])
+def test_a_swizzle_needs_room_for_its_whole_span(kernel: str, room: int, tmp_path: Path) -> None:
+    """Rows of 16 bytes lie 128 bytes apart; the last one may lie anywhere in these."""
+    ptx = ptx_for((4, 11), (0, 0), tmp_path, room=room)
+    tensor = np.ones((11, 4), np.float32)
+    given = map_of(tensor, (4, 11), (4, 11), Swizzle.BYTES_128)
+    outcome = launch(ptx, kernel, 1, 32, [given, np.zeros(44, np.float32)], engine=engine())
+    beyond = [f for f in outcome.findings if f.kind is Kind.OUT_OF_BOUNDS]
+    assert bool(beyond) == (room < 11 * 128)
+    assert not any(f.kind is Kind.RACE for f in outcome.findings)
+
+
+@pytest.mark.parametrize("kernel", ["brings", "takes"])
+@pytest.mark.parametrize(
+    ("type_", "first", "says"),
+    [
+        (DataType.FLOAT16, 27, "has 27 as its innermost coordinate, which comes to 54 bytes"),
+        (DataType.FLOAT16, -4, "has -4 as its innermost coordinate, which comes to -8 bytes"),
+        (DataType.FLOAT16, 40, ""),
+        (DataType.FLOAT16, -8, ""),
+        (DataType.UINT8, 8, "comes to 8 bytes"),
+        (DataType.UINT8, 16, ""),
+        (DataType.FLOAT64, 1, "comes to 8 bytes"),
+        (DataType.FLOAT64, 2, ""),
+    ],
+)
+@pytest.mark.parametrize("other", [0, 1])
+def test_a_tile_begins_at_a_multiple_of_16_bytes(
+    kernel: str, type_: DataType, first: int, says: str, other: int, tmp_path: Path
+) -> None:
+    """Of the innermost dimension; other coordinates may be anything."""
+    each = {DataType.UINT8: 1, DataType.FLOAT16: 2, DataType.FLOAT64: 8}[type_]
+    ptx = ptx_for((4, 8), (first, other), tmp_path)  # 4 words a row, in elements of any size
+    tensor, words = np.ones(1024, np.float32), np.ones(32, np.float32)
+    given = TensorMap(tensor, type_, (64, 8), (512,), (16 // each, 8))
+    found = launch(ptx, kernel, 1, 32, [given, words], engine=engine()).findings
+    events = [Event.TILE_MISALIGNED] * bool(says)
+    if kernel == "takes" and first == -8:
+        events, says = [Event.TILE_BEFORE_TENSOR], "has -8 as coordinate 0 "
+    assert [each.event for each in found] == events
+    for each_found in found:
+        assert each_found.severity is Severity.ERROR and says in sentence(each_found)
+
+
+@pytest.mark.parametrize(
+    ("type_", "bits"),
+    [
+        (DataType.FLOAT16, np.uint16(0x7FF7)),
+        (DataType.BFLOAT16, np.uint16(0x7FF7)),
+        (DataType.FLOAT32, np.uint32(0x7FF77FF7)),
+        (DataType.TFLOAT32, np.uint32(0x7FF77FF7)),
+        (DataType.FLOAT64, np.uint64(0x7FF77FF77FF77FF7)),
+    ],
+)
+def test_what_fills_with_nan(type_: DataType, bits: np.generic, tmp_path: Path) -> None:
+    """Of maps that ask for it; others fill with zeros."""
+    ptx = ptx_for((32,), (0,), tmp_path)
+    tensor = np.ones(16, np.float32)
+    each = bits.itemsize
+    for fills in (False, True):
+        words = np.zeros(32, np.float32)
+        given = TensorMap(tensor, type_, (64 // each,), (), (128 // each,), fills_nan=fills)
+        outcome = launch(ptx, "brings", 1, 32, [given, Output(words)], engine=engine())
+        assert outcome.findings == ()
+        assert set(words.view(bits.dtype)[64 // each :]) == {bits if fills else 0}
+        assert (words[:16] == 1).all()
+
+
+# Before and after. A TF32 keeps 10 of a float's 23 bits.
+ROUNDED = {
+    0x3F801000: 0x3F800000,  # half of the last bit: to the even one
+    0x3F801001: 0x3F802000,
+    0x3F803000: 0x3F804000,
+    0xBF801FFF: 0xBF802000,
+    0x00000001: 0x00000000,
+    0x007FFFFF: 0x00800000,
+    0x7F7FFFFF: 0x7F800000,  # too large: infinite
+    0x7F800000: 0x7F800000,
+    0xFF800000: 0xFF800000,
+    0x7FC12345: 0x7FFFE000,  # one NaN for all
+    0xFFA00001: 0x7FFFE000,
+    0x3F802000: 0x3F802000,
+}
+
+
+@pytest.mark.parametrize("type_", [DataType.TFLOAT32, DataType.TFLOAT32_FTZ, DataType.FLOAT32])
+def test_what_is_brought_as_tf32_is_rounded(type_: DataType, tmp_path: Path) -> None:
+    ptx = ptx_for((32,), (0,), tmp_path)
+    tensor, words = np.array(list(ROUNDED), np.uint32), np.zeros(32, np.uint32)
+    given = TensorMap(tensor, type_, (tensor.size,), (), (32,))
+    outcome = launch(ptx, "brings", 1, 32, [given, Output(words)], engine=engine())
+    assert outcome.findings == ()
+    expected = list(ROUNDED) if type_ is DataType.FLOAT32 else list(ROUNDED.values())
+    assert [hex(word) for word in words[: tensor.size]] == [hex(word) for word in expected]
+
+
+def test_maps_may_lie_in_device_memory_and_tensors_behind_an_arrays_start(tmp_path: Path) -> None:
+    text = ptx_for((32,), (0,), tmp_path).read_text()
+    text = text.replace(".param .align 64 .b8 map[128]", ".param .u64 maps")
+    text = text.replace(
+        "mov.b64 %rd1, map;\n  cvta.param.u64 %rd2, %rd1;", "ld.param.u64 %rd2, [maps];"
+    )
+    text = text.replace(
+        "  mov.u32 %r3, %tid.x;", "  add.u64 %rd2, %rd2, 128;\n  mov.u32 %r3, %tid.x;"
+    )
+    ptx = tmp_path / "maps.ptx"
+    ptx.write_text(text)
+    tensor = np.arange(64, dtype=np.float32)
+    maps = [
+        TensorMap(tensor, DataType.FLOAT32, (32,), (), (32,), offset=offset) for offset in (0, 128)
+    ]
+    words = np.zeros(32, np.float32)
+    outcome = launch(ptx, "brings", 1, 32, [maps, Output(words)], engine=engine())
+    assert outcome.findings == ()
+    np.testing.assert_array_equal(words, tensor[32:])

@@ -1,0 +1,188 @@
+"""The table of GPUs against what NVIDIA prints, and occupancy against the occupancy calculator."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.base import gpus
+from grader.base.gpus import MULTIPROCESSORS, occupancy
+from grader.base.native import compile_native
+from grader.build.toolchain import find_toolchain
+from tests.support.pages import H200
+
+
+@pytest.mark.parametrize(
+    ("device", "model", "speed"),
+    [
+        ("NVIDIA H200", "H200", 67),
+        ("NVIDIA H100 PCIe", "H100 PCIe", 51),
+        ("NVIDIA H100 80GB HBM3", "H100", 67),
+        ("NVIDIA B200", "B200", 75),
+        ("NVIDIA GeForce RTX 5090", "RTX 5090", 104.8),
+        ("NVIDIA H800", "H800", 67),
+        ("NVIDIA H800 PCIe", "H800 PCIe", 51),
+        ("NVIDIA H20", "H20", 39.5),
+        ("NVIDIA H20-3e", "H20 3e", 39.5),
+        ("NVIDIA A800-SXM4-80GB", "A800 80GB", 19.5),
+        ("NVIDIA A800 80GB PCIe", "A800 80GB PCIe", 19.5),
+        ("NVIDIA A800 40GB Active", "A800 40GB", 19.5),
+        ("NVIDIA A100-SXM4-40GB", "A100 40GB", 19.5),
+        ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe", 19.5),
+        ("NVIDIA A100-SXM4-80GB", "A100 80GB", 19.5),
+        ("Tesla V100-SXM2-32GB", "V100", 15.7),
+        ("Tesla V100-PCIE-16GB", "V100 PCIe", 14),
+        ("NVIDIA L40S", "L40S", 91.6),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090", 82.6),
+        ("NVIDIA GeForce RTX 3090", "RTX 3090", 35.6),
+        ("NVIDIA RTX A6000", "RTX A6000", 38.7),
+        ("NVIDIA GeForce RTX 2080 Ti", "RTX 2080 Ti", 13.45),
+        ("NVIDIA GeForce GTX 1070", "GTX 1070", 6.46),
+    ],
+)
+def test_models_are_found_by_the_drivers_name_and_peak_as_published(
+    device: str, model: str, speed: float
+) -> None:
+    found = gpus.find(device)
+
+    assert found is not None and found.name == model
+    assert found.fp32_tflops == pytest.approx(speed, rel=0.01)
+    assert found.source
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "sums", "published"),
+    [
+        ("H200", "f16", "f32", 989.4 * 1980 / 1830),  # the data sheet counts with 1830 MHz
+        ("A100 80GB PCIe", "f16", "f32", 312),
+        ("A100 80GB PCIe", "bf16", "f32", 312),
+        ("A100 80GB PCIe", "tf32", "f32", 156),
+        ("RTX 2080 Ti", "f16", "f16", 107.6),
+        ("RTX 2080 Ti", "f16", "f32", 53.8),
+        ("RTX 3090", "bf16", "f32", 71),
+        ("RTX A6000", "f16", "f32", 154.8),
+        ("RTX 4090", "f16", "f16", 330.3),
+        ("RTX 4090", "tf32", "f32", 82.6),
+        ("RTX 5090", "f16", "f32", 209.5),
+        ("L40S", "f16", "f32", 362.05),
+        ("V100", "f16", "f32", 125),
+    ],
+)
+def test_peaks_of_tensor_cores_are_those_published(
+    model: str, kind: str, sums: str, published: float
+) -> None:
+    found = next(each for each in gpus.known() if each.name == model)
+
+    assert found.tensor_tflops(kind, sums) == pytest.approx(published, rel=0.015)
+    assert found.peak_tflops(f"{kind}.{sums}") == found.tensor_tflops(kind, sums)
+    assert found.peak_tflops("f32") == found.fp32_tflops
+
+
+def test_types_that_tensor_cores_do_not_take_have_no_peak() -> None:
+    turing, pascal = gpus.find("RTX 2080 Ti"), gpus.find("GTX 1070")
+
+    assert turing is not None and turing.tensor_tflops("bf16", "f32") is None
+    assert pascal is not None and pascal.tensor_tflops("f16", "f32") is None
+    assert pascal.peak_tflops("f16.f32") == pascal.fp32_tflops
+
+
+def test_an_unknown_card_is_known_by_what_its_driver_says() -> None:
+    info = msgspec.structs.replace(
+        H200,
+        name="NVIDIA GeForce RTX 9999",
+        sm_clock_mhz=2000,
+        compute_capability="8.9",
+        multiprocessors=100,
+        dram_gb_s=500,
+    )
+    found = gpus.of(info)
+
+    assert gpus.find(info.name) is None
+    assert found is not None and found.fp32_tflops == pytest.approx(51.2)
+
+
+@pytest.mark.parametrize(
+    ("capability", "block", "registers", "shared", "blocks", "limit"),
+    [
+        (80, (256, 1, 1), 128, 33 * 1024, 2, "registers"),  # 16 warps of 4096 registers
+        (80, (256, 1, 1), 32, 40 * 1024, 4, "shared memory"),  # 164 KiB / 41 KiB
+        (80, (1024, 1, 1), 32, 8448, 2, "warps"),
+        (75, (1024, 1, 1), 32, 8448, 1, "warps"),
+        (80, (32, 1, 1), 16, 0, 32, "blocks"),
+        (86, (256, 1, 1), 42, 0, 5, "registers"),
+        (90, (128, 1, 1), 255, 34 * 1024, 2, "registers"),
+        (90, (256, 1, 1), 0, 0, 8, "warps"),
+    ],
+)
+def test_occupancy(
+    capability: int,
+    block: tuple[int, int, int],
+    registers: int,
+    shared: int,
+    blocks: int,
+    limit: str,
+) -> None:
+    sm = MULTIPROCESSORS[capability]
+    found = occupancy(sm, block=block, registers=registers, shared_bytes=shared)
+    assert found is not None
+    assert (found.blocks, found.limited_by) == (blocks, limit)
+    assert found.warps == blocks * -(-block[0] // 32) <= found.of_warps
+
+
+@pytest.fixture(scope="module")
+def calculator() -> Path:
+    flags = ("-O1", f"-I{find_toolchain().include}")
+    return compile_native(
+        "occupancy", [Path(__file__).with_name("occupancy_header.cpp")], shared=False, flags=flags
+    )
+
+
+def test_occupancy_is_the_calculators(calculator: Path) -> None:
+    """The one that comes with the toolkit (``cuda_occupancy.h``)."""
+    draw = random.Random(2026)
+    # The calculator knows no capability between 9.0 and 10.0 and follows the major version.
+    capabilities = sorted(MULTIPROCESSORS)
+    asked = [(80, 32, 255, 0), (80, 96, 168, 0), (75, 256, 32, 4992)]
+    while len(asked) < 4000:
+        capability = draw.choice(capabilities)
+        most = MULTIPROCESSORS[capability].block_shared_kib * 1024
+        shared = draw.choice((0, draw.randint(1, 8192), draw.randint(1, most)))
+        asked.append((capability, draw.randint(1, 1024), draw.randint(1, 255), shared))
+    lines = []
+    for capability, threads, registers, shared in asked:
+        sm = MULTIPROCESSORS[capability]
+        device = (capability // 10, capability % 10, sm.warps * 32, sm.registers)
+        memory = (sm.shared_kib << 10, sm.block_shared_kib << 10, sm.shared_reserved)
+        lines.append(" ".join(map(str, (*device, *memory, threads, registers, shared))))
+    done = subprocess.run(
+        [calculator], input="\n".join(lines), capture_output=True, text=True, check=True
+    )
+    answers = [int(word) for word in done.stdout.split()]
+    assert len(answers) == len(asked)
+    for (capability, threads, registers, shared), blocks in zip(asked, answers, strict=True):
+        sm = MULTIPROCESSORS[capability]
+        found = occupancy(sm, block=(threads, 1, 1), registers=registers, shared_bytes=shared)
+        ours = found.blocks if found else 0
+        assert ours == blocks, (capability, threads, registers, shared)
+
+
+def test_a_block_that_does_not_fit_has_no_occupancy() -> None:
+    sm = MULTIPROCESSORS[75]
+
+    assert occupancy(sm, block=(32, 1, 1), registers=32, shared_bytes=65 * 1024) is None
+    assert occupancy(sm, block=(1024, 1, 1), registers=128, shared_bytes=0) is None
+
+
+@pytest.mark.parametrize(
+    ("arch", "capability"), [("sm_60", 61), ("sm_61", 61), ("sm_70", 70), ("sm_90a", 90)]
+)
+def test_host_code_sees_a_gpu_of_its_own_generation(arch: str, capability: int) -> None:
+    gpu = gpus.standing_for(arch)
+    assert gpu.capability == capability
+    assert gpu.memory is not None
+    doubled = 2 * gpu.memory.clock_mhz * gpu.memory.bus_bits / 8 / 1000
+    assert doubled == pytest.approx(gpu.dram_gb_s, rel=0.1)

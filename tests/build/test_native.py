@@ -1,0 +1,91 @@
+"""The grader's own C++: compiled once, cached, safe for two graders at once."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from grader.base import native
+from grader.base.errors import ToolchainError
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv(native.CACHE_VARIABLE, str(folder))
+    return folder
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> list[Path]:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "answer.h").write_text("int answer();\n")
+    (folder / "answer.cpp").write_text('#include "answer.h"\nint answer() { return 42; }\n')
+    (folder / "main.cpp").write_text(
+        '#include "answer.h"\nextern "C" int twice() { return 2 * answer(); }\n'
+        "int main() { return answer(); }\n"
+    )
+    return [folder / "answer.cpp", folder / "main.cpp"]
+
+
+def test_program_and_library(cache: Path, sources: list[Path]) -> None:
+    program = native.compile_native("p", sources, shared=False)
+    library = native.compile_native("p", sources, shared=True)
+    assert subprocess.run([program], check=False).returncode == 42
+    assert ctypes.CDLL(str(library)).twice() == 84
+    assert program.parent == cache / "native"
+
+
+@pytest.mark.parametrize("place", ["answer.h", "below/deeper.hpp"])
+def test_kept_until_a_header_changes(cache: Path, sources: list[Path], place: str) -> None:
+    header = sources[0].parent / place
+    header.parent.mkdir(exist_ok=True)
+    header.touch()
+    first = native.compile_native("p", sources, shared=False)
+    stamp = first.stat().st_mtime_ns
+    assert native.compile_native("p", sources, shared=False) == first
+    assert first.stat().st_mtime_ns == stamp
+    header.write_text(header.read_text() + "// changed\n")
+    assert native.compile_native("p", sources, shared=False) != first
+
+
+def test_flags_are_part_of_the_key(cache: Path, sources: list[Path]) -> None:
+    plain = native.compile_native("p", sources, shared=False)
+    tuned = native.compile_native("p", sources, shared=False, flags=("-O1", "-march=native"))
+    assert plain != tuned
+
+
+def test_two_at_once(cache: Path, sources: list[Path]) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(native.compile_native, "p", sources, shared=False) for _ in range(4)]
+        paths = {job.result() for job in jobs}
+    assert len(paths) == 1
+    assert subprocess.run([paths.pop()], check=False).returncode == 42
+    left = {path.suffix for path in (cache / "native").iterdir()}
+    assert left == {"", ".lock", ".warnings"}, "scratch folders must be gone"
+
+
+def test_compile_error_is_one_line(cache: Path, sources: list[Path]) -> None:
+    sources[0].write_text("int answer() { return nothing; }\n")
+    with pytest.raises(ToolchainError, match=r"answer\.cpp:1:.*nothing") as caught:
+        native.compile_native("p", sources, shared=False)
+    assert "\n" not in str(caught.value)
+
+
+def test_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(native.CACHE_VARIABLE, str(tmp_path / "file" / "below"))
+    with pytest.raises(ToolchainError, match="SGEMM_GRADER_CACHE"):
+        native.cache_folder()
+
+
+def test_warnings_are_kept(cache: Path, sources: list[Path]) -> None:
+    sources[0].write_text("int answer() { int unused; return 42; }\n")
+    made = native.Native(name="p", sources=tuple(sources), shared=False)
+    made.compiled()
+    assert "-Wunused-variable" in made.warnings_file.read_text()

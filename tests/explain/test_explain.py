@@ -1,0 +1,358 @@
+"""Advice on the ladder and on kernels that other people might write; the whole explanation."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from unittest.mock import Mock
+
+import msgspec
+import pytest
+from markupsafe import escape
+
+from benchmarks.bound_corpus import Pattern, patterns
+from grader.base import gpus
+from grader.base.errors import MachineError
+from grader.base.explanation import Explanation
+from grader.base.records import Build, Verdict
+from grader.base.result import CaseResult, Run, Timing
+from grader.explain import advice
+from grader.explain.advice import with_host_calls
+from grader.explain.facts import waits_to_store, work_while_loading
+from grader.explain.main_loop import main_loop_code
+from grader.explain.sass import SassInstruction
+from grader.judge import pipeline as grading
+from grader.judge import program
+from grader.judge.pipeline import grade
+from grader.labs.lab import Case, Lab
+from grader.problems.problem import ADVICE
+from grader.report import html
+from grader.run.protocol import CaseOutcome, PlannedCase, Progress, quietly
+from grader.run.simulator.device import CpuDevice
+from ptxsim.records import Allocate, Free, Operation, Place, Plan, Size, Synchronise
+from tests.support.bench import bench
+from tests.support.explained import LARGE, at, explained, functions, roomy, rung
+from tests.support.pages import printed
+from tests.support.places import ALICE, FIXTURES, ROOT
+from tests.support.results import RIGHT
+
+RUNGS = sorted(file.parent for file in ROOT.glob("reference/sgemm/[0-9]*/sgemm.cu"))
+LAST_WITH_ADVICE = "multistage"  # above it the evidence is in what the model leaves out
+BEGIN_AGAIN = {
+    "cute": "register_8x8",
+    "cute_pipelined": "multistage",
+    "one_kernel": "double_buffer",  # through registers, because cp.async cannot transpose
+}  # where they take up the ladder
+
+
+def test_problems_know_the_rules_by_name() -> None:
+    assert set(ADVICE) == {*advice._WITH_LOOP, *advice._ANY}
+
+
+def number(folder: Path) -> int:
+    return int(folder.name.split("_")[0])
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(each, id=each.name, marks=pytest.mark.nightly if "_cute" in each.name else [])
+        for each in RUNGS
+    ],
+)
+def test_a_rung_is_advised_toward_a_later_one(folder: Path) -> None:
+    """And every piece of advice names a line of the submission and a rung that exists."""
+    advice = explained(folder).advice
+
+    if number(folder) <= number(rung(LAST_WITH_ADVICE)):
+        assert advice, "every rung up to this one has something to learn from the next"
+    idea = folder.name.partition("_")[2]
+    stands_at = number(rung(BEGIN_AGAIN.get(idea, idea)))
+    for each in advice:
+        assert each.rung and number(Path(each.rung)) > stands_at, each
+        assert each.gain is None or each.gain > 1
+        assert each.file is not None and each.line is not None
+        assert (folder / each.file).read_text().splitlines()[each.line - 1].strip()
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("idea", "first"),
+    [
+        ("naive", "tile32"),
+        ("one_block", "tile32"),
+        ("tile32_conflicts", "tile32"),
+        ("tile32", "unrolled"),
+        ("unrolled", "strided_2x2"),
+        ("strided_2x2", "register_4x4"),
+        ("register_4x4", "register_8x8"),
+        ("register_8x8", "float4"),
+        ("float4", "transposed"),
+        ("warp_tile", "register_prefetch"),
+        ("register_prefetch", "double_buffer"),
+        ("double_buffer", "multistage"),
+    ],
+)
+def test_the_first_advice_is_the_next_idea(idea: str, first: str) -> None:
+    assert explained(rung(idea)).advice[0].idea == first
+
+
+@pytest.mark.sampled
+def test_advice_carries_its_evidence() -> None:
+    naive = explained(rung("naive")).advice[0]
+    conflicts = explained(rung("tile32_conflicts")).advice[0]
+    text = (rung("naive") / "sgemm.cu").read_text().splitlines()
+
+    assert naive.line is not None and "A[" in text[naive.line - 1]
+    assert "9 lines of 128 bytes" in str(naive.message)
+    assert "32 wavefronts where 1 would do" in str(conflicts.message)
+    assert "lanes 0 and 1 access words 32 apart" in str(conflicts.message)
+    assert "pad each row of the tile by 1 " in str(conflicts.message)
+    assert conflicts.gain == pytest.approx(15, rel=0.1)
+
+
+def test_padding_is_not_advised_where_the_conflict_lies_within_a_row() -> None:
+    advice = explained(ALICE).advice[0]
+    text = (ALICE / "sgemm.cu").read_text().splitlines()
+
+    said = str(advice.message)
+    assert "padding rows does not help" in said and "64 values apart" in said
+    assert "none of this array's extra wavefronts remain" in said
+    assert advice.line is not None and "&As[" in text[advice.line - 1]
+
+
+@pytest.mark.sampled
+def test_a_tile_that_is_m_major_already_is_not_to_be_transposed(tmp_path: Path) -> None:
+    strided = next(each for each in patterns() if each.name == "m_major_ahead")
+    why = explained(strided.write(tmp_path))
+    said = next(each for each in why.advice if "loads of 4 bytes from shared" in str(each.message))
+
+    assert said.idea == "float4" and "transposed" not in str(said.message)
+    assert sum(each.times for each in why.counts) == 3
+
+
+@pytest.mark.sampled
+def test_advice_about_waiting_cites_the_issue_model() -> None:
+    exposed = next(a for a in explained(rung("transposed")).advice if a.idea == "register_prefetch")
+    banks = next(a for a in explained(rung("double_buffer")).advice if a.idea == "reuse_order")
+    said = re.search(r"in (\d+) % of the issue model's cycles", str(banks.message))
+    spent = re.search(r"spends (\d+) % of its time waiting for them", str(exposed.message))
+
+    assert said and int(said[1]) > 10 and banks.gain is not None and 1.05 < banks.gain < 1.3
+    assert spent and int(spent[1]) > 5
+    assert "reuse_order" not in [each.idea for each in explained(rung("packed_bulk")).advice]
+
+
+def test_what_needs_ampere_is_not_advised_for_turing() -> None:
+    folder = rung("double_buffer")
+    ready = at(folder, "sm_75", LARGE)
+    found = program.explain(ready, roomy(), gpus.find("RTX 2080 Ti"))
+
+    assert "multistage" not in [each.idea for each in found.advice]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("name", "elements"), [("cp_async_ptx", None), ("split_k_atomic", None), ("naive_swapped", 1)]
+)
+def test_other_kernels_are_explained_too(name: str, elements: float | None) -> None:
+    found = explained(FIXTURES / "correct" / name, "sm_80")
+
+    assert found.counts and found.bounds and found.tile
+    assert elements is None or found.tile.elements == elements
+
+
+def test_a_kernel_that_writes_its_inputs_is_counted() -> None:
+    assert len(explained(FIXTURES / "broken" / "writes_input", "sm_80").counts) == 2
+
+
+def test_the_structure_of_a_loop() -> None:
+    def loop(idea: str) -> tuple[SassInstruction, ...]:
+        return max(map(main_loop_code, functions(rung(idea), "sm_90")), key=len)
+
+    def ffma(idea: str) -> int | None:
+        return work_while_loading(loop(idea), lambda item: item.base == "FFMA")
+
+    prefetched = ffma("register_prefetch")
+    assert ffma("transposed") == 0 and prefetched is not None and prefetched > 256
+    assert waits_to_store(loop("register_prefetch"))
+    assert not waits_to_store(loop("double_buffer"))
+
+
+class SlowDevice(CpuDevice):
+    """Has time for two sizes only."""
+
+    def run(
+        self,
+        build: Build,
+        source_root: str,
+        cases: Sequence[PlannedCase],
+        lab: Lab,
+        progress: Progress,
+    ) -> tuple[CaseOutcome, ...]:
+        return super().run(build, source_root, cases[:2], lab, progress)
+
+
+@pytest.mark.sampled
+def test_what_is_right_but_too_slow_is_advised(monkeypatch: pytest.MonkeyPatch) -> None:
+    explaining = msgspec.structs.replace(bench(), explain=True)
+    monkeypatch.setattr(grading, "CpuDevice", SlowDevice)
+    slow = grade(rung("one_block"), explaining, quietly).result
+    wrong = grade(FIXTURES / "broken" / "misaligned_float4", explaining, quietly).result
+
+    assert slow.verdict is Verdict.TLE and slow.explanation is not None
+    assert slow.explanation.advice[0].idea == "tile32"
+    assert wrong.cases[0].verdict is Verdict.AC and wrong.explanation is None
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (MachineError("the issue model stops"), "the issue model stops"),
+        (OSError(28, "No space left on device"), "No space left on device; fix that and try again"),
+        (KeyError("LDS"), "a fault of the grader: KeyError: 'LDS'"),
+    ],
+)
+def test_what_cannot_be_explained_costs_no_verdict_and_is_said_everywhere(
+    failure: Exception,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    dies = Mock(side_effect=failure)
+    explaining = msgspec.structs.replace(bench(), explain=True)
+    monkeypatch.setattr(program, "recall", lambda _key: None)
+    monkeypatch.setattr(program, "explain_speed", dies)
+    result = grade(ALICE, explaining, quietly).result
+
+    assert result.verdict is Verdict.AC and result.explanation is not None
+    assert result.explanation.missing is not None and words in str(result.explanation.missing)
+    assert f"Why this speed: unknown: {words}" in printed(result)
+    assert f"<p>Unknown: {escape(words)}</p>" in html.render(result, {})
+    assert ("Traceback" in capfd.readouterr().err) == isinstance(failure, KeyError)
+
+
+def test_without_a_disassembler_a_result_says_so() -> None:
+    tools = msgspec.structs.replace(bench().toolchain, nvdisasm=None)
+    without = msgspec.structs.replace(bench(), toolchain=tools, explain=True)
+    result = grade(ALICE, without, quietly).result
+
+    assert result.verdict is Verdict.AC and result.explanation is not None
+    assert result.explanation.missing and "no nvdisasm" in str(result.explanation.missing)
+
+
+@pytest.mark.sampled
+def test_a_grade_holds_the_explanation_of_a_right_kernel_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    explaining = msgspec.structs.replace(bench(), explain=True)
+    plain = time.monotonic()
+    grade(ALICE, bench(), quietly)  # compiles what is compiled once
+    plain = time.monotonic() - plain
+    started = time.monotonic()
+    with monkeypatch.context() as forgetting:
+        forgetting.setattr(program, "recall", lambda _key: None)
+        good = grade(ALICE, explaining, quietly).result
+    took = time.monotonic() - started - plain
+    stages: list[str] = []
+    again = grade(ALICE, explaining, lambda stage, _detail: stages.append(stage)).result
+    bad = grade(FIXTURES / "broken" / "missing_second_sync", explaining, quietly).result
+
+    assert good.verdict is Verdict.AC and good.explanation is not None
+    assert good.explanation.size == LARGE.dims and len(good.explanation.bounds) == 3
+    assert again.explanation == good.explanation and "explaining" not in stages
+    assert bad.verdict is not Verdict.AC and bad.explanation is None
+    assert took < 10, f"the analysis took {took:.1f} s; 3 are meant, on an idle machine"
+
+
+# --- the corpus of benchmarks.bound_h200: every pattern is right ---------------------------------
+
+PATTERNS = tuple(patterns())
+
+
+def test_there_are_thirty_patterns_of_different_names() -> None:
+    assert len({each.name for each in PATTERNS}) == len(PATTERNS) >= 30
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        pytest.param(each, id=each.name, marks=[] if place % 8 == 0 else [pytest.mark.nightly])
+        for place, each in enumerate(PATTERNS)
+    ],
+)
+def test_a_pattern_is_right_at_multiples_of_128(pattern: Pattern, tmp_path: Path) -> None:
+    if pattern.source.startswith("cute") and bench().toolchain.cutlass_include is None:
+        pytest.skip("needs the CUTLASS headers: pip install nvidia-cutlass")
+    case = Case(id="cpu-1", size=Size.of(m=256, n=128, k=128))
+    lab = msgspec.structs.replace(bench().lab, cpu=(case,))
+    graded = grade(
+        pattern.write(tmp_path), msgspec.structs.replace(bench(), lab=lab), lambda _s, _d: None
+    )
+
+    said = [str(graded.result.error), *(str(each.message) for each in graded.result.findings)]
+    assert graded.result.verdict is Verdict.AC, said
+
+
+# --- host calls ----------------------------------------------------------------------------------
+
+SIZE = Size.of(m=1024, n=1024, k=1024)
+NOTHING_KNOWN = Explanation(
+    arch="sm_90", size=SIZE.dims, operations=2, bytes=12, kernels=(), counts=(), tile=None,
+    bounds=(), advice=(), missing=None,
+)  # fmt: skip
+AT = Place(file="sgemm.cu", line=12)
+WORKSPACE = (
+    Allocate(allocation=3, place=AT),
+    Allocate(allocation=4),
+    Free(allocation=3),
+    Free(allocation=4),
+)
+
+
+def said(
+    operations: tuple[Operation, ...], host_ms: float | None, at: Size = SIZE
+) -> list[tuple[str, str]]:
+    plan = Plan(size=SIZE, allocations=(), operations=operations)
+    timing = Timing(
+        runs=(Run(speed=1.0, baseline_speed=2.0),),
+        ratio=0.5,
+        ratio_ci=(0.5, 0.5),
+        noise=0.0,
+        samples=9,
+        device_ms=None if host_ms is None else 2.0,
+        host_ms=host_ms,
+    )
+    case: CaseResult = msgspec.structs.replace(RIGHT, size=at.dims, timing=timing)
+    found = with_host_calls(NOTHING_KNOWN, [plan], [RIGHT, case]).advice
+    assert all((each.file, each.line) == (AT.file, AT.line) for each in found)
+    return [(each.idea, str(each.message)) for each in found]
+
+
+def test_advice_says_what_keeping_the_workspace_brings() -> None:
+    ((idea, words),) = said(WORKSPACE, host_ms=1.0)
+    assert idea == "host_calls"
+    assert "allocates 2× and frees 2×, which takes 1 ms on top of 2 ms" in words
+    assert "keep the memory in a static pointer" in words
+    assert words.endswith("the ratio would be about 0.75 instead of 0.50")
+
+
+def test_who_only_waits_is_not_told_to_keep_memory() -> None:
+    ((_, words),) = said((Synchronise(place=AT),), host_ms=1.0)
+    assert words.startswith("every call waits for the device 1×, which takes 1 ms")
+    assert "leave the waiting to the caller" in words and "memory" not in words
+
+
+@pytest.mark.parametrize("host_ms", [None, 0.0, 0.03])
+def test_nothing_is_said_of_calls_that_cost_little_or_were_not_measured(
+    host_ms: float | None,
+) -> None:
+    assert said(WORKSPACE, host_ms) == []
+
+
+def test_only_the_size_that_is_explained_counts() -> None:
+    assert said(WORKSPACE, 1.0, at=Size.of(m=64, n=64, k=64)) == []

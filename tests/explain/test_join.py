@@ -1,0 +1,199 @@
+"""What the machine code executes, inferred from the simulator's counts of the PTX, against what
+the products must cost, against figures reckoned by hand and against Nsight Compute's."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks import counters_h200
+from grader.base.errors import Rejected
+from grader.base.explanation import KernelCounts
+from grader.build.toolchain import find_toolchain
+from grader.explain.blocks import conserve
+from grader.explain.comparison import Compared, compare, total
+from grader.explain.sass import BasicBlock, Loop, SassFunction
+from tests.support.explained import built, counts, functions, rung
+from tests.support.places import ALICE, FIXTURES, ROOT
+
+N = 512
+NCU = counters_h200.load(ROOT / "docs/measurements/2026-11-21-h200-counters.json")
+COPIES = counters_h200.load(ROOT / "docs/measurements/2026-11-22-h200-copies.json")
+
+
+def of_kind(kernel: KernelCounts, kind: str) -> int:
+    return sum(entry.count for entry in kernel.mix if entry.kind.startswith(kind))
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "folder",
+    [
+        ALICE,
+        *map(rung, ("naive", "coalesced", "tile32", "unrolled", "strided_2x2", "register_4x4")),
+        *map(rung, ("float4", "transposed", "double_buffer", "multistage")),
+        FIXTURES / "correct" / "warp_shuffle",
+        FIXTURES / "correct" / "noinline_function",
+    ],
+    ids=lambda path: path.name,
+)
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_ffma_add_up_to_the_product(folder: Path, arch: str) -> None:
+    """However ptxas unrolled and copied: M·N·K fused multiply-adds."""
+    kernels = counts(folder, arch, N)
+
+    done = sum(of_kind(kernel, "FFMA") for kernel in kernels)
+    assert 32 * done == pytest.approx(N**3, rel=0.002)
+    assert sum(kernel.flops for kernel in kernels) >= 2 * N**3  # some add on top of it
+
+
+def test_blocks_that_differ_are_all_counted_when_asked() -> None:
+    """Split-K: the last part of K may be shorter than the others."""
+    kernels = counts(rung("split_k"), "sm_80", 256, blocks=10_000)
+
+    assert 32 * sum(of_kind(each, "FFMA") for each in kernels) == pytest.approx(256**3, rel=0.002)
+
+
+def test_a_naive_kernel_loads_twice_for_each_ffma() -> None:
+    (kernel,) = counts(rung("naive"), "sm_80", N)
+
+    assert kernel.complete and kernel.grid == (32, 32, 1)
+    assert kernel.global_loads.requests == 2 * N**3 // 32
+    # Two rows of 16 threads: A from 16 rows of K floats each, B from two.
+    assert kernel.global_loads.cost == 9 * kernel.global_loads.requests
+    assert of_kind(kernel, "LDG") == kernel.global_loads.requests
+    assert kernel.global_stores.requests == N * N // 32
+    assert not kernel.shared_loads.requests
+
+
+@pytest.mark.sampled
+def test_bank_conflicts_are_counted_at_the_machines_width() -> None:
+    (conflicts,) = counts(rung("tile32_conflicts"), "sm_80", N)
+    (without,) = counts(rung("tile32"), "sm_80", N)
+    assert conflicts.shared_loads.cost == 16.5 * conflicts.shared_loads.requests
+    assert without.shared_loads.cost == without.shared_loads.requests == 2 * N**3 // 32
+
+
+def test_loads_that_ptxas_merged_are_counted_once() -> None:
+    """128 ``ld.shared`` of 8 elements each along K become 32 LDS.128."""
+    (kernel,) = counts(ALICE, "sm_90", N)
+
+    tiles = N // 8 * (N // 128) ** 2 * 8  # warps × steps
+    assert kernel.shared_loads.requests == of_kind(kernel, "LDS.128") == 32 * tiles
+    assert of_kind(kernel, "LDS") == 32 * tiles
+    assert of_kind(kernel, "STS") == 8 * tiles
+    assert of_kind(kernel, "BAR") == 2 * tiles
+
+
+def test_a_large_product_is_counted_on_one_block() -> None:
+    (kernel,) = counts(rung("double_buffer"), "sm_90", 8192, 5.0)
+
+    assert kernel.flops == pytest.approx(2 * 8192**3, rel=0.01)
+    assert 32 * of_kind(kernel, "FFMA") == pytest.approx(8192**3, rel=0.001)
+
+
+def test_a_block_that_takes_too_long_is_scaled_up() -> None:
+    """Rung 3 does all of the product in one block."""
+    (kernel,) = counts(rung("one_block"), "sm_80", 4096, 0.3)
+
+    assert not kernel.complete
+    assert kernel.flops == 2 * 4096**3
+    assert 32 * of_kind(kernel, "FFMA") == pytest.approx(4096**3, rel=0.02)
+
+
+def test_what_leads_to_a_loop_that_never_runs_does_not_run_either() -> None:
+    """0 → 1 → 2 (a loop) → 3, or from 0 to 3 at once: as 1's lines are also those of 0."""
+    instruction = functions(ALICE, "sm_80")[0].instructions[0]
+    ways = ((1, 3), (2,), (2, 3), ())
+    function = SassFunction(
+        name="k",
+        arch="sm_80",
+        entry=True,
+        instructions=(instruction,) * 4,
+        blocks=tuple(BasicBlock(start=i, end=i + 1, successors=way) for i, way in enumerate(ways)),
+        loops=(Loop(head=2, blocks=(2,)),),
+    )
+
+    assert conserve(function, [10, None, None, None], [10, 10, 0, 10]) == [10, 0, 0, 10]
+
+
+def test_a_persistent_block_is_cut_short_in_time() -> None:
+    built(FIXTURES / "correct" / "work_queue", "sm_80")
+    started = time.monotonic()
+    (kernel,) = counts(FIXTURES / "correct" / "work_queue", "sm_80", 8192, 0.5)
+
+    assert not kernel.complete
+    assert time.monotonic() - started < 10  # a second on an idle machine
+
+
+# --- against Nsight Compute on an H200
+
+
+def profiled(folder: Path, seen: counters_h200.Raw, *lab: str) -> counters_h200.Profiled:
+    """What ncu saw of a folder; skips where its text or nvcc is another one by now."""
+    name = str(folder.relative_to(ROOT))
+    theirs = next(each for each in seen.profiled if each.folder == name)
+    if f"nvcc {find_toolchain().cuda_version}," not in seen.machine:
+        pytest.skip("another nvcc than the one whose code was measured")
+    if not counters_h200.unchanged(theirs, *lab):
+        pytest.skip("ncu watched another text of it: python -m benchmarks.counters_h200 --raw")
+    return theirs
+
+
+def beside_ncu(folder: Path, seen: counters_h200.Raw = NCU) -> list[tuple[Compared, ...]]:
+    """Of each kind of launch, in the plan's order."""
+    theirs, kernels = profiled(folder, seen), counts(folder, seen.arch, seen.size)
+    return [
+        compare(ours, total([launch]))
+        for ours, launch in zip(kernels, theirs.launches, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [ALICE, *map(rung, ("tile32", "float4", "multistage", "packed_bulk"))],
+    ids=lambda path: path.name,
+)
+def test_counts_are_those_of_the_hardware(folder: Path) -> None:
+    for pairs in beside_ncu(folder):
+        for each in pairs:
+            assert each.theirs is not None, each
+            assert each.ours == pytest.approx(each.theirs, rel=0.02), each
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("folder", "seen", "patterns"),
+    [
+        (counters_h200.WIDE, NCU, 26),
+        (counters_h200.LANES, NCU, 28),
+        (counters_h200.COPIES, COPIES, 26),
+    ],
+    ids=["wide", "lanes", "copies"],
+)
+def test_wavefronts_of_every_pattern_are_those_of_the_hardware(
+    folder: Path, seen: counters_h200.Raw, patterns: int
+) -> None:
+    """Wide loads whose lanes share addresses in pairs take fewer passes than others; a copy takes
+    one for each line it reads, and where some lanes bring nothing, as many as zeros alone would."""
+    found = beside_ncu(folder, seen)
+
+    assert len(found) == patterns
+    for pairs in found:
+        by_name = {str(each.quantity): each for each in pairs}
+        for name in counters_h200.WAVES:
+            assert by_name[name].ours == by_name[name].theirs, pairs
+
+
+def test_instructions_that_do_nothing_are_counted() -> None:
+    """ptxas ends the loop of rung 5 on tensor cores with a NOP."""
+    seen = counters_h200.load(ROOT / "docs/measurements/2026-11-22-h200-copies-hgemm-256.json")
+    theirs = profiled(rung("cp_async", "hgemm"), seen, seen.lab)
+    found = counters_h200.counted(ROOT / theirs.folder, seen.arch, seen.size, seen.lab)
+
+    assert not isinstance(found, Rejected)
+    pairs = compare(found[0][0], total(theirs.launches))
+    instructions = next(each for each in pairs if str(each.quantity) == "instructions")
+    assert instructions.ours == instructions.theirs

@@ -1,0 +1,223 @@
+"""Machine code read back: nvdisasm's listing → instructions, loops, mixes, on real builds."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from grader.base.explanation import KernelSass, SassLoop
+from grader.cli.entry import main
+from grader.explain.main_loop import main_loop_code, summarise
+from grader.explain.sass import find_tensor_cores, parse
+from tests.support.explained import functions, rung
+from tests.support.places import ALICE, FIXTURES
+
+LISTING = """\
+\t.target\tsm_80
+
+//--------------------- .text.k                      --------------------------
+\t.section\t.text.k,"ax",@progbits
+k:
+.text.k:
+\t//## File "part.cuh", line 3 inlined at "/tmp/y", line 9
+\t//## File "sgemm.cu", line 9
+\t//## File ".nv_debug_ptx_txt", line 40
+        /*0000*/                   LDS.128 R4, [R2] ;        /* 0x0000000002047984 */
+                                                             /* 0x000fe20000000c00 */
+.L_x_1:
+\t//## File "/usr/include/cuda.h", line 4
+        /*0010*/                   FFMA R8, R4, R6.reuse, R10 ;  /* 0x0000000604087223 */
+                                                             /* 0x004fe4000000000a */
+        /*0020*/                   FFMA R9, R12, R6, R14 ;   /* 0x000000060c097223 */
+                                                             /* 0x000fe4000000000e */
+        /*0030*/              @P0 BRA `(.L_x_1) ;            /* 0xfffffffc00fc0947 */
+                                                             /* 0x001fea000383ffff */
+        /*0040*/                   EXIT ;                    /* 0x000000000000794d */
+                                                             /* 0x000fea0003800000 */
+"""
+
+
+@cache
+def kernels(folder: Path, arch: str) -> tuple[KernelSass, ...]:
+    return tuple(summarise(function) for function in functions(folder, arch))
+
+
+def loop_of(folder: Path, arch: str = "sm_80") -> SassLoop:
+    loops = [kernel.loop for kernel in kernels(folder, arch) if kernel.loop]
+    return max(loops, key=lambda loop: loop.ffma)
+
+
+def count(loop: SassLoop, kind: str) -> int:
+    return sum(entry.count for entry in loop.mix if entry.kind.startswith(kind))
+
+
+def test_a_listing_becomes_instructions() -> None:
+    (function,) = parse(LISTING)
+    load, first, _, branch, _ = function.instructions
+
+    assert (function.name, function.arch) == ("k", "sm_80")
+    assert (load.file, load.line, load.ptx_line) == ("part.cuh", 3, 40)
+    assert (first.file, first.line, first.ptx_line) == (None, None, 40)
+    assert load.control is not None and load.control.stall == 1
+    assert first.control is not None and first.control.waits == (2,) and first.control.stall == 2
+    assert branch.guard == "@P0" and branch.target == ".L_x_1"
+    assert [block.successors for block in function.blocks] == [(1,), (1, 2), ()]
+    assert main_loop_code(function) == function.instructions[1:4]
+    assert parse("\t.target\tsm_90\n") == ()
+
+
+def test_ffma_of_two_cycles_wait_for_three_registers_of_one_bank_that_no_reuse_covers() -> None:
+    (function,) = parse(LISTING)
+    loop = summarise(function).loop
+
+    # R4, R6, R10 are all even; of R12, R6, R14 the second is in the reuse cache.
+    assert loop is not None
+    assert loop.bank_conflicts == 1
+    uncovered = LISTING.replace("R6.reuse", "R6")
+    again = summarise(parse(uncovered)[0]).loop
+    assert again is not None and again.bank_conflicts == 2
+
+
+def ffma(*operands: str) -> str:
+    return (
+        f"        /*0010*/             FFMA {', '.join(operands)} ;  /* 0x0000000604087223 */\n"
+        "                                                           /* 0x004fe4000000000a */\n"
+    )
+
+
+# Operands of a loop's FFMA, and the cycles they wait each time round, in which the branch is a
+# cycle of rest. An H200 took as long for such patterns
+# (`python -m benchmarks.calibration.register_banks`).
+STREAMS = {
+    "three reads of two banks": ("R8 R4 R6 R9, R9 R4 R7 R9", 3),
+    "two of one bank, the banks by turns": ("R8 R4 R8 R8, R9 R5 R9 R9", 0),
+    "two of one bank, always the same": ("R8 R4 R8 R8, R8 R4 R8 R8", 7),
+    "the factor that stays is kept": ("R8 R4.reuse R6 R9, R8 R4.reuse R7 R10", 0),
+}
+
+
+@pytest.mark.parametrize("stream, cycles", STREAMS.values(), ids=STREAMS)
+def test_ffma_of_one_cycle_wait_when_a_bank_lags_behind(stream: str, cycles: int) -> None:
+    begin, end = LISTING.index("        /*0010*/"), LISTING.index("        /*0030*/")
+    body = "".join(ffma(*each.split()) for each in stream.split(", ")) * 4
+    listing = (LISTING[:begin] + body + LISTING[end:]).replace("sm_80", "sm_90")
+
+    loop = summarise(parse(listing)[0]).loop
+
+    assert loop is not None and loop.ffma == 8
+    assert loop.bank_conflicts == cycles
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90"])
+def test_the_main_loop_of_an_8x8_kernel_on_every_architecture(arch: str) -> None:
+    loop = loop_of(ALICE, arch)
+
+    assert loop.ffma == 512 and loop.accumulators == 64 and loop.unroll == 8
+    assert count(loop, "LDS.128") == 32 and count(loop, "LDS") == 32
+    assert count(loop, "STS") == 8 and count(loop, "BAR") == 2
+    assert sum(entry.count for entry in loop.mix) == loop.instructions
+    # Turing and A100 have 16 FP32 lanes for each scheduler, the others 32.
+    least = 2 if arch in ("sm_75", "sm_80") else 1
+    assert loop.stall_cycles is not None and loop.stall_cycles >= least * loop.ffma
+    kernel = next(k for k in kernels(ALICE, arch) if k.loop == loop)
+    assert kernel.arch == arch and not kernel.tensor
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("idea", "sums", "loads", "width"),
+    [
+        ("naive", 1, "LDG.32", 2.0),
+        ("unrolled", 1, "LDS.32", 2.0),
+        ("strided_2x2", 4, "LDS", 1.0),
+        ("register_4x4", 16, "LDS", 0.5),
+        ("register_8x8", 64, "LDS", 0.25),
+        ("transposed", 64, "LDS.128", 1 / 16),
+    ],
+)
+def test_the_ladder_shows_its_ideas(idea: str, sums: int, loads: str, width: float) -> None:
+    """Elements for each thread, and loads for each FFMA."""
+    loop = loop_of(rung(idea), "sm_90")
+
+    assert loop.accumulators == sums
+    assert count(loop, loads) / loop.ffma == pytest.approx(width, rel=0.13)
+
+
+@pytest.mark.sampled
+def test_a_sum_that_is_moved_or_added_to_stays_one_sum() -> None:
+    """ptxas gives sums of the split-K rung other registers halfway; the other fixture adds a
+    product of its own to one of its four sums."""
+    loop = loop_of(rung("split_k"), "sm_80")
+    code = [main_loop_code(function) for function in functions(rung("split_k"), "sm_80")]
+
+    assert any(item.kind == "move" for items in code for item in items)
+    assert loop.ffma == 2048 and loop.accumulators == 64 and loop.unroll == 32
+    assert loop_of(FIXTURES / "correct" / "switch_statement").accumulators == 4
+
+
+def test_every_line_of_the_loop_is_the_students() -> None:
+    loop = loop_of(ALICE)
+    text = (ALICE / "sgemm.cu").read_text().splitlines()
+    busiest = max(loop.lines, key=lambda line: line.ffma)
+
+    assert busiest.ffma == 512
+    assert "acc[" in text[busiest.line - 1] and "+=" in text[busiest.line - 1]
+
+
+def test_spills_and_local_arrays_are_seen() -> None:
+    found = kernels(FIXTURES / "correct" / "local_array", "sm_80")
+    assert any(kernel.local_loads and kernel.local_stores for kernel in found)
+
+
+def test_tensor_cores_are_seen_in_the_machine_code() -> None:
+    (note,) = find_tensor_cores(functions(FIXTURES / "broken" / "tf32_mma", "sm_80"))
+    text = (FIXTURES / "broken" / "tf32_mma" / "sgemm.cu").read_text().splitlines()
+
+    assert note.kind == "tensor-core" and note.file == "sgemm.cu" and note.line is not None
+    assert "HMMA" in str(note.message)
+    assert "// BUG" in text[note.line - 1]
+    assert not find_tensor_cores(functions(ALICE, "sm_80"))
+
+
+def test_grade_sass_prints_what_it_saw(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sass", str(ALICE), "--arch", "sm_80", "--listing"]) == 0
+    shown = capsys.readouterr().err
+    assert "512 of them FFMA" in " ".join(shown.split())
+    assert "acc[" in shown and "LDS.128" in shown
+
+    assert main(["sass", str(ALICE), "--arch", "sm_80", "--json"]) == 0
+    (kernel,) = json.loads(capsys.readouterr().out)
+    assert kernel["loop"]["ffma"] == 512
+
+
+def test_an_architecture_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["sass", str(ALICE), "--arch", "ampere"])
+
+    assert refused.value.code == 2
+    assert "sm_90" in capsys.readouterr().err
+
+
+@pytest.mark.sampled
+def test_a_long_listing_is_read_whole(tmp_path: Path) -> None:
+    """Two megabytes and more: a dozen instances of a kernel."""
+    head = "__global__ void __launch_bounds__(THREADS)"
+    source = (ALICE / "sgemm.cu").read_text()
+    assert head in source and "sgemm<<<" in source
+    source = source.replace(head, f"template <int COPY>\n{head}").replace("sgemm<<<", "sgemm<0><<<")
+    instance = (
+        "template __global__ void sgemm<{}>(const float*, const float*, float*, int, int, int);"
+    )
+    source += "\n".join(instance.format(copy) for copy in range(1, 12)) + "\n"
+    folder = tmp_path / "many"
+    folder.mkdir()
+    (folder / "sgemm.cu").write_text(source)
+
+    found = functions(folder, "sm_80")
+
+    assert len(found) == 12
+    assert all(summarise(function).loop for function in found)

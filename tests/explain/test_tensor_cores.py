@@ -1,0 +1,236 @@
+"""Kernels on tensor cores: what they execute, what bounds them, and the way up the ladder."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.base import gpus
+from grader.base.explanation import Explanation, TensorCount
+from grader.explain.comparison import compare
+from grader.explain.sass import Product, SassInstruction
+from grader.judge import program
+from grader.judge.program import Bench
+from grader.labs.lab import find_lab, load_lab
+from grader.labs.submission import load_submission
+from grader.report.why import answers
+from ptxsim.records import Size
+from tests.support.bench import bench
+from tests.support.explained import rung
+from tests.support.results import make_result
+
+N = 4096
+HMMA = 2 * 16 * 8 * 16  # operations
+CARDS = {"sm_80": "A100 80GB PCIe", "sm_90": "H200", "sm_90a": "H200"}
+# A rung, what it is compiled for, the idea of the next one, and the resource that bounds it.
+LADDER = [
+    ("cuda_cores", "sm_80", "wmma_global", "shared memory"),
+    ("wmma_global", "sm_80", "wmma_shared", "L1"),
+    ("wmma_shared", "sm_80", "mma_ldmatrix", "shared memory"),
+    ("mma_ldmatrix", "sm_80", "swizzled", "shared memory"),
+    ("swizzled", "sm_80", "cp_async", "tensor cores"),
+    ("cp_async", "sm_80", "register_buffer", "shared memory"),
+    ("register_buffer", "sm_80", "rasterised", "tensor cores"),
+    ("rasterised", "sm_90", "wgmma_tma", "tensor cores"),
+    ("wgmma_tma", "sm_90a", "ring", "L2"),
+    ("ring", "sm_90a", "two_consumers", "L2"),
+    ("two_consumers", "sm_90a", "cluster", "L2"),
+    ("cluster", "sm_90a", "persistent", "tensor cores"),
+]
+
+
+@cache
+def lab_bench() -> Bench:
+    lab = load_lab(find_lab("hgemm"))
+    limits = msgspec.structs.replace(lab.limits, compile_s=300, record_s=20)
+    return msgspec.structs.replace(bench(), lab=msgspec.structs.replace(lab, limits=limits))
+
+
+@cache
+def explained(folder: Path, arch: str) -> Explanation:
+    size = Size.of(m=N, n=N, k=N)
+    ready = program.prepare(load_submission(folder, "hgemm.cu"), [size], lab_bench(), arch)
+    found = program.explain(ready, lab_bench(), gpus.find(CARDS[arch]))
+    assert found.missing is None
+    return found
+
+
+def of_rung(idea: str, arch: str) -> Explanation:
+    return explained(rung(idea, "hgemm"), arch)
+
+
+def number(folder: str) -> int:
+    return int(Path(folder).name.split("_")[0])
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("idea", "arch", "following", "resource"), LADDER)
+def test_a_rung_computes_the_product_once_and_is_advised_the_next(
+    idea: str, arch: str, following: str, resource: str
+) -> None:
+    """With evidence, a line and a rung that exists; and no rung is told what it has done."""
+    found, folder = of_rung(idea, arch), rung(idea, "hgemm")
+    here = number(folder.name)
+
+    assert found.advice and found.advice[0].idea == following
+    for each in found.advice:
+        assert each.rung is not None and number(each.rung) > here, each
+        assert each.gain is None or each.gain > 1
+        assert each.file is not None and each.line is not None
+        assert (folder / each.file).read_text().splitlines()[each.line - 1].strip()
+    (bound,) = found.bounds
+    assert bound.most is not None and bound.most.resource == resource
+    assert bound.most.speed < bound.peak
+    # However ptxas unrolled and copied: 2·M·N·K operations, in machine code as in PTX.
+    by_tensor_cores = sum(part.flops for each in found.counts for part in each.tensor)
+    assert sum(each.flops for each in found.counts) == pytest.approx(found.operations, rel=0.001)
+    assert by_tensor_cores == (0 if idea == "cuda_cores" else found.operations)
+    hmma = sum(e.count for each in found.counts for e in each.mix if e.kind == "HMMA")
+    warpgroups = arch == "sm_90a"
+    assert hmma == (0 if warpgroups or idea == "cuda_cores" else found.operations // HMMA)
+
+
+def test_fragments_from_global_memory_are_counted() -> None:
+    """A wmma of 16×16×16 takes two HMMA and eight loads of 4 bytes, from eight rows each."""
+    (counts,) = of_rung("wmma_global", "sm_80").counts
+    hmma = counts.tensor[0].count
+    loads = sum(each.count for each in counts.mix if each.kind == "LDG.32")
+
+    assert loads == counts.global_loads.requests == 4 * hmma
+    assert counts.global_loads.cost == counts.global_loads.lines == 8 * loads
+
+
+def test_tma_and_wgmma_are_counted() -> None:
+    """128×128 of C for each block: 32 KiB for each 64 steps along K, once from the L2 and once into
+    shared memory; wgmma reads 64 rows and 128 columns for each 64×128×16."""
+    found = of_rung("ring", "sm_90a")
+    (counts,) = found.counts
+    brought = (N // 128) ** 2 * (N // 64) * 32768
+
+    assert counts.bulk_loads.bytes == counts.bulk_shared.bytes == brought
+    assert counts.bulk_loads.cost == brought // 32
+    assert counts.bulk_shared.cost == brought // 128
+    assert counts.tensor == (
+        TensorCount(
+            kind="f16",
+            sums="f32",
+            by_warpgroup=True,
+            count=found.operations // (2 * 16 * 128 * 16),
+            flops=found.operations,
+            shared_bytes=found.operations // (2 * 64 * 128 * 16) * (64 + 128) * 16 * 2,
+        ),
+    )
+
+
+def test_a_report_says_what_tensor_cores_do() -> None:
+    """128×128 of C for each block, two bytes an element, once through the L2."""
+    found = of_rung("ring", "sm_90a")
+    result = make_result(explanation=found)
+    result = msgspec.structs.replace(result, problem=lab_bench().lab.problem.info())
+    said = {str(each.question): str(each.answer) for each in answers(result)}
+
+    assert "100.0 % of them on tensor cores" in said["How many floating-point operations?"]
+    assert "HGMMA of warps" in said["How many floating-point operations?"]
+    peak = said["What is the peak, and how near is it?"]
+    assert "H200 1071 TFLOPS" in peak and "at most 610.6 TFLOPS (57 %)" in peak
+    assert "8 of them HGMMA" in said["What is one iteration of its main loop?"]
+    traffic = said["How much does it read from global memory?"]
+    assert "2.147 GB" in traffic and "Counted: 2.147 GB" in traffic
+    assert "HGMMA.64x128x16.F32" in said["Does it use tensor cores?"]
+
+
+@pytest.mark.sampled
+def test_ldmatrix_conflicts_are_counted_and_a_swizzle_removes_them() -> None:
+    (plain,) = of_rung("mma_ldmatrix", "sm_80").counts
+    (swizzled,) = of_rung("swizzled", "sm_80").counts
+    said = of_rung("mma_ldmatrix", "sm_80").advice[0]
+
+    assert plain.matrix_loads.cost == 4 * plain.matrix_loads.passes
+    assert swizzled.matrix_loads.cost == swizzled.matrix_loads.passes == plain.matrix_loads.passes
+    assert plain.matrix_loads.passes == 4 * plain.matrix_loads.requests
+    assert "ldmatrix takes 16 wavefronts where 4 would do" in str(said.message)
+    assert said.gain is not None and 2 < said.gain < 3
+
+
+@pytest.mark.sampled
+def test_a_multicast_reads_the_l2_once_and_fills_both_blocks() -> None:
+    (alone,), (both,) = (of_rung(idea, "sm_90a").counts for idea in ("two_consumers", "cluster"))
+
+    assert both.bulk_shared.cost == alone.bulk_shared.cost == alone.bulk_loads.cost // 4
+    assert both.bulk_loads.cost * 3 == alone.bulk_loads.cost * 2  # half of A's tiles
+
+
+# Changes of the rung that copies with cp.async, and the advice that each must get.
+CHANGED = {
+    "two_stages": ("STAGES = 4", "STAGES = 2", "stages", "wait_group 0"),
+    "small_warps": ("WM = 64, WN = 32", "WM = 32, WN = 32", "register_buffer", "2 matrices"),
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", CHANGED)
+def test_what_a_good_kernel_would_lose(name: str, tmp_path: Path) -> None:
+    old, new, idea, words = CHANGED[name]
+    source = (rung("cp_async", "hgemm") / "hgemm.cu").read_text()
+    assert old in source
+    (tmp_path / "hgemm.cu").write_text(source.replace(old, new))
+    said = explained(tmp_path, "sm_80").advice
+
+    told = next(each for each in said if each.idea == idea)
+    assert words in str(told.message) and told.line is not None
+    before = [each for each in of_rung("cp_async", "sm_80").advice if each.idea == idea]
+    assert not before or str(before[0].message) != str(told.message)
+
+
+# --- by hand
+
+
+def instruction(opcode: str, *operands: str) -> SassInstruction:
+    return SassInstruction(
+        address=0, opcode=opcode, operands=operands, guard=None, target=None,
+        file=None, line=None, ptx_line=None, control=None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("opcode", "operands", "product"),
+    [
+        ("HMMA.16816.F32", "R4 R8 R12 R4", ("f16", "f32", HMMA, False, 8, 0)),
+        ("HMMA.16816.F16", "R4 R8 R12 R4", ("f16", "f16", HMMA, False, 8, 0)),
+        ("HMMA.1688.F32.BF16", "R4 R8 R12 R4", ("bf16", "f32", HMMA // 2, False, 8, 0)),
+        ("HMMA.1684.F32.TF32", "R4 R8 R12 R4", ("tf32", "f32", HMMA // 4, False, 8, 0)),
+        ("HGMMA.64x256x16.F32", "R4 gdesc[UR4] R4", ("f16", "f32", 131072, True, 256, 2560)),
+        ("HGMMA.64x8x8.F32.TF32", "R4 R8 gdesc[UR4] R4", ("tf32", "f32", 2048, True, 8, 64)),
+        ("HMMA.SP.16832.F32", "R4 R8 R12 R4", None),
+        ("HFMA2.MMA", "R1 -RZ RZ 0 0", None),
+        ("IMMA.16832.S8.S8", "R4 R8 R12 R4", None),
+    ],
+)
+def test_what_an_opcode_multiplies(
+    opcode: str, operands: str, product: tuple[str, str, int, bool, int, int] | None
+) -> None:
+    found = instruction(opcode, *operands.split()).product
+    names = ("kind", "sums", "flops", "by_warpgroup", "columns", "shared_bytes")
+    want = Product(**dict(zip(names, product, strict=True))) if product else None  # type: ignore[arg-type]
+
+    assert found == want
+
+
+def test_matrices_count_by_their_number() -> None:
+    four, one = instruction("LDSM.16.M88.4"), instruction("STSM.16.MT88")
+
+    assert (four.kind, four.bits, one.kind, one.bits) == ("LDSM.4", 128, "STSM.1", 32)
+
+
+def test_the_counters_of_tensor_cores_stand_beside_ours() -> None:
+    (counts,) = of_rung("ring", "sm_90a").counts
+    path = "sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off"
+    theirs = {f"{path}.sum": float(counts.tensor[0].flops), "gpu__time_duration.sum": 1.0}
+    pairs = {str(each.quantity): each for each in compare(counts, theirs)}
+
+    assert pairs["operations, HGMMA f16.f32"].apart == 0
+    assert pairs["HGMMA"].ours == counts.tensor[0].count and pairs["HGMMA"].theirs is None
+    assert pairs["TMA bytes loaded"].ours == counts.bulk_shared.bytes

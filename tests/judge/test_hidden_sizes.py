@@ -1,0 +1,635 @@
+"""Nothing that a student may see depends on the hidden sizes.
+
+The same submissions are graded with two secrets, so with different hidden sizes. Whatever they try
+to tell, everything that is written and printed must be the same afterwards, but for times and the
+hash of the lab.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from grader.base.errors import MachineError, Rejected, UsageError
+from grader.base.explanation import SizeGroup
+from grader.base.finding import Finding, Kind
+from grader.base.language import ENGLISH
+from grader.base.records import Verdict
+from grader.base.result import CaseResult, Result
+from grader.cli.console import WRONG_USAGE
+from grader.cli.entry import main
+from grader.cli.export_command import RENDERERS
+from grader.cli.grading import ready
+from grader.judge import pipeline, rulings, scoring, simulated
+from grader.judge.rulings import Ruling, hidden_group, not_run
+from grader.judge.simulated import StageResults
+from grader.labs.lab import Case, Hidden, Lab, load_lab, with_hidden
+from grader.labs.submission import load_submission
+from grader.report import html, terminal
+from grader.results import store
+from grader.results.entries import keep_sources
+from grader.run.gpu.device import GpuDevice
+from grader.run.gpu.messages import Ready
+from grader.run.protocol import CaseOutcome, quietly, refused
+from grader.sandbox.running import Sandbox
+from grader.study.sweep import Sweep, run_sweep
+from ptxsim.findings.finding import Severity
+from ptxsim.message import verbatim
+from ptxsim.records import Size
+from tests.support import outcomes
+from tests.support.bench import bench
+from tests.support.commands import STARTER, compile_our_own, grade, one_line, run
+from tests.support.pages import H200, timed
+from tests.support.product import MAIN
+from tests.support.sandboxes import needs_landlock
+
+LAB = """\
+id: sealed
+correctness: [[1, 1, 1]]
+performance: [{mnk: [64, 64, 64]}]
+cpu: [[1, 1, 1], [33, 17, 20]]
+limits: {simulate_s: 3, record_s: 1}
+groups:
+  public: {weight: 60}
+  hidden:
+    weight: 40
+    seed_file: hidden.seed
+    cpu: [{ranges: [[211, 241], [131, 161], [11, 29]], count: 2}]
+    performance: [{ranges: [[2001, 9999], [2001, 9999], [2001, 9999]], count: 2}]
+"""
+SECRETS = ("the secret of one course", "that of the year after it")
+
+# It is right where M ≤ 33, and elsewhere tells M, N and K in every way it can: by what
+# it prints, by lines, values, addresses, blocks and threads, and by what it keeps between calls.
+TELLTALE = """\
+#include "gemm.cuh"
+#include <cstdio>
+static int last = 0;
+__device__ int kept = 0;
+__global__ void sgemm(const float* A, const float* B, float* C, int m, int n, int k, int before) {
+  const int i = blockIdx.x * 16 + threadIdx.x, j = blockIdx.y * 16 + threadIdx.y;
+  if (i == 0 && j == 0) printf("now %d %d %d, before %d %d\\n", m, n, k, before, kept);
+  if (i >= m || j >= n) return;
+  float sum = 0.0f;
+  for (int p = 0; p < k; ++p) sum += A[i * size_t(k) + p] * B[p + j * size_t(k)];
+  if (m > 33) {
+    if (m & 1) sum += A[size_t(m) * k + i];
+    else sum += A[size_t(m) * k + 2 * i];
+    if (i == m % 16 && j == n % 16) C[size_t(m) * n + k] = m;
+    sum += 1000.0f * m + n;
+    if (i == 0 && j == 0) kept = m;
+  }
+  C[i + j * size_t(m)] = sum;
+}
+template <>
+void run_custom<float>(thrust::device_vector<float>& A, thrust::device_vector<float>& B,
+                       thrust::device_vector<float>& C, const int m, const int n, const int k) {
+  std::printf("host %d %d %d\\n", m, n, k);
+  std::fprintf(stderr, "host %d %d %d\\n", m, n, k);
+  const dim3 block(16, 16), grid((m + 15) / 16, (n + 15) / 16);
+  HOST
+  sgemm<<<grid, block>>>(A.data().get(), B.data().get(), C.data().get(), m, n, k, last);
+  last = m;
+}
+"""
+HOST = {
+    "values": "",
+    "exit": "if (m > 33) std::exit(m % 100 + 1);",
+    "throw": "if (m > 33) throw std::runtime_error(std::to_string(m));",
+    "launch": "if (m > 33) { sgemm<<<m, 2 * m + 2000>>>(nullptr, nullptr, nullptr, m, n, k, n); }",
+    "memory": "float* more; cudaMalloc(&more, m > 33 ? size_t(m) << 40 : 4); cudaFree(more);",
+    "never returns": "while (m > 33) {}",
+}
+QUICK = "values"
+
+
+def lab_in(place: Path, secret: str) -> Lab:
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "lab.yaml").write_text(LAB)
+    (place / "hidden.seed").write_text(secret)
+    return load_lab(place / "lab.yaml")
+
+
+def hidden_of(lab: Lab) -> Hidden:
+    assert lab.hidden is not None
+    return lab.hidden
+
+
+def telltale(host: str) -> str:
+    text = TELLTALE.replace("HOST", host).replace("<cstdio>", "<cstdio>\n#include <stdexcept>")
+    return text.replace("<cstdio>", "<cstdio>\n#include <cstdlib>\n#include <string>")
+
+
+def submit(place: Path, host: str) -> subprocess.CompletedProcess[str]:
+    (place / "eve").mkdir()
+    (place / "eve" / "sgemm.cu").write_text(telltale(host))
+    return run(grade("eve", "--lab", "lab.yaml", "--device", "cpu", "--json"), place)
+
+
+def told(result: Result, done: subprocess.CompletedProcess[str], place: Path) -> dict[str, Any]:
+    """Everything that the grading wrote and printed, by where."""
+    console = Console(width=160)
+    with console.capture() as shown:
+        console.print(terminal.render(result, {}))
+    files = sorted(str(path.relative_to(place)) for path in (place / "results").rglob("*"))
+    # The second time the explanation of the public sizes is in the cache.
+    printed = re.sub(r"\d+\.\d\d", "FIGURE", done.stderr).replace("eve: explaining\n", "")
+    return {
+        "document": store.encode(result).decode(),
+        "page": html.render(result, {}),
+        "terminal": shown.get(),
+        "log": printed,
+        "files": files,
+        **{name: render(result, "", ENGLISH) for name, render in RENDERERS.items()},
+    }
+
+
+LATER = (
+    ("history", "eve", "--markdown"),
+    ("history", "eve"),
+    ("result", "eve", "--lab", "lab.yaml"),
+    ("report", "RESULT"),
+    ("leaderboard", "--html", "made/board.html"),
+    ("leaderboard", "--csv", "-"),
+    ("export", "json"),
+    ("course", "rubric", "--rubric", "rubric.yaml", "--to", "made"),
+)
+
+
+def told_later(result: Result, place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Everything that is made of the stored result: what is printed, and every file."""
+    again = place / "again"
+    (again / "made").mkdir(parents=True)
+    shutil.copytree(place / "eve", again / "eve")
+    for name in ("lab.yaml", "hidden.seed"):
+        shutil.copy(place / name, again / name)
+    (again / "rubric.yaml").write_text("questions: [{id: q1, points: 10, text: Why}]")
+    document = store.save(again / "results", result)
+    keep_sources(document, [(again / "eve" / "sgemm.cu").read_bytes()])
+    monkeypatch.chdir(again)
+    monkeypatch.setenv("COLUMNS", "160")
+    said = {}
+    for words in LATER:
+        chosen = [str(document.relative_to(again)) if w == "RESULT" else w for w in words]
+        printed = io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(printed):
+            assert main(chosen) in (0, 1), printed.getvalue()
+        said[" ".join(words)] = printed.getvalue()
+    derived = re.compile(r"\.index-|hidden.seed")  # times of files, and the secret
+    return said | {
+        str(file.relative_to(again)): file.read_text()
+        for file in again.rglob("*")
+        if file.is_file() and not derived.search(file.name)
+    }
+
+
+def timeless(result: Result) -> Result:
+    """Without what differs between two gradings with one secret: times, and random inputs."""
+    assert result.build is not None
+
+    def even(case: CaseResult) -> CaseResult:
+        assert case.error is not None
+        error = msgspec.structs.replace(case.error, max=1e-9, rms=1e-9)
+        return msgspec.structs.replace(case, seconds=1.0, error=error)
+
+    return msgspec.structs.replace(
+        result,
+        created="2026-01-01T00:00:00+00:00",
+        lab=msgspec.structs.replace(result.lab, sha256="0" * 64),
+        build=msgspec.structs.replace(result.build, seconds=1.0),
+        cases=tuple(map(even, result.cases)),
+    )
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("way", HOST)
+def test_two_secrets_tell_the_same(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_our_own()
+    seen = []
+    for number, secret in enumerate(SECRETS):
+        place = tmp_path / str(number)
+        lab = lab_in(place, secret)
+        done = submit(place, HOST[way])
+        assert done.returncode == 1, done.stderr
+        result = store.load(next(store.stored(place / "results")))
+        assert json.loads(done.stdout) == json.loads(store.encode(result))
+        assert [case.verdict for case in result.cases] == [Verdict.AC, Verdict.AC]
+        group = result.groups[1]
+        assert (group.sizes, group.right) == (2, 0)
+        everything = told(timeless(result), done, place)
+        if way == QUICK:
+            everything |= told_later(timeless(result), place, monkeypatch)
+        words = json.dumps(everything, ensure_ascii=False)
+        for case in (*hidden_of(lab).cpu, *hidden_of(lab).performance):
+            assert str(case.size) not in words
+        m = {str(case.size["m"]) for case in hidden_of(lab).cpu}
+        document = str(everything["document"]) + str(everything["terminal"])
+        assert m.isdisjoint(re.findall(r"\d+", document))
+        seen.append(everything)
+    first, second = seen
+    assert hidden_of(lab_in(tmp_path / "0", SECRETS[0])) != hidden_of(lab)
+    for name in first:
+        assert first[name] == second[name], name
+    assert "Hidden sizes: 0 of 2 right" in first["terminal"]
+    assert "Hidden sizes: 0 of 2 right" in first["page"]
+
+
+# It writes each hidden size into the page cache: of a large file, it reads a page for each set bit.
+# At a public size it asks which pages are there, and says what it finds in an exception.
+LEAK = """\
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <stdexcept>
+#include <string>
+#include "gemm.cuh"
+constexpr long SIGN = 0x2d5, STEP = 16 * 4096, BITS = 52;  // ten of the sign, fourteen each
+static bool is_there(int file, int bit) {
+  char byte;
+  const iovec one = {&byte, 1};
+  return preadv2(file, &one, 1, bit * STEP, RWF_NOWAIT) == 1;
+}
+static long read_word(int file) {
+  long word = 0;
+  for (int bit = 0; bit < BITS; ++bit) word |= long(is_there(file, bit)) << bit;
+  return word;
+}
+static void write_word(int file, long word) {
+  char byte;
+  posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+  posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
+  for (int bit = 0; bit < BITS; ++bit)
+    if (word >> bit & 1) (void)!pread(file, &byte, 1, bit * STEP);
+}
+__global__ void sgemm(const float* A, const float* B, float* C, int m, int n, int k) {
+  const int i = blockIdx.x * 16 + threadIdx.x, j = blockIdx.y * 16 + threadIdx.y;
+  if (i >= m || j >= n) return;
+  float sum = 0.0f;
+  for (int p = 0; p < k; ++p) sum += A[i * size_t(k) + p] * B[p + j * size_t(k)];
+  C[i + j * size_t(m)] = sum;
+}
+template <>
+void run_custom<float>(thrust::device_vector<float>& A, thrust::device_vector<float>& B,
+                       thrust::device_vector<float>& C, const int m, const int n, const int k) {
+  const int file = open("FILE", O_RDONLY);
+  const long word = read_word(file);
+  if (m > 33) write_word(file, SIGN << 42 | long(m) << 28 | long(n) << 14 | k);
+  else if (word >> 42 == SIGN)
+    throw std::runtime_error("seen " + std::to_string(word >> 28 & 16383) + " and more");
+  else write_word(file, 0);
+  close(file);
+  sgemm<<<dim3((m + 15) / 16, (n + 15) / 16), dim3(16, 16)>>>(A.data().get(), B.data().get(),
+                                                             C.data().get(), m, n, k);
+}
+"""
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("sandbox", ["auto", pytest.param("landlock", marks=needs_landlock)])
+def test_a_hand_in_learns_nothing_from_the_one_before(tmp_path: Path, sandbox: str) -> None:
+    lab_in(tmp_path, SECRETS[0])
+    # Nobody else reads it here: what is built is linked with the shared library.
+    large = subprocess.check_output(["g++", "-print-file-name=libstdc++.a"], text=True).strip()
+    if not Path(large).is_file() or Path(large).stat().st_size < 52 << 16:
+        pytest.skip("no libstdc++.a of 3 MB here, whose pages nobody else reads")
+    for student in ("ann", "eve"):
+        (tmp_path / student).mkdir()
+        (tmp_path / student / MAIN).write_text(LEAK.replace("FILE", large))
+        options = ("--lab", "lab.yaml", "--device", "cpu", "--sandbox", sandbox)
+        done = run(grade(student, *options, "--json"), tmp_path)
+        assert done.returncode == 0, done.stdout  # else it says what it has seen
+
+
+@pytest.mark.sampled
+def test_a_sweep_asks_nothing_about_hidden_sizes(tmp_path: Path) -> None:
+    """Or else each of its variants would be another question."""
+    lab = lab_in(tmp_path, SECRETS[0])
+    (tmp_path / "eve").mkdir()
+    (tmp_path / "eve" / "sgemm.cu").write_text(telltale(HOST[QUICK]))
+    sweep = Sweep(
+        submission=load_submission(tmp_path / "eve", MAIN),
+        variants=((),),
+        sizes=(Size.of(m=32, n=32, k=32),),
+    )
+    tools = msgspec.structs.replace(bench(), lab=lab)
+    (point,) = run_sweep(sweep, tools, tmp_path / "out", None, lambda *_: None)
+    assert point.verdict is Verdict.AC, point.dropped  # it is wrong at every hidden size
+
+
+@pytest.mark.sampled
+def test_the_instructor_sees_them_and_nobody_else(tmp_path: Path) -> None:
+    lab = lab_in(tmp_path, SECRETS[0])
+    listed = run(grade("hidden", "--lab", "lab.yaml"), tmp_path)
+    every = (*hidden_of(lab).cpu, *hidden_of(lab).performance)
+    assert all(str(case.size) in listed.stderr + listed.stdout for case in every)
+
+    (tmp_path / "eve").mkdir()
+    wrong = STARTER.replace("] = sum;", "] = m > 33 ? 7.0f * m : sum;")
+    (tmp_path / "eve" / "sgemm.cu").write_text(wrong)
+    shown = run(grade("eve", "--lab", "lab.yaml", "--device", "cpu", "--reveal"), tmp_path)
+    assert shown.returncode == 1
+    assert all(str(case.size) in shown.stderr for case in hidden_of(lab).cpu)
+    assert not (tmp_path / "results").exists()  # where students' pages lie
+
+
+def test_who_has_no_secret_grades_the_public_sizes(tmp_path: Path) -> None:
+    lab_in(tmp_path, SECRETS[0])
+    (tmp_path / "hidden.seed").unlink()
+    one_line(run(grade("hidden", "--lab", "lab.yaml"), tmp_path), 2, "hidden.seed: no seed file")
+    (tmp_path / "class" / "ann").mkdir(parents=True)
+    (tmp_path / "class" / "ann" / "sgemm.cu").write_text(STARTER)
+    whole = run(grade("class", "class", "--lab", "lab.yaml", "--device", "cpu"), tmp_path)
+    one_line(whole, 2, "hidden.seed: no seed file that can be read here")
+    one_line(run(grade("kit", "csoj", "--lab", "lab.yaml"), tmp_path), 2, "the kit needs it")
+
+
+def test_a_new_seed_never_replaces_another(tmp_path: Path) -> None:
+    assert run(grade("hidden", "--new-seed", "a.seed"), tmp_path).returncode == 0
+    made = tmp_path / "a.seed"
+    assert made.stat().st_mode & 0o777 == 0o600
+    assert len(made.read_text().strip()) == 64
+    one_line(run(grade("hidden", "--new-seed", "a.seed"), tmp_path), 3, "a.seed: cannot be made")
+
+
+def test_kits_hold_the_secret_only_where_students_cannot_read_it(tmp_path: Path) -> None:
+    lab_in(tmp_path, SECRETS[0])
+    assert run(grade("kit", "csoj", "--lab", "lab.yaml", "--to", "csoj"), tmp_path).returncode == 0
+    assert (tmp_path / "csoj" / "hidden.seed").read_text() == SECRETS[0]
+    assert "hidden.seed" in (tmp_path / "csoj" / "Dockerfile").read_text()
+    assert run(grade("kit", "github", "--lab", "lab.yaml", "--to", "git"), tmp_path).returncode == 0
+    for file in (tmp_path / "git").rglob("*"):
+        assert "seed" not in file.name
+        assert not file.is_file() or SECRETS[0] not in file.read_text()
+
+
+# --- on a GPU: what the records say -----------------------------------------------------------
+
+SECRET_SIZE = Size.of(m=4321, n=1234, k=777)
+SECRET_NUMBERS = {"4321", "1234", "777"}
+SECRET = Case(id="hidden-performance-0", size=SECRET_SIZE)
+
+
+def gpu_lab() -> Lab:
+    hidden = Hidden(weight=40, public_weight=60, seed_file=None, performance=(SECRET,))
+    lab = load_lab()
+    return msgspec.structs.replace(
+        lab, hidden=hidden, performance=lab.performance[:1], correctness=()
+    )
+
+
+def outcome(case: Case, speed: float, *findings: Finding, wrong: int = 0) -> CaseOutcome:
+    return outcomes.outcome(
+        case,
+        *findings,
+        wrong=wrong,
+        message=verbatim(f"{wrong} elements are wrong at {case.size}" if wrong else ""),
+        printed=str(case.size),
+        timing=timed(8192, speed, 50.0).timing,
+    )
+
+
+def error(kind: Kind) -> Finding:
+    return Finding(
+        kind=kind,
+        severity=Severity.ERROR,
+        message=verbatim(f"took long at {SECRET_SIZE}"),
+        file="4321.cu",
+        line=1234,
+        block=(777, 0, 0),
+        thread=(0, 777, 0),
+        count=4321,
+    )
+
+
+def judged(public: tuple[float, int], secret: tuple[float, int], *findings: Finding) -> Ruling:
+    """public, secret: speed beside 50, and wrong elements. findings: at the hidden size."""
+    lab = gpu_lab()
+    (case,) = lab.performance
+    by = {each.id: scoring.beside_the_baseline(lab.scoring) for each in lab.timed}
+    seen = [outcome(case, public[0], wrong=public[1])]
+    hidden = [outcome(SECRET, secret[0], *findings, wrong=secret[1])]
+    group = rulings.hidden_on_gpu([SECRET], hidden, seen, lab, gpu=None, by=by)
+    ruling = rulings.on_gpu(
+        *([case], seen, lab), gpu=None, simulated=Verdict.AC, notes=(), by=by, hidden=group
+    )
+    assert ruling.score is not None and ruling.findings == ()
+    assert {share.case for share in ruling.score.shares} == {case.id}
+    assert {curve.case for curve in ruling.score.curves} <= {case.id}
+    assert not SECRET_NUMBERS & set(re.findall(r"\d+", str(msgspec.to_builtins(ruling))))
+    return ruling
+
+
+@pytest.mark.parametrize(
+    ("public", "secret", "kinds", "verdict", "total"),
+    [
+        ((40.0, 0), (30.17, 0), [], Verdict.AC, 72.0),
+        ((40.0, 0), (30.0, 3), [Kind.UNTIMED_WORK], Verdict.TLE, 48.0),  # 60 % of 80
+        ((40.0, 1), (30.0, 0), [], Verdict.WA, 24.0),  # 40 % of 60
+        ((40.0, 0), (30.0, 0), [Kind.IMPOSSIBLE_TIME], Verdict.RF, 0.0),
+    ],
+    ids=["right", "wrong where hidden", "wrong where public", "a broken rule"],
+)
+def test_a_group_costs_its_own_points_and_a_broken_rule_all(
+    public: tuple[float, int],
+    secret: tuple[float, int],
+    kinds: list[Kind],
+    verdict: Verdict,
+    total: float,
+) -> None:
+    ruling = judged(public, secret, *map(error, kinds))
+    assert ruling.verdict is verdict and ruling.score is not None
+    assert (ruling.score.total, ruling.score.max) == (total, 100)
+    assert ruling.groups[1].mistakes == tuple(kinds)
+    if verdict is Verdict.AC:
+        assert [group.points for group in ruling.groups] == [80.0, 60.0]  # 60.34 would tell more
+
+
+def test_one_kind_is_all_that_is_kept() -> None:
+    """Of all errors at once, which could spell a number, the one that decides the verdict."""
+
+    def mistakes(*found: Finding) -> tuple[Kind, ...]:
+        group = hidden_group([SECRET], [outcome(SECRET, 30.0, *found)], gpu_lab())
+        assert not SECRET_NUMBERS & set(re.findall(r"\d+", str(msgspec.to_builtins(group))))
+        return group.mistakes
+
+    assert mistakes(*map(error, Kind)) == (Kind.IMPOSSIBLE_TIME,)
+    race, trap = error(Kind.RACE), error(Kind.TRAP)
+    assert mistakes(race, trap) == mistakes(trap, race) == (Kind.TRAP,)
+    assert mistakes(race, error(Kind.ENDLESS_LOOP)) == (Kind.ENDLESS_LOOP,)
+    assert mistakes(msgspec.structs.replace(race, severity=Severity.NOTE)) == ()
+
+
+def test_a_failure_at_a_hidden_size_tells_nothing() -> None:
+    """Nor does our own fault, not even in a traceback, whose last line may hold figures."""
+    faults = (MachineError(f"ended at {SECRET_SIZE}"), ValueError(f"cannot reshape {SECRET_SIZE}"))
+    for fault in faults:
+        with pytest.raises(MachineError) as caught, simulated.sealed():
+            raise fault
+        assert caught.value.message == simulated.HIDDEN_FAILURE
+        assert caught.value.__suppress_context__
+
+
+def test_a_seed_that_every_sandbox_shows_is_refused() -> None:
+    lab = gpu_lab()
+    hidden = msgspec.structs.replace(hidden_of(lab), seed_file=Path("/usr/share/lab/hidden.seed"))
+    tools = msgspec.structs.replace(bench(), lab=msgspec.structs.replace(lab, hidden=hidden))
+    with pytest.raises(UsageError, match=r"hidden.seed: submissions can read files in /usr; keep"):
+        ready(tools, "auto")
+
+
+def test_without_a_sandbox_no_submission_comes_near_the_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever command compiles or runs it; --sandbox off accepts that."""
+    (tmp_path / "lab.yaml").write_text(LAB)
+    (tmp_path / "hidden.seed").write_text(SECRETS[0])
+    (tmp_path / "all" / "zoe").mkdir(parents=True)
+    (tmp_path / "all" / "zoe" / MAIN).write_text(STARTER)
+    bare = msgspec.structs.replace(Sandbox.open("auto"), kind="rlimits")
+    monkeypatch.setattr(Sandbox, "open", lambda _mode="auto": bare)
+    monkeypatch.chdir(tmp_path)
+    for command in (("class", "all"), *((*c, "all/zoe") for c in ((), ("sweep",), ("sass",)))):
+        assert main([*command, "--lab", "lab.yaml"]) == WRONG_USAGE
+        assert "hidden sizes need a sandbox" in capsys.readouterr().err
+    tools = msgspec.structs.replace(bench(), lab=load_lab(Path("lab.yaml")), sandbox=bare)
+    ready(tools, "off")
+
+
+def test_hidden_sizes_need_a_filter_of_system_calls() -> None:
+    open_to_all = msgspec.structs.replace(Sandbox.open("auto"), kind="bubblewrap", filtered=False)
+    assert "leave word for later runs" in open_to_all.exposed[-1]
+    tools = msgspec.structs.replace(bench(), lab=gpu_lab(), sandbox=open_to_all)
+    with pytest.raises(UsageError, match="a kernel that filters system calls"):
+        ready(tools, "auto")
+    ready(tools, "off")
+
+
+def test_after_a_crash_hidden_sizes_do_not_run() -> None:
+    lab = gpu_lab()
+    program = cast(Any, SimpleNamespace(bench=msgspec.structs.replace(bench(), lab=lab)))
+    gpu = cast(Any, SimpleNamespace(gpu=H200))
+    broken = msgspec.structs.replace(outcome(lab.performance[0], 40.0), stopped="crash")
+    none: Any = None
+    group = pipeline._grade_hidden(program, gpu, none, none, [broken], quietly, none)
+    assert group == not_run(hidden_of(lab), 1)
+
+
+def test_a_refused_hidden_size_is_its_kind() -> None:
+    refusal = Rejected(Verdict.RE, verbatim("ended with status 77"), (error(Kind.HOST_CRASH),))
+    group = hidden_group([SECRET], [refused(SECRET.id, SECRET_SIZE, refusal)], gpu_lab())
+    assert (group.verdict, group.mistakes, group.right) == (Verdict.RE, (Kind.HOST_CRASH,), 0)
+
+
+def test_a_second_lab_file_makes_a_group_that_counts_by_sizes(tmp_path: Path) -> None:
+    public = LAB[: LAB.index("groups:")]
+    (tmp_path / "a.yaml").write_text(public)
+    (tmp_path / "b.yaml").write_text(public.replace("[33, 17, 20]", "[77, 9, 31], [5, 6, 7]"))
+    lab = with_hidden(load_lab(tmp_path / "a.yaml"), load_lab(tmp_path / "b.yaml"))
+    hidden = hidden_of(lab)
+    assert [case.size.extents for case in hidden.cpu] == [(77, 9, 31), (5, 6, 7)]
+    assert (hidden.weight, hidden.public_weight) == (2, 2)
+    assert [case.size.extents for case in lab.cpu] == [(1, 1, 1), (33, 17, 20)]
+    # Whoever has the public file could try all sizes, if the hash of the result followed from them.
+    (tmp_path / "c.yaml").write_text(public.replace("[33, 17, 20]", "[78, 9, 31], [5, 6, 8]"))
+    other = with_hidden(load_lab(tmp_path / "a.yaml"), load_lab(tmp_path / "c.yaml"))
+    assert other.sha256 == lab.sha256 != load_lab(tmp_path / "a.yaml").sha256
+
+
+# --- the whole grading on a GPU, whose worker answers from a script ---------------------------
+
+WORKER = """
+import json, os, sys
+log, answer, ready = sys.argv[1:]
+for line in sys.stdin:
+    job = json.loads(line)
+    if job["type"] in ("prepare", "warm"):
+        continue
+    with open(log, "a") as file:
+        cases = [(each["case"]["id"], each["timed"]) for each in job["cases"]]
+        print(json.dumps([os.getpid(), cases]), file=file)
+    if ready:
+        print(ready)
+        ready = ""
+    for each in job["cases"]:
+        outcome = json.loads(answer)
+        outcome |= {"id": each["case"]["id"], "size": each["case"]["plan"]["size"]}
+        if not each["timed"]:
+            outcome["timing"] = None
+        print(json.dumps({"type": "beat", "case": outcome["id"]}))
+        print(json.dumps({"type": "measured", "outcome": outcome}), flush=True)
+    print(json.dumps({"type": "done"}), flush=True)
+"""
+
+
+def in_order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note what ran, as it ends. The simulator takes a while longer, unless hidden sizes begin."""
+    done: list[str] = []
+    hidden_began = threading.Event()
+    simulate, grade_hidden = pipeline._simulate, pipeline._grade_hidden
+
+    def slowly(*given: Any) -> StageResults:
+        made = simulate(*given)
+        hidden_began.wait(2)
+        done.append("simulator")
+        return made
+
+    def note(*given: Any) -> SizeGroup | None:
+        hidden_began.set()
+        done.append("hidden sizes")
+        return grade_hidden(*given)
+
+    monkeypatch.setattr(pipeline, "_simulate", slowly)
+    monkeypatch.setattr(pipeline, "_grade_hidden", note)
+    return done
+
+
+@pytest.mark.sampled
+def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = lab_in(tmp_path, SECRETS[0])
+    given = outcome(lab.performance[0], 30.2)  # 60.4 points at every timed size
+    answer = msgspec.json.encode(msgspec.structs.replace(given, printed="")).decode()
+    ready = msgspec.json.encode(Ready(gpu=H200)).decode()
+    command = (sys.executable, "-c", WORKER, str(tmp_path / "log"), answer, ready)
+    device = GpuDevice(lab.problem_ref, command=command)
+    (tmp_path / "ann").mkdir()
+    (tmp_path / "ann" / "sgemm.cu").write_text(STARTER)
+    tools = msgspec.structs.replace(bench(), lab=lab, gpu_arch="sm_90")
+    heard: list[str] = []
+    done = in_order(monkeypatch)
+    graded = pipeline.grade(
+        tmp_path / "ann", tools, lambda stage, detail: heard.append(str(detail)), gpu=device
+    )
+    assert done == ["simulator", "hidden sizes"]  # never beside each other
+    # The worker of the others never gets the hidden plans.
+    jobs = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    (worker, verified), (again, timed), (other, secret) = jobs
+    assert worker == again != other
+    assert [verified, timed] == [[["correctness-0", False]], [["performance-0", True]]]
+    assert sorted(secret) == [["hidden-performance-0", True], ["hidden-performance-1", True]]
+    result = graded.result
+    assert result.verdict is Verdict.AC and result.score is not None, result.error
+    assert [case.id for case in result.cases] == ["correctness-0", "performance-0"]
+    assert [group.points for group in result.groups] == [60.4, 60.0]
+    assert result.score.total == 60.24
+    said = " ".join(heard) + store.encode(result).decode() + html.render(result, {})
+    for case in (*hidden_of(lab).performance, *hidden_of(lab).cpu):
+        assert str(case.size) not in said
+        assert str(case.size["m"]) not in re.findall(r"\d+", said)
+    assert "the hidden sizes" in heard

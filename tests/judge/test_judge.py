@@ -1,0 +1,266 @@
+"""The judge's rules, one by one; the same outcomes always give the same verdicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from grader.base.errors import Rejected
+from grader.base.finding import Finding, Kind
+from grader.base.records import Verdict
+from grader.base.result import CaseResult
+from grader.judge import verdicts as judge
+from grader.labs.lab import Case
+from grader.labs.shape import Rules
+from grader.run.protocol import CaseOutcome, refused
+from ptxsim.findings.finding import Severity
+from ptxsim.message import NOTHING, verbatim
+from ptxsim.records import Size
+from tests.support import outcomes
+from tests.support.pages import LINES
+from tests.support.product import GEMM
+from tests.support.results import RIGHT
+
+SIZE = Size.of(m=2, n=3, k=5)
+RULES = Rules()
+
+
+def finding(
+    kind: Kind, line: int | None = 7, severity: Severity = Severity.ERROR, count: int = 1
+) -> Finding:
+    place = ("sgemm.cu", line) if line else (None, None)
+    words = verbatim(f"{kind.value}!")
+    return Finding(
+        kind=kind, severity=severity, message=words, file=place[0], line=place[1], count=count
+    )
+
+
+def outcome(*findings: Finding, name: str = "cpu-0", **changes: Any) -> CaseOutcome:
+    return outcomes.outcome(Case(id=name, size=SIZE), *findings, **changes)
+
+
+RULINGS = {
+    "right": (outcome(), Verdict.AC, ""),
+    "wrong": (outcome(wrong=1), Verdict.WA, "1 of 6 elements are wrong"),
+    "wrong, and why": (
+        outcome(finding(Kind.UNINITIALIZED_READ), wrong=1),
+        Verdict.WA,
+        "1 of 6 elements are wrong (uninitialized-read at sgemm.cu:7)",
+    ),
+    "outside": (outcome(finding(Kind.OUT_OF_BOUNDS)), Verdict.RE, "out-of-bounds at sgemm.cu:7"),
+    "misaligned": (
+        outcome(finding(Kind.MISALIGNED), wrong=1),
+        Verdict.RE,
+        "misaligned at sgemm.cu:7",
+    ),
+    "outside, then stuck": (
+        outcome(finding(Kind.OUT_OF_BOUNDS), finding(Kind.ENDLESS_LOOP), stopped="time"),
+        Verdict.RE,
+        "out-of-bounds at sgemm.cu:7",
+    ),
+    "stuck": (
+        outcome(finding(Kind.ENDLESS_LOOP), stopped="time"),
+        Verdict.TLE,
+        "endless-loop at sgemm.cu:7: did not end in time",
+    ),
+    "slow": (outcome(stopped="time"), Verdict.TLE, "did not end in time"),
+    "slow, by a limit that says so": (
+        outcome(stopped="time", message=verbatim("a launch did not end within 10 s")),
+        Verdict.TLE,
+        "a launch did not end within 10 s",
+    ),
+    "deadlock": (
+        outcome(finding(Kind.BARRIER_DIVERGENCE), stopped="deadlock"),
+        Verdict.TLE,
+        "barrier-divergence at sgemm.cu:7: threads wait for ever",
+    ),
+    "race, right values": (
+        outcome(finding(Kind.RACE)),
+        Verdict.WA,
+        "race at sgemm.cu:7: the values are right here, but on a GPU they depend on timing",
+    ),
+    "input": (
+        outcome(finding(Kind.INPUT_MODIFIED, line=None)),
+        Verdict.WA,
+        "input-modified!: the values are right here, but inputs belong to the grader",
+    ),
+    "unknown error": (
+        outcome(finding(Kind.HOST_CRASH)),
+        Verdict.WA,
+        "host-crash at sgemm.cu:7: the values are right here, but the program is wrong",
+    ),
+    "warning": (outcome(finding(Kind.RACE, severity=Severity.WARNING)), Verdict.AC, ""),
+    "tensor core": (
+        outcome(finding(Kind.TENSOR_CORE, severity=Severity.NOTE), wrong=1),
+        Verdict.RF,
+        "tensor-core at sgemm.cu:7: this lab forbids tensor cores",
+    ),
+    "refused": (
+        refused("cpu-0", SIZE, Rejected(Verdict.FE, verbatim("calls cublasSgemm"))),
+        Verdict.FE,
+        "calls cublasSgemm",
+    ),
+}
+
+
+@pytest.mark.parametrize(("seen", "verdict", "message"), RULINGS.values(), ids=RULINGS.keys())
+def test_one_case(seen: CaseOutcome, verdict: Verdict, message: str) -> None:
+    found, said = judge.judge_case(seen, RULES)
+    assert (found, str(said)) == (verdict, message)
+
+
+def test_tensor_cores_may_be_allowed() -> None:
+    seen = outcome(finding(Kind.TENSOR_CORE, severity=Severity.NOTE))
+    assert judge.judge_case(seen, Rules(tensor_cores="allow")) == (Verdict.AC, NOTHING)
+
+
+FP32_SUMS = "this lab asks for sums in FP32"
+NARROW = "allows tensor cores for numbers of 16 bits and more"
+INSTRUCTIONS = {
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32": None,
+    "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16": None,
+    "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16": None,
+    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32": None,
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32": None,
+    "wmma.load.a.sync.aligned.row.m16n16k16.f16, wmma.store.d.sync.m16n16k16.f16": None,
+    "HGMMA.64x256x16.F32, HMMA.16816.F32": None,
+    "HGMMA.64x128x16.F32, HMMA.16816.F32.BF16": None,
+    "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32": NARROW,
+    "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32": NARROW,
+    "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32": NARROW,
+    **{f"{opcode}.X": NARROW for opcode in ("IMMA", "IGMMA", "QMMA", "QGMMA", "BMMA", "OMMA")},
+    "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16": FP32_SUMS,
+    "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16": FP32_SUMS,
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16": FP32_SUMS,
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f32.satfinite": FP32_SUMS,
+    "wgmma.mma_async.sync.aligned.m64n128k16.f16.f16.f16": FP32_SUMS,
+    "wgmma.mma_async.sp.sync.aligned.m64n128k32.f16.f16.f16": FP32_SUMS,
+    "HMMA.16816.F32, HMMA.16816.F16": FP32_SUMS,
+    "HMMA.SP.16832.F16": FP32_SUMS,
+    "HGMMA.64x128x16.F16": FP32_SUMS,
+}
+
+
+@pytest.mark.parametrize("instruction", INSTRUCTIONS)
+def test_tensor_cores_are_for_16_bits_and_the_labs_sums(instruction: str) -> None:
+    broken = INSTRUCTIONS[instruction]
+    note = finding(Kind.TENSOR_CORE, severity=Severity.NOTE)
+    note = msgspec.structs.replace(note, message=verbatim(f"{instruction} runs on tensor cores"))
+    rules = Rules(tensor_cores="allow")
+    for arithmetic in ("f16.f32", "bf16.f32"):
+        found, said = judge.judge_case(outcome(note), rules, arithmetic)
+        assert found is (Verdict.RF if broken else Verdict.AC)
+        assert str(said).endswith(broken or "")
+    if broken is not NARROW:  # where sums are in FP16
+        assert judge.judge_case(outcome(note), rules, "f16.f16") == (Verdict.AC, NOTHING)
+
+
+def cases(count: int) -> list[Case]:
+    return [Case(id=f"cpu-{i}", size=SIZE) for i in range(count)]
+
+
+def verdicts(results: tuple[CaseResult, ...]) -> list[Verdict | None]:
+    return [result.verdict for result in results]
+
+
+def test_nothing_after_a_time_limit_counts_even_if_it_ran() -> None:
+    seen = [outcome(name="cpu-0"), outcome(name="cpu-2"), outcome(name="cpu-1", stopped="time")]
+    results = judge.judge_cases(cases(4), seen, GEMM, RULES)
+    assert verdicts(results) == [Verdict.AC, Verdict.TLE, None, None]
+    assert [str(result.message) for result in results[2:]] == [
+        "not run: 2×3×5 did not end in time"
+    ] * 2
+    assert judge.overall(results) is Verdict.TLE
+
+
+def test_running_out_of_the_time_for_all_cases_is_a_time_limit() -> None:
+    results = judge.judge_cases(cases(3), [outcome(name="cpu-0")], GEMM, RULES)
+    assert verdicts(results) == [Verdict.AC, Verdict.TLE, None]
+    assert str(results[1].message) == "the time for all sizes is used up"
+    assert str(results[2].message) == "not run: at 2×3×5 the time for all sizes was used up"
+
+
+def test_the_reason_for_not_running_is_the_real_one() -> None:
+    """A simulator goes on after a runtime error or a deadlock; a GPU's context does not."""
+    outside = outcome(finding(Kind.OUT_OF_BOUNDS), name="cpu-0")
+    results = judge.judge_cases(cases(3), [outside], GEMM, RULES)
+    assert verdicts(results) == [Verdict.RE, Verdict.TLE, None]
+    assert "time for all sizes" in str(results[1].message) and "time for all" in str(
+        results[2].message
+    )
+
+    deadlock = outcome(finding(Kind.BARRIER_DIVERGENCE), name="cpu-0", stopped="deadlock")
+    results = judge.judge_cases(cases(2), [deadlock, outcome(name="cpu-1")], GEMM, RULES)
+    assert verdicts(results) == [Verdict.TLE, Verdict.AC]
+
+    late = outcome(finding(Kind.OUT_OF_BOUNDS), name="cpu-0", stopped="time")
+    results = judge.judge_cases(cases(3), [late, outcome(name="cpu-1")], GEMM, RULES)
+    assert verdicts(results) == [Verdict.RE, None, None]
+    assert {str(result.message) for result in results[1:]} == {"not run: 2×3×5 did not end in time"}
+
+    crash = outcome(name="cpu-0", stopped="crash", message=verbatim("cudaErrorIllegalAddress"))
+    refusal = refused("cpu-2", SIZE, Rejected(Verdict.FE, verbatim("calls cublasSgemm")))
+    results = judge.judge_cases(cases(3), [crash, refusal], GEMM, RULES)
+    assert verdicts(results) == [Verdict.RE, None, Verdict.FE]
+    assert str(results[0].message) == "cudaErrorIllegalAddress"
+    assert str(results[1].message).startswith("not run: 2×3×5 ended with a runtime error")
+
+
+def result(verdict: Verdict | None) -> CaseResult:
+    return msgspec.structs.replace(RIGHT, verdict=verdict, error=None)
+
+
+def test_only_slow_means_right_wherever_it_ended_in_time() -> None:
+    right, slow, wrong, unrun = map(result, (Verdict.AC, Verdict.TLE, Verdict.WA, None))
+    note = finding(Kind.RELOCATED, severity=Severity.NOTE)
+
+    assert judge.only_slow([right, slow, unrun], [note])
+    assert not judge.only_slow([slow, unrun], [])
+    assert not judge.only_slow([right, unrun], [])
+    assert not judge.only_slow([right, wrong, slow], [])
+    assert not judge.only_slow([right, slow], [note, finding(Kind.RACE)])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("AC AC", "AC"),
+        ("AC WA AC", "WA"),
+        ("WA RE TLE", "RE"),
+        ("AC TLE", "TLE"),
+        ("WA FE RE RF", "FE"),
+        ("RE RF FE", "RF"),
+        ("RE IE", "IE"),
+    ],
+)
+def test_the_submission_gets_the_worst_or_the_first_that_decides(given: str, expected: str) -> None:
+    results = [result(Verdict(word)) for word in given.split()] + [result(None)]
+    assert judge.overall(results) is Verdict(expected)
+
+
+def test_findings_are_merged_by_kind_and_place_errors_first() -> None:
+    note = finding(Kind.RELOCATED, line=3, severity=Severity.NOTE)
+    seen = [
+        outcome(note, finding(Kind.RACE, count=2), finding(Kind.INPUT_MODIFIED, line=None)),
+        outcome(finding(Kind.RACE, count=5), finding(Kind.RACE, line=8)),
+    ]
+    merged = judge.merge_findings(seen)
+    assert [(f.kind, f.line, f.count) for f in merged] == [
+        ("race", 7, 7),
+        ("input-modified", None, 1),
+        ("race", 8, 1),
+        ("relocated", 3, 1),
+    ]
+
+
+def test_counts_come_from_the_largest_case_that_ran_to_its_end() -> None:
+    def counted(extent: int, stopped: str | None = None) -> CaseOutcome:
+        line = msgspec.structs.replace(LINES[0], line=extent)
+        case = Case(id=f"cpu-{extent}", size=Size.of(m=extent, n=1, k=1))
+        return outcomes.outcome(case, stopped=stopped, lines=(line,))
+
+    seen = [counted(1), counted(8), counted(9, "time"), counted(4)]
+    assert [line.line for line in judge.line_counts(seen, GEMM)] == [8]
+    assert judge.line_counts([counted(9, "time")], GEMM) == ()

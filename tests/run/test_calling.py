@@ -1,0 +1,288 @@
+"""Calls made from C++ reach the driver in their order and with their arguments.
+
+The driver is a stand-in that writes down what it is asked for; there is no GPU here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from grader.base.errors import MachineError
+from grader.run.gpu.calling import Caller, CallStep, DriverCall, StepError, StepKind, steps_of
+from ptxsim.records import (
+    Allocate,
+    Allocation,
+    Copy,
+    Free,
+    Launch,
+    Memset,
+    Plan,
+    PointerSlot,
+    Size,
+    SymbolWrite,
+    Synchronise,
+    Write,
+)
+from ptxsim.tensor_maps import DataType, Swizzle, TensorMap, encode
+from tests.support.kernels import engine
+
+DRIVER = """
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+using u64 = unsigned long long;
+static u64 next = 0x1000;
+template <typename... T> static int said(const char* format, T... values) {
+  FILE* log = std::fopen(std::getenv("DRIVER_LOG"), "a");
+  std::fprintf(log, format, values...);
+  std::fputc(10, log);
+  std::fclose(log);
+  return 0;
+}
+extern "C" {
+int cuLaunchKernel(u64 f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, void* stream, void** params, void** extra) {
+  u64 first;
+  std::memcpy(&first, params[0], 8);
+  said("launch %llx %u %u %u %u %u %u %u %p %d %llx", f, gx, gy, gz, bx, by, bz, shared, stream,
+       (int)((char*)params[1] - (char*)params[0]), first);
+  return f == 0xbad ? 700 : 0;
+}
+struct Config {
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  unsigned* attributes;
+  unsigned count;
+};
+int cuLaunchKernelEx(const Config* c, u64 f, void** params, void** extra) {
+  const unsigned* a = c->attributes;
+  said("attributes %u: %u %u %d", c->count, a[0], a[2], extra != nullptr);
+  for (unsigned k = 1; k < c->count; ++k) said("and %u %u", a[18 * k], a[18 * k + 2]);
+  return cuLaunchKernel(f, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
+                        c->block[2], c->shared, c->stream, params, extra);
+}
+int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* at, const u64* extents,
+                           const u64* strides, const unsigned* box, const unsigned* steps,
+                           int interleave, int swizzle, int promotion, int fill) {
+  std::memset(map, 0xab, 128);
+  return said("map %d %u %p %llu %llu %llu %u %u %u %d %d %d %d", type, rank, at, extents[0],
+              extents[1], strides[0], box[0], box[1], steps[1], interleave, swizzle, promotion,
+              fill);
+}
+int cuMemsetD8Async(u64 at, unsigned char v, size_t n, void*) {
+  return said("memset %llx %d %zu", at, v, n);
+}
+int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t n, void*) {
+  return said("copy %llx %llx %zu", to, from, n);
+}
+int cuMemcpy2DAsync_v2(const size_t* c, void*) {
+  return said("rows %zx %zx %zu %zu %zu %zu %d %d", c[11], c[4], c[14], c[15], c[6], c[13],
+              int(c[2]), int(c[9]));
+}
+int cuMemcpyHtoDAsync_v2(u64 to, const char* from, size_t n, void*) {
+  return said(n < 160 ? "write %llx %.3s %zu" : "write %llx %.3s %zu %02x", to, from, n,
+              (unsigned char)from[n - 1]);
+}
+int cuMemAlloc_v2(u64* at, size_t n) {
+  if (n > 1u << 30) return 2;
+  return said("allocate %llx %zu", *at = next += 0x1000, n);
+}
+int cuMemAllocAsync(u64* at, size_t n, void*) {
+  return said("allocate ordered %llx %zu", *at = next += 0x1000, n);
+}
+int cuMemFree_v2(u64 at) { return said("free %llx", at); }
+int cuMemFreeAsync(u64 at, void*) { return said("free ordered %llx", at); }
+int cuStreamSynchronize(void*) { return said("stream waits"); }
+int cuCtxSynchronize() { return said("waits"); }
+int cuEventRecord(void* event, void*) { return said("event %p", event); }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("driver")
+    source, library = folder / "driver.cpp", folder / "libcuda.so"
+    source.write_text(DRIVER)
+    compiler = shutil.which("g++")
+    assert compiler
+    subprocess.run([compiler, "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    return library
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRIVER_LOG", str(tmp_path / "log"))
+    return tmp_path / "log"
+
+
+def made(driver: Path, *steps: CallStep) -> DriverCall:
+    return Caller(str(driver)).call(steps, [0xA000, 0xB000, 0, 0xD000], 0x77)
+
+
+# A, B, C, what an earlier call made, what this one makes.
+MEMORY = [0xA000, 0xB000, 0xC000, 0xD000, 0xE000]
+LAUNCH = Launch(
+    kernel="k",
+    grid=(1, 2, 3),
+    block=(4, 5, 6),
+    shared_bytes=7,
+    params=bytes(12),
+    arguments=(0, 8),
+    pointers=(PointerSlot(offset=0, allocation=4, delta=-8),),
+)
+ROWS = {"size": 4, "rows": 2, "source_pitch": 8, "target_pitch": 6}
+PLAN = Plan(
+    size=Size.of(m=1, n=1, k=1),
+    inputs=2,
+    outputs=1,
+    allocations=tuple(Allocation(name=str(i), address=at, size=64) for i, at in enumerate(MEMORY)),
+    setup=(Allocate(allocation=3),),
+    operations=(
+        Free(allocation=3),
+        Allocate(allocation=4, ordered=True),
+        SymbolWrite(symbol="table", delta=4, data=b"xyz", blocking=True),
+        Memset(allocation=4, delta=8, value=1, size=2),
+        LAUNCH,
+        Copy(source=4, source_delta=0, target=2, target_delta=0, **ROWS),
+        Copy(source=0, source_delta=4, target=2, target_delta=8, size=5),
+        Write(allocation=2, delta=1, data=b"uvw"),
+        msgspec.structs.replace(LAUNCH, cooperative=True),
+        msgspec.structs.replace(LAUNCH, programmatic=True),
+        msgspec.structs.replace(LAUNCH, cooperative=True, programmatic=True, cluster=(1, 2, 1)),
+        Free(allocation=4, ordered=True),
+        Allocate(allocation=4),
+        Synchronise(),
+    ),
+)
+
+
+def called(driver: Path, log: Path, *, host: bool) -> tuple[list[str], list[str]]:
+    """What one call of PLAN asks the driver for, and what is freed after it."""
+    steps = steps_of(PLAN, PLAN.operations, {"table": 5}, lambda _kernel: 0xF, host=host)
+    call = Caller(str(driver)).call(steps, [*MEMORY, 0x7AB1E0], 0x77)
+    for index in PLAN.freed if host else ():
+        call.allocate(index, 64)
+    log.write_text("")
+    call.run(0x51, 0x52)
+    lines = log.read_text().splitlines()
+    log.write_text("")
+    for index in sorted(PLAN.own | PLAN.freed) if host else ():
+        call.free(index)
+    return lines, log.read_text().splitlines()
+
+
+def of_the_device(at: int) -> list[str]:
+    """The operations of PLAN that the device does, with its workspace at this address."""
+    launch = f"launch f 1 2 3 4 5 6 7 0x77 8 {at - 8:x}"
+    return [
+        "write 7ab1e4 xyz 3",
+        f"memset {at + 8:x} 1 2",
+        launch,
+        f"rows c000 {at:x} 4 2 8 6 2 2",
+        "copy c008 a004 5",
+        "write c001 uvw 3",
+        *("attributes 1: 2 1 0", launch),
+        *("attributes 1: 6 1 0", launch),
+        *("attributes 3: 2 1 0", "and 6 1", "and 4 1", launch),
+    ]
+
+
+def test_the_devices_part_of_a_call_stays_in_our_memory(driver: Path, log: Path) -> None:
+    lines, _ = called(driver, log, host=False)
+    assert lines == ["event 0x51", *of_the_device(0xE000), "event 0x52"]
+
+
+def test_a_whole_call_allocates_frees_and_waits(driver: Path, log: Path) -> None:
+    lines, after = called(driver, log, host=True)
+    start, freed, ordered, waited, *device, freed_in_order, made_, last, end = lines
+    at, later = int(ordered.split()[2], 16), int(made_.split()[1], 16)
+    assert (start, waited, last, end) == ("event 0x51", "stream waits", "waits", "event 0x52")
+    assert freed.startswith("free ") and freed != "free d000"
+    assert ordered == f"allocate ordered {at:x} 64" and made_ == f"allocate {later:x} 64"
+    assert freed_in_order == f"free ordered {at:x}" and at != later
+    assert device == of_the_device(at)
+    assert after == [f"free {later:x}"], "what the call leaves is freed once"
+    assert (PLAN.host_calls, PLAN.waits) == (6, True)
+
+
+def test_tensor_maps_are_the_drivers_own_and_clusters_are_asked_for(
+    driver: Path, log: Path
+) -> None:
+    array = np.zeros((8, 64), np.float16)
+    request = TensorMap(
+        array, DataType.FLOAT16, (64, 8), (128,), (32, 4), (1, 2), Swizzle.BYTES_64, True
+    )
+    launch = CallStep(
+        kind=StepKind.LAUNCH,
+        function=0xF,
+        grid=(4, 1, 1),
+        block=(32, 1, 1),
+        data=encode(engine(), request, 0x1000),
+        arguments=(0, 64),
+        pointers=(PointerSlot(offset=8, allocation=1, delta=16),),
+        cluster=(2, 1, 1),
+    )
+    write = CallStep(  # to 32 bytes before a place for a map in a variable
+        kind=StepKind.WRITE,
+        target=0,
+        target_delta=32,
+        data=b"abc" + bytes(29) + launch.data,
+        pointers=(PointerSlot(offset=40, allocation=1, delta=16),),
+    )
+    call = made(driver, write, launch)
+    for _ in range(2):
+        call.run()
+    assert log.read_text().splitlines() == 2 * [
+        "map 6 2 0xb010 64 8 128 32 4 2 0 2 0 1",
+        "write a020 abc 160 ab",
+        "map 6 2 0xb010 64 8 128 32 4 2 0 2 0 1",
+        "attributes 1: 4 2 0",
+        "launch f 4 1 1 32 1 1 0 0x77 64 abababababababab",
+    ]
+
+
+def test_the_first_launch_of_a_call_waits_for_the_judge() -> None:
+    launch = msgspec.structs.replace(LAUNCH, programmatic=True)
+    for count in range(3):
+        steps = steps_of(PLAN, (launch,) * count, {}, lambda _kernel: 0xF, host=False)
+        assert [step.programmatic for step in steps] == [False, True][:count]
+
+
+def test_memory_around_a_call(driver: Path, log: Path) -> None:
+    """What a call frees must be there before it, and what it leaves is freed after it."""
+    call = made(
+        driver,
+        CallStep(kind=StepKind.FREE, target=3),
+        CallStep(kind=StepKind.ALLOCATE, target=2, size=16),
+    )
+    for _ in range(2):
+        address = call.allocate(3, 16)
+        call.run()
+        call.free(2)
+        call.free(3)
+    lines = log.read_text().splitlines()
+    assert lines[1] == lines[0].replace("allocate", "free").removesuffix(" 16")
+    assert [line.split()[0] for line in lines] == ["allocate", "free", "allocate", "free"] * 2
+    assert f"free {address:x}" in lines
+
+
+def test_failures(driver: Path, log: Path) -> None:
+    with pytest.raises(StepError) as failure:
+        made(
+            driver,
+            CallStep(kind=StepKind.LAUNCH, function=0xBAD, data=bytes(8), arguments=(0, 4)),
+            CallStep(kind=StepKind.SYNCHRONISE),
+        ).run()
+    assert failure.value.status == 700
+    assert "waits" not in log.read_text()
+    with pytest.raises(MemoryError):
+        made(driver, CallStep(kind=StepKind.ALLOCATE, target=2, size=1 << 40)).run()
+    with pytest.raises(MachineError, match=r"libnone\.so is missing"):
+        Caller("libnone.so")

@@ -1,0 +1,210 @@
+"""The simulator's worker process: what it answers, and what is said when it cannot.
+
+Misbehaving simulators are injected through the worker's command; the rest of the process, its
+pipes, limits and end, is the real one.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from grader.base.errors import MachineError
+from grader.base.records import Build, Verdict
+from grader.run.gpu.device import GpuDevice
+from grader.run.process import Silence, WorkerProcess
+from grader.run.simulator.device import CpuDevice
+from grader.sandbox.running import Sandbox
+from tests.support.product import GEMM_REF
+from tests.support.simulating import lab, misbehaving, planned, run
+
+
+def test_outcomes_come_in_the_order_of_the_cases(build: Build) -> None:
+    heard: list[str] = []
+    outcomes = run(
+        misbehaving("time.sleep(0.3 if size['m'] == 5 else 0); right(size, a, b, c)"),
+        build,
+        [planned(0), planned(1, m=6), planned(2, m=6)],
+        lambda stage, detail: heard.append(f"{stage} {detail}"),
+    )
+    assert [outcome.id for outcome in outcomes] == ["cpu-0", "cpu-1", "cpu-2"]
+    assert heard[-1] == "simulating 3 of 3 sizes done"
+    for outcome in outcomes:
+        assert outcome.error is not None and outcome.error.wrong == 0
+        assert outcome.findings == () and str(outcome.message) == "" and outcome.printed == "hello"
+
+
+def test_c_starts_poisoned_and_a_wrong_c_is_located(build: Build) -> None:
+    (outcome,) = run(misbehaving(), build, [planned(0)])
+    assert "still NaN: never written" in str(outcome.message)
+    (outcome,) = run(misbehaving("right(size, a, b, c); c[6] = 0"), build, [planned(0)])
+    assert outcome.error is not None and outcome.error.first_mismatch is not None
+    assert outcome.error.first_mismatch.index == (1, 1)
+
+
+def test_changed_inputs_are_a_finding_with_their_place(build: Build) -> None:
+    body = "right(size, a, b, c); a[3 * 2 + 1] = 9; b[3 * 4 + 2] = -b[3 * 4 + 2]"
+    (outcome,) = run(misbehaving(body), build, [planned(0)])
+    assert outcome.error is not None and outcome.error.wrong == 0
+    assert [finding.kind for finding in outcome.findings] == ["input-modified"] * 2
+    assert str(outcome.findings[0].message).startswith(
+        "A[row 2, column 1] was overwritten; A and B"
+    )
+    assert str(outcome.findings[1].message).startswith(
+        "B[row 2, column 4] was overwritten; A and B"
+    )
+
+
+def test_after_one_that_is_too_slow_the_others_are_not_run(build: Build) -> None:
+    cases = [planned(i, m=5 if i == 1 else 6) for i in range(6)]
+    body = "stopped = 'time' if size['m'] == 5 else time.sleep(0.2)"
+    outcomes = run(misbehaving(body), build, cases)
+    assert [outcome.id for outcome in outcomes][:2] == ["cpu-0", "cpu-1"]
+    assert outcomes[1].stopped == "time" and outcomes[1].error is None
+    assert "cpu-5" not in [outcome.id for outcome in outcomes]
+
+
+def test_the_time_for_all_cases_is_shared(build: Build) -> None:
+    outcomes = run(
+        misbehaving("burn(min(0.4, limits.seconds))"),
+        build,
+        [planned(i) for i in range(8)],
+        total_s=0.6,
+    )
+    assert 1 <= len(outcomes) < 8
+
+
+def test_a_refusal_is_the_cases_outcome(build: Build) -> None:
+    body = "raise RefusedProgram(Reason.UNSOUND, 'no such kernel')"
+    (outcome,) = run(misbehaving(body), build, [planned(0)])
+    assert (outcome.refused, str(outcome.message)) == (Verdict.RE, "no such kernel")
+
+
+FAILURES = {
+    "crash": (
+        misbehaving("__import__('ctypes').string_at(0)"),
+        r"5×7×3: the simulator process ended unexpectedly \(SIGSEGV\)",
+    ),
+    "exit": (misbehaving("os._exit(7)"), r"^5×7×3: .*\(exit status 7\)"),
+    "exception": (misbehaving("1 / 0"), r"^5×7×3: .*exit status 1\): ZeroDivisionError"),
+    "no worker": ((sys.executable, "-c", "raise SystemExit('no room')"), "exit status 1.*no room"),
+    "not prepared": (
+        misbehaving(arguments="Fake, lambda: (_ for _ in ()).throw(ToolchainError('no g++'))"),
+        "^no g\\+\\+$",
+    ),
+    "nonsense": (
+        (sys.executable, "-c", "print('gibberish', flush=True); input()"),
+        "the simulator's answer cannot be read",
+    ),
+}
+
+
+def test_a_program_that_takes_all_memory_is_at_fault_itself(build: Build) -> None:
+    (outcome,) = run(misbehaving("np.ones(1 << 31)"), build, [planned(0)], memory_mb=2048)
+    assert (outcome.refused, outcome.error) == (Verdict.RE, None)
+    assert "more memory than the lab's 2048 MB: allocate less" in str(outcome.message)
+    with pytest.raises(MachineError, match=r"raise limits\.memory_mb in the lab file"):
+        run(misbehaving("np.ones(1 << 31)"), build, [planned(0)], memory_mb=500)
+
+
+@pytest.mark.parametrize(("command", "words"), FAILURES.values(), ids=FAILURES.keys())
+def test_a_failing_worker_is_the_machines_fault_in_one_line(
+    command: Sequence[str], words: str, build: Build
+) -> None:
+    with pytest.raises(MachineError, match=words) as caught:
+        run(command, build, [planned(0)], memory_mb=2048)
+    assert "\n" not in str(caught.value)
+
+
+SAYS = 'import sys, time; print(sys.stdin.readline(), end="", flush=True); time.sleep(600)'
+
+
+@pytest.mark.parametrize(("seconds", "patience", "at_all"), [(0.4, 300, True), (300, 0.4, False)])
+def test_which_limit_a_silent_worker_exceeded(
+    seconds: float, patience: float, at_all: bool
+) -> None:
+    with WorkerProcess((sys.executable, "-c", SAYS)) as worker:
+        with pytest.raises(Silence) as silence:
+            list(worker.ask(b"a line", seconds=seconds, patience=lambda: patience))
+        assert silence.value.at_all is at_all
+
+
+BREAKS = """\
+import sys
+from grader.run.gpu.messages import Beat, Broken
+from grader.run.protocol import replying
+with replying() as replies:
+    replies.send(Beat(case="cpu-1"))
+    replies.send(Broken(case="cpu-1", message="cudaErrorIllegalAddress"))
+"""
+
+
+def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
+    heard: list[str] = []
+    with GpuDevice(GEMM_REF, command=(sys.executable, "-c", BREAKS)) as device:
+        (outcome,) = device.run(
+            build,
+            "",
+            [planned(0), planned(1)],
+            lab(),
+            lambda *said: heard.append(" ".join(map(str, said))),
+        )
+    assert heard == ["running on the GPU 5×7×3"]
+    assert (outcome.id, outcome.stopped, outcome.refused) == ("cpu-1", "crash", None)
+    assert str(outcome.message) == "cudaErrorIllegalAddress"
+
+
+def test_leaving_kills_the_worker_and_its_children(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    script = (
+        "import os, subprocess, sys, time\n"
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}\\n')\n"
+        "time.sleep(600)"
+    )
+    with (
+        pytest.raises(KeyboardInterrupt),
+        CpuDevice(Sandbox.open("off"), lab().limits, command=(sys.executable, "-c", script)),
+    ):
+        while not (pids.exists() and pids.read_text().endswith("\n")):
+            time.sleep(0.02)
+        raise KeyboardInterrupt
+    for pid in map(int, pids.read_text().split()):
+        assert ends(pid)
+
+
+def test_a_worker_whose_grader_was_killed_ends() -> None:
+    grader = (
+        "import sys, time\n"
+        "from grader.run.simulator.device import CpuDevice\n"
+        "from grader.labs.lab import load_lab\n"
+        "from grader.sandbox.running import Mode, Sandbox\n"
+        "device = CpuDevice(Sandbox.open(), load_lab().limits).__enter__()\n"
+        "print(device._worker.pid, flush=True)\n"
+        "time.sleep(600)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", grader], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        process.kill()
+    assert ends(pid)
+
+
+def ends(pid: int) -> bool:
+    """Whether the process is gone within ten seconds, or a zombie that nobody has collected yet."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False

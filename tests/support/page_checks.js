@@ -1,0 +1,82 @@
+// What the tests ask a page in the browser. Each function returns a list of complaints.
+
+// Visible texts with too little contrast to the nearest opaque background behind them, as WCAG defines it.
+function poorContrast() {
+  const parse = text => (text.match(/[\d.]+/g) || []).map(Number);
+  const linear = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = c => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
+  const ground = node => {
+    let layers = [];
+    for (; node; node = node.parentElement) {
+      const [r, g, b, a = 1] = parse(getComputedStyle(node).backgroundColor);
+      if (a > 0) layers.push([r, g, b, a]);
+      if (a === 1) break;
+    }
+    return layers.reverse().reduce(
+      (under, [r, g, b, a]) => [r, g, b].map((v, i) => v * a + under[i] * (1 - a)),
+      [255, 255, 255]);
+  };
+  const poor = new Set();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode, box = node.parentElement;
+    if (!node.data.trim() || box.closest('script,style') || !box.getClientRects().length) continue;
+    const style = getComputedStyle(box), drawn = box.namespaceURI.endsWith('svg');
+    const fore = parse(drawn ? style.fill : style.color), back = ground(box);
+    const [a, b] = [light(fore), light(back)].sort((x, y) => y - x);
+    const large = parseFloat(style.fontSize) >= 24;
+    const ratio = (a + 0.05) / (b + 0.05);
+    const said = `${ratio.toFixed(2)}: ${node.data.trim().slice(0, 40)}`;
+    if (ratio < (large ? 3 : 4.5)) poor.add(said);
+  }
+  return [...poor];
+}
+
+// What reaches beyond the right edge. On paper nothing scrolls.
+function overflow() {
+  return [...document.querySelectorAll('body *')]
+    .filter(e => !e.parentElement.closest(
+      matchMedia('print').matches ? 'svg' : '.scroll, .code, svg') && e.checkVisibility())
+    .concat(document.documentElement)
+    .filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5
+      || e === document.documentElement && e.scrollWidth > e.clientWidth)
+    .map(e => e.tagName + '.' + e.getAttribute('class'));
+}
+
+// Parts that stay folded: their last element has a height only where the style sheet unfolds it.
+function folded() {
+  return [...document.querySelectorAll('details:not([open])')]
+    .filter(each => !each.lastElementChild.checkVisibility({contentVisibilityProperty: true}))
+    .map(each => each.firstElementChild.textContent);
+}
+
+// Lines of Chinese text that begin with a sign that belongs to the line before, or end with one that
+// belongs to the next.
+function brokenLines() {
+  const broken = [], range = document.createRange();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (!/[\u4e00-\u9fff]/.test(node.data) || node.parentElement.closest('svg, pre, .code')
+        || !node.parentElement.checkVisibility()) continue;
+    let before = null;
+    [...node.data].forEach((sign, index) => {
+      range.setStart(node, index);
+      range.setEnd(node, index + sign.length);
+      const box = range.getBoundingClientRect();
+      if (!box.width) return;
+      if (before && box.top > before.box.bottom - 1
+          && (/[，。；：、？！）》”’]/.test(sign) || /[（《“‘]/.test(before.sign))) {
+        broken.push(node.data.slice(Math.max(0, index - 12), index + 4));
+      }
+      before = {sign, box};
+    });
+  }
+  return broken;
+}
+
+// Entries of the table of contents that lead nowhere.
+function deadContents() {
+  return [...document.querySelectorAll('.contents a')]
+    .map(each => each.hash.slice(1)).filter(id => !document.getElementById(id));
+}
