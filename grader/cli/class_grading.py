@@ -18,7 +18,7 @@ from rich.text import Text
 
 from grader import course
 from grader.base import Rejected, StoreError, SubmissionError, UsageError, Verdict, one_line
-from grader.cli.console import DONE, FAULT, WRONG_USAGE, say, skipped
+from grader.cli.console import DONE, FAULT, WRONG_USAGE, answer, aside, say, skipped
 from grader.cli.devices import choose_device, choose_gpus
 from grader.cli.grading import ready
 from grader.cli.hidden_command import known_hidden
@@ -112,14 +112,14 @@ def _show_board(lab: Lab, setup: course.Setup, console: Console) -> None:
 def _summarise(reports: Sequence[course.Report], console: Console) -> None:
     counts = Counter(report.verdict for report in reports)
     told = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
-    console.print(Text(f"graded now: {len(reports)}" + (f" ({told})" if told else "")))
+    answer(console, f"graded now: {len(reports)}" + (f" ({told})" if told else ""))
     faults = [report.task.student for report in reports if report.verdict is Verdict.IE]
     if faults:
         words = (
             f"the grader failed for {', '.join(map(one_line, faults))}: no result is stored; "
             "the same command tries again"
         )
-        console.print(Text(words, style="bold yellow"), soft_wrap=True)
+        aside(console).print(Text(words, style="bold yellow"), soft_wrap=True)
 
 
 # --- many tasks --------------------------------------------------------------------------------
@@ -183,8 +183,8 @@ def grade_tasks(
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[left]}"),
-        console=console,
-        disable=not console.is_terminal,
+        console=aside(console),
+        disable=not aside(console).is_terminal,
         transient=True,
     )
     with bar:

@@ -1,6 +1,6 @@
 """Choose and run a command: streams, signals, errors, the exit status.
 
-Result documents go to stdout (``--json``), everything else to stderr.
+The answer goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -17,11 +17,19 @@ from types import FrameType
 from typing import Protocol, cast
 
 from rich.console import Console
-from rich.text import Text
 
 from grader.base import GraderError, MachineError, OutOfTime, UsageError
 from grader.cli import options
-from grader.cli.console import FAULT, INTERRUPTED, TERMINATED, Terminal, complain, spoken
+from grader.cli.console import (
+    FAULT,
+    INTERRUPTED,
+    TERMINATED,
+    UNREAD,
+    Terminal,
+    complain,
+    say,
+    spoken,
+)
 from grader.cli.options import Parser
 from ptxsim.message import phrase
 
@@ -80,17 +88,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGUSR1, _out_of_time)
     try:
-        status = _run(arguments, console)
-        sys.stdout.flush()
+        try:
+            status = _run(arguments, console)
+        finally:  # after --help too
+            sys.stdout.flush()
     except GraderError as error:
         complain(error, console)
         return error.exit_status
     except KeyboardInterrupt:
-        console.print(Text("grade: " + console.language(phrase("interrupted"))))
+        say(console, "grade: " + console.language(phrase("interrupted")))
         return INTERRUPTED
     except BrokenPipeError:
         _drop_output()
-        return FAULT
+        return UNREAD
     except OSError as error:  # unexpected: a full disk behind stdout, a deleted folder
         failure = MachineError.of(error)
         complain(failure, console)
@@ -148,7 +158,7 @@ def _open_standard_streams() -> None:
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
     if isinstance(sys.stdout, io.TextIOWrapper):  # documents are UTF-8 on any terminal
-        sys.stdout.reconfigure(encoding="utf-8")
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _drop_output() -> None:

@@ -143,7 +143,7 @@ def in_workspace(folder: Path) -> str:
 
 
 def show(name: str | None, report: RenderableType, console: Console) -> None:
-    """Print the report for people, on stderr.
+    """Print the report for people.
 
     GitHub's runner looks for commands in everything that is printed, and students write a part of
     it. There it goes to stdout, in front of the annotations, and commands are off meanwhile.
