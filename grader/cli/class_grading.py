@@ -24,7 +24,7 @@ from grader.cli.grading import ready
 from grader.cli.hidden_command import known_hidden
 from grader.cli.leaderboard_command import known_ladders, reference_names
 from grader.course import board_rendering as render
-from grader.labs import Lab, find_lab, load_lab, load_listed
+from grader.labs import Lab, find_lab, instead_of, load_lab, load_listed
 from grader.report import clean, verdict_text
 from grader.results import ResultEntry, read_entries, store
 from grader.run import VisibleGpu
@@ -133,9 +133,9 @@ def chosen_entrants(
         return list(entrants)
     for pattern in patterns:
         if not any(fnmatchcase(entrant.student, pattern) for entrant in entrants):
-            raise UsageError(
-                phrase("--only {pattern}: no submission of this name", pattern=pattern)
-            )
+            remedy = instead_of(pattern, [entrant.student for entrant in entrants])
+            none = phrase("--only {pattern}: no submission of this name; {remedy}", remedy=remedy)
+            raise UsageError(none.given(pattern=pattern))
     return [e for e in entrants if any(fnmatchcase(e.student, pattern) for pattern in patterns)]
 
 

@@ -29,7 +29,8 @@ def add_options(parser: Parser) -> None:
     formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True)
     for name in (each for each in RENDERERS if each != "json"):  # that is the stored file itself
         one = formats.add_parser(name, help="of one result document")
-        one.add_argument("result", metavar="RESULT", type=Path, help="a stored result document")
+        found = options.stored_document
+        one.add_argument("result", metavar="RESULT", type=found, help="a stored result document")
         one.add_argument(
             "--folder", metavar="DIR", type=Path, default=Path(), help="of its sources (default: .)"
         )

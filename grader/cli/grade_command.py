@@ -22,13 +22,7 @@ from ptxsim.message import phrase
 def add_options(parser: Parser) -> None:
     parser.describe(phrase("Grade CUDA submissions: compile, run, verify, and point at bugs."))
     add = parser.add_argument
-    add(
-        "submissions",
-        metavar="SUBMISSION",
-        nargs="+",
-        type=Path,
-        help=phrase("folder of a submission"),
-    )
+    options.submission(parser, "submissions", nargs="+")
     options.lab(parser)
     add(
         "--hidden",
@@ -64,7 +58,7 @@ def add_options(parser: Parser) -> None:
     options.no_report(parser)
     options.sandbox(parser)
     add(
-        "--version",
+        *("-V", "--version"),
         action="version",
         version=f"grade {grader.__version__}",
         help=phrase("show the version and exit"),

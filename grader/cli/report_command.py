@@ -33,7 +33,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "result",
         metavar="FILE|SUBMISSION",
-        type=Path,
+        type=_file_or_folder,
         help=phrase("a stored result document, or the folder of a submission"),
     )
     options.lab(parser)
@@ -41,6 +41,11 @@ def add_options(parser: Parser) -> None:
     options.out(parser, phrase("where results are"))
     parser.add_argument("--job", metavar="ID", help=phrase("only the result of this Slurm job"))
     options.no_report(parser)
+
+
+def _file_or_folder(named: str) -> Path:
+    find = options.stored_document if named.endswith(".json") else options.find_submission
+    return find(named)
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:

@@ -48,6 +48,18 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which alice has been graded by the small lab; tests share it."""
+    place = tmp_path_factory.mktemp("graded")
+    (place / "lab.yaml").write_text(LAB)
+    submission(place, "alice")
+    assert (
+        run("submissions/alice", "--lab", "lab.yaml", "--device", "cpu", cwd=place).returncode == 0
+    )
+    return place
+
+
 def submission(place: Path, name: str, text: str | None = None) -> Path:
     """A copy of the starter, or a submission with this sgemm.cu."""
     folder = place / "submissions" / name
@@ -211,13 +223,21 @@ def test_ctrl_c_leaves_no_process_and_no_file(sent: int, status: int, place: Pat
 # --- usage -------------------------------------------------------------------------------------
 
 USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
-    "no argument": ([], 2, "the following arguments are required: SUBMISSION"),
+    "no argument": (["sass"], 2, "the following arguments are required: SUBMISSION"),
     "no folder": (["nowhere"], 2, "grade: nowhere: no such folder"),
     "a file": (["lab.yaml"], 2, "grade: lab.yaml: not a folder"),
     "no lab": (["x", "--lab", "none.yaml"], 2, "grade: none.yaml: no such lab file"),
     "bad lab": (["x", "--lab", "bad.yaml"], 2, "grade: bad.yaml: cpu: missing; expected a list"),
     "odd option": (["x", "--device", "tpu"], 2, "invalid choice: 'tpu'"),
-    "no document": (["report", "none.json"], 3, "grade: none.json: cannot be read"),
+    "no document": (["report", "none.json"], 2, "grade: none.json: no such file"),
+    "no such file to export": (["export", "csoj", "x.json"], 2, "grade: x.json: no such file"),
+    "no results": (["history", "bobby"], 2, "grade: bobby: no results in results; grade it first"),
+    "mistyped command": (["docter"], 2, "no such folder or command; did you mean 'doctor'?"),
+    "mistyped name": (["watch", "alcie"], 2, "no such folder or command; did you mean 'alice'?"),
+    "mistyped option": (["sass", "x", "--lsting"], 2, "--lsting; did you mean '--listing'?"),
+    "of a subcommand": (["export", "csv", "--rooster", "x"], 2, "did you mean '--roster'?"),
+    "mistyped lab": (["alice", "--lab", "sgemv"], 2, "no such file; did you mean 'sgemm'?"),
+    "mistyped rung": (["ladder", "--only", "01_naiv"], 2, "did you mean '01_naive'?"),
     "no such name": (["new", "../x"], 2, "is not allowed as a name"),
     "hidden name": (["new", ".x"], 2, "is not allowed as a name"),
 }
@@ -229,6 +249,7 @@ USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
 def test_usage_errors_are_one_line(
     arguments: Sequence[str], status: int, words: str, place: Path
 ) -> None:
+    (place / "submissions" / "alice").mkdir(parents=True)
     (place / "bad.yaml").write_text(
         "id: x\ncorrectness: [[1, 1, 1]]\nperformance: [{mnk: [1, 1, 1]}]\n"
     )
@@ -277,6 +298,26 @@ def test_auto_says_that_it_simulates(place: Path) -> None:
 # --- the other commands ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("words", "status", "answer"),
+    [
+        ("", 2, r"(?s)grade SUBMISSION….*  new .*  watch .*  hidden "),
+        ("help", 0, r"usage: grade \[-h\]"),
+        ("help sass", 0, "usage: grade sass"),
+        ("version", 0, r"grade 0\."),
+        ("-V", 0, r"grade 0\."),
+        ("alice --lab lab.yaml --device cpu", 0, "alice: AC accepted"),
+        ("sass alice --lab lab.yaml", 0, "sgemm"),
+        ("report alice --lab lab.yaml --no-report", 0, "alice: AC accepted"),
+    ],
+)
+def test_an_answer_goes_to_stdout(words: str, status: int, answer: str, graded: Path) -> None:
+    done = run(*words.split(), cwd=graded)
+    assert done.returncode == status, done.stderr
+    assert re.match(answer, done.stdout), done.stdout
+    assert not re.search(answer, done.stderr)
+
+
 COMMANDS = sorted(
     path.name.removesuffix("_command.py") for path in (ROOT / "grader/cli").glob("*_command.py")
 )
@@ -288,7 +329,6 @@ def test_help_lists_every_command(place: Path) -> None:
     done = run("--help", cwd=place)
     listed = re.findall(r"^    ([a-z]+)  ", done.stdout, re.MULTILINE)
     assert sorted([*listed, "grade"]) == COMMANDS
-    assert run("--version", cwd=place).stdout.startswith("grade 0.")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -421,7 +461,7 @@ def test_labs_are_known_by_name(place: Path) -> None:
 
     done = run("new", "henry", "--lab", "sgemv", cwd=place)
     assert done.returncode == 2
-    assert done.stderr.startswith("grade: sgemv: no such lab; name a lab file, or one of: ")
+    assert done.stderr.startswith("grade: sgemv: no such lab, and no such file; did you mean ")
 
 
 # --- where it cannot work ----------------------------------------------------------------------
