@@ -14,7 +14,7 @@ from grader.base import GraderError, StoreError, SubmissionError, UsageError, Ve
 from grader.build import Toolchain
 from grader.cli import console as progress
 from grader.cli import export_command as formats
-from grader.cli.console import complain, say, spoken, status_of
+from grader.cli.console import answer, complain, spoken, status_of
 from grader.cli.devices import choose_device, choose_toolchain
 from grader.cli.leaderboard_command import known_ladders
 from grader.cli.report_command import write_page
@@ -24,7 +24,7 @@ from grader.report import clean, terminal
 from grader.results import Ladder, keep_sources, store
 from grader.run import GpuDevice, gpu_names
 from grader.sandbox import SYSTEM, Mode, Sandbox
-from ptxsim.message import phrase
+from ptxsim.message import Message, phrase
 
 
 def open_bench(
@@ -119,27 +119,29 @@ def _grade_one(
         # Indented, so that no line looks like one of the grader's.
         words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
         shown.append(Text(f"\n{language(phrase('printed by the kernels:'))}\n{words}"))
-    formats.show(chosen.format, Group(*shown), console)
-    status = status_of(result)
-    try:
+    status, failures, files = status_of(result), list[GraderError](), list[Message]()
+    try:  # before anything is shown: the reader of a pipe may leave at the first line
         # The grader's failure must not replace a real result, and a page that tells hidden sizes
         # must not lie where students' pages do.
         if result.verdict is not Verdict.IE and not chosen.reveal:
             keep_sources(store.result_path(chosen.out, result), graded.contents.values())
             written = store.save(chosen.out, result)
-            say(console, phrase("result: {file}", file=str(written)))
+            files.append(phrase("result: {file}", file=str(written)))
             if not chosen.no_report:
-                write_page(written, result, graded.sources, console)
+                files.append(write_page(written, result, graded.sources, language))
     except StoreError as error:
-        complain(error, console)
-        status = error.exit_status
-    console.print()
+        failures.append(error)
+    formats.show(chosen.format, Group(*shown), console)
+    for file in files:
+        answer(console, file)
     try:
         if chosen.format:
             formats.write(chosen.format, result, path, language)
     except GraderError as error:
-        complain(error, console)
-        status = error.exit_status
+        failures.append(error)
+    for failure in failures:
+        complain(failure, console)
+        status = failure.exit_status
     return status
 
 

@@ -139,7 +139,7 @@ def test_the_command(in_place: Path, capsys: pytest.CaptureFixture[str]) -> None
     (in_place / "class" / "bob.cu").write_text(DISGUISED)
     (in_place / "class" / "empty").mkdir()
     assert cli.main(["similar", "class"]) == 0
-    said = capsys.readouterr().err
+    said = "".join(capsys.readouterr())
     assert re.search(r"ann +\d\d+ % +bob +\d\d+ %", said)
     assert "skipped: empty: " in said
     assert "no proof" in said
@@ -147,7 +147,7 @@ def test_the_command(in_place: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert page.stat().st_mode & 0o077 == 0
     assert "bob" in page.read_text()
     assert cli.main(["similar", "class", "--threshold", "100", "--known", "class"]) == 0
-    assert "no suspiciously similar pairs" in capsys.readouterr().err
+    assert "no suspiciously similar pairs" in capsys.readouterr().out
     assert cli.main(["similar", "class", "--known", "results"]) == 2
     assert "no CUDA source in it" in capsys.readouterr().err
 
@@ -162,12 +162,12 @@ def test_each_labs_submissions_are_compared_without_naming_it(
         (in_place / "class" / name / main).write_text(DISGUISED)
     (in_place / "class" / "ann" / "reduction.cu").write_text(DISGUISED)
     assert cli.main(["similar", "class"]) == 0
-    said = capsys.readouterr().err
+    said = "".join(capsys.readouterr())
     assert re.search(r"ann +\d\d+ % +bob +\d\d+ %", said)
     assert re.search(r"ann \(reduction.cu\) +\d\d+ % +cy +\d\d+ %", said)
     assert not re.search(r"bob .* cy ", said)
     assert cli.main(["similar", "class", "--lab", "reduction"]) == 0
-    said = capsys.readouterr().err
+    said = "".join(capsys.readouterr())
     assert re.search(r"ann +\d\d+ % +cy", said) and "skipped: bob: reduction.cu is missing" in said
 
 
@@ -181,7 +181,7 @@ def test_a_text_that_the_tokeniser_chokes_on_is_named(
     (in_place / "class" / "bob.cu").write_text("int x;" + "\n" * 100_000 + "int y;")
     (in_place / "class" / "cid.cu").write_text("int x;\n" * 100_000)
     assert cli.main(["similar", "class"]) == 0
-    said = capsys.readouterr().err
+    said = "".join(capsys.readouterr())
     assert "skipped: bob: not compared: it takes too long" in said
     assert "skipped: cid: not compared: it takes too long" in said
     assert "1 submissions" in said

@@ -174,7 +174,7 @@ def test_names_are_matched_as_the_roster_writes_them_and_shown_escaped(tmp_path:
     done = run(grade("leaderboard", "--roster", "roster.csv"), tmp_path)
     assert done.returncode == 0, done.stderr
     page = render.html(boards, roster)
-    for text in (done.stderr, page):
+    for text in (done.stdout, page):
         assert "a\\nb\\x1b[2J" in text
         assert "\x1b[2J" not in text
         assert "\u202e" not in text
