@@ -1,6 +1,6 @@
 """Where shared arrays lie, and that one array's overrun is found though another follows at once.
 
-tests/ptx_oddities.py compares the addresses with ptxas's.
+ptx_oddities.txt compares the addresses with ptxas's.
 """
 
 from __future__ import annotations
