@@ -70,11 +70,11 @@ def engine() -> Engine:
     return load_engine(Path(named)) if named else default_engine()
 
 
-def kernels(name: str, **holes: str) -> str:
+def kernels(name: str, **holes: object) -> str:
     """Read kernels/``name`` and put ``holes`` in the place of ``$HOLES``."""
     text = (Path(__file__).parent / "kernels" / name).read_text()
     for hole, filling in holes.items():
-        text = text.replace(f"${hole.upper()}", filling)
+        text = text.replace(f"${hole.upper()}", str(filling))
     return text
 
 

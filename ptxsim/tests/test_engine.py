@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness import FIRST_ADDRESS, engine, run, run_ptx
+from harness import FIRST_ADDRESS, engine, kernels, run, run_ptx
 from plans import allocated, launched, planned
 from ptxsim.engine import check_layout
 from ptxsim.engine_header import HEADER, REFUSED, header
@@ -22,34 +22,10 @@ from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOu
 from ptxsim.records import Allocation, Copy, Memset, Plan, SymbolWrite, Write
 from ptxsim.simulator import Simulator
 
-MODULE = """
-.version 8.0
-.target sm_80
-.address_size 64
-.global .align 4 .b8 kept[16];
-.visible .entry k(.param .u64 a, .param .u64 b)
-{{
-  .reg .pred %p<9>;
-  .reg .b16 %rs<9>;
-  .reg .b32 %r<9>;
-  .reg .f32 %f<9>;
-  .reg .b64 %rd<9>;
-  .shared .align 16 .b8 s[256];
-  .local .align 16 .b8 own[64];
-  ld.param.u64 %rd1, [a];
-  ld.param.u64 %rd2, [b];
-  mov.u32 %r1, %tid.x;
-  mul.wide.u32 %rd3, %r1, 4;
-  add.u64 %rd4, %rd2, %rd3;
-  {body}
-  ret;
-}}
-"""
-
 
 def run_body(body: str) -> tuple[SimOutcome, np.ndarray]:
     a, b = np.arange(64, dtype=np.int32), np.full(64, -1, np.int32)
-    return run_ptx(MODULE.format(body=body), [a, b]), b
+    return run_ptx(kernels("engine.ptx", body=body), [a, b]), b
 
 
 # --- what Python and C++ share
@@ -339,7 +315,7 @@ def rows(size: int, count: int, read: int, written: int) -> dict[str, Any]:
 
 
 def carry_out(plan: Plan) -> SimOutcome:
-    text = MODULE.format(body="st.global.u32 [%rd4], %r1;")
+    text = kernels("engine.ptx", body="st.global.u32 [%rd4], %r1;")
     return Simulator(text, Path("/nowhere"), engine()).run(plan, {}, SimLimits(bytes=1 << 30))
 
 
@@ -444,7 +420,7 @@ def test_more_memory_than_there_may_be_is_refused_before_it_is_taken():
 )
 def test_the_engine_itself_refuses_a_malformed_program(name: str, field: str, value: int):
     """Whatever Python's side let pass: the engine trusts nobody who packed a program."""
-    module = read_module(MODULE.format(body="st.global.u32 [%rd4], %r1;"), Path("/nowhere"))
+    module = read_module(kernels("engine.ptx", body="st.global.u32 [%rd4], %r1;"), Path("/nowhere"))
     program = Builder(module, {"kept": 1 << 40}, engine(), 4, 4).build("k")
     code = program.keep[0]
     at = next(k for k, row in enumerate(code) if row["operation"] == engine().operations[name])

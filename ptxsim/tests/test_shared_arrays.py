@@ -10,39 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import engine, sentence
+from harness import engine, kernels, sentence
 from ptxsim.findings.finding import Kind
 from ptxsim.launching import Output, launch
 from ptxsim.outcome import SimOutcome
 
-# Two arrays of 64 words and the dynamic one, 64 words, right behind; a word of each is written.
-PTX = """\
-.version 8.0
-.target {target}
-.address_size 64
-.extern .shared .align 16 .b8 dyn[];
-.visible .entry k(.param .u64 out, .param .u32 n)
-{{
-  .shared .align 4 .b8 first[256];
-  .shared .align 4 .b8 second[256];
-  .reg .b32 %r<9>;
-  .reg .b64 %rd<9>;
-  .reg .pred %p<3>;
-  ld.param.u64 %rd1, [out];
-  ld.param.u32 %r1, [n];
-  mov.u32 %r2, first;
-  mov.u32 %r3, second;
-  mov.u32 %r4, dyn;
-  {body}
-  ret;
-}}
-"""
 AT = "shl.b32 %r5, %r1, 2;"  # n words on
 
 
 def run(body: str, tmp_path: Path, n: int = 0, target: str = "sm_80") -> tuple[SimOutcome, int]:
     path = tmp_path / "shared.ptx"
-    path.write_text(PTX.format(body=body, target=target))
+    path.write_text(kernels("shared_arrays.ptx", body=body, target=target))
     out = np.zeros(1, np.uint32)
     outcome = launch(path, "k", 1, 1, [Output(out), n], shared_bytes=256, engine=engine())
     return outcome, int(out[0])

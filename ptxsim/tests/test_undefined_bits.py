@@ -7,28 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import engine, run
+from harness import engine, kernels, run
 from ptxsim.findings.finding import Kind
 from ptxsim.launching import Output, launch
-
-PTX = """\
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry k(.param .u64 out, .param .u32 n)
-{{
-  .reg .b16 %h<9>;
-  .reg .b32 %r<9>;  // %r0 is never set
-  .reg .b64 %rd<9>;  // nor is %rd0
-  .reg .pred %p<3>;
-  ld.param.u64 %rd1, [out];
-  ld.param.u32 %r1, [n];
-  and.b32 %r2, %r0, 0xFF00FFFF;  // the third byte is known
-  {body}
-  st.global.{width} [%rd1], {value};
-  ret;
-}}
-"""
 
 
 @pytest.mark.parametrize(
@@ -84,41 +65,16 @@ PTX = """\
 )  # fmt: skip
 def test_each_instruction(body: str, value: str, width: str, known: bool, tmp_path: Path) -> None:
     path = tmp_path / "bits.ptx"
-    path.write_text(PTX.format(body=body, value=value, width=width))
+    path.write_text(kernels("undefined_bits.ptx", body=body, value=value, width=width))
     out = np.zeros(1, np.uint64)
     found = launch(path, "k", 1, 32, [Output(out), 5], engine=engine()).findings
     kinds = [each.kind for each in found if each.kind is not Kind.RACE]
     assert kinds == [Kind.UNINITIALIZED_READ] * (not known)
 
 
-# nvcc keeps each union in registers of 32 bits, which hold what the last iteration left.
-UNION = """
-union Value {{ unsigned char bytes[8]; unsigned short halves[4]; }};
-extern "C" __global__ void k(const unsigned char* a, const int* n, unsigned* b) {{
-  Value value;
-  unsigned sum = 0;
-#pragma unroll 1
-  for (int i = 0; i < n[0]; ++i) {{
-    value.bytes[0] = a[i];
-    value.halves[0] = a[i + 1] * 134;
-    value.halves[2] = a[i + 2] * 67;
-    sum += value.halves[0];
-    value.halves[3] = a[i + 3] * 31;
-    value.bytes[3] = a[i + 4];
-    value.halves[3] = a[i + 5] * 151;
-    sum += value.halves[2];
-    value.bytes[4] = a[i + 6];
-    {fills}
-    for (int j = 0; j < 4; ++j) sum = sum * 3 + value.halves[j];
-  }}
-  b[threadIdx.x] = sum;
-}}
-"""
-
-
 @pytest.mark.parametrize("fills", ["value.bytes[2] = a[i + 7];", ""])
 def test_a_union_filled_by_bytes_and_halves(fills: str) -> None:
     a, b = np.arange(1, 65, dtype=np.uint8), np.zeros(32, np.uint32)
-    outcome = run(UNION.format(fills=fills), [a, np.array([3], np.int32), b])
+    outcome = run(kernels("union.cu", fills=fills), [a, np.array([3], np.int32), b])
     kinds = [each.kind for each in outcome.findings]
     assert kinds == [Kind.UNINITIALIZED_READ] * (not fills)
