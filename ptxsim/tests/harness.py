@@ -78,6 +78,14 @@ def kernels(name: str, **holes: object) -> str:
     return text
 
 
+def table(name: str) -> list[list[str]]:
+    """Read tables/``name``: a row a line, ¦ between its columns; # begins a comment."""
+    lines = (Path(__file__).parent / "tables" / name).read_text().splitlines()
+    return [
+        [cell.strip() for cell in line.split("¦")] for line in lines if line[:1] not in ("", "#")
+    ]
+
+
 def sentence(seen: Finding) -> str:
     return str(scene.sentence(seen))
 

@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import engine, kernels, sentence
+from harness import engine, kernels, sentence, table
 from ptxsim.findings.finding import Kind
 from ptxsim.launching import Output, launch
 from ptxsim.outcome import SimOutcome
-
-AT = "shl.b32 %r5, %r1, 2;"  # n words on
 
 
 def run(body: str, tmp_path: Path, n: int = 0, target: str = "sm_80") -> tuple[SimOutcome, int]:
@@ -35,44 +33,13 @@ def test_the_first_bytes_belong_to_the_system_from_hopper_on(
         assert (address, outcome.findings) == (at, ())
 
 
-@pytest.mark.parametrize(
-    ("body", "n", "says"),
-    [
-        (f"{AT} add.u32 %r6, %r2, %r5; st.shared.u32 [%r6], 1;", 63, ""),
-        (f"{AT} add.u32 %r6, %r2, %r5; st.shared.u32 [%r6], 1;", 64,
-         "0 bytes past the end of the 256-byte array first"),
-        (f"{AT} add.u32 %r6, %r2, %r5; st.shared.u32 [%r6], 1;", -1,
-         "4 bytes before the start of the 256-byte array first"),
-        (f"{AT} add.u32 %r6, %r3, %r5; st.shared.u32 [%r6], 1;", -1,
-         "4 bytes before the start of the 256-byte array second"),
-        (f"{AT} add.u32 %r6, %r3, %r5; st.shared.u32 [%r6], 1;", 100,
-         "144 bytes past the end of the 256-byte array second"),
-        (f"{AT} add.u32 %r6, %r4, %r5; st.shared.u32 [%r6], 1;", 64,
-         "0 bytes past the end of the 256-byte array dyn"),
-        ("st.shared.u32 [first+256], 1;", 0, "0 bytes past the end of the 256-byte array first"),
-        ("st.shared.v2.u32 [first+252], {%r2, %r3};", 0, "not a multiple of 8"),
-        # by generic addresses
-        (f"{AT} add.u32 %r6, %r2, %r5; cvt.u64.u32 %rd2, %r6; cvta.shared.u64 %rd2, %rd2;"
-         "st.u32 [%rd2], 1;", 64, "0 bytes past the end of the 256-byte array first"),
-        ("cvt.u64.u32 %rd2, %r2; cvta.shared.u64 %rd2, %rd2; st.u32 [%rd2+-4], 1;", 0,
-         "4 bytes before the start of the 256-byte array first"),
-        # one of several
-        ("setp.eq.u32 %p1, %r1, 0; selp.b32 %r6, %r2, %r3, %p1; st.shared.u32 [%r6+256], 1;", 1,
-         "0 bytes past the end of the 256-byte array second"),
-        ("setp.eq.u32 %p1, %r1, 0; selp.b32 %r6, %r2, %r3, %p1; st.shared.u32 [%r6], 1;", 1, ""),
-        ("sub.u32 %r6, %r3, %r2; add.u32 %r6, %r2, %r6; st.shared.u32 [%r6], 1;", 0, ""),
-        # pointers that went through memory, and numbers
-        ("st.shared.u32 [first], %r3; ld.shared.u32 %r6, [first]; st.shared.u32 [%r6], 1;", 0, ""),
-        ("st.shared.u32 [first], 4; ld.shared.u32 %r6, [first]; add.u32 %r6, %r6, %r2;"
-         "st.shared.u32 [%r6], 1;", 0, ""),
-        ("mov.u32 %r6, 300; st.shared.u32 [%r6], 1;", 0, ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("n", "body", "says"), table("overruns.txt"))
 def test_an_overrun_is_found_by_where_the_address_comes_from(
-    body: str, n: int, says: str, tmp_path: Path
+    n: str, body: str, says: str, tmp_path: Path
 ) -> None:
-    every = "st.shared.u32 [first+4], 1; st.shared.u32 [second+4], 1; st.shared.u32 [dyn], 1;"
-    found = run(every + body, tmp_path, n)[0].findings
+    every = "shl.b32 %r5, %r1, 2;"
+    every += "st.shared.u32 [first+4], 1; st.shared.u32 [second+4], 1; st.shared.u32 [dyn], 1;"
+    found = run(every + body, tmp_path, int(n))[0].findings
     assert [each.kind in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED) for each in found] == [True] * bool(
         says
     )
