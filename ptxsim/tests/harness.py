@@ -70,6 +70,22 @@ def engine() -> Engine:
     return load_engine(Path(named)) if named else default_engine()
 
 
+def kernels(name: str, **holes: object) -> str:
+    """Read kernels/``name`` and put ``holes`` in the place of ``$HOLES``."""
+    text = (Path(__file__).parent / "kernels" / name).read_text()
+    for hole, filling in holes.items():
+        text = text.replace(f"${hole.upper()}", str(filling))
+    return text
+
+
+def table(name: str) -> list[list[str]]:
+    """Read tables/``name``: a row a line, ¦ between its columns; # begins a comment."""
+    lines = (Path(__file__).parent / "tables" / name).read_text().splitlines()
+    return [
+        [cell.strip() for cell in line.split("¦")] for line in lines if line[:1] not in ("", "#")
+    ]
+
+
 def sentence(seen: Finding) -> str:
     return str(scene.sentence(seen))
 

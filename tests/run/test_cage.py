@@ -26,6 +26,7 @@ from grader.run.simulator import simulation_worker
 from grader.run.simulator.device import CpuDevice, engine_library
 from grader.sandbox.running import Limits, Sandbox
 from ptxsim.records import Launch
+from tests.support.files import beside
 from tests.support.kernels import compiled
 from tests.support.sandboxes import MODES
 from tests.support.simulating import lab, misbehaving, planned, run
@@ -283,13 +284,7 @@ def test_what_a_gpus_driver_needs_is_all_that_its_worker_gets() -> None:
     assert for_a_gpu({**kept, **secret}) == kept
 
 
-GREEDY = """\
-__global__ void greedy(int* C) {
-  volatile int own[(1 << 17) - 256];
-  for (int i = 0; i < 64; ++i) own[i * 1021] = i;
-  C[0] = own[threadIdx.x];
-}
-"""
+GREEDY = beside(__file__, "greedy.cu")
 
 
 def test_an_engine_without_memory_ends_the_case_and_not_the_process(build: Build) -> None:
