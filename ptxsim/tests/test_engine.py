@@ -247,7 +247,7 @@ def a_plan(**changes: Any) -> Plan:
 def test_what_cuda_leaves_undefined_differs_from_call_to_call(turn: int):
     loads = ("global.u32 %r2, [%rd1]", "shared.u32 %r3, [s]", "local.u32 %r4, [own]")
     stores = (f"st.global.u32 [%rd2+{4 * i}], %r{2 + i};" for i in range(3))
-    text = MODULE.format(body=" ".join([*(f"ld.{each};" for each in loads), *stores]))
+    text = kernels("engine.ptx", body=" ".join([*(f"ld.{each};" for each in loads), *stores]))
     _, given, own = allocated(256, 256, 256)
     plan = a_plan(operations=(Allocate(allocation=2), launched("k", own, given)))
     b = np.zeros(64, np.uint32)
