@@ -118,6 +118,7 @@ def test_an_engine_compiled_with_another_header_is_not_loaded() -> None:
         "bra %r1;",
         "shfl.sync.idx.b32 %r2, %tid.x, 0, 31, -1;",
         "red.global.add.u32 [%rd1], 1, 2;",
+        "red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;",
         "cvt.u32.u64 %r2, [s];",
     ],
 )

@@ -53,8 +53,8 @@ class _Region:
 
 class Machine:
     """Allocations and variables of ``plan``. Arrays in ``buffers`` (by allocation index) serve as
-    memory; those in ``initialised`` hold data; ``functions`` have addresses; ``turn`` is that of the
-    first call. ``close`` frees what the engine holds."""
+    memory; those in ``initialised`` hold data; ``functions`` have addresses; ``turn`` is the first
+    call's. ``close`` frees what the engine holds."""
 
     def __init__(
         self,
