@@ -28,7 +28,7 @@ from grader.sandbox.running import Limits, Sandbox
 from ptxsim.records import Launch
 from tests.support.files import beside
 from tests.support.kernels import compiled
-from tests.support.sandboxes import MODES
+from tests.support.sandboxes import CLOSED, MODES
 from tests.support.simulating import lab, misbehaving, planned, run
 
 LIMITS = load_lab().limits
@@ -71,7 +71,7 @@ def locked_down(mode: str) -> Iterator[tuple[Path, Path]]:
     """/proc of a simulator's worker that waits for work, and the engine."""
     engine = engine_library().compiled()
     cage = Cage(sandbox=Sandbox.open(mode), limits=Limits(cpu_s=60), readable=(engine,))
-    command = (sys.executable, "-m", simulation_worker.__name__, str(engine), "null")
+    command = (sys.executable, "-m", simulation_worker.__name__, str(engine), "null", "")
     with WorkerProcess(command, cage) as worker:
         yield innermost(worker.pid, filters=2), engine
 
@@ -198,6 +198,17 @@ def say():
     with contextlib.redirect_stdout(said):
         probe()
 """
+
+
+@pytest.mark.parametrize("mode", CLOSED)
+def test_a_worker_whose_filter_the_kernel_refuses_simulates_nothing(
+    mode: str, build: Build
+) -> None:
+    script = misbehaving("right(size, a, b, c)")
+    broken = "from grader.sandbox import seccomp\nseccomp._SET_FILTER = 99\nworker.main("
+    program = script[2].replace("worker.main(", broken)
+    with pytest.raises(MachineError, match=r"refuses the simulator's filter.*Invalid argument"):
+        run((*script[:2], program), build, [planned(0)], mode=mode)
 
 
 def test_a_worker_that_floods_its_pipe_is_given_up(build: Build) -> None:

@@ -134,7 +134,8 @@ class CpuDevice:
         own = (self._problem.file,) if self._problem and self._problem.file else ()
         cage = Cage(sandbox=self._sandbox, limits=limits, readable=(engine, *own))
         asked = msgspec.json.encode(self._problem).decode()
-        worker = WorkerProcess((*self._command, str(engine), asked), cage)
+        filtered = "filtered" if self._sandbox.filtered else ""
+        worker = WorkerProcess((*self._command, str(engine), asked, filtered), cage)
         self._worker = self._ending.enter_context(worker)
         return worker
 

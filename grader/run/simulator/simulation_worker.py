@@ -1,5 +1,5 @@
-"""The process that simulates: one per grade, ``python -m`` this module with the engine's path and
-the problem (``ProblemRef`` in JSON).
+"""The process that simulates: one per grade, ``python -m`` this module with the engine's path, the
+problem (``ProblemRef`` in JSON), and "filtered" if the sandbox filters system calls.
 
 Only this process handles what a student can forge: the PTX and the plans. It runs in the sandbox,
 and before it reads the first request it gives up every right that computing does not need.
@@ -78,7 +78,7 @@ def main(
             engine = prepare()
             asked = decoder(ProblemRef | None).decode(sys.argv[2])
             problem = load_problem(asked) if asked else None  # None: nothing is to be verified
-            lock_down()
+            lock_down(filtered=sys.argv[3] == "filtered")
         except (GraderError, EngineError) as error:
             replies.send(Failed.of(error))
             return
