@@ -1,6 +1,7 @@
 """Compiles the grader's own C++ once and keeps the result in a cache folder.
 
-The cache may be deleted at any time; missing files are compiled again.
+The cache may be deleted at any time; missing files are compiled again. Beside it there may be a
+folder that ``grade doctor --prepare`` filled, for other users and machines.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ptxsim.outcome import EngineError
 from ptxsim.records import Record
 
 CACHE_VARIABLE = "SGEMM_GRADER_CACHE"
+PREPARED_VARIABLE = "SGEMM_GRADER_PREPARED"
 LIMIT_VARIABLE = "SGEMM_GRADER_CACHE_GB"
 _LIMIT_GB = 4.0
 _INCLUDED = (".h", ".hpp", ".inc", ".cpp")
@@ -52,6 +54,21 @@ def cache_folder() -> Path:
         why = phrase("it is another user's") if others else phrase("it can be written by all")
         raise ToolchainError(_useless(folder, why, remedy))
     return folder.absolute()
+
+
+def prepared(name: str) -> Path | None:
+    """The file of this name that ``grade doctor --prepare`` compiled for other users and machines,
+    if there is one. Raises ToolchainError if it could be a stranger's."""
+    folder = Path(os.environ.get(PREPARED_VARIABLE) or "/nonexistent")
+    file = folder / "native" / name
+    if not file.exists():
+        return None
+    state = file.stat()
+    trusted = {os.getuid(), 0, Path(__file__).stat().st_uid}  # whoever installed the grader
+    if state.st_uid not in trusted or state.st_mode & stat.S_IWOTH:
+        remedy = phrase("unset {variable}", variable=PREPARED_VARIABLE)
+        raise ToolchainError(_useless(folder, phrase("it is another user's"), remedy))
+    return file
 
 
 def _useless(folder: Path, why: Message | str, remedy: Message) -> Message:
@@ -157,12 +174,15 @@ class Native(Record):
         """Its path, in the cache whether compiled or not. Raises ToolchainError."""
         if self.shipped:
             return self.shipped
-        key = _key(
-            find_host_compiler(),
-            self.sources,
-            [*self.every_flag, "-shared" if self.shared else ""],
-        )
-        return cache_folder() / "native" / f"{self.name}-{key}{'.so' if self.shared else ''}"
+        name = self.file_name
+        return prepared(name) or cache_folder() / "native" / name
+
+    @property
+    def file_name(self) -> str:
+        """Its name, by all that it is made from. Raises ToolchainError."""
+        flags = [*self.every_flag, "-shared" if self.shared else ""]
+        key = _key(find_host_compiler(), self.sources, flags)
+        return f"{self.name}-{key}{'.so' if self.shared else ''}"
 
     def compiled(self) -> Path:
         """The same path, compiled if necessary. It appears by rename, so two graders may compile at

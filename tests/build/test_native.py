@@ -84,6 +84,21 @@ def test_two_at_once_after_a_build_that_was_killed(cache: Path, sources: list[Pa
     assert left == {"", ".lock", ".warnings"}, "scratch folders must be gone"
 
 
+def test_what_was_prepared_is_taken_unless_a_stranger_could_have_made_it(
+    cache: Path, sources: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = native.compile_native("p", sources, shared=False)
+    ready = tmp_path / "ready" / "native" / made.name
+    ready.parent.mkdir(parents=True)
+    made.rename(ready)
+    monkeypatch.setenv(native.PREPARED_VARIABLE, str(tmp_path / "ready"))
+    assert native.compile_native("p", sources, shared=False) == ready
+    assert not made.exists()
+    ready.chmod(0o777)
+    with pytest.raises(ToolchainError, match="ready: it is another user's: unset SGEMM_GRADER_PRE"):
+        native.compile_native("p", sources, shared=False)
+
+
 def test_compile_error_is_one_line(cache: Path, sources: list[Path]) -> None:
     sources[0].write_text("int answer() { return nothing; }\n")
     with pytest.raises(ToolchainError, match=r"answer\.cpp:1:.*nothing") as caught:

@@ -23,15 +23,18 @@ _V2 = {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}
 _V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"}
 
 
+_NEEDED: dict[str, set[str]] = {"x86-64-v3": _V3, "x86-64-v2": _V2}
+if platform.machine() == "aarch64":
+    _NEEDED = {"armv8-a": set()}
+LEVELS = tuple(_NEEDED)  # of the architecture, highest first, as -march names them
+
+
 @cache
 def cpu_levels() -> tuple[str, ...]:
-    """The levels of the architecture that this CPU has, highest first, as -march names them."""
-    if platform.machine() == "aarch64":
-        return ("armv8-a",)
+    """Those that this CPU has."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
-    levels = {"x86-64-v3": _V3, "x86-64-v2": _V2}
-    return tuple(level for level, needed in levels.items() if needed <= flags)
+    return tuple(level for level, needed in _NEEDED.items() if needed <= flags)
 
 
 def build_native(
