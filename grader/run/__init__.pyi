@@ -1,4 +1,6 @@
+from .gpu.calling import CALLING as CALLING
 from .gpu.device import GpuDevice as GpuDevice
+from .gpu.host_check import KEY_STREAM as KEY_STREAM
 from .gpu.messages import Watching as Watching
 from .gpu.messages import checks_cubin as checks_cubin
 from .gpu.messages import chosen_by as chosen_by
