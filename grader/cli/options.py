@@ -211,6 +211,23 @@ def language_of(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
     return chosen, others
 
 
+def detail(parser: Parser) -> None:
+    """How much of a result is shown."""
+    group = parser.add_mutually_exclusive_group()
+    for names, const, meaning in (
+        (("-v", "--verbose"), "all", phrase("show every size, kernel, GPU and idea")),
+        (("-q", "--quiet"), "verdict", phrase("show only the verdict")),
+    ):
+        group.add_argument(
+            *names,
+            dest="detail",
+            action="store_const",
+            const=const,
+            default="brief",
+            help=parser.language(meaning),
+        )
+
+
 def no_report(parser: Parser) -> None:
     parser.add_argument("--no-report", action="store_true", help=phrase("write no HTML report"))
 

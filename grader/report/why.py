@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from grader.base import (
@@ -259,5 +260,15 @@ def advice_sentence(advice: Advice, language: Language = ENGLISH) -> str:
             phrase("In the model the kernel becomes {gain:.3g} times as fast.", gain=advice.gain)
         )
     if advice.rung is not None:
-        said.append(phrase("Shown in reference/{rung}.", rung=advice.rung))
+        said.append(phrase("To see it: grade rung {rung}", rung=advice.rung))
     return language(sentences(said))
+
+
+def advice_in_brief(advice: Advice, language: Language = ENGLISH) -> str:
+    """Return the evidence, which is the first clause, and where the remedy is shown."""
+    if advice.rung is None:
+        return advice_sentence(advice, language)
+    evidence = re.split("[;；]", language(advice.message), maxsplit=1)[0]
+    brief = phrase("{evidence}. To see the remedy: grade rung {rung}; all advice: -v")
+    evidence = evidence[:1].upper() + evidence[1:]
+    return language(brief.given(evidence=evidence, rung=advice.rung))

@@ -94,6 +94,22 @@ def test_an_accepted_submission(place: Path) -> None:
     assert result.lines and result.environment.device == "cpu"
 
 
+def test_an_accepted_grade_fits_one_screen(place: Path) -> None:
+    """alice's own kernel by the default lab: at most 120 words, progress included."""
+    shutil.copytree(ROOT / "submissions" / "alice", place / "submissions" / "alice")
+    done = run("alice", "--device", "cpu", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert len((done.stdout + done.stderr).split()) <= 120, done.stdout
+    for words in ("7 more sizes: right", "H200: about", "next: sgemm.cu:", "report: results/"):
+        assert words in done.stdout
+    assert "A100" not in done.stdout
+    whole = run("report", "alice", "-v", "--no-report", cwd=place).stdout
+    for words in ("256×128×64", "warps on an SM", "A100", "by the counts of its launch"):
+        assert words in whole
+    verdict = run("report", "alice", "-q", cwd=place).stdout
+    assert verdict.startswith("alice: AC accepted") and verdict.count("\n") == 1
+
+
 def test_json_is_the_document_and_nothing_else(place: Path) -> None:
     submission(place, "alice")
     done = run("--json", "--out", "elsewhere", "--lab", "lab.yaml", "submissions/alice", cwd=place)

@@ -74,6 +74,9 @@ def test_sizes_that_differ_in_the_count_of_wrong_elements_share_a_message() -> N
         )
         return msgspec.structs.replace(WRONG, size=size, message=words)
 
+    nan = [phrase("{count} of them still NaN", count=count) for count in (2, 3)]
+    told = text.told([msgspec.structs.replace(WRONG, message=each) for each in nan])
+    assert [str(each.message) for each in told] == ["some of them still NaN"]
     told = text.told([racy(WRONG.size, 9, 24), racy({"m": 8, "n": 6, "k": 5}, 3, 48), WRONG])
     assert [(str(each.sizes), str(each.message)) for each in told] == [
         ("4×6×5, 8×6×5", "elements are wrong (race)"),
