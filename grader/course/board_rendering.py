@@ -80,7 +80,7 @@ def _table(board: Board, roster: Roster | None, language: Language) -> LongTable
     table = LongTable(
         one_line(language(board.title)),
         [(language(name), number) for name, number in columns],
-        give_way=(1, len(columns) - 2, len(columns) - 1),
+        give_way=(1, len(columns) - 1),
     )
     for row in board.rows:
         cells = [
@@ -126,7 +126,7 @@ def _spark(history: Sequence[float]) -> str:
     if len(history) < 2:
         return ""
     top = max(100.0, *history)
-    return "".join(_SPARKS[min(7, int(8 * value / top))] for value in history[-20:])
+    return "".join(_SPARKS[min(7, int(8 * value / top))] for value in history[-8:])
 
 
 # --- HTML -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from grader.base import (
     ENGLISH,
+    Advice,
     CaseResult,
     Finding,
     Language,
@@ -31,7 +32,7 @@ from grader.report.curve import next_sentence
 from grader.report.groups import CONTEXT, group_sentences, neighbours
 from grader.report.kernels import KernelRow, kernel_rows
 from grader.report.measurement import measurements, sentence
-from grader.report.why import advice_in_brief, advice_sentence
+from grader.report.why import advice_in_brief, advice_sentence, advice_shown
 from ptxsim.findings.finding import Severity
 from ptxsim.findings.names import kernel_name
 from ptxsim.message import counted, phrase, verbatim
@@ -277,12 +278,8 @@ def _why(result: Result, language: Language) -> Iterator[RenderableType]:
             language(speed_sentence(result, why, bound)),
         )
     for each in why.advice:
-        place = f"{text.clean(text.source_line(each.file, each.line))}: " if each.file else ""
-        yield Text.assemble(
-            ("\n" + language(phrase("next: ")), "bold cyan"),
-            place,
-            text.clean(advice_sentence(each, language)),
-        )
+        yield ""
+        yield from _advised(each, advice_sentence(each, language, command=False), language)
 
 
 def _next_step(result: Result, language: Language) -> Iterator[RenderableType]:
@@ -293,9 +290,19 @@ def _next_step(result: Result, language: Language) -> Iterator[RenderableType]:
     for bound in why.bounds[:1]:
         yield Text(language(speed_in_brief(result, bound)))
     for each in why.advice[:1]:
-        place = f"{text.source_line(each.file, each.line)}: " if each.file else ""
-        words = text.clean(f"{place}{advice_in_brief(each, language)}")
-        yield Text.assemble((language(phrase("next: ")), "bold cyan"), words)
+        yield from _advised(each, advice_in_brief(each, language), language)
+    if why.advice:
+        yield _indented(Text(language(phrase("all advice: -v")), style="dim"))
+
+
+def _advised(advice: Advice, words: str, language: Language) -> Iterator[RenderableType]:
+    """One idea; its command has a line of its own, where no terminal breaks it."""
+    place = f"{text.source_line(advice.file, advice.line)}: " if advice.file else ""
+    yield Text.assemble(
+        (language(phrase("next: ")), "bold cyan"), text.clean(place), text.clean(words)
+    )
+    if shown := advice_shown(advice):
+        yield _indented(Text(language(shown)))
 
 
 # --- kernels ----------------------------------------------------------------------------------
@@ -303,7 +310,7 @@ def _next_step(result: Result, language: Language) -> Iterator[RenderableType]:
 
 def _kernels(rows: tuple[KernelRow, ...], language: Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(language(phrase("kernel")), overflow="fold")
+    table.add_column(language(phrase("kernel")), no_wrap=True)
     numbers = (phrase("block"), phrase("registers"), phrase("shared bytes"), phrase("spilled"))
     for name in numbers:
         table.add_column(language(name), justify="right")

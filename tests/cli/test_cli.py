@@ -18,15 +18,25 @@ import msgspec
 import pytest
 
 from grader.base.records import Verdict
+from grader.base.result import LabRef
 from grader.cli.entry import main, unsupported
 from grader.results import store
 from ptxsim.message import Message
-from tests.support import commands
+from tests.support import boards, commands
 from tests.support.chinese import assert_chinese
 from tests.support.commands import Processes, environment
 from tests.support.places import ROOT
 from tests.support.results import RACE, WRONG, make_result
 
+HIDDEN = """\
+groups:
+  public: {weight: 60}
+  hidden:
+    weight: 40
+    seed_file: hidden.seed
+    cpu: [{ranges: [5, 7, [1, 9]]}]
+    performance: [{ranges: [9, 9, [1, 9]]}]
+"""
 GRADE = (sys.executable, "-m", "grader.cli")
 NAIVE = ROOT / "starter"
 LAB = """\
@@ -509,3 +519,45 @@ def test_other_processes_start_before_a_command_has_loaded_everything(
     """The GPU's worker, and the process that a class's workers are forked from."""
     code = f"import sys, grader.cli.{command}; sys.exit({heavy!r} in sys.modules)"
     assert commands.run([sys.executable, "-c", code], ROOT).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("leaderboard", "student_of_a_long_"),
+        ("course regrade", "student_of_a_"),
+        ("similar class", "student_of_a_"),
+        ("kit github --to kit", "written: kit/.github/workflows/classroom.yml"),
+        ("export csv --to results/a_folder_with_a_long_name/and_one_more/board.csv", ""),
+        ("hidden --lab hidden.yaml", "×"),
+    ],
+)
+def test_eighty_columns(
+    words: str,
+    shown: str,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Twelve students take twelve lines, and a message one line, however long its path is."""
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "80")
+    kernel = (ROOT / "tests" / "fixtures" / "correct" / "tiled_template" / "sgemm.cu").read_text()
+    for number in range(12):
+        name = f"student_of_a_long_name_{number}_in_a_group_of_four"
+        for lab, points in (("a" * 64, 90.0), ("b" * 64, 80.0 - number)):
+            boards.keep(place / "results", name, points, lab=LabRef(id="sgemm", sha256=lab))
+        (place / "class" / name).mkdir(parents=True)
+        (place / "class" / name / "sgemm.cu").write_text(kernel if number < 2 else commands.STARTER)
+    (place / "results" / "a_folder_with_a_long_name" / "and_one_more").mkdir(parents=True)
+    (place / "hidden.seed").write_text("5" * 64)
+    (place / "hidden.yaml").write_text(LAB + HIDDEN)
+    assert main(words.split()) == 0
+    told = capsys.readouterr()
+    assert shown in told.out
+    table = told.out.splitlines()
+    if words.startswith(("leaderboard", "course")):
+        assert sum("student_" in line for line in table) == 12
+        assert max(map(len, table)) <= 80 and len(table) < 60
+    if words.startswith("export"):
+        assert told.err == f"written: {words.split()[-1]}\n"
