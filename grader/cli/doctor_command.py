@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import importlib.util
+import os
 import platform
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ from grader.base import (
 )
 from grader.build import find_toolchain
 from grader.cli.console import DONE, FAULT, spoken
+from grader.cli.defaults import FILE, VARIABLES, read_defaults
 from grader.cli.devices import install
 from grader.cli.new_command import find_starter
 from grader.cli.options import Parser
@@ -123,11 +125,21 @@ def _checks() -> Iterator[MachineCheck]:
         nvdisasm = cute = None
     yield _optional(verbatim("nvdisasm"), nvdisasm, install())
     yield _optional(phrase("CuTe headers"), cute, install("cutlass"))
+    yield _defaults()
     names = ", ".join(gpu_names())
     simulated = phrase("none: kernels are simulated")
     yield _optional(verbatim("NVIDIA GPU"), names, NOTHING, simulated)
     if names:
         yield from _gpu_checks()
+
+
+def _defaults() -> MachineCheck:
+    """The course's own options."""
+    name, found = phrase("defaults"), read_defaults(os.environ, Path.cwd()).values()
+    lines = [verbatim(f"--{each.name} {each.value} ({each.origin})") for each in found]
+    none = phrase("the grader's own; {file} or {variables} can set others", file=FILE)
+    none = none.given(variables=", ".join(VARIABLES.values()))
+    return MachineCheck(name=name, ok=True, needed=False, found=tuple(lines or [none]))
 
 
 def _gpu_checks() -> Iterator[MachineCheck]:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ import pytest
 
 from grader.base.records import Verdict
 from grader.base.result import LabRef
+from grader.cli.doctor_command import MachineCheck
 from grader.cli.entry import main, unsupported
 from grader.results import store
-from ptxsim.message import Message
+from ptxsim.message import Message, verbatim
 from tests.support import boards, commands
 from tests.support.chinese import assert_chinese
 from tests.support.commands import Processes, environment
@@ -248,6 +250,7 @@ def test_ctrl_c_leaves_no_process_and_no_file(sent: int, status: int, place: Pat
 
 # --- usage -------------------------------------------------------------------------------------
 
+CHECKED = MachineCheck(name=verbatim("a part"), ok=True, needed=True, found=())
 USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
     "no argument": (["sass"], 2, "the following arguments are required: SUBMISSION"),
     "no folder": (["nowhere"], 2, "grade: nowhere: no such folder"),
@@ -263,9 +266,12 @@ USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
     "mistyped option": (["sass", "x", "--lsting"], 2, "--lsting; did you mean '--listing'?"),
     "of a subcommand": (["export", "csv", "--rooster", "x"], 2, "did you mean '--roster'?"),
     "mistyped lab": (["alice", "--lab", "sgemv"], 2, "no such file; did you mean 'sgemm'?"),
+    "no such rung": (["rung", "06_tile3"], 2, "no such rung; did you mean '06_tile32'?"),
     "mistyped rung": (["ladder", "--only", "01_naiv"], 2, "did you mean '01_naive'?"),
-    "no such name": (["new", "../x"], 2, "is not allowed as a name"),
-    "hidden name": (["new", ".x"], 2, "is not allowed as a name"),
+    **{
+        f"name {name!r}": (["new", name], 2, "is not allowed as a name")
+        for name in ("../x", ".x", "a\tb", "a\u202eb", "李 四", "四" * 65, "")
+    },
 }
 
 
@@ -334,6 +340,8 @@ def test_auto_says_that_it_simulates(place: Path) -> None:
         ("-V", 0, r"grade 0\."),
         ("alice --lab lab.yaml --device cpu", 0, "alice: AC accepted"),
         ("sass alice --lab lab.yaml", 0, "sgemm"),
+        ("rung 06_tile32", 0, "// Rung 6: "),
+        ("rung hgemm/01_wmma_global --language zh", 0, "// Rung 1: "),
         ("report alice --lab lab.yaml --no-report", 0, "alice: AC accepted"),
     ],
 )
@@ -348,7 +356,7 @@ COMMANDS = sorted(
     path.name.removesuffix("_command.py") for path in (ROOT / "grader/cli").glob("*_command.py")
 )
 STUDENTS = {"grade", "doctor", "history", "labs", "new", "profile", "report", "sass"}
-STUDENTS |= {"sweep", "watch"}
+STUDENTS |= {"completion", "rung", "sweep", "watch"}
 
 
 def test_help_lists_every_command(place: Path) -> None:
@@ -405,6 +413,59 @@ def test_help_loads_only_what_it_needs(place: Path) -> None:
     assert commands.run([sys.executable, "-c", look], place).stdout == "False\n"
 
 
+def test_a_course_has_defaults_of_its_own(
+    graded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Paths in its file are relative to it; a variable goes before the file, an option before
+    both."""
+
+    def answers(words: str) -> str:
+        main(words.split())
+        return "".join(capsys.readouterr())
+
+    (graded / "grade.toml").write_text('lab = "lab.yaml"\nout = "results"\nlanguage = "zh"\n')
+    (graded / "below" / "submissions").mkdir(parents=True)
+    (graded / "below" / "submissions" / "alice").symlink_to(graded / "submissions" / "alice")
+    monkeypatch.chdir(graded / "below")
+    assert "alice: AC 通过" in answers(f"report {graded}/submissions/alice -q")
+    assert "alice: AC accepted" in answers(f"report {graded}/submissions/alice -q --language en")
+    monkeypatch.setenv("GRADE_OUT", "elsewhere")
+    assert "no result of these files in elsewhere" in answers(
+        f"report {graded}/submissions/alice --language en"
+    )
+    monkeypatch.setattr("grader.cli.doctor_command._attempt", lambda *_: CHECKED)
+    for words in ("--lab ../lab.yaml (../grade.toml)", "--out elsewhere (GRADE_OUT)"):
+        assert words in answers("doctor")
+    for text, mistake in (
+        ('labb = "x"', "../grade.toml: labb: unknown key; known here: lab, out, language; did you"),
+        ("lab = 3", "../grade.toml: lab: expected a text, such as lab = "),
+        ("lab", "../grade.toml: cannot be read: "),
+    ):
+        (graded / "grade.toml").write_text(text)
+        assert mistake in answers("labs")
+    (graded / "grade.toml").unlink()
+
+
+def test_shells_complete_commands_options_and_folders(graded: Path) -> None:
+    typed = {
+        "grade doc": "doctor",
+        "grade sub": "submissions",
+        "grade sass --li": "--listing",
+        "grade watch sub": "submissions",
+        "grade export canv": "canvas",
+    }
+    press = (
+        'eval "$(grade completion bash)"\n'
+        'f=$(complete -p grade | sed "s/.*-F \\([^ ]*\\).*/\\1/")\n'
+        'press() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=(); $f; '
+        'echo "${COMPREPLY[*]}"; }\n'
+    ) + "\n".join(f"press {words}" for words in typed)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = commands.run(["bash", "-c", press], graded, PATH=path)
+    assert done.stdout.splitlines() == list(typed.values()), done.stderr
+    assert run("completion", "zsh", cwd=graded).stdout.startswith("#compdef grade")
+
+
 def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:
     done = run("new", "frank", cwd=place)
     assert done.returncode == 0, done.stderr
@@ -418,6 +479,17 @@ def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:
     assert "already exists" in done.stderr
     assert (folder / "sgemm.cu").read_text() == "mine"
     assert [p.name for p in folder.parent.iterdir()] == ["frank"]
+
+
+@pytest.mark.parametrize("name", ["李四", "Zoe\u0308", "नमस्ते", "Łukasz-2"])
+def test_a_name_is_of_any_script(
+    name: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(place)
+    composed = unicodedata.normalize("NFC", name)
+    assert main(["new", name]) == 0
+    assert f"then: grade submissions/{composed}\n" in capsys.readouterr().out
+    assert (place / "submissions" / composed / "sgemm.cu").is_file()
 
 
 def test_editors_understand_a_new_submission(place: Path) -> None:
