@@ -17,7 +17,7 @@ def add_options(parser: Parser) -> None:
     parser.describe(
         phrase("Print a kernel of the reference ladder. Its first lines say what changed, and why.")
     )
-    named = phrase("such as 06_tile32; with its lab: hgemm/01_naive")
+    named = phrase("such as 06_tile32; with its lab: hgemm/04_swizzled")
     parser.add_argument("rung", metavar="RUNG", help=named)
 
 

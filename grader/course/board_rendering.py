@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from rich.console import Group, RenderableType
+from rich.text import Text
 
 from grader.base import ENGLISH, Language, UsageError, one_line
 from grader.course.leaderboard import Board, Row, order, ranked
@@ -63,7 +64,12 @@ def marks(row: Row) -> Message:
 def terminal(
     boards: Sequence[Board], roster: Roster | None, language: Language = ENGLISH
 ) -> RenderableType:
-    return Group(*(part for board in boards for part in (_table(board, roster, language), "")))
+    parts: list[RenderableType] = []
+    for board in boards:
+        parts += [_table(board, roster, language), ""]
+        if board.caution:
+            parts += [Text(language(board.caution), style="dim"), ""]
+    return Group(*parts)
 
 
 def _table(board: Board, roster: Roster | None, language: Language) -> LongTable:

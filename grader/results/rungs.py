@@ -40,7 +40,7 @@ class Rung(Record):
 
 
 def find_rung(named: str) -> tuple[Path, ...]:
-    """The .cu files of the rung ``06_tile32``, or with its lab ``hgemm/06_swizzled``: of the first
+    """The .cu files of the rung ``06_tile32``, or with its lab ``hgemm/04_swizzled``: of the first
     lab, here or in the package, that has it. Raises UsageError."""
     known: defaultdict[str, list[Path]] = defaultdict(list)
     for place in provided(REFERENCE):
