@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
-from rich import box
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from grader.base import (
@@ -33,6 +32,7 @@ from grader.base import (
 )
 from grader.build import find_toolchain
 from grader.cli.console import DONE, FAULT, spoken
+from grader.cli.defaults import FILE, VARIABLES, read_defaults
 from grader.cli.devices import install
 from grader.cli.new_command import find_starter
 from grader.cli.options import Parser
@@ -96,7 +96,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.prepare is not None:
         _prepare(chosen.prepare)
     checks = tuple(_checks())
-    console.print(_table(checks, spoken(console)))
+    console.print(_lines(checks, spoken(console)), soft_wrap=True)
     return FAULT if any(check.needed and not check.ok for check in checks) else DONE
 
 
@@ -108,23 +108,29 @@ def _prepare(folder: Path) -> None:
         part.compiled()
 
 
-def _table(checks: tuple[MachineCheck, ...], language: Language) -> Table:
-    """The table, with a remedy under each missing item."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for check in checks:
-        words = Text("\n".join(map(language, check.found)))
+def _lines(checks: tuple[MachineCheck, ...], language: Language) -> Text:
+    """Each item with its state, and a remedy under what is missing: a command on one line."""
+    states = {
+        check: (phrase("ok"), "green")
+        if check.ok
+        else (phrase("missing"), "bold red")
+        if check.needed
+        else (verbatim("-"), "yellow")
+        for check in checks
+    }
+    first = max(cell_len(language(check.name)) for check in checks)
+    second = max(cell_len(language(state)) for state, _ in states.values())
+    lines = Text()
+    for check, (state, style) in states.items():
+        lines.append(set_cell_size(language(check.name), first + 2))
+        lines.append(set_cell_size(language(state), second + 2), style=style)
+        margin = "\n" + " " * (first + second + 4)
+        lines.append(margin.join(map(language, check.found)))
         if check.remedy:
-            words.append(f"\n{language(check.remedy)}", style="bold")
-        state = Text("-", style="yellow")
-        if check.ok:
-            state = Text(language(phrase("ok")), style="green")
-        elif check.needed:
-            state = Text(language(phrase("missing")), style="bold red")
-        table.add_row(language(check.name), state, words)
-    return table
+            lines.append(margin + language(check.remedy), style="bold")
+        lines.append("\n")
+    lines.rstrip()
+    return lines
 
 
 def _checks() -> Iterator[MachineCheck]:
@@ -150,11 +156,21 @@ def _checks() -> Iterator[MachineCheck]:
         nvdisasm = cute = None
     yield _optional(verbatim("nvdisasm"), nvdisasm, install())
     yield _optional(phrase("CuTe headers"), cute, install("cutlass"))
+    yield _defaults()
     names = ", ".join(gpu_names())
     simulated = phrase("none: kernels are simulated")
     yield _optional(verbatim("NVIDIA GPU"), names, NOTHING, simulated)
     if names:
         yield from _gpu_checks()
+
+
+def _defaults() -> MachineCheck:
+    """The course's own options."""
+    name, found = phrase("defaults"), read_defaults(os.environ, Path.cwd()).values()
+    lines = [verbatim(f"--{each.name} {each.value} ({each.origin})") for each in found]
+    none = phrase("the grader's own; {file} or {variables} can set others", file=FILE)
+    none = none.given(variables=", ".join(VARIABLES.values()))
+    return MachineCheck(name=name, ok=True, needed=False, found=tuple(lines or [none]))
 
 
 def _gpu_checks() -> Iterator[MachineCheck]:

@@ -18,7 +18,7 @@ from typing import Protocol, cast
 
 from rich.console import Console
 
-from grader.base import GraderError, MachineError, OutOfTime, UsageError
+from grader.base import ENGLISH, GraderError, Language, MachineError, OutOfTime, UsageError
 from grader.cli import options
 from grader.cli.console import (
     FAULT,
@@ -32,6 +32,7 @@ from grader.cli.console import (
     say,
     spoken,
 )
+from grader.cli.defaults import default_of
 from grader.cli.options import Parser
 from ptxsim.message import phrase
 
@@ -42,9 +43,11 @@ _COMMANDS = {
     "history": phrase("a student's graded versions: what changed, and the climb"),
     "labs": phrase("the labs that ship with the grader"),
     "doctor": phrase("what works on this machine, and how to fix what does not"),
+    "completion": phrase("a script by which your shell completes commands and options"),
     "sass": phrase("what the compiler made of a kernel's main loop"),
     "sweep": phrase("one kernel over many sizes and values of its macros"),
     "profile": phrase("Nsight Compute's counters beside the model's"),
+    "rung": phrase("print a kernel of the reference ladder, which explains itself"),
     "ladder": phrase("grade the reference rungs; table and picture beside the baseline"),
     "class": phrase("grade every submission in DIR; resumes where it stopped"),
     "leaderboard": phrase("rank the stored results"),
@@ -93,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_standard_streams()
     option, arguments = options.language_of(arguments)
     try:
-        console = Terminal(option)
+        console = Terminal(option or default_of("language"))
     except UsageError as error:
         complain(error, Terminal(None))
         return error.exit_status
@@ -140,6 +143,25 @@ def _run(arguments: list[str], console: Console) -> int:
         arguments = [*others[:1], "--help"]
     elif first:
         arguments = [*_ALIASES.get(first[0], first), *others]
+    root, parsers = _root(language)
+    if not arguments:  # an empty variable in a script must not look like an accepted submission
+        answer(console, f"{language(_BEGIN)}\n{root.format_help()}".rstrip())
+        return WRONG_USAGE
+    if arguments[0] in _COMMANDS:
+        name, *arguments = arguments
+        parser = parsers[name]
+    else:
+        # Not a subparser: a folder may have any name that is not a command.
+        name = "grade"
+        if not arguments[0].startswith("-"):
+            options.find_submission(arguments[0], _COMMANDS)
+        parser = Parser(prog="grade", epilog=root.format_help(), language=language, raw=True)
+    command = _command(name, parser)
+    return command.run(parser.parse_args(arguments), console)
+
+
+def _root(language: Language) -> tuple[Parser, dict[str, Parser]]:
+    """The parser that lists the commands, and theirs, which have no options yet."""
     root = Parser(
         prog="grade",
         usage=argparse.SUPPRESS,
@@ -150,24 +172,26 @@ def _run(arguments: list[str], console: Console) -> int:
     )
     title = language(phrase("other commands"))
     subparsers = root.add_subparsers(prog="grade", title=title, metavar="COMMAND [...]")
-    for name, line in _COMMANDS.items():
-        subparsers.add_parser(name, help=language(line), language=language)
-    if not arguments:  # an empty variable in a script must not look like an accepted submission
-        answer(console, f"{language(_BEGIN)}\n{root.format_help()}".rstrip())
-        return WRONG_USAGE
-    if arguments[0] in _COMMANDS:
-        name, *arguments = arguments
-        parser = subparsers.choices[name]
-    else:
-        # Not a subparser: a folder may have any name that is not a command.
-        name = "grade"
-        if not arguments[0].startswith("-"):
-            options.find_submission(arguments[0], _COMMANDS)
-        parser = Parser(prog="grade", epilog=root.format_help(), language=language, raw=True)
+    return root, {
+        name: subparsers.add_parser(name, help=language(line), language=language)
+        for name, line in _COMMANDS.items()
+    }
+
+
+def _command(name: str, parser: Parser) -> _Command:
     command = cast(_Command, import_module(f"grader.cli.{name}_command"))
     command.add_options(parser)
     options.language(parser)
-    return command.run(parser.parse_args(arguments), console)
+    return command
+
+
+def every_parser() -> Parser:
+    """The parser of all commands with their options, for the completion of shells."""
+    root, parsers = _root(ENGLISH)
+    for name, parser in parsers.items():
+        _command(name, parser)
+    _command("grade", root)
+    return root
 
 
 def _open_standard_streams() -> None:

@@ -56,6 +56,7 @@ def add_options(parser: Parser) -> None:
         ),
     )
     options.no_report(parser)
+    options.detail(parser)
     options.sandbox(parser)
     add(
         *("-V", "--version"),

@@ -114,8 +114,8 @@ def _grade_one(
         complain(error, console)
         return error.exit_status
     result, language = graded.result, spoken(console)
-    shown = [terminal.render(result, graded.sources, language)]
-    if graded.printed:
+    shown = [terminal.render(result, graded.sources, language, chosen.detail)]
+    if graded.printed and chosen.detail != "verdict":
         # Indented, so that no line looks like one of the grader's.
         words = textwrap.indent(clean(graded.printed), "  ", lambda _line: True)
         shown.append(Text(f"\n{language(phrase('printed by the kernels:'))}\n{words}"))
@@ -132,7 +132,7 @@ def _grade_one(
     except StoreError as error:
         failures.append(error)
     formats.show(chosen.format, Group(*shown), console)
-    for file in files:
+    for file in files if chosen.detail != "verdict" else ():
         answer(console, file)
     try:
         if chosen.format:

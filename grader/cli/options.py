@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from rich.cells import cell_len
 
 from grader.base import ENGLISH, Language, UsageError, known_languages, one_line
+from grader.cli.defaults import default_of
 from grader.labs import Attempts, TimeRules, did_you_mean, due_rule
 from grader.sandbox import Mode
 from ptxsim.message import Message, clauses, phrase, recognised
@@ -169,8 +170,12 @@ def stored_document(named: str) -> Path:
 
 
 def lab(parser: Parser, default: Message = _FIRST_LAB) -> None:
+    """default: what another lab than the course's own means."""
     help = phrase("a lab file, or one of the labs that grade labs lists (default: {default})")
-    parser.add_argument("--lab", metavar="LAB", help=help.given(default=default))
+    own = default_of("lab") if default is _FIRST_LAB else None
+    parser.add_argument(
+        "--lab", metavar="LAB", default=own, help=help.given(default=own or default)
+    )
 
 
 def device(parser: Parser, meaning: Message = _WHERE_IT_RUNS) -> None:
@@ -179,8 +184,9 @@ def device(parser: Parser, meaning: Message = _WHERE_IT_RUNS) -> None:
 
 
 def out(parser: Parser, meaning: Message = _WHERE_TO_WRITE) -> None:
-    help = _DEFAULTING.given(meaning=meaning, default="results/")
-    parser.add_argument("--out", metavar="DIR", type=Path, default=Path("results"), help=help)
+    own = Path(default_of("out") or "results")
+    help = _DEFAULTING.given(meaning=meaning, default=f"{own}/")
+    parser.add_argument("--out", metavar="DIR", type=Path, default=own, help=help)
 
 
 def sandbox(parser: Parser, default: str = "auto") -> None:
@@ -209,6 +215,23 @@ def language_of(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
             chosen = chosen or (value if given else others[place + 1])
             del others[place : place + (1 if given else 2)]
     return chosen, others
+
+
+def detail(parser: Parser) -> None:
+    """How much of a result is shown."""
+    group = parser.add_mutually_exclusive_group()
+    for names, const, meaning in (
+        (("-v", "--verbose"), "all", phrase("show every size, kernel, GPU and idea")),
+        (("-q", "--quiet"), "verdict", phrase("show only the verdict")),
+    ):
+        group.add_argument(
+            *names,
+            dest="detail",
+            action="store_const",
+            const=const,
+            default="brief",
+            help=parser.language(meaning),
+        )
 
 
 def no_report(parser: Parser) -> None:

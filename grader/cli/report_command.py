@@ -9,7 +9,7 @@ from rich.console import Console
 
 from grader.base import Language, Rejected, Result, StoreError, SubmissionError
 from grader.cli import options
-from grader.cli.console import DONE, answer, speak_as, spoken, status_of
+from grader.cli.console import DONE, answer, say, speak_as, spoken, status_of
 from grader.cli.options import Parser
 from grader.labs import find_lab, load_lab, load_submission, source_texts
 from grader.report import html, terminal
@@ -41,6 +41,7 @@ def add_options(parser: Parser) -> None:
     options.out(parser, phrase("where results are"))
     parser.add_argument("--job", metavar="ID", help=phrase("only the result of this Slurm job"))
     options.no_report(parser)
+    options.detail(parser)
 
 
 def _file_or_folder(named: str) -> Path:
@@ -57,9 +58,10 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
         other = phrase("{submission}: the stored result is not of job {job}")
         raise StoreError(other.given(submission=str(chosen.result), job=chosen.job))
     sources = sources_of(document, result)
-    console.print(terminal.render(result, sources, spoken(console)))
+    console.print(terminal.render(result, sources, spoken(console), chosen.detail))
     if not chosen.no_report:
-        answer(console, write_page(document, result, sources, spoken(console)))
+        page = write_page(document, result, sources, spoken(console))
+        (say if chosen.detail == "verdict" else answer)(console, page)
     return DONE if named else status_of(result)
 
 

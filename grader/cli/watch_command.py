@@ -42,6 +42,7 @@ def add_options(parser: Parser) -> None:
     options.lab(parser)
     options.device(parser)
     options.sandbox(parser)
+    options.detail(parser)
     parser.add_argument("--once", action="store_true", help=phrase("end after the first result"))
 
 
@@ -60,7 +61,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
             continue
         started = time.monotonic()
         found = grade(folder, bench, quietly)
-        console.print(terminal.render(found.result, found.sources, spoken(console)))
+        shown = terminal.render(found.result, found.sources, spoken(console), chosen.detail)
+        console.print(shown)
         waiting = phrase("{seconds:.1f} s; waiting for {folder} to be saved", folder=str(folder))
         say(console, waiting.given(seconds=time.monotonic() - started))
         graded = sources, found.result

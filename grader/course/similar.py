@@ -220,7 +220,7 @@ def terminal(pairs: Sequence[SimilarPair], count: int) -> RenderableType:
         return Text(f"{count} submissions: no suspiciously similar pairs")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for _ in range(2):
-        table.add_column("submission", overflow="fold")
+        table.add_column("submission", no_wrap=True)
         table.add_column("shared", justify="right", no_wrap=True)
     for pair in pairs:
         one, other = pair.one, pair.other

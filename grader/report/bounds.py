@@ -110,6 +110,18 @@ def _shares(bounds: tuple[Bound, ...], unit: str) -> Message:
     return listed(phrase("{share} on {gpu}", share=share, gpu=each.gpu) for share, each in pairs)
 
 
+def speed_in_brief(result: Result, bound: Bound) -> Message:
+    """The expected speed beside the peak, and the limiting resource."""
+    return phrase(
+        "{gpu}: about {speed:.3g} of {peak:.4g} {unit} expected; the limit: {resource}",
+        gpu=bound.gpu,
+        speed=bound.speed,
+        peak=bound.peak,
+        unit=result.problem.unit,
+        resource=resource_name(bound.resource),
+    )
+
+
 def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
     """The bound with its resource, and the estimate where waiting makes it lower."""
     peak = phrase(

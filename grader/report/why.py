@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from grader.base import (
@@ -250,14 +251,27 @@ _QUESTIONS: Mapping[str, Question] = {
 }
 
 
-def advice_sentence(advice: Advice, language: Language = ENGLISH) -> str:
-    """The message, the gain that the model predicts, and the rung that shows the idea."""
+def advice_sentence(advice: Advice, language: Language = ENGLISH, *, command: bool = True) -> str:
+    """The message, the gain that the model predicts, and the command that shows the idea."""
     words = language(advice.message)
     said = [phrase("{advice}.", advice=words[:1].upper() + words[1:])]
     if advice.gain is not None:
         said.append(
             phrase("In the model the kernel becomes {gain:.3g} times as fast.", gain=advice.gain)
         )
-    if advice.rung is not None:
-        said.append(phrase("Shown in reference/{rung}.", rung=advice.rung))
-    return language(sentences(said))
+    return language(sentences([*said, advice_shown(advice)] if command and advice.rung else said))
+
+
+def advice_in_brief(advice: Advice, language: Language = ENGLISH) -> str:
+    """Return the evidence, which is the first clause; all, if no rung shows the remedy."""
+    if advice.rung is None:
+        return advice_sentence(advice, language, command=False)
+    evidence = re.split("[;；]", language(advice.message), maxsplit=1)[0]
+    return language(phrase("{advice}.", advice=evidence[:1].upper() + evidence[1:]))
+
+
+def advice_shown(advice: Advice) -> Message:
+    """The command that shows the idea in a rung; NOTHING without one."""
+    if advice.rung is None:
+        return NOTHING
+    return phrase("To see it: {command}", command=f"grade rung {advice.rung}")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,26 @@ import msgspec
 import pytest
 
 from grader.base.records import Verdict
+from grader.base.result import LabRef
+from grader.cli.doctor_command import MachineCheck
 from grader.cli.entry import main, unsupported
 from grader.results import store
-from ptxsim.message import Message
-from tests.support import commands
+from ptxsim.message import Message, verbatim
+from tests.support import boards, commands
 from tests.support.chinese import assert_chinese
 from tests.support.commands import Processes, environment
 from tests.support.places import ROOT
 from tests.support.results import RACE, WRONG, make_result
 
+HIDDEN = """\
+groups:
+  public: {weight: 60}
+  hidden:
+    weight: 40
+    seed_file: hidden.seed
+    cpu: [{ranges: [5, 7, [1, 9]]}]
+    performance: [{ranges: [9, 9, [1, 9]]}]
+"""
 GRADE = (sys.executable, "-m", "grader.cli")
 NAIVE = ROOT / "starter"
 LAB = """\
@@ -92,6 +104,22 @@ def test_an_accepted_submission(place: Path) -> None:
     assert [case.verdict for case in result.cases] == [Verdict.AC] * 3
     assert result.build is not None and result.build.kernels[0].registers > 0
     assert result.lines and result.environment.device == "cpu"
+
+
+def test_an_accepted_grade_fits_one_screen(place: Path) -> None:
+    """alice's own kernel by the default lab: at most 120 words, progress included."""
+    shutil.copytree(ROOT / "submissions" / "alice", place / "submissions" / "alice")
+    done = run("alice", "--device", "cpu", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert len((done.stdout + done.stderr).split()) <= 120, done.stdout
+    for words in ("7 more sizes: right", "H200: about", "next: sgemm.cu:", "report: results/"):
+        assert words in done.stdout
+    assert "A100" not in done.stdout
+    whole = run("report", "alice", "-v", "--no-report", cwd=place).stdout
+    for words in ("256×128×64", "warps on an SM", "A100", "by the counts of its launch"):
+        assert words in whole
+    verdict = run("report", "alice", "-q", cwd=place).stdout
+    assert verdict.startswith("alice: AC accepted") and verdict.count("\n") == 1
 
 
 def test_json_is_the_document_and_nothing_else(place: Path) -> None:
@@ -222,6 +250,7 @@ def test_ctrl_c_leaves_no_process_and_no_file(sent: int, status: int, place: Pat
 
 # --- usage -------------------------------------------------------------------------------------
 
+CHECKED = MachineCheck(name=verbatim("a part"), ok=True, needed=True, found=())
 USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
     "no argument": (["sass"], 2, "the following arguments are required: SUBMISSION"),
     "no folder": (["nowhere"], 2, "grade: nowhere: no such folder"),
@@ -237,9 +266,12 @@ USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
     "mistyped option": (["sass", "x", "--lsting"], 2, "--lsting; did you mean '--listing'?"),
     "of a subcommand": (["export", "csv", "--rooster", "x"], 2, "did you mean '--roster'?"),
     "mistyped lab": (["alice", "--lab", "sgemv"], 2, "no such file; did you mean 'sgemm'?"),
+    "no such rung": (["rung", "06_tile3"], 2, "no such rung; did you mean '06_tile32'?"),
     "mistyped rung": (["ladder", "--only", "01_naiv"], 2, "did you mean '01_naive'?"),
-    "no such name": (["new", "../x"], 2, "is not allowed as a name"),
-    "hidden name": (["new", ".x"], 2, "is not allowed as a name"),
+    **{
+        f"name {name!r}": (["new", name], 2, "is not allowed as a name")
+        for name in ("../x", ".x", "a\tb", "a\u202eb", "李 四", "四" * 65, "")
+    },
 }
 
 
@@ -312,6 +344,10 @@ def test_auto_says_that_it_simulates(place: Path) -> None:
         ("-V", 0, r"grade 0\."),
         ("alice --lab lab.yaml --device cpu", 0, "alice: AC accepted"),
         ("sass alice --lab lab.yaml", 0, "sgemm"),
+        ("leaderboard", 0, r"(?s).*quick · simulator.*1  alice .*the simulator cannot rank by speed"),
+        ("leaderboard --html board.html", 0, r"(?s).*alice .*cannot rank by speed"),
+        ("rung 06_tile32", 0, "// Rung 6: "),
+        ("rung hgemm/01_wmma_global --language zh", 0, "// Rung 1: "),
         ("report alice --lab lab.yaml --no-report", 0, "alice: AC accepted"),
     ],
 )
@@ -326,7 +362,7 @@ COMMANDS = sorted(
     path.name.removesuffix("_command.py") for path in (ROOT / "grader/cli").glob("*_command.py")
 )
 STUDENTS = {"grade", "doctor", "history", "labs", "new", "profile", "report", "sass"}
-STUDENTS |= {"sweep", "watch"}
+STUDENTS |= {"completion", "rung", "sweep", "watch"}
 
 
 def test_help_lists_every_command(place: Path) -> None:
@@ -383,6 +419,59 @@ def test_help_loads_only_what_it_needs(place: Path) -> None:
     assert commands.run([sys.executable, "-c", look], place).stdout == "False\n"
 
 
+def test_a_course_has_defaults_of_its_own(
+    graded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Paths in its file are relative to it; a variable goes before the file, an option before
+    both."""
+
+    def answers(words: str) -> str:
+        main(words.split())
+        return "".join(capsys.readouterr())
+
+    (graded / "grade.toml").write_text('lab = "lab.yaml"\nout = "results"\nlanguage = "zh"\n')
+    (graded / "below" / "submissions").mkdir(parents=True)
+    (graded / "below" / "submissions" / "alice").symlink_to(graded / "submissions" / "alice")
+    monkeypatch.chdir(graded / "below")
+    assert "alice: AC 通过" in answers(f"report {graded}/submissions/alice -q")
+    assert "alice: AC accepted" in answers(f"report {graded}/submissions/alice -q --language en")
+    monkeypatch.setenv("GRADE_OUT", "elsewhere")
+    assert "no result of these files in elsewhere" in answers(
+        f"report {graded}/submissions/alice --language en"
+    )
+    monkeypatch.setattr("grader.cli.doctor_command._attempt", lambda *_: CHECKED)
+    for words in ("--lab ../lab.yaml (../grade.toml)", "--out elsewhere (GRADE_OUT)"):
+        assert words in answers("doctor")
+    for text, mistake in (
+        ('labb = "x"', "../grade.toml: labb: unknown key; known here: lab, out, language; did you"),
+        ("lab = 3", "../grade.toml: lab: expected a text, such as lab = "),
+        ("lab", "../grade.toml: cannot be read: "),
+    ):
+        (graded / "grade.toml").write_text(text)
+        assert mistake in answers("labs")
+    (graded / "grade.toml").unlink()
+
+
+def test_shells_complete_commands_options_and_folders(graded: Path) -> None:
+    typed = {
+        "grade doc": "doctor",
+        "grade sub": "submissions",
+        "grade sass --li": "--listing",
+        "grade watch sub": "submissions",
+        "grade export canv": "canvas",
+    }
+    press = (
+        'eval "$(grade completion bash)"\n'
+        'f=$(complete -p grade | sed "s/.*-F \\([^ ]*\\).*/\\1/")\n'
+        'press() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=(); $f; '
+        'echo "${COMPREPLY[*]}"; }\n'
+    ) + "\n".join(f"press {words}" for words in typed)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = commands.run(["bash", "-c", press], graded, PATH=path)
+    assert done.stdout.splitlines() == list(typed.values()), done.stderr
+    assert run("completion", "zsh", cwd=graded).stdout.startswith("#compdef grade")
+
+
 def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:
     done = run("new", "frank", cwd=place)
     assert done.returncode == 0, done.stderr
@@ -396,6 +485,17 @@ def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:
     assert "already exists" in done.stderr
     assert (folder / "sgemm.cu").read_text() == "mine"
     assert [p.name for p in folder.parent.iterdir()] == ["frank"]
+
+
+@pytest.mark.parametrize("name", ["李四", "Zoe\u0308", "नमस्ते", "Łukasz-2"])
+def test_a_name_is_of_any_script(
+    name: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(place)
+    composed = unicodedata.normalize("NFC", name)
+    assert main(["new", name]) == 0
+    assert f"then: grade submissions/{composed}\n" in capsys.readouterr().out
+    assert (place / "submissions" / composed / "sgemm.cu").is_file()
 
 
 def test_editors_understand_a_new_submission(place: Path) -> None:
@@ -497,3 +597,45 @@ def test_other_processes_start_before_a_command_has_loaded_everything(
     """The GPU's worker, and the process that a class's workers are forked from."""
     code = f"import sys, grader.cli.{command}; sys.exit({heavy!r} in sys.modules)"
     assert commands.run([sys.executable, "-c", code], ROOT).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("leaderboard", "student_of_a_long_"),
+        ("course regrade", "student_of_a_"),
+        ("similar class", "student_of_a_"),
+        ("kit github --to kit", "written: kit/.github/workflows/classroom.yml"),
+        ("export csv --to results/a_folder_with_a_long_name/and_one_more/board.csv", ""),
+        ("hidden --lab hidden.yaml", "×"),
+    ],
+)
+def test_eighty_columns(
+    words: str,
+    shown: str,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Twelve students take twelve lines, and a message one line, however long its path is."""
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "80")
+    kernel = (ROOT / "tests" / "fixtures" / "correct" / "tiled_template" / "sgemm.cu").read_text()
+    for number in range(12):
+        name = f"student_of_a_long_name_{number}_in_a_group_of_four"
+        for lab, points in (("a" * 64, 90.0), ("b" * 64, 80.0 - number)):
+            boards.keep(place / "results", name, points, lab=LabRef(id="sgemm", sha256=lab))
+        (place / "class" / name).mkdir(parents=True)
+        (place / "class" / name / "sgemm.cu").write_text(kernel if number < 2 else commands.STARTER)
+    (place / "results" / "a_folder_with_a_long_name" / "and_one_more").mkdir(parents=True)
+    (place / "hidden.seed").write_text("5" * 64)
+    (place / "hidden.yaml").write_text(LAB + HIDDEN)
+    assert main(words.split()) == 0
+    told = capsys.readouterr()
+    assert shown in told.out
+    table = told.out.splitlines()
+    if words.startswith(("leaderboard", "course")):
+        assert sum("student_" in line for line in table) == 12
+        assert max(map(len, table)) <= 80 and len(table) < 60
+    if words.startswith("export"):
+        assert told.err == f"written: {words.split()[-1]}\n"
