@@ -169,14 +169,14 @@ class Bound(Record):
     peak: float
     waiting: Waiting | None = None  # of the launch that takes longest; null: it has no main loop
     # What no kernel with these counts can exceed: the time of each launch's busiest resource,
-    # without the issue model. Null in older documents.
+    # without the issue model. Null where the counts are of a part of a block.
     most: Limit | None = None
 
     @property
     def ceiling(self) -> float:
         """Return a speed that no kernel with these counts exceeds. Counts of a part of the blocks
         may miss some FFMA; the peak holds all the same."""
-        return min(self.most.speed if self.most else self.speed, self.peak)
+        return min(self.most.speed, self.peak) if self.most else self.peak
 
 
 class Advice(Record):
