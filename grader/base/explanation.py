@@ -188,6 +188,9 @@ class Advice(Record):
     file: str | None
     line: int | None
     gain: float | None  # how many times faster the model's bound becomes; null: it cannot say
+    rule: str = (
+        ""  # that found it: "bank-conflicts"; several lead to one rung; "" in older documents
+    )
 
 
 class Tile(Record):
