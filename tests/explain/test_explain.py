@@ -107,6 +107,7 @@ def test_advice_carries_its_evidence() -> None:
 
     assert naive.line is not None and "A[" in text[naive.line - 1]
     assert "9 lines of 128 bytes" in str(naive.message)
+    assert "rows padded by 1" in str(naive.message)
     assert "32 wavefronts where 1 would do" in str(conflicts.message)
     assert "lanes 0 and 1 access words 32 apart" in str(conflicts.message)
     assert "pad each row of the tile by 1 " in str(conflicts.message)
