@@ -245,11 +245,16 @@ def grade_on_gpu(
             hidden=hidden,
         )
         explanation = explanations[0].result() if explanations and ruling.explain else None
+        mistakes: tuple[Finding, ...] = ()
         if explanation is not None:
+            explanation, mistakes = rulings.refute(
+                explanation, ruling.cases, gpu.gpu, lab.problem.info()
+            )
             plans = [case.plan for case in group.planned]
             explanation = with_host_calls(explanation, plans, ruling.cases)
     return msgspec.structs.replace(
         results_of(ruling, program, group),
+        findings=(*ruling.findings, *mistakes),
         lines=simulated.lines,
         printed=simulated.printed,
         gpu=gpu.gpu,

@@ -21,7 +21,15 @@ from grader.labs.lab import load_lab
 from grader.labs.submission import load_submission
 from grader.run.protocol import quietly
 from grader.study import sweep_render as render
-from grader.study.sweep import MeasuredPoint, Point, Sweep, run_sweep, sweepable, variants_of
+from grader.study.sweep import (
+    Estimate,
+    MeasuredPoint,
+    Point,
+    Sweep,
+    run_sweep,
+    sweepable,
+    variants_of,
+)
 from ptxsim.message import phrase
 from ptxsim.records import Size
 from tests.support.bench import bench
@@ -70,8 +78,8 @@ def test_every_variant_is_built_checked_and_bounded_and_a_sweep_resumes(tmp_path
 
     again, stored = swept(tmp_path, {"T": ("8", "16"), "EXTRA": ("1",)}, 512)
     assert stored == [True, True] and list(again) == [small, large]
-    best = render.best(points, SHOWN)
-    assert best is not None and best.defines == ("T=16", "EXTRA=1")
+    (best,) = render.best(points, SHOWN)
+    assert best.defines == ("T=16", "EXTRA=1")
     (drawn,) = render.maps(points, SHOWN)
     assert drawn.image.count('class="own"') == 2 and drawn.image.count('class="frame"') == 4
     said = [str(each) for each in render.dropped(points)]
@@ -109,6 +117,34 @@ def timed(edge: int, speed: float, *defines: str) -> Point:
         measured=MeasuredPoint(speed=speed, baseline=50, ratio=speed / 50, ratio_ci=(0.5, 0.6)),
         estimates=(),
     )
+
+
+@pytest.mark.parametrize(
+    ("speeds", "said"),
+    [
+        ((20.0, 18.0), "Best at 1024: T=0\n"),
+        (
+            (20.0, 19.2, 18.0, 19.6),
+            "cannot tell these apart, whose estimates differ by less than 5 %",
+        ),
+        ((20.0, 19.2, 18.0, 19.6), "%: T=0; T=3; T=1\n"),
+    ],
+)
+def test_what_the_model_cannot_tell_apart_has_no_best(speeds: tuple[float, ...], said: str) -> None:
+    for measured in (False, True):
+        points = [timed(1024, speed, f"T={each}") for each, speed in enumerate(speeds)]
+        if not measured:
+            points = [expected(each) for each in points]
+        found = render.markdown(points, SHOWN)
+        assert ("Best at 1024: T=0\n" if measured else said) in found
+        assert ("Best" in found) == (measured or "Best" in said)
+
+
+def expected(point: Point) -> Point:
+    """The same speed, as the model expects it."""
+    assert point.measured
+    each = Estimate(gpu=SHOWN.card or "", speed=point.measured.speed, most=50, resource="issue")
+    return msgspec.structs.replace(point, measured=None, estimates=(each,))
 
 
 def dropped(point: Point) -> Point:

@@ -107,7 +107,7 @@ class Simulator:
         made = self.calls(plan, buffers, limits, initialised, turn=turn)
         with closing(made) as calls:
             before = next(calls) if plan.setup else None
-            if before and (before.stopped or _trapped(before.findings)):
+            if before and (before.stopped or trapped(before.findings)):
                 return before
             outcome = next(calls)
         if before is None:
@@ -192,7 +192,7 @@ class Simulator:
                     stream_race(operations[other], operation, machine.names[region])
                     for other, region in races
                 ]
-            if stopped or _trapped(run.findings):
+            if stopped or trapped(run.findings):
                 break
         after = machine.kept(plan)
         counters = [self._counters(program, handle) for program, handle in run.programs.values()]
@@ -337,5 +337,5 @@ class Simulator:
         )
 
 
-def _trapped(findings: Sequence[Finding]) -> bool:
+def trapped(findings: Sequence[Finding]) -> bool:
     return any(each.kind is Kind.TRAP or each.event is Event.NO_FUNCTION for each in findings)

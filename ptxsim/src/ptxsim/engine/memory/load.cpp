@@ -187,7 +187,7 @@ Flow load(Warp& w, const Ins& i) {
     if (i.flags & SYNCHRONISES) open_barrier(w, a);
   });
   const bool asks = is_asking(i, i.space == SHARED ? SHARED : GLOBAL);
-  if (!asks || i.element(0) < 0 || w.block->machine->sampling) return Flow::next;
+  if (!asks || i.element(0) < 0) return Flow::next;
   return look_at(w, i, i.element(0), i.dwidth);
 }
 
