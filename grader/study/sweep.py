@@ -241,7 +241,10 @@ def _estimates(
     why = result.explanation
     found = {Size(dims=why.size): _bounds(why)} if why else {}
     if left := [size for size in sizes if size not in found]:
-        progress(phrase("explaining"), counted("{count} size", "{count} sizes", len(left)))
+        progress(
+            phrase("explaining"),
+            counted("explaining {count} size", "explaining {count} sizes", len(left)),
+        )
         try:
             each = explain_sizes(submission, left, bench, bench.lab.architectures[0])
             found |= zip(left, map(_bounds, each), strict=False)

@@ -13,6 +13,7 @@ from tests.support.places import ROOT
 CHINESE = ".zh.md"
 ENGLISH = (
     ROOT / "docs" / "student.md",
+    ROOT / "docs" / "glossary.md",
     *sorted((ROOT / "starter").glob("README.md")),
     *sorted((ROOT / "starters").glob("*/README.md")),
 )
