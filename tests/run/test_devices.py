@@ -152,9 +152,9 @@ def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
             "",
             [planned(0), planned(1)],
             lab(),
-            lambda *said: heard.append(" ".join(map(str, said))),
+            lambda _, words: heard.append(str(words)),
         )
-    assert heard == ["running on the GPU 5×7×3"]
+    assert heard == ["running 5×7×3 on the GPU"]
     assert (outcome.id, outcome.stopped, outcome.refused) == ("cpu-1", "crash", None)
     assert str(outcome.message) == "cudaErrorIllegalAddress"
 
