@@ -164,7 +164,7 @@ def roofline(
     parts.append(text((left + right) / 2, bottom + 34, caption, "small", "middle"))
     parts.append(text(6, top - 3, PEAK_UNIT, "small"))
     title = phrase("Roofline: attainable {unit} over arithmetic intensity", unit=PEAK_UNIT)
-    return svg(bottom + 42, parts, language(title), "; ".join(described))
+    return svg(bottom + 42, parts, language(title), "\n".join(described))
 
 
 # --- the reference ladder ---------------------------------------------------------------------

@@ -14,7 +14,10 @@ _ODD = re.compile(rf"{_H} (?={_H})|{_H}[,;!?(]|[,;!?]{_H}|[^(]\){_SIGN.pattern}"
 
 def assert_chinese(said: str) -> None:
     assert _SIGN.search(said), said
-    for pattern in (_ENGLISH, _ODD):
-        assert not (found := pattern.search(said)), repr(
-            said[max(0, found.start() - 30) : found.end() + 30]
-        )
+    assert not (found := _ENGLISH.search(said)), found
+    assert oddities(said) == []
+
+
+def oddities(said: str) -> list[str]:
+    """Places whose spaces or punctuation are not Chinese."""
+    return [said[max(0, odd.start() - 30) : odd.end() + 30] for odd in _ODD.finditer(said)]

@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Sequence
+from html import unescape
 from pathlib import Path
 
 import msgspec
@@ -31,6 +32,7 @@ from ptxsim.message import NOTHING, counted, phrase, verbatim
 from ptxsim.records import Size
 from tests.support.boards import keep
 from tests.support.browser import Browser
+from tests.support.chinese import oddities
 from tests.support.explained import explained
 from tests.support.histories import climbing
 from tests.support.page_checks import A4, PHONE, assert_readable, fonts, sheets
@@ -184,6 +186,16 @@ def test_every_page_in_every_language(
     file = tmp_path / "page.html"
     file.write_text(PAGES[kind](language(code)), encoding="utf-8")
     assert_readable(browser, file, thorough=True)
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_a_page_in_chinese_has_chinese_punctuation(kind: str) -> None:
+    page = PAGES[kind](language("zh_CN"))
+    for theirs in (r"<(style|script|pre)>.*?</\1>", r'<div class="code".*?</div>\n</div>'):
+        page = re.sub(theirs, "", page, flags=re.DOTALL)
+    said = map(unescape, re.findall(r">([^<]+)", page))
+    assert [odd for text in said for odd in oddities(text)] == []
+    assert not re.search(r"[\u4e00-\u9fff]\.\s*<", page)
 
 
 @pytest.mark.sampled
