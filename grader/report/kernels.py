@@ -132,6 +132,15 @@ _LEGEND = phrase(
 )
 
 
+_CLASSES = {
+    str(words): words
+    for words in (
+        *(phrase("integer"), phrase("move"), phrase("branch"), phrase("synchronise")),
+        *(phrase("float"), phrase("convert"), phrase("other")),
+    )
+}
+
+
 def render(
     kernels: Sequence[KernelSass],
     sources: Mapping[str, str],
@@ -191,7 +200,12 @@ def _mix(loop: SassLoop, language: Language) -> Table:
     for entry in loop.mix:
         share = f"{100 * entry.count / loop.instructions:.1f} %"
         for_each = f"{entry.count / max(loop.tensor or loop.ffma, 1):.3g}"
-        table.add_row(entry.kind, str(entry.count), share, for_each)
+        table.add_row(
+            language(_CLASSES.get(entry.kind) or verbatim(entry.kind)),
+            str(entry.count),
+            share,
+            for_each,
+        )
     return table
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from babel.messages.catalog import Message as Entry
 
-from grader.base.language import language
+from grader.base.language import FOLDER, language
 from grader.explain.advice import advice_title
 from tests.support.catalogues import catalogues, extracted, read, updated
+from tests.support.chinese import oddities
 from tests.support.places import ROOT
 
 _PLACE = re.compile(r"\{[a-z_][a-z0-9_]*(?::[^{}]*)?\}|%\([a-z_0-9]+\)[a-z]")
@@ -66,6 +67,11 @@ def test_every_idea_of_the_advice_has_a_title(path: Path) -> None:
     for idea in filter(None, itertools.chain.from_iterable(ideas)):
         assert (title := advice_title(idea)).text != "{words}", idea
         assert language(path.stem)(title) != str(title)
+
+
+def test_chinese_has_its_own_spaces_and_punctuation() -> None:
+    strings = [text for entry in entries(FOLDER / "zh_CN.po") for text in texts(entry.string)]
+    assert [odd for text in strings for odd in oddities(text)] == []
 
 
 def test_babel_finds_every_text() -> None:
