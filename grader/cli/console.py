@@ -120,20 +120,19 @@ def stages(name: str, console: Console) -> Iterator[Progress]:
     """One changing line on a terminal; one line per stage in a log."""
     language, console = spoken(console), aside(console)
 
-    def line(stage: Message, detail: Message) -> Text:
-        how = phrase("{stage} {detail}", stage=stage, detail=detail)
-        words = phrase("{place}: {what}", place=one_line(name), what=how)
-        return Text(language(words).rstrip(), style="" if console.is_terminal else "dim")
+    def line(what: Message) -> Text:
+        words = phrase("{place}: {what}", place=one_line(name), what=what)
+        return Text(language(words), style="" if console.is_terminal else "dim")
 
     if console.is_terminal:
         with console.status(Text(one_line(name))) as status:
-            yield lambda stage, detail: status.update(line(stage, detail))
+            yield lambda stage, words: status.update(line(words or stage))
         return
     told: set[Message] = set()
 
-    def tell(stage: Message, detail: Message) -> None:
+    def tell(stage: Message, words: Message) -> None:
         if stage not in told:
             told.add(stage)
-            console.print(line(stage, detail))
+            console.print(line(words or stage))
 
     yield tell

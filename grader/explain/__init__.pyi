@@ -1,4 +1,5 @@
 from . import sass as sass
+from .advice import advice_title as advice_title
 from .advice import with_host_calls as with_host_calls
 from .comparison import compare as compare
 from .comparison import total as total

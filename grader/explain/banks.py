@@ -20,7 +20,7 @@ import msgspec
 
 from grader.explain.accesses import MATRICES, MATRIX_ROW, WORD, SharedAccess, distance
 from ptxsim.engine import Engine
-from ptxsim.message import Message, counted, phrase
+from ptxsim.message import Message, clauses, counted, phrase
 from ptxsim.records import Record
 
 _BANKS = 32
@@ -168,11 +168,8 @@ def _for_rows(
     if rows and len(helps) >= len(rows) / 2:
         always = len(helps) == len(rows)
         if not always:
-            words = phrase(
-                "{remedy}, if its rows hold {shortest} or more values",
-                remedy=words,
-                shortest=rows[len(helps) - 1],
-            )
+            least = phrase("it helps if its rows hold {least} or more values")
+            words = clauses((words, least.given(least=rows[len(helps) - 1])))
         yield Remedy(words=words, kept=helps[0], always=always)
 
 

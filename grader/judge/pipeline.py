@@ -221,7 +221,7 @@ def grade_on_gpu(
             explanations.append(pool.submit(ending.enter_context(work).result, reader, quietly))
 
         outcomes, notes = _run(program, group, gpu, reader, code.result, progress, explain)
-        progress(phrase("simulating"), phrase("beside the GPU"))
+        progress(phrase("simulating"), phrase("simulating beside the GPU"))
         simulated = simulation.result()
         by = measures(lab, gpu.gpu.name, bench.ladders) if gpu.gpu else None
         # Two programs that run at the same time can signal to each other through the machine's
@@ -320,7 +320,7 @@ def _grade_hidden(
     try:
         with sealed(), gpu.successor() as other:
             group = record_group(program, cases, quietly, located=False)
-            progress(phrase("running on the GPU"), phrase("the hidden sizes"))
+            progress(phrase("running on the GPU"), phrase("running the hidden sizes on the GPU"))
             outcomes, _ = _run(program, group, other, reader, code, quietly)
             return rulings.hidden_on_gpu(group.cases, outcomes, public, lab, gpu=gpu.gpu, by=by)
     except Rejected as refusal:

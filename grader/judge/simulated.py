@@ -98,7 +98,11 @@ def record_group(
     sizes = [*(case.size for case in ordered), *larger]
     progress(
         phrase("recording the launches"),
-        counted("for {count} size", "for {count} sizes", len(sizes)),
+        counted(
+            "recording the launches for {count} size",
+            "recording the launches for {count} sizes",
+            len(sizes),
+        ),
     )
     plans = program.record(sizes, located=located)
     return Group(
@@ -167,7 +171,8 @@ def _find_overrun(
         except OutOfTime:
             raise
         except GraderError as failure:  # the verdict stands, whatever cannot be looked at
-            progress(phrase("not looked at {size}:", size=str(plan.size)), failure.message)
+            words = phrase("not looked at {size}: {why}", size=str(plan.size), why=failure.message)
+            progress(words, NOTHING)
             continue
         if found:
             first = _error_at(plan.size, found[0])

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from grader.base import (
     PEAK_UNIT,
+    Bound,
     CaseResult,
     ErrorStats,
     Language,
@@ -22,6 +23,7 @@ from grader.base import (
     gpus,
     size_text,
 )
+from grader.report.bounds import resource_name
 from grader.report.drawing import WIDTH, Bar, bars, line, rect, svg, text
 from ptxsim.message import phrase
 
@@ -70,6 +72,28 @@ def _size(case: CaseResult) -> str:
     if len(extents) == 3 and len(set(extents)) == 1:
         return f"{extents[0]}³"
     return size_text(case.size)
+
+
+# --- limits -----------------------------------------------------------------------------------
+
+
+def limits(bound: Bound, speed: float | None, unit: str, language: Language) -> Markup:
+    """Draw the speed that each resource alone allows, and the kernel's: measured or expected."""
+    own = phrase("this submission") if speed else phrase("expected")
+    speed = speed or bound.speed
+    rows = [Bar(name=language(own), value=speed, words=f"{speed:.4g} {unit}", kind="own")]
+    rows += [
+        Bar(
+            name=language(resource_name(each.resource)),
+            value=min(each.speed, 2 * bound.peak),
+            words=f"{each.speed:.4g}" if each.speed < 1000 else f"{each.speed:,.0f}",
+            kind="base",
+        )
+        for each in bound.limits
+        if each.resource != "waiting"
+    ]
+    title = phrase("{unit} that each resource allows on {gpu}", unit=unit, gpu=bound.gpu)
+    return bars(rows, language(title))
 
 
 # --- roofline ---------------------------------------------------------------------------------
@@ -147,7 +171,7 @@ def roofline(
     parts.append(text((left + right) / 2, bottom + 34, caption, "small", "middle"))
     parts.append(text(6, top - 3, PEAK_UNIT, "small"))
     title = phrase("Roofline: attainable {unit} over arithmetic intensity", unit=PEAK_UNIT)
-    return svg(bottom + 42, parts, language(title), "; ".join(described))
+    return svg(bottom + 42, parts, language(title), "\n".join(described))
 
 
 # --- the reference ladder ---------------------------------------------------------------------

@@ -29,7 +29,7 @@ from grader.base import (
 from grader.explain import SassFunction, main_loop_code
 from grader.report import formatting as text
 from ptxsim.findings.names import kernel_name
-from ptxsim.message import NOTHING, Message, phrase, verbatim
+from ptxsim.message import NOTHING, Message, clauses, phrase, verbatim
 from ptxsim.records import Record
 
 _LIMITS = {
@@ -102,30 +102,26 @@ def loop_sentence(loop: SassLoop) -> Message:
     done, what = (loop.tensor, "HMMA") if loop.tensor else (loop.ffma, "FFMA")
     if any(entry.kind == "HGMMA" for entry in loop.mix):
         what = "HGMMA"
-    words = phrase(
-        "{instructions} instructions, {done} of them {what} ({share:.1f} %; {per:.3g} instructions "
-        "for each), {sums} sums, {steps} products for each sum",
-        instructions=loop.instructions,
-        done=done,
-        what=what,
-        share=100 * done / loop.instructions,
-        per=loop.instructions / max(done, 1),
-        sums=loop.accumulators,
-        steps=loop.unroll,
-    )
+    parts = [
+        phrase(
+            "{instructions} instructions, {done} of them {what} ({share:.1f} %; {per:.3g} "
+            "instructions for each), {sums} sums, {steps} products for each sum",
+            instructions=loop.instructions,
+            done=done,
+            what=what,
+            share=100 * done / loop.instructions,
+            per=loop.instructions / max(done, 1),
+            sums=loop.accumulators,
+            steps=loop.unroll,
+        )
+    ]
     if loop.bank_conflicts:
-        words = phrase(
-            "{loop}, {cycles} cycles of waiting for register banks",
-            loop=words,
-            cycles=loop.bank_conflicts,
-        )
+        waits = phrase("{cycles} cycles of waiting for register banks", cycles=loop.bank_conflicts)
+        parts.append(waits)
     if loop.stall_cycles is not None:
-        words = phrase(
-            "{loop}; a warp alone needs {cycles} cycles or more",
-            loop=words,
-            cycles=loop.stall_cycles,
-        )
-    return words
+        alone = phrase("a warp alone needs {cycles} cycles or more", cycles=loop.stall_cycles)
+        parts.append(alone)
+    return clauses(parts)
 
 
 # --- machine -----------------------------------------------------------------------------------
@@ -134,6 +130,15 @@ _LEGEND = phrase(
     "stall: cycles before the warp's next instruction (control code); w: result guarded by this "
     "scoreboard; ?: waits for these scoreboards"
 )
+
+
+_CLASSES = {
+    str(words): words
+    for words in (
+        *(phrase("integer"), phrase("move"), phrase("branch"), phrase("synchronise")),
+        *(phrase("float"), phrase("convert"), phrase("other")),
+    )
+}
 
 
 def render(
@@ -195,7 +200,12 @@ def _mix(loop: SassLoop, language: Language) -> Table:
     for entry in loop.mix:
         share = f"{100 * entry.count / loop.instructions:.1f} %"
         for_each = f"{entry.count / max(loop.tensor or loop.ffma, 1):.3g}"
-        table.add_row(entry.kind, str(entry.count), share, for_each)
+        table.add_row(
+            language(_CLASSES.get(entry.kind) or verbatim(entry.kind)),
+            str(entry.count),
+            share,
+            for_each,
+        )
     return table
 
 

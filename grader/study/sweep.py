@@ -43,6 +43,7 @@ from ptxsim.records import Record, Size
 SCHEMA = "sgemm-grader/sweep-point"
 SCHEMA_VERSION = 1
 _FOLDER = ".sweeps"  # hidden: it holds no results
+_AT_ONCE = 4  # variants; a build and a simulation each keep one or two cores busy
 _SHARED = re.compile(r"uses too much shared data \(0x([0-9a-f]+) bytes, 0x([0-9a-f]+) max\)")
 
 
@@ -111,7 +112,7 @@ def run_sweep(
     missing = [[size for size in sweep.sizes if size not in each] for each in known]
     points: list[Point] = []
     with ExitStack() as ending:
-        pool = ThreadPoolExecutor(max_workers=os.cpu_count())
+        pool = ThreadPoolExecutor(max_workers=min(_AT_ONCE, os.cpu_count() or 1))
         ending.callback(pool.shutdown, cancel_futures=True)
         # A GPU takes one variant after the other; meanwhile the others are compiled.
         if bench.gpu_arch:
@@ -241,7 +242,10 @@ def _estimates(
     why = result.explanation
     found = {Size(dims=why.size): _bounds(why)} if why else {}
     if left := [size for size in sizes if size not in found]:
-        progress(phrase("explaining"), counted("{count} size", "{count} sizes", len(left)))
+        progress(
+            phrase("explaining"),
+            counted("explaining {count} size", "explaining {count} sizes", len(left)),
+        )
         try:
             each = explain_sizes(submission, left, bench, bench.lab.architectures[0])
             found |= zip(left, map(_bounds, each), strict=False)

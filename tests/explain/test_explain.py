@@ -259,7 +259,7 @@ def test_a_grade_holds_the_explanation_of_a_right_kernel_only(
         good = grade(ALICE, explaining, quietly).result
     took = time.monotonic() - started - plain
     stages: list[str] = []
-    again = grade(ALICE, explaining, lambda stage, _detail: stages.append(stage)).result
+    again = grade(ALICE, explaining, lambda stage, _words: stages.append(stage)).result
     bad = grade(FIXTURES / "broken" / "missing_second_sync", explaining, quietly).result
 
     assert good.verdict is Verdict.AC and good.explanation is not None

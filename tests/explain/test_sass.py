@@ -12,6 +12,7 @@ from grader.base.explanation import KernelSass, SassLoop
 from grader.cli.entry import main
 from grader.explain.main_loop import main_loop_code, summarise
 from grader.explain.sass import find_tensor_cores, parse
+from tests.support.chinese import assert_chinese
 from tests.support.explained import functions, rung
 from tests.support.files import beside
 from tests.support.places import ALICE, FIXTURES
@@ -167,6 +168,10 @@ def test_grade_sass_prints_what_it_saw(capsys: pytest.CaptureFixture[str]) -> No
     shown = capsys.readouterr().out
     assert "512 of them FFMA" in " ".join(shown.split())
     assert "acc[" in shown and "LDS.128" in shown
+    assert main(["sass", str(ALICE), "--arch", "sm_80", "--language", "zh"]) == 0
+    shown = "".join(capsys.readouterr())
+    assert "数据搬移" in shown and "每次迭代各累加" in shown
+    assert_chinese(shown)
 
     assert main(["sass", str(ALICE), "--arch", "sm_80", "--json"]) == 0
     (kernel,) = json.loads(capsys.readouterr().out)

@@ -518,7 +518,7 @@ def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(
     heard: list[str] = []
     done = in_order(monkeypatch)
     graded = pipeline.grade(
-        tmp_path / "ann", tools, lambda stage, detail: heard.append(str(detail)), gpu=device
+        tmp_path / "ann", tools, lambda _, words: heard.append(str(words)), gpu=device
     )
     assert done == ["simulator", "hidden sizes"]  # never beside each other
     # The worker of the others never gets the hidden plans.
@@ -536,4 +536,4 @@ def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(
     for case in (*hidden_of(lab).performance, *hidden_of(lab).cpu):
         assert str(case.size) not in said
         assert str(case.size["m"]) not in re.findall(r"\d+", said)
-    assert "the hidden sizes" in heard
+    assert "running the hidden sizes on the GPU" in heard

@@ -31,10 +31,10 @@ def test_outcomes_come_in_the_order_of_the_cases(build: Build) -> None:
         misbehaving("time.sleep(0.3 if size['m'] == 5 else 0); right(size, a, b, c)"),
         build,
         [planned(0), planned(1, m=6), planned(2, m=6)],
-        lambda stage, detail: heard.append(f"{stage} {detail}"),
+        lambda stage, words: heard.append(str(words or stage)),
     )
     assert [outcome.id for outcome in outcomes] == ["cpu-0", "cpu-1", "cpu-2"]
-    assert heard[-1] == "simulating 3 of 3 sizes done"
+    assert heard[-1] == "simulating: 3 of 3 sizes done"
     for outcome in outcomes:
         assert outcome.error is not None and outcome.error.wrong == 0
         assert outcome.findings == () and str(outcome.message) == "" and outcome.printed == "hello"
@@ -163,9 +163,9 @@ def test_a_broken_context_is_evidence_for_the_judge(build: Build) -> None:
             "",
             [planned(0), planned(1)],
             lab(),
-            lambda *said: heard.append(" ".join(map(str, said))),
+            lambda _, words: heard.append(str(words)),
         )
-    assert heard == ["running on the GPU 5×7×3"]
+    assert heard == ["running 5×7×3 on the GPU"]
     assert (outcome.id, outcome.stopped, outcome.refused) == ("cpu-1", "crash", None)
     assert str(outcome.message) == "cudaErrorIllegalAddress"
 

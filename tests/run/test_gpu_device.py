@@ -301,9 +301,9 @@ def test_nothing_runs_in_a_broken_context(build: Build) -> None:
     heard: list[str] = []
     both = [planned(0), planned(2, m=6)]
     with real_worker(breaks_at="cpu-0") as gpu:
-        (broken,) = gpu.run(build, "", both, load_lab(), lambda _, size: heard.append(str(size)))
+        (broken,) = gpu.run(build, "", both, load_lab(), lambda _, words: heard.append(str(words)))
     assert str(broken.message) == "broken"
-    assert heard == ["5×7×3"]
+    assert heard == ["running 5×7×3 on the GPU"]
 
 
 def test_a_timed_size_that_ends_the_worker_does_not_keep_smaller_ones_from_running(
@@ -314,11 +314,12 @@ def test_a_timed_size_that_ends_the_worker_does_not_keep_smaller_ones_from_runni
     began: list[GpuInfo] = []
     with real_worker(breaks_at="performance-0") as gpu:
         found = gpu.run(
-            build, "", EVERY, lab, lambda _, size: heard.append(str(size)), began.append
+            build, "", EVERY, lab, lambda _, words: heard.append(str(words)), began.append
         )
     assert [each.id for each in found] == [each.id for each in EVERY]
     assert [each.stopped for each in found] == [None, None, None, None, "crash"]
-    assert heard == ["5×7×3", "64×7×3", "5×7×3", "5×7×3", "5×7×3"]
+    small, large = "running 5×7×3 on the GPU", "running 64×7×3 on the GPU"
+    assert heard == [small, large, small, small, small]
     assert began == [INFO]  # once
 
 

@@ -11,6 +11,7 @@ from grader.base import Bound, Limit
 from grader.base.language import language
 from grader.base.records import Verdict
 from grader.cli.entry import main
+from grader.explain.advice import advice_title
 from grader.results import store
 from grader.results.entries import kept_sources, read_index
 from grader.study.history import make_history
@@ -34,7 +35,8 @@ def test_every_version_is_told_with_what_changed_and_which_advice_was_followed(
     assert first.speed and second.speed and second.speed.value > first.speed.value
     said = [str(each) for each in notes(second)]
     assert "registers 40 → 96" in said
-    assert "advice followed: tile32 (the model said 2 times as fast)" in said
+    title = advice_title("tile32")
+    assert f"advice followed: {title} (the model said 2 times as fast)" in said
     assert third.speed is None, "a version that does not compile has no speed"
 
 

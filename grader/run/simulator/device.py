@@ -57,7 +57,7 @@ from grader.sandbox import FellAsleep, Limits, Sandbox, Starved, TookTooLong, st
 from ptxsim.engine import FLAGS, engine_sources, shipped_engine
 from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
-from ptxsim.message import Message, counted, phrase, verbatim
+from ptxsim.message import NOTHING, Message, counted, phrase, verbatim
 from ptxsim.native import cpu_levels
 from ptxsim.records import Launch, Plan
 from ptxsim.sampling import LaunchSample
@@ -155,9 +155,8 @@ class CpuDevice:
         if self._worker is not None:
             return self._worker
         if self._compiling is not None:
-            progress(
-                phrase("compiling the simulator"), phrase("(only the first time on a machine)")
-            )
+            once = phrase("compiling the simulator (only the first time on a machine)")
+            progress(once, NOTHING)
             self._compiling.wait()
         return self._start(self._engine.compiled())  # raises with the reason if that failed
 
@@ -232,16 +231,16 @@ class CpuDevice:
         outcomes: dict[str, CaseOutcome] = {}
         left = {case.id: case for case in cases}
         seconds = limits.total_s + _GRACE_SECONDS
-        progress(phrase("simulating"), counted("{count} size", "{count} sizes", len(cases)))
+        begun = counted("simulating {count} size", "simulating {count} sizes", len(cases))
+        progress(phrase("simulating"), begun)
         try:
             for reply in self._ask(job, seconds):
                 match reply:
                     case Finished(outcome=outcome) if is_of(outcome, left.get(outcome.id)):
                         outcomes[outcome.id] = outcome
                         del left[outcome.id]
-                        done = phrase(
-                            "{done} of {all} sizes done", done=len(outcomes), all=len(cases)
-                        )
+                        done = phrase("simulating: {done} of {all} sizes done")
+                        done = done.given(done=len(outcomes), all=len(cases))
                         progress(phrase("simulating"), done)
                     case Done():
                         return tuple(outcomes[case.id] for case in cases if case.id in outcomes)
