@@ -96,13 +96,11 @@ def _shares(bounds: tuple[Bound, ...], unit: str) -> Message:
     """Each GPU's bound as a share of its peak; only what no waiting is part of is "at most"."""
     found = []
     for each in bounds:
-        speed = each.most.speed if each.most else each.speed
+        speed = each.most.speed
         of_peak = f"{speed:.4g} {unit} ({100 * speed / each.peak:.0f} %)"
-        share = phrase("about {speed}", speed=of_peak)
-        if each.most:
-            share = phrase("at most {speed}", speed=of_peak)
-            if each.resource == "waiting":
-                share = phrase("{most}, about {speed:.3g} expected", most=share, speed=each.speed)
+        share = phrase("at most {speed}", speed=of_peak)
+        if each.resource == "waiting":
+            share = phrase("{most}, about {speed:.3g} expected", most=share, speed=each.speed)
         found.append(share)
     if len(found) == 1:
         return found[0]
@@ -119,14 +117,6 @@ def speed_sentence(result: Result, why: Explanation, bound: Bound) -> Message:
         size=size_text(why.size),
     )
     hard, launches = bound.most, _launches(why)
-    if hard is None:
-        return phrase(
-            "about {speed:.4g} of {peak}, by the counts of {launches}; the limit is {limit}",
-            speed=bound.speed,
-            peak=peak,
-            launches=launches,
-            limit=limit(bound),
-        )
     resource = resource_name(hard.resource)
     words = phrase(
         "at most {speed:.4g} of {peak}, by the counts of {launches}",

@@ -17,7 +17,7 @@ import msgspec
 
 import grader
 from grader.base import Dims, GpuInfo, Rejected, Result, StoreError, Submission, Verdict, size_text
-from grader.judge import Bench, explain, grade_loaded, prepare
+from grader.judge import Bench, grade, prepare
 from grader.labs import Case, Lab, Scoring
 from grader.report import formatting as text
 from grader.results import store
@@ -142,7 +142,7 @@ def _points(
     # Hidden sizes stay out: each variant would be another question about them.
     lab = msgspec.structs.replace(bench.lab, performance=cases, hidden=None)
     own = msgspec.structs.replace(bench, lab=lab, explain=bench.gpu_arch is None)
-    result = grade_loaded(submission, own, progress).result
+    result = grade(submission, own, progress).result
     kernel = main_kernel(result)
     for case in cases:
         verdict, dropped = _fate(result, case)
@@ -211,7 +211,7 @@ def _estimates(
     if why is None or why.size != size.dims:
         arch = bench.lab.architectures[0]
         try:
-            why = explain(prepare(submission, [size], bench, arch), bench, None)
+            why = prepare(submission, [size], bench, arch).explain(None)
         except Rejected as refusal:
             return (), _reason(refusal.verdict, refusal.message)
     found = tuple(
