@@ -155,7 +155,7 @@ class Waiting(Record):
     warp_barriers: float  # of a warp's own time
 
 
-class Bound(Record):
+class Bound(Record, kw_only=True):
     """The speed of all launches of a call together on one GPU: the most that their counts allow,
     and an estimate that includes waiting."""
 

@@ -1,7 +1,7 @@
 """One submission through every stage: folder → ``Result``.
 
-``pipeline.grade`` compiles it (``program.py``), then walks a group of sizes: recorded, run, ruled on
-(``walk.py``). Hidden sizes are a second group, walked by the same code when the first is done.
+``pipeline.grade`` compiles it (``program.py``), then walks a group of sizes (``walk.py``): they are
+recorded, run and ruled on. Hidden sizes are a second group, walked by the same code afterwards.
 
 The rule book: outcomes → verdicts, measurements → scores. Pure functions over records.
 
