@@ -85,10 +85,7 @@ def grade(
 
     Raises SubmissionError if there is no submission to grade. Any other fault is in the result.
     """
-    if isinstance(work, Submission):
-        name = work.student
-    else:
-        name = student_of(work) if student is None else student
+    name = work.student if isinstance(work, Submission) else student or student_of(work)
     nothing = hashlib.sha256().hexdigest()
     reference = SubmissionRef(student=name, sha256=nothing, files=(), submitted=submitted)
     contents: Mapping[str, bytes] = {}
