@@ -23,7 +23,7 @@ import msgspec
 
 from grader.base.result import Result
 from grader.build.toolchain import find_toolchain
-from grader.judge.program import Bench, Prepared, prepare
+from grader.judge.program import Bench, Program, prepare
 from grader.labs.lab import DEFAULT_LAB, find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.problems.gemm.gemm import Gemm
@@ -87,7 +87,7 @@ def tools(name: str = DEFAULT_LAB.stem) -> Bench:
     )
 
 
-def cubes(folder: Path, extents: tuple[int, ...], bench: Bench, arch: str) -> Prepared:
+def cubes(folder: Path, extents: tuple[int, ...], bench: Bench, arch: str) -> Program:
     """A submission at sizes n³. Raises Rejected."""
     sizes = [Size.of(m=n, n=n, k=n) for n in extents]
     submission = load_submission(folder, bench.lab.problem.interface.main)

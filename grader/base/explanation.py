@@ -109,10 +109,8 @@ class KernelCounts(Record):
     shared_loads: Traffic
     shared_stores: Traffic
     shared_copies: Traffic  # cp.async, the shared side
-    # Those that cost most first; null in older documents.
-    splits: tuple[Split, ...] | None = None
-    # Of tensor-core kernels; empty in older documents.
-    tensor: tuple[TensorCount, ...] = ()
+    splits: tuple[Split, ...] = ()  # those that cost most first
+    tensor: tuple[TensorCount, ...] = ()  # of tensor-core kernels
     matrix_loads: Traffic = NO_TRAFFIC  # ldmatrix
     matrix_stores: Traffic = NO_TRAFFIC  # stmatrix
     # Bulk copies and TMA: sectors of global memory; and wavefronts of shared memory, in each block
@@ -257,8 +255,8 @@ class Score(Record):
     total: float
     max: float
     policy: str
-    shares: tuple[Share, ...] = ()  # () in older documents
-    curves: tuple[SizeCurve, ...] = ()  # of the sizes that are not hidden; () before version 7
+    shares: tuple[Share, ...] = ()
+    curves: tuple[SizeCurve, ...] = ()  # of the sizes that are not hidden
 
 
 class SizeGroup(Record):
@@ -267,10 +265,10 @@ class SizeGroup(Record):
     name: Literal["public", "hidden"]
     weight: float  # against the other group's
     sizes: int  # how many count; 0: the hidden ones are not known here
-    right: int
-    verdict: Verdict | None  # of this group; null: not run
-    mistakes: tuple[Kind, ...]  # kinds of the errors found at hidden sizes
-    points: float | None  # of the group, from its timed sizes; of hidden ones a whole number
+    right: int = 0
+    verdict: Verdict | None = None  # of this group; null: not run
+    mistakes: tuple[Kind, ...] = ()  # kinds of the errors found at hidden sizes
+    points: float | None = None  # of the group, from its timed sizes; of hidden ones a whole number
 
 
 def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:

@@ -25,7 +25,7 @@ from grader.cli.console import DONE, say, spoken
 from grader.cli.grading import check_place, ready
 from grader.cli.options import Parser
 from grader.explain import compare, find_ncu, profile_into, total
-from grader.judge import Bench, explain, prepare
+from grader.judge import Bench, prepare
 from grader.labs import Lab, find_lab, load_lab, load_submission
 from grader.problems import redundancy
 from grader.report import clean
@@ -99,7 +99,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     store.write_document(profile_path(document), found)
     for size in found.sizes:
         _show(size, found, arch, console)
-    why = explain(watched[0].ready, bench, gpus.find(gpu_names()[0]))
+    why = watched[0].ready.explain(gpus.find(gpu_names()[0]))
     _beside_the_model(why, found, console)
     say(console, phrase("for Nsight Compute: {command}", command=f"ncu-ui {report}"))
     return DONE

@@ -6,7 +6,9 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
+
+import msgspec
 
 from grader.base import (
     Build,
@@ -31,8 +33,7 @@ from grader.explain import (
     recall,
     unexplained,
 )
-from grader.judge import launches as libraries
-from grader.judge.launches import too_many_kernels
+from grader.judge.launches import library_kernels, refusal, too_many_kernels
 from grader.labs import Lab
 from grader.record import record_plans
 from grader.results import Ladder
@@ -41,6 +42,8 @@ from grader.sandbox import Sandbox
 from ptxsim.frontend.interface import Interface
 from ptxsim.message import NOTHING, phrase
 from ptxsim.records import Plan, Record, Size
+
+Code = Callable[[], tuple[SassFunction, ...]]  # the machine code, once it is read
 
 
 class Bench(Record):
@@ -52,14 +55,6 @@ class Bench(Record):
     gpu_arch: str | None = None  # "sm_90": grade on the GPU at hand; None: in the simulator
     explain: bool = True  # explain the speed of a correct kernel; takes a second or two
     ladders: tuple[Ladder, ...] = ()  # for the standing; the first that fits counts
-
-
-class Prepared(Record):
-    """A submission, ready to be run at some sizes."""
-
-    submission: Submission
-    built: Build
-    plans: tuple[Plan, ...]
 
 
 def compile_for(submission: Submission, bench: Bench, arch: str) -> Build:
@@ -80,8 +75,9 @@ class Program(Record):
 
     submission: Submission
     bench: Bench
-    build: Build
+    built: Build
     declared: Interface  # kernels and variables in the PTX
+    plans: tuple[Plan, ...] = ()  # of the sizes that ``prepare`` was asked for
 
     @property
     def root(self) -> str:
@@ -91,7 +87,7 @@ class Program(Record):
     @property
     def info(self) -> BuildInfo:
         """The build's part of the result document."""
-        built = self.build
+        built = self.built
         return BuildInfo(
             ok=True,
             command=built.command,
@@ -112,7 +108,7 @@ class Program(Record):
         """
         lab = self.bench.lab
         plans = record_plans(
-            self.build,
+            self.built,
             self.submission,
             lab.problem,
             sizes,
@@ -136,10 +132,26 @@ class Program(Record):
         """
         lab = self.bench.lab
         launched = (plan for plan in plans if isinstance(plan, Plan))
-        notes = libraries.library_kernels(launched, self.declared, lab.problem)
-        if refusal := libraries.refusal(notes, lab.rules, self.info):
-            raise refusal
+        notes = library_kernels(launched, self.declared, lab.problem)
+        if refused := refusal(notes, lab.rules, self.info):
+            raise refused
         return notes
+
+    def disassemble(self) -> tuple[SassFunction, ...]:
+        """Read the machine code. Raises ToolchainError without nvdisasm."""
+        return disassemble(self.built.cubin, self.bench.toolchain, self.bench.sandbox)
+
+    def explain(self, card: Gpu | None) -> Explanation:
+        """Explain the speed at the last size prepared. card: None for a few known ones."""
+        with CpuDevice(self.bench.sandbox, self.bench.lab.limits) as simulator:
+            return self.explain_at(self.plans[-1], self.disassemble, simulator, card)
+
+    def explain_at(
+        self, plan: Plan, code: Code, simulator: CpuDevice, card: Gpu | None
+    ) -> Explanation:
+        """Explain the speed at the plan's size."""
+        problem = self.bench.lab.problem
+        return explain_speed(self.built, self.root, plan, problem, code, simulator, gpu=card)
 
 
 def build_program(
@@ -147,12 +159,12 @@ def build_program(
 ) -> Program:
     """Compile the submission for ``arch`` and let ``reader`` read its PTX. Raises Rejected."""
     progress(phrase("compiling"), NOTHING)
-    build = compile_for(submission, bench, arch)
-    declared = reader.read(build, str(submission.folder), progress)
-    return Program(submission=submission, bench=bench, build=build, declared=declared)
+    built = compile_for(submission, bench, arch)
+    declared = reader.read(built, str(submission.folder), progress)
+    return Program(submission=submission, bench=bench, built=built, declared=declared)
 
 
-def prepare(submission: Submission, sizes: Sequence[Size], bench: Bench, arch: str) -> Prepared:
+def prepare(submission: Submission, sizes: Sequence[Size], bench: Bench, arch: str) -> Program:
     """Compile, and record at all ``sizes``. Raises Rejected, also if one size is refused."""
     with CpuDevice(bench.sandbox, bench.lab.limits) as reader:
         program = build_program(submission, bench, arch, reader, quietly)
@@ -161,16 +173,7 @@ def prepare(submission: Submission, sizes: Sequence[Size], bench: Bench, arch: s
         if isinstance(plan, Rejected):
             raise plan
         plans.append(plan)
-    return Prepared(submission=submission, built=program.build, plans=tuple(plans))
-
-
-def explain(ready: Prepared, bench: Bench, card: Gpu | None) -> Explanation:
-    """Explain the speed at the last size. card: None for a few known ones."""
-    code = partial(disassemble, ready.built.cubin, bench.toolchain, bench.sandbox)
-    folder = str(ready.submission.folder)
-    with CpuDevice(bench.sandbox, bench.lab.limits) as simulator:
-        plan, problem = ready.plans[-1], bench.lab.problem
-        return explain_speed(ready.built, folder, plan, problem, code, simulator, gpu=card)
+    return msgspec.structs.replace(program, plans=tuple(plans))
 
 
 def explain_sizes(
@@ -180,13 +183,12 @@ def explain_sizes(
     simulator. An endless loop in host code ends the answers early. Raises Rejected."""
     with CpuDevice(bench.sandbox, bench.lab.limits) as simulator:
         program = build_program(submission, bench, arch, simulator, quietly)
-        build, root, problem = program.build, program.root, bench.lab.problem
-        code = cache(partial(disassemble, build.cubin, bench.toolchain, bench.sandbox))
+        code = cache(program.disassemble)
         for plan in program.record(sizes):
             if isinstance(plan, Rejected):
                 yield plan
             else:
-                yield explain_speed(build, root, plan, problem, code, simulator)
+                yield program.explain_at(plan, code, simulator, None)
 
 
 # --- explaining --------------------------------------------------------------------------------
@@ -204,22 +206,21 @@ class Explaining:
         program: Program,
         plans: Iterable[Plan | Rejected],
         card: Gpu | None = None,
-        code: Callable[[], tuple[SassFunction, ...]] | None = None,
+        code: Code | None = None,
     ) -> None:
         """card: graded on, if known. code: its machine code, if somebody reads it anyway."""
-        build, bench = program.build, program.bench
-        self._program, self._card, self._code = program, card, code
-        self._plan = _largest(plans, bench.lab) if bench.explain else None
+        self._program, self._card, bench = program, card, program.bench
+        problem = bench.lab.problem
+        size = max((case.size for case in bench.lab.performance), key=problem.amount)
+        found = (plan for plan in plans if isinstance(plan, Plan) and plan.size == size)
+        self._plan = next(found, None) if bench.explain else None
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._key, self._known = "", None
         if self._plan is not None:
-            self._key = explanation_key(build, self._plan, bench.lab.problem, bench.toolchain, card)
+            self._key = explanation_key(program.built, self._plan, problem, bench.toolchain, card)
             self._known = recall(self._key)
-            if self._known is None and code is None:
-                reading = self._pool.submit(
-                    disassemble, build.cubin, bench.toolchain, bench.sandbox
-                )
-                self._code = reading.result
+            if self._known is None:
+                self._code = code or self._pool.submit(program.disassemble).result
 
     def __enter__(self) -> Explaining:
         return self
@@ -229,14 +230,12 @@ class Explaining:
 
     def result(self, simulator: CpuDevice, progress: Progress) -> Explanation | None:
         """The explanation, which says in ``missing`` why it is none; None without a plan."""
-        if self._plan is None or self._known is not None:
+        plan, program = self._plan, self._program
+        if plan is None or self._known is not None:
             return self._known
-        assert self._code is not None
-        build, problem = self._program.build, self._program.bench.lab.problem
         progress(phrase("explaining"), NOTHING)
         try:
-            root, plan = self._program.root, self._plan
-            found = explain_speed(build, root, plan, problem, self._code, simulator, gpu=self._card)
+            found = program.explain_at(plan, self._code, simulator, self._card)
             if found.missing is None:
                 with suppress(OSError):
                     keep(self._key, found)
@@ -252,11 +251,4 @@ class Explaining:
             missing = phrase(
                 "a fault of the grader: {fault}", fault=f"{type(fault).__name__}: {fault}"
             )
-        return unexplained(build, problem.at(self._plan.size), missing)
-
-
-def _largest(plans: Iterable[Plan | Rejected], lab: Lab) -> Plan | None:
-    """The plan of the largest timed size."""
-    size = max((case.size for case in lab.performance), key=lab.problem.amount)
-    found = (plan for plan in plans if isinstance(plan, Plan))
-    return next((plan for plan in found if plan.size == size), None)
+        return unexplained(program.built, program.bench.lab.problem.at(plan.size), missing)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from grader.base import MachineError, Rejected, Submission, compile_native, gpus
-from grader.judge import Bench, explain, prepare
+from grader.judge import Bench, prepare
 from grader.results import Ceiling, HostLoop, HostRun
 from ptxsim.message import phrase
 
@@ -76,7 +76,7 @@ def ceilings(submission: Submission, bench: Bench) -> tuple[Ceiling, ...]:
     for card in (each for each in gpus.known() if each.name in _UNTIMED):
         arch = f"sm_{card.capability}"
         with suppress(Rejected):
-            why = explain(prepare(submission, [size], bench, arch), bench, card)
+            why = prepare(submission, [size], bench, arch).explain(card)
             found += (
                 Ceiling(gpu=card.name, arch=arch, size=size.dims, speed=bound.ceiling)
                 for bound in why.bounds

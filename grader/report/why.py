@@ -166,11 +166,9 @@ def _traffic(_result: Result, why: Explanation, _counts: KernelCounts) -> Messag
 
 def _divergence(_result: Result, why: Explanation, _counts: KernelCounts) -> Message:
     """List divergence by line, over all launches."""
-    if any(each.splits is None for each in why.counts):
-        return NOTHING
     issued = sum(each.instructions for each in why.counts)
     lines: dict[tuple[str | None, int | None], list[float]] = {}
-    for each in (split for counts in why.counts for split in counts.splits or ()):
+    for each in (split for counts in why.counts for split in counts.splits):
         sums = lines.setdefault((each.file, each.line), [0.0, 0.0, 0.0])
         for place, value in enumerate((each.lost, each.splits, each.reached)):
             sums[place] += value

@@ -16,7 +16,7 @@ from grader.base import (
     ProfiledSize,
 )
 from grader.explain import ProfiledJob
-from grader.judge import Bench, Prepared
+from grader.judge import Bench, Program
 from ptxsim.message import Message, phrase
 from ptxsim.records import Record
 
@@ -26,7 +26,7 @@ Role = Literal["own", "first"]
 class WatchedKernel(Record):
     """One kernel to profile at some sizes."""
 
-    ready: Prepared
+    ready: Program
     name: str
     first: bool  # the ladder's first rung, and not the submission
 

@@ -31,7 +31,7 @@ from grader.base import (
     Verdict,
     size_text,
 )
-from grader.judge import Bench, compile_for, explain_sizes, grade_loaded
+from grader.judge import Bench, compile_for, explain_sizes, grade
 from grader.labs import Case, Lab, Scoring
 from grader.report import formatting as text
 from grader.results import store
@@ -168,7 +168,7 @@ def _points(
     # Hidden sizes stay out: each variant would be another question about them.
     lab = msgspec.structs.replace(bench.lab, performance=cases, hidden=None)
     own = msgspec.structs.replace(bench, lab=lab, explain=bench.gpu_arch is None)
-    result = grade_loaded(submission, own, progress).result
+    result = grade(submission, own, progress).result
     fates = {case: _fate(result, case) for case in cases}
     right = [case.size for case, (_, dropped) in fates.items() if not dropped]
     estimated = _estimates(submission, right, own, result, progress) if own.explain else {}

@@ -32,7 +32,7 @@ from grader.run.protocol import CaseOutcome, PlannedCase, Progress, quietly
 from grader.run.simulator.device import CpuDevice
 from ptxsim.records import Allocate, Free, Operation, Place, Plan, Size, Synchronise
 from tests.support.bench import bench
-from tests.support.explained import LARGE, at, explained, functions, roomy, rung
+from tests.support.explained import LARGE, at, explained, functions, rung
 from tests.support.pages import printed
 from tests.support.places import ALICE, FIXTURES, ROOT
 from tests.support.results import NOTHING_KNOWN, RIGHT
@@ -149,7 +149,7 @@ def test_advice_about_waiting_cites_the_issue_model() -> None:
 def test_what_needs_ampere_is_not_advised_for_turing() -> None:
     folder = rung("double_buffer")
     ready = at(folder, "sm_75", LARGE)
-    found = program.explain(ready, roomy(), gpus.find("RTX 2080 Ti"))
+    found = ready.explain(gpus.find("RTX 2080 Ti"))
 
     assert "multistage" not in [each.idea for each in found.advice]
 

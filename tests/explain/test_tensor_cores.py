@@ -54,7 +54,7 @@ def lab_bench() -> Bench:
 def explained(folder: Path, arch: str) -> Explanation:
     size = Size.of(m=N, n=N, k=N)
     ready = program.prepare(load_submission(folder, "hgemm.cu"), [size], lab_bench(), arch)
-    found = program.explain(ready, lab_bench(), gpus.find(CARDS[arch]))
+    found = ready.explain(gpus.find(CARDS[arch]))
     assert found.missing is None
     return found
 

@@ -16,8 +16,7 @@ import sys
 import threading
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,9 +32,8 @@ from grader.cli.console import WRONG_USAGE
 from grader.cli.entry import main
 from grader.cli.export_command import RENDERERS
 from grader.cli.grading import ready
-from grader.judge import pipeline, rulings, scoring, simulated
-from grader.judge.rulings import Ruling, hidden_group, not_run
-from grader.judge.simulated import StageResults
+from grader.judge import pipeline, rulings, scoring, walk
+from grader.judge.rulings import Ruling, reduced
 from grader.labs.lab import Case, Hidden, Lab, load_lab, with_hidden
 from grader.labs.submission import load_submission
 from grader.report import html, terminal
@@ -43,7 +41,7 @@ from grader.results import store
 from grader.results.entries import keep_sources
 from grader.run.gpu.device import GpuDevice
 from grader.run.gpu.messages import Ready
-from grader.run.protocol import CaseOutcome, quietly, refused
+from grader.run.protocol import CaseOutcome, Progress, quietly, refused
 from grader.sandbox.running import Sandbox
 from grader.study.sweep import Sweep, run_sweep
 from ptxsim.findings.finding import Severity
@@ -327,10 +325,10 @@ def judged(public: tuple[float, int], secret: tuple[float, int], *findings: Find
     by = {each.id: scoring.beside_the_baseline(lab.scoring) for each in lab.timed}
     seen = [outcome(case, public[0], wrong=public[1])]
     hidden = [outcome(SECRET, secret[0], *findings, wrong=secret[1])]
-    group = rulings.hidden_on_gpu([SECRET], hidden, seen, lab, gpu=None, by=by)
-    ruling = rulings.on_gpu(
-        *([case], seen, lab), gpu=None, simulated=Verdict.AC, notes=(), by=by, hidden=group
-    )
+    group = reduced(rulings.rule([SECRET], hidden, lab), lab, 1, by)
+    public = rulings.rule([case], seen, lab)
+    simulated = Ruling(verdict=Verdict.AC)
+    ruling = rulings.conclude(public, lab, hidden=group, simulated=simulated, yardsticks=by)
     assert ruling.score is not None and ruling.findings == ()
     assert {share.case for share in ruling.score.shares} == {case.id}
     assert {curve.case for curve in ruling.score.curves} <= {case.id}
@@ -363,11 +361,15 @@ def test_a_group_costs_its_own_points_and_a_broken_rule_all(
         assert [group.points for group in ruling.groups] == [80.0, 60.0]  # 60.34 would tell more
 
 
+def hidden_group(outcome: CaseOutcome) -> SizeGroup:
+    return reduced(rulings.rule([SECRET], [outcome], gpu_lab()), gpu_lab(), 1)
+
+
 def test_one_kind_is_all_that_is_kept() -> None:
     """Of all errors at once, which could spell a number, the one that decides the verdict."""
 
     def mistakes(*found: Finding) -> tuple[Kind, ...]:
-        group = hidden_group([SECRET], [outcome(SECRET, 30.0, *found)], gpu_lab())
+        group = hidden_group(outcome(SECRET, 30.0, *found))
         assert not SECRET_NUMBERS & set(re.findall(r"\d+", str(msgspec.to_builtins(group))))
         return group.mistakes
 
@@ -382,9 +384,9 @@ def test_a_failure_at_a_hidden_size_tells_nothing() -> None:
     """Nor does our own fault, not even in a traceback, whose last line may hold figures."""
     faults = (MachineError(f"ended at {SECRET_SIZE}"), ValueError(f"cannot reshape {SECRET_SIZE}"))
     for fault in faults:
-        with pytest.raises(MachineError) as caught, simulated.sealed():
+        with pytest.raises(MachineError) as caught, walk.sealed():
             raise fault
-        assert caught.value.message == simulated.HIDDEN_FAILURE
+        assert caught.value.message == walk.HIDDEN_FAILURE
         assert caught.value.__suppress_context__
 
 
@@ -423,19 +425,9 @@ def test_hidden_sizes_need_a_filter_of_system_calls() -> None:
     ready(tools, "off")
 
 
-def test_after_a_crash_hidden_sizes_do_not_run() -> None:
-    lab = gpu_lab()
-    program = cast(Any, SimpleNamespace(bench=msgspec.structs.replace(bench(), lab=lab)))
-    gpu = cast(Any, SimpleNamespace(gpu=H200))
-    broken = msgspec.structs.replace(outcome(lab.performance[0], 40.0), stopped="crash")
-    none: Any = None
-    group = pipeline._grade_hidden(program, gpu, none, none, [broken], quietly, none)
-    assert group == not_run(hidden_of(lab), 1)
-
-
 def test_a_refused_hidden_size_is_its_kind() -> None:
     refusal = Rejected(Verdict.RE, verbatim("ended with status 77"), (error(Kind.HOST_CRASH),))
-    group = hidden_group([SECRET], [refused(SECRET.id, SECRET_SIZE, refusal)], gpu_lab())
+    group = hidden_group(refused(SECRET.id, SECRET_SIZE, refusal))
     assert (group.verdict, group.mistakes, group.right) == (Verdict.RE, (Kind.HOST_CRASH,), 0)
 
 
@@ -484,22 +476,43 @@ def in_order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note what ran, as it ends. The simulator takes a while longer, unless hidden sizes begin."""
     done: list[str] = []
     hidden_began = threading.Event()
-    simulate, grade_hidden = pipeline._simulate, pipeline._grade_hidden
+    simulate, grade_hidden = pipeline._simulate, pipeline.grade_hidden
 
-    def slowly(*given: Any) -> StageResults:
+    def slowly(*given: Any) -> Ruling:
         made = simulate(*given)
         hidden_began.wait(2)
         done.append("simulator")
         return made
 
-    def note(*given: Any) -> SizeGroup | None:
+    def note(*given: Any, **more: Any) -> SizeGroup:
         hidden_began.set()
         done.append("hidden sizes")
-        return grade_hidden(*given)
+        return grade_hidden(*given, **more)
 
     monkeypatch.setattr(pipeline, "_simulate", slowly)
-    monkeypatch.setattr(pipeline, "_grade_hidden", note)
+    monkeypatch.setattr(pipeline, "grade_hidden", note)
     return done
+
+
+def graded_on_gpu(place: Path, lab: Lab, worker: str, progress: Progress) -> Result:
+    given = outcome(lab.performance[0], 30.2)  # 60.4 points at every timed size
+    answer = msgspec.json.encode(msgspec.structs.replace(given, printed="")).decode()
+    ready = msgspec.json.encode(Ready(gpu=H200)).decode()
+    command = (sys.executable, "-c", worker, str(place / "log"), answer, ready)
+    device = GpuDevice(lab.problem_ref, command=command)
+    (place / "ann").mkdir()
+    (place / "ann" / "sgemm.cu").write_text(STARTER)
+    tools = msgspec.structs.replace(bench(), lab=lab, gpu_arch="sm_90")
+    return pipeline.grade(place / "ann", tools, progress, gpu=device).result
+
+
+@pytest.mark.sampled
+def test_after_a_crash_hidden_sizes_do_not_run(tmp_path: Path) -> None:
+    broken = '{"type": "broken", "case": outcome["id"], "message": "cudaErrorIllegalAddress"}'
+    worker = WORKER.replace('{"type": "measured", "outcome": outcome}', broken)
+    result = graded_on_gpu(tmp_path, lab_in(tmp_path, SECRETS[0]), worker, quietly)
+    assert [group.verdict for group in result.groups] == [Verdict.RE, None]
+    assert "hidden" not in (tmp_path / "log").read_text()
 
 
 @pytest.mark.sampled
@@ -507,19 +520,9 @@ def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = lab_in(tmp_path, SECRETS[0])
-    given = outcome(lab.performance[0], 30.2)  # 60.4 points at every timed size
-    answer = msgspec.json.encode(msgspec.structs.replace(given, printed="")).decode()
-    ready = msgspec.json.encode(Ready(gpu=H200)).decode()
-    command = (sys.executable, "-c", WORKER, str(tmp_path / "log"), answer, ready)
-    device = GpuDevice(lab.problem_ref, command=command)
-    (tmp_path / "ann").mkdir()
-    (tmp_path / "ann" / "sgemm.cu").write_text(STARTER)
-    tools = msgspec.structs.replace(bench(), lab=lab, gpu_arch="sm_90")
     heard: list[str] = []
     done = in_order(monkeypatch)
-    graded = pipeline.grade(
-        tmp_path / "ann", tools, lambda _, words: heard.append(str(words)), gpu=device
-    )
+    result = graded_on_gpu(tmp_path, lab, WORKER, lambda _, words: heard.append(str(words)))
     assert done == ["simulator", "hidden sizes"]  # never beside each other
     # The worker of the others never gets the hidden plans.
     jobs = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
@@ -527,7 +530,6 @@ def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(
     assert worker == again != other
     assert [verified, timed] == [[["correctness-0", False]], [["performance-0", True]]]
     assert sorted(secret) == [["hidden-performance-0", True], ["hidden-performance-1", True]]
-    result = graded.result
     assert result.verdict is Verdict.AC and result.score is not None, result.error
     assert [case.id for case in result.cases] == ["correctness-0", "performance-0"]
     assert [group.points for group in result.groups] == [60.4, 60.0]

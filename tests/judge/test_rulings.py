@@ -42,9 +42,9 @@ def lab(**rules: str) -> Lab:
 
 
 def ruled(simulated: Verdict, *seen: Finding, findings: str = "fail") -> Ruling:
-    return rulings.on_gpu(
-        [CASE], [outcome()], lab(findings=findings), gpu=H200, simulated=simulated, notes=seen
-    )
+    public = rulings.rule([CASE], [outcome()], lab())
+    beside = Ruling(verdict=simulated, findings=seen)
+    return rulings.conclude(public, lab(findings=findings), simulated=beside, yardsticks={})
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,14 @@ def test_what_is_only_slow_is_explained() -> None:
         (Verdict.WA, (RACE,), False),
         (Verdict.AC, (RACE,), False),
     ):
-        ruling = rulings.on_gpu(cases, late, lab(), gpu=H200, simulated=simulated, notes=seen)
+        beside = Ruling(verdict=simulated, findings=seen)
+        public = rulings.rule(cases, late, lab())
+        ruling = rulings.conclude(public, lab(), simulated=beside, yardsticks={})
         assert (ruling.verdict, ruling.explain) == (Verdict.TLE, explain)
         assert ruling.score is not None and ruling.score.total == 0
-    assert rulings.in_simulator(cases, late, load_lab()).explain
-    assert not rulings.in_simulator(cases, [outcome(RACE), small], load_lab()).explain
+    for seen_here, explain in ((late, True), ([outcome(RACE), small], False)):
+        public = rulings.rule(cases, seen_here, load_lab())
+        assert rulings.conclude(public, load_lab()).explain == explain
 
 
 @pytest.mark.parametrize(
@@ -123,4 +126,4 @@ def test_an_exceeded_bound_is_an_error_of_ours(share: float, gpu: str, holds: bo
     ],
 )
 def test_a_grading_that_ends_early_has_a_verdict(failure: GraderError, verdict: Verdict) -> None:
-    assert rulings.of_failure(failure) is verdict
+    assert rulings.from_failure(failure).verdict is verdict

@@ -152,7 +152,7 @@ def explained(folder: Path) -> Explanation:
     ready = program.prepare(
         load_submission(folder, "reduction.cu"), [Size.of(n=MOST)], lab_bench(), "sm_90"
     )
-    return program.explain(ready, lab_bench(), gpus.find("H200"))
+    return ready.explain(gpus.find("H200"))
 
 
 @pytest.mark.sampled

@@ -42,7 +42,7 @@ def built(folder: Path, arch: str) -> Build:
     return program.compile_for(load_submission(folder, MAIN), roomy(), arch)
 
 
-def at(folder: Path, arch: str, size: Size) -> program.Prepared:
+def at(folder: Path, arch: str, size: Size) -> program.Program:
     return program.prepare(load_submission(folder, MAIN), [size], roomy(), arch)
 
 
@@ -89,6 +89,6 @@ def _launches(
 @cache
 def explained(folder: Path, arch: str = "sm_90") -> Explanation:
     card = gpus.find("H200" if arch == "sm_90" else "A100")
-    found = program.explain(at(folder, arch, LARGE), roomy(), card)
+    found = at(folder, arch, LARGE).explain(card)
     assert found.missing is None
     return found

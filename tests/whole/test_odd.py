@@ -22,7 +22,7 @@ from grader.base.result import Result
 from grader.course import board_rendering as render
 from grader.course.leaderboard import make_boards
 from grader.course.roster import read_roster
-from grader.judge.simulated import slurm_job
+from grader.judge.pipeline import slurm_job
 from grader.labs.submission import NotAFileError, read
 from grader.report.formatting import clean
 from grader.results import store
