@@ -19,6 +19,7 @@ from ptxsim.findings.finding import Severity
 from ptxsim.message import NOTHING, verbatim
 from ptxsim.records import Size
 from tests.support import outcomes
+from tests.support.files import table
 from tests.support.pages import LINES
 from tests.support.product import GEMM
 from tests.support.results import RIGHT
@@ -118,34 +119,12 @@ def test_tensor_cores_may_be_allowed() -> None:
 
 FP32_SUMS = "this lab asks for sums in FP32"
 NARROW = "allows tensor cores for numbers of 16 bits and more"
-INSTRUCTIONS = {
-    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32": None,
-    "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16": None,
-    "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16": None,
-    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32": None,
-    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32": None,
-    "wmma.load.a.sync.aligned.row.m16n16k16.f16, wmma.store.d.sync.m16n16k16.f16": None,
-    "HGMMA.64x256x16.F32, HMMA.16816.F32": None,
-    "HGMMA.64x128x16.F32, HMMA.16816.F32.BF16": None,
-    "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32": NARROW,
-    "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32": NARROW,
-    "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32": NARROW,
-    **{f"{opcode}.X": NARROW for opcode in ("IMMA", "IGMMA", "QMMA", "QGMMA", "BMMA", "OMMA")},
-    "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16": FP32_SUMS,
-    "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16": FP32_SUMS,
-    "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16": FP32_SUMS,
-    "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f32.satfinite": FP32_SUMS,
-    "wgmma.mma_async.sync.aligned.m64n128k16.f16.f16.f16": FP32_SUMS,
-    "wgmma.mma_async.sp.sync.aligned.m64n128k32.f16.f16.f16": FP32_SUMS,
-    "HMMA.16816.F32, HMMA.16816.F16": FP32_SUMS,
-    "HMMA.SP.16832.F16": FP32_SUMS,
-    "HGMMA.64x128x16.F16": FP32_SUMS,
-}
+INSTRUCTIONS = dict(table(__file__, "tensor_instructions.txt"))
 
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS)
 def test_tensor_cores_are_for_16_bits_and_the_labs_sums(instruction: str) -> None:
-    broken = INSTRUCTIONS[instruction]
+    broken = {"too narrow": NARROW, "sums": FP32_SUMS}.get(INSTRUCTIONS[instruction])
     note = finding(Kind.TENSOR_CORE, severity=Severity.NOTE)
     note = msgspec.structs.replace(note, message=verbatim(f"{instruction} runs on tensor cores"))
     rules = Rules(tensor_cores="allow")

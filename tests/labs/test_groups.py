@@ -14,7 +14,7 @@ from grader.labs.lab import Lab, load_lab, revealed
 from tests.support.chinese import assert_chinese
 from tests.support.files import beside
 
-LAB = beside(__file__, "groups.yaml")
+LAB = beside(__file__, "sealed.yaml")
 SEED = "a secret of enough bytes"
 
 

@@ -15,6 +15,20 @@ def beside(test: str, name: str, **holes: object) -> str:
     return text
 
 
+def table(test: str, name: str) -> list[list[str]]:
+    """Read programs/``name`` beside ``test``: a row a line, ¦ between its columns."""
+    lines = (line for line in beside(test, name).splitlines() if not line.startswith("#"))
+    return [[cell.strip() for cell in line.split("¦")] for line in lines]
+
+
+def attempts(test: str, name: str) -> str:
+    """Write a program that tries each row of a table (a name, an expression) in ``attempt()``.
+
+    It prints the names, each with the error that the system answered or with "open".
+    """
+    return beside(__file__, "attempts.py.in", rows=table(test, name))
+
+
 def bind(path: Path) -> None:
     """A socket there. Its path may be longer than bind takes."""
     with socket.socket(socket.AF_UNIX) as made:
