@@ -392,8 +392,6 @@ def test_pointers_anywhere(recorded: Recorder) -> None:
 
 CALLS = table(__file__, "refused.txt")
 REFUSED = {int(number): (Verdict(verdict), words) for number, verdict, words in CALLS}
-    int(n): (Verdict(verdict), words) for n, verdict, words in table(__file__, "refused.txt")
-}
 NO_LINE = {28, 96, 97, 42, 45, 49}  # no call of run_custom's is to blame, or none can be named
 
 
