@@ -4,6 +4,7 @@ wrong: tests/fixtures/hopper/tma_wgmma."""
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -65,10 +66,15 @@ def test_a_wrong_line_is_found(name: str, tmp_path: Path) -> None:
     ), result.findings
 
 
-def changed(folder: Path, place: Path, *changes: tuple[str, str, str]) -> Path:
-    """A copy of the program with other words in some of its files."""
+def changed(folder: Path, place: Path, *changes: tuple[str, str, str] | str) -> Path:
+    """Copy the program, with other words in some of its files or with a patch."""
     copy = shutil.copytree(folder, place / "student")
-    for file, old, new in changes:
+    for change in changes:
+        if isinstance(change, str):
+            patch = Path(__file__).parent / "programs" / change
+            subprocess.run(["git", "apply", patch], cwd=copy, check=True)
+            continue
+        file, old, new = change
         text = (copy / file).read_text()
         assert text.count(old) == 1, old
         (copy / file).write_text(text.replace(old, new))
@@ -93,42 +99,7 @@ WIDE = (
 NO_WAIT = ("wide.cuh", "while (atomicCAS(&sums_left[slot], 1, 0) != 1);", "sums_left[slot] = 0;")
 # A is copied first, by a kernel beside whose end the product begins: one thread waits for it, ahead
 # of its first copy.
-PACKED = (
-    (
-        "hgemm.cu",
-        "// C^T = B^T",
-        "__global__ void pack(const __half* A, __half* packed, int count) {\n"
-        "  cudaTriggerProgrammaticLaunchCompletion();\n"
-        "  const int e = blockIdx.x * blockDim.x + threadIdx.x;\n"
-        "  if (e < count) packed[e] = A[e];\n"
-        "}\n\n// C^T = B^T",
-    ),
-    (
-        "hgemm.cu",
-        "      expect(&s",
-        "      if (p == 0) cudaGridDependencySynchronize();\n      expect(&s",
-    ),
-    (
-        "hgemm.cu",
-        "  A = map_of(d_A.data().get(), m, k);",
-        "  static __half* packed;\n"
-        "  if (!packed) cudaMalloc(&packed, sizeof(__half) * m * k);\n"
-        "  pack<<<(m * k + 255) / 256, 256>>>(d_A.data().get(), packed, m * k);\n"
-        "  A = map_of(packed, m, k);",
-    ),
-    (
-        "hgemm.cu",
-        "cudaLaunchAttribute cluster = {};",
-        "cudaLaunchAttribute attributes[2] = {}, &cluster = *attributes;",
-    ),
-    (
-        "hgemm.cu",
-        "  config.attrs = &cluster;\n  config.numAttrs = 1;",
-        "  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;\n"
-        "  attributes[1].val.programmaticStreamSerializationAllowed = 1;\n"
-        "  config.attrs = attributes;\n  config.numAttrs = 2;",
-    ),
-)
+PACKED = ("packed.patch",)
 NO_PACKED = ("hgemm.cu", "      if (p == 0) cudaGridDependencySynchronize();\n", "")
 
 
@@ -147,7 +118,7 @@ NO_PACKED = ("hgemm.cu", "      if (p == 0) cudaGridDependencySynchronize();\n",
 )
 def test_who_does_not_wait_is_found(
     program: Path,
-    order: tuple[tuple[str, str, str], ...],
+    order: tuple[tuple[str, str, str] | str, ...],
     mistake: tuple[str, str, str],
     size: tuple[int, int, int],
     verdicts: str,

@@ -42,61 +42,18 @@ def outcome(*findings: Finding, name: str = "cpu-0", **changes: Any) -> CaseOutc
     return outcomes.outcome(Case(id=name, size=SIZE), *findings, **changes)
 
 
+def described(words: str) -> Finding:
+    """Make a finding of a kind, a severity other than an error, and perhaps no line."""
+    kind, *more = words.split()
+    severity = next((Severity[word.upper()] for word in more if word != "nowhere"), Severity.ERROR)
+    return finding(Kind(kind), line=None if "nowhere" in more else 7, severity=severity)
+
+
 RULINGS = {
-    "right": (outcome(), Verdict.AC, ""),
-    "wrong": (outcome(wrong=1), Verdict.WA, "1 of 6 elements are wrong"),
-    "wrong, and why": (
-        outcome(finding(Kind.UNINITIALIZED_READ), wrong=1),
-        Verdict.WA,
-        "1 of 6 elements are wrong (uninitialized-read at sgemm.cu:7)",
-    ),
-    "outside": (outcome(finding(Kind.OUT_OF_BOUNDS)), Verdict.RE, "out-of-bounds at sgemm.cu:7"),
-    "misaligned": (
-        outcome(finding(Kind.MISALIGNED), wrong=1),
-        Verdict.RE,
-        "misaligned at sgemm.cu:7",
-    ),
-    "outside, then stuck": (
-        outcome(finding(Kind.OUT_OF_BOUNDS), finding(Kind.ENDLESS_LOOP), stopped="time"),
-        Verdict.RE,
-        "out-of-bounds at sgemm.cu:7",
-    ),
-    "stuck": (
-        outcome(finding(Kind.ENDLESS_LOOP), stopped="time"),
-        Verdict.TLE,
-        "endless-loop at sgemm.cu:7: did not end in time",
-    ),
-    "slow": (outcome(stopped="time"), Verdict.TLE, "did not end in time"),
     "slow, by a limit that says so": (
         outcome(stopped="time", message=verbatim("a launch did not end within 10 s")),
         Verdict.TLE,
         "a launch did not end within 10 s",
-    ),
-    "deadlock": (
-        outcome(finding(Kind.BARRIER_DIVERGENCE), stopped="deadlock"),
-        Verdict.TLE,
-        "barrier-divergence at sgemm.cu:7: threads wait for ever",
-    ),
-    "race, right values": (
-        outcome(finding(Kind.RACE)),
-        Verdict.WA,
-        "race at sgemm.cu:7: the values are right here, but on a GPU they depend on timing",
-    ),
-    "input": (
-        outcome(finding(Kind.INPUT_MODIFIED, line=None)),
-        Verdict.WA,
-        "input-modified!: the values are right here, but inputs belong to the grader",
-    ),
-    "unknown error": (
-        outcome(finding(Kind.HOST_CRASH)),
-        Verdict.WA,
-        "host-crash at sgemm.cu:7: the values are right here, but the program is wrong",
-    ),
-    "warning": (outcome(finding(Kind.RACE, severity=Severity.WARNING)), Verdict.AC, ""),
-    "tensor core": (
-        outcome(finding(Kind.TENSOR_CORE, severity=Severity.NOTE), wrong=1),
-        Verdict.RF,
-        "tensor-core at sgemm.cu:7: this lab forbids tensor cores",
     ),
     "refused": (
         refused("cpu-0", SIZE, Rejected(Verdict.FE, verbatim("calls cublasSgemm"))),
@@ -104,6 +61,10 @@ RULINGS = {
         "calls cublasSgemm",
     ),
 }
+for name, kinds, wrong, stopped, verdict, message in table(__file__, "rulings.txt"):
+    found = [described(words) for words in kinds.split(", ") if words]
+    seen = outcome(*found, wrong=int(wrong), stopped=stopped or None)
+    RULINGS[name] = (seen, Verdict(verdict), message)
 
 
 @pytest.mark.parametrize(("seen", "verdict", "message"), RULINGS.values(), ids=RULINGS.keys())
