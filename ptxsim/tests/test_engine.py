@@ -19,7 +19,7 @@ from ptxsim.engine_header import HEADER, REFUSED, header
 from ptxsim.frontend import read_module
 from ptxsim.lowering.program import Builder
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
-from ptxsim.records import Allocation, Copy, Memset, Plan, SymbolWrite, Write
+from ptxsim.records import Allocation, Copy, Memset, Operation, Plan, SymbolWrite, Write
 from ptxsim.simulator import Simulator
 
 
@@ -248,19 +248,20 @@ def memory(*symbols: tuple[str, int, int]) -> dict[str, Any]:
     return {"allocations": (*a_plan().allocations, *more)}
 
 
+def doing(operation: Operation) -> dict[str, Any]:
+    return {"operations": (operation,)}
+
+
+def more(address: int, size: int) -> dict[str, Any]:
+    return {
+        "allocations": (*a_plan().allocations, Allocation(name="w", address=address, size=size))
+    }
+
+
 def rows(size: int, count: int, read: int, written: int) -> dict[str, Any]:
     """A copy with these pitches between two allocations of 256 bytes."""
-    copy = Copy(
-        source=0,
-        source_delta=0,
-        target=1,
-        target_delta=0,
-        size=size,
-        rows=count,
-        source_pitch=read,
-        target_pitch=written,
-    )
-    return {"operations": (copy,)}
+    shape = {"size": size, "rows": count, "source_pitch": read, "target_pitch": written}
+    return doing(Copy(source=0, source_delta=0, target=1, target_delta=0, **shape))
 
 
 def carry_out(plan: Plan) -> SimOutcome:
@@ -269,28 +270,26 @@ def carry_out(plan: Plan) -> SimOutcome:
 
 
 FORGED = {
-    "symbol beyond": {"operations": (SymbolWrite(symbol="kept", delta=8, data=b"x" * 16),)},
-    "symbol far beyond": {"operations": (SymbolWrite(symbol="kept", delta=1 << 62, data=b"x"),)},
-    "symbol below": {"operations": (SymbolWrite(symbol="kept", delta=-1, data=b"x"),)},
-    "no symbol": {"operations": (SymbolWrite(symbol="A", delta=0, data=b"x"),)},
+    "symbol beyond": doing(SymbolWrite(symbol="kept", delta=8, data=b"x" * 16)),
+    "symbol far beyond": doing(SymbolWrite(symbol="kept", delta=1 << 62, data=b"x")),
+    "symbol below": doing(SymbolWrite(symbol="kept", delta=-1, data=b"x")),
+    "no symbol": doing(SymbolWrite(symbol="A", delta=0, data=b"x")),
     "symbol twice": memory(("kept", 0x5000_0000_0000, 16), ("kept", 0x5100_0000_0000, 16)),
     "symbol of another size": memory(("kept", 0x5000_0000_0000, 1 << 20)),
     "symbol over an array": memory(("kept", FIRST_ADDRESS + 128, 16)),
-    "memset beyond": {"operations": (Memset(allocation=0, delta=255, value=0, size=2),)},
-    "memset of nothing there": {"operations": (Memset(allocation=9, delta=0, value=0, size=0),)},
-    "memset from the end": {"operations": (Memset(allocation=-1, delta=0, value=0, size=4),)},
-    "memset of no byte": {"operations": (Memset(allocation=0, delta=0, value=256, size=4),)},
-    "memset backwards": {"operations": (Memset(allocation=0, delta=8, value=0, size=-8),)},
-    "copy beyond": {
-        "operations": (Copy(source=0, source_delta=1, target=1, target_delta=0, size=256),)
-    },
+    "memset beyond": doing(Memset(allocation=0, delta=255, value=0, size=2)),
+    "memset of nothing there": doing(Memset(allocation=9, delta=0, value=0, size=0)),
+    "memset from the end": doing(Memset(allocation=-1, delta=0, value=0, size=4)),
+    "memset of no byte": doing(Memset(allocation=0, delta=0, value=256, size=4)),
+    "memset backwards": doing(Memset(allocation=0, delta=8, value=0, size=-8)),
+    "copy beyond": doing(Copy(source=0, source_delta=1, target=1, target_delta=0, size=256)),
     "one row, a pitch beyond 64 bits": rows(4, 1, 1 << 70, 0),
     "one row, a pitch below 0": rows(4, 1, 0, -(1 << 70)),
     "rows beyond": rows(4, 8, 4, 40),
     "rows that overlap": rows(4, 2, 4, 3),
     "no end of rows": rows(0, 1 << 40, 0, 0),
-    "written beyond": {"operations": (Write(allocation=0, delta=255, data=b"xy"),)},
-    "written nowhere": {"operations": (Write(allocation=9, delta=0, data=b"x"),)},
+    "written beyond": doing(Write(allocation=0, delta=255, data=b"xy")),
+    "written nowhere": doing(Write(allocation=9, delta=0, data=b"x")),
     "parameters missing": {"launch": {"params": b""}},
     "parameters too many": {"launch": {"params": bytes(1 << 16)}},
     "no kernel": {"launch": {"kernel": "kept"}},
@@ -302,24 +301,13 @@ FORGED = {
     "too many blocks together": {"launch": {"grid": ((1 << 16) + 1, 1, 1), "cooperative": True}},
     "shared below zero": {"launch": {"shared_bytes": -1}},
     "gigantic shared": {"launch": {"shared_bytes": 1 << 32}},
-    "address below zero": {
-        "allocations": (*a_plan().allocations, Allocation(name="w", address=-4096, size=8))
-    },
-    "address in a window": {
-        "allocations": (*a_plan().allocations, Allocation(name="w", address=1 << 56, size=8))
-    },
-    "size below zero": {
-        "allocations": (*a_plan().allocations, Allocation(name="w", address=4096, size=-8))
-    },
+    "address below zero": more(-4096, 8),
+    "address in a window": more(1 << 56, 8),
+    "size below zero": more(4096, -8),
     "inputs below zero": {"inputs": -1, "outputs": 1},
     "more inputs than there are": {"inputs": 1 << 57},
     "more outputs than there are": {"outputs": 1 << 64},
-    "one in another": {
-        "allocations": (
-            *a_plan().allocations,
-            Allocation(name="w", address=FIRST_ADDRESS + 8, size=8),
-        )
-    },
+    "one in another": more(FIRST_ADDRESS + 8, 8),
 }
 
 
@@ -346,29 +334,10 @@ def test_more_memory_than_there_may_be_is_refused_before_it_is_taken():
 # --- programs
 
 
-@pytest.mark.parametrize(
-    ("name", "field", "value"),
-    [
-        ("add.u64", "o", 1 << 20),
-        ("add.u64", "o", -1),
-        ("st", "o", 1 << 30),
-        ("st", "space", 4),
-        ("st", "space", 77),
-        ("st", "width", 3),
-        ("st", "vec", 200),
-        ("st", "dwidth", 5),
-        ("st", "guard", 999),
-        ("ret", "guard", -2),
-        ("block", "imm", 1 << 40),
-        ("block", "imm", -1),
-        ("exit", "operation", 1 << 20),
-        ("exit", "operation", -1),
-        ("add.u64", "pool", 1 << 29),
-        ("add.u64", "pool", -7),
-    ],
-)
-def test_the_engine_itself_refuses_a_malformed_program(name: str, field: str, value: int):
+@pytest.mark.parametrize(("name", "field", "number"), table("malformed.txt"))
+def test_the_engine_itself_refuses_a_malformed_program(name: str, field: str, number: str):
     """Whatever Python's side let pass: the engine trusts nobody who packed a program."""
+    value = int(number, 0)
     module = read_module(kernels("engine.ptx", body="st.global.u32 [%rd4], %r1;"), Path("/nowhere"))
     program = Builder(module, {"kept": 1 << 40}, engine(), 4, 4).build("k")
     code = program.keep[0]
