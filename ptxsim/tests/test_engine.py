@@ -100,37 +100,14 @@ def test_no_address_wraps_into_bounds(body: str, space: str, address: int):
 
 def test_one_lane_far_off_is_seen_after_many_in_bounds():
     """The engine remembers how far apart the lanes of an access are; 2^32 is not 0."""
-    outcome, _ = run_body("""
-  mov.u32 %r3, 0;
-  mov.u64 %rd5, s;
-  add.u64 %rd5, %rd5, %rd3;
-LOOP:
-  st.shared.u32 [%rd5], %r1;
-  ld.shared.u32 %r4, [%rd5];
-  setp.eq.s32 %p1, %r3, 3;
-  setp.eq.and.s32 %p2, %r1, 7, %p1;
-  @%p2 add.u64 %rd5, %rd5, 4294967296;
-  add.s32 %r3, %r3, 1;
-  setp.lt.s32 %p3, %r3, 6;
-  @%p3 bra LOOP;
-""")
+    outcome, _ = run_body(kernels("far_lane.ptx"))
     assert {f.kind for f in outcome.findings} == {"out-of-bounds"}
     assert {f.thread for f in outcome.findings} == {(7, 0, 0)}
 
 
 @pytest.mark.parametrize("second", ["mov.u64 %rd5, 160;", "cvta.local.u64 %rd5, own;"])
 def test_what_was_in_bounds_in_one_space_is_not_in_another(second: str):
-    outcome, _ = run_body(f"""
-  mov.u32 %r3, 0;
-  cvta.shared.u64 %rd5, s;
-  st.shared.u32 [s], %r3;
-LOOP:
-  ld.v4.u32 {{%r4, %r5, %r6, %r7}}, [%rd5+128];
-  {second}
-  add.s32 %r3, %r3, 1;
-  setp.lt.s32 %p3, %r3, 3;
-  @%p3 bra LOOP;
-""")
+    outcome, _ = run_body(kernels("two_spaces.ptx", second=second))
     assert "out-of-bounds" in {f.kind for f in outcome.findings}
 
 
@@ -187,15 +164,7 @@ def printed() -> list[str]:
     """What each of the calls above prints; they are compiled together."""
     calls = [call for call, _ in FORMATS] + list(LONG)
     body = "\n".join(f"{call} printf(between);" for call in calls)
-    source = f"""
-#include <cstdio>
-extern "C" __global__ void k(float* a, float* b) {{
-  volatile int seven = 7;
-  const char* between = "\\n--\\n";
-  {body}
-  for (int i = 0; i < 100000; ++i) printf("%500d", i);
-}}
-"""
+    source = kernels("prints.cu", body=body)
     arrays = [np.ones(4, np.float32), np.ones(4, np.float32)]
     return run(source, arrays, block=(1, 1, 1)).printed.split("\n--\n")
 

@@ -457,29 +457,6 @@ def test_a_second_lab_file_makes_a_group_that_counts_by_sizes(tmp_path: Path) ->
 
 # --- the whole grading on a GPU, whose worker answers from a script ---------------------------
 
-WORKER = """
-import json, os, sys
-log, answer, ready = sys.argv[1:]
-for line in sys.stdin:
-    job = json.loads(line)
-    if job["type"] in ("prepare", "warm"):
-        continue
-    with open(log, "a") as file:
-        cases = [(each["case"]["id"], each["timed"]) for each in job["cases"]]
-        print(json.dumps([os.getpid(), cases]), file=file)
-    if ready:
-        print(ready)
-        ready = ""
-    for each in job["cases"]:
-        outcome = json.loads(answer)
-        outcome |= {"id": each["case"]["id"], "size": each["case"]["plan"]["size"]}
-        if not each["timed"]:
-            outcome["timing"] = None
-        print(json.dumps({"type": "beat", "case": outcome["id"]}))
-        print(json.dumps({"type": "measured", "outcome": outcome}), flush=True)
-    print(json.dumps({"type": "done"}), flush=True)
-"""
-
 
 def in_order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note what ran, as it ends. The simulator takes a while longer, unless hidden sizes begin."""
@@ -511,8 +488,9 @@ def test_a_gpu_runs_hidden_sizes_last_and_they_are_scored(
     given = outcome(lab.performance[0], 30.2)  # 60.4 points at every timed size
     answer = msgspec.json.encode(msgspec.structs.replace(given, printed="")).decode()
     ready = msgspec.json.encode(Ready(gpu=H200)).decode()
-    command = (sys.executable, "-c", WORKER, str(tmp_path / "log"), answer, ready)
-    device = GpuDevice(lab.problem_ref, command=command)
+    holes = {"log": str(tmp_path / "log"), "answer": answer, "ready": ready}
+    program = beside(__file__, "scripted_worker.py.in", **{k: repr(v) for k, v in holes.items()})
+    device = GpuDevice(lab.problem_ref, command=(sys.executable, "-c", program))
     (tmp_path / "ann").mkdir()
     (tmp_path / "ann" / "sgemm.cu").write_text(STARTER)
     tools = msgspec.structs.replace(bench(), lab=lab, gpu_arch="sm_90")

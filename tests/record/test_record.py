@@ -43,7 +43,7 @@ from ptxsim.records import (
     Write,
 )
 from tests.support.bench import built, read_declarations
-from tests.support.files import table
+from tests.support.files import beside, table
 from tests.support.places import CHEATS
 from tests.support.product import GEMM, MAIN
 from tests.support.sandboxes import MODES
@@ -507,20 +507,7 @@ def test_nothing_is_recorded_after_an_endless_call(scenario: int, recorded: Reco
 
 
 def test_layouts_from_ptx() -> None:
-    ptx = """
-        .visible .entry a$b(
-            .param .u64 .ptr .align 1 a_0,
-            .param .align 16 .b8 a_1[20],
-            .param .u8 a_2,
-            .param .f64 a_3
-        )
-        .maxntid 16, 8, 1
-        {
-        }
-        .weak .entry none()
-        { ret; }
-        """
-    entries = interface(read_module(ptx, Path("/nowhere"))).entries
+    entries = interface(read_module(beside(__file__, "layouts.ptx"), Path("/nowhere"))).entries
     places = [(p.offset, p.size) for p in entries["a$b"].params]
     assert places == [(0, 8), (16, 20), (36, 1), (40, 8)]
     assert (entries["a$b"].size, entries["a$b"].max_threads) == (48, 128)
