@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import kernels, run, run_ptx, sentence, table
-from plans import launched, planned
+from harness import kernels, launched, planned, run, run_ptx, sentence, table
 from ptxsim.findings.finding import Kind
 from ptxsim.frontend import read_module
 from ptxsim.lowering.notes import origins, tensor_core_notes

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import compiled, engine, sentence, table
-from plans import allocated, launched, planned
+from harness import allocated, compiled, engine, launched, planned, sentence, table
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Finding, Severity
-from ptxsim.records import Allocation, Memset, Plan, Size
+from ptxsim.records import Allocation, Memset
 from ptxsim.simulator import SimLimits, SimOutcome, Simulator
 
 THREADS, BLOCKS = 64, 4
@@ -85,12 +84,6 @@ def test_the_time_limit_holds_between_launches() -> None:
     array = np.zeros(1 << 20, np.uint8)
     memory = Allocation(name="a", address=1 << 32, size=array.nbytes)
     fill = Memset(allocation=0, delta=0, value=1, size=array.nbytes)
-    plan = Plan(
-        size=Size.of(m=1, n=1, k=1),
-        allocations=(memory,),
-        operations=(fill,) * 100_000,
-        inputs=1,
-        outputs=0,
-    )
+    plan = planned((memory,), *(fill,) * 100_000, inputs=1, outputs=0)
     outcome = simulator().run(plan, {0: array}, SimLimits(seconds=0.2))
     assert outcome.stopped == "time"

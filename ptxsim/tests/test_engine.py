@@ -12,8 +12,17 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness import FIRST_ADDRESS, engine, kernels, run, run_ptx, table
-from plans import allocated, launched, planned
+from harness import (
+    FIRST_ADDRESS,
+    allocated,
+    engine,
+    kernels,
+    launched,
+    planned,
+    run,
+    run_ptx,
+    table,
+)
 from ptxsim.engine import check_layout
 from ptxsim.engine_header import HEADER, REFUSED, header
 from ptxsim.frontend import read_module

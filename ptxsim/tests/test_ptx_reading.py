@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from harness import cuda_tool, engine, kernels
-from plans import allocated, launched, planned
+from harness import allocated, cuda_tool, engine, kernels, launched, planned
 from ptxsim.frontend import PtxError, parse, read_module
 from ptxsim.frontend.interface import interface
 from ptxsim.lowering.memory_layout import initial_bytes

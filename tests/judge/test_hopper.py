@@ -71,7 +71,7 @@ def changed(folder: Path, place: Path, *changes: tuple[str, str, str] | str) -> 
     copy = shutil.copytree(folder, place / "student")
     for change in changes:
         if isinstance(change, str):
-            patch = Path(__file__).parent / "programs" / change
+            patch = Path(__file__).parent / "data" / change
             subprocess.run(["git", "apply", patch], cwd=copy, check=True)
             continue
         file, old, new = change

@@ -238,7 +238,7 @@ def test_what_a_gpus_driver_needs_is_all_that_its_worker_gets() -> None:
 
 def test_an_engine_without_memory_ends_the_case_and_not_the_process(build: Build) -> None:
     """A block of 1024 threads, each with half a megabyte of its own."""
-    source = Path(__file__).parent / "programs" / "greedy.cu"
+    source = Path(__file__).parent / "data" / "greedy.cu"
     nvcc = str(find_toolchain().nvcc)
     subprocess.run([nvcc, "-arch=sm_80", "-ptx", "-o", build.ptx, source], check=True)
     case = planned(0)
