@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import kernels, run, run_ptx, sentence
-from plans import launched, planned
+from harness import kernels, launched, planned, run, run_ptx, sentence, table
 from ptxsim.findings.finding import Kind
 from ptxsim.frontend import read_module
 from ptxsim.lowering.notes import origins, tensor_core_notes
@@ -64,28 +63,8 @@ def on_the_heap(body: str, threads: int = 64) -> SimOutcome:
     return run(source, [out], [3], block=(threads, 1, 1), kernel="k")
 
 
-@pytest.mark.parametrize(
-    ("body", "kind", "says"),
-    [
-        ("if (p) { out[0] = p[0]; free(p); free(nullptr); }", None, ""),
-        ("if (p) { delete[] p; p = new float[n]; p[n - 1] = 1; out[0] = p[n - 1]; }", None, ""),
-        ("if (p) { free(p); out[0] = *p; }", "out-of-bounds", "reads 4 bytes at malloc(12)[0], w"),
-        ("if (p) out[0] = p[n];", "out-of-bounds", "0 bytes past the end of the 12-byte"),
-        ("if (p) p[-1] = 1;", "out-of-bounds", "4 bytes before the start of the 12-byte"),
-        ("if (p) { free(p); free(p); }", "out-of-bounds", "frees malloc(12) a second time at"),
-        ("if (p) free(p + 1);", "out-of-bounds", "frees malloc(12)[1] at line 7, and no malloc"),
-        ("if (p) free(out);", "out-of-bounds", "no malloc or new in a kernel returned"),
-        ("if (p) out[0] = p[1];", "uninitialized-read", "never written"),
-        ("__syncthreads(); s[threadIdx.x / 32] = threadIdx.x;", "race", "two threads of a block"),
-        ("__syncthreads(); out[threadIdx.x] = s[0]; if (p) free(p);", "race", "malloc(12)[0]"),
-        (
-            "__syncthreads(); out[threadIdx.x] = s[0]; __syncthreads(); if (p) free(p);",
-            None,
-            "",
-        ),
-    ],
-)
-def test_memory_of_the_heap(body: str, kind: str | None, says: str) -> None:
+@pytest.mark.parametrize(("body", "kind", "says"), table("heap.txt"))
+def test_memory_of_the_heap(body: str, kind: str, says: str) -> None:
     outcome = on_the_heap(body)
     told = [sentence(found) for found in outcome.findings]
     assert {found.kind for found in outcome.findings} == ({kind} if kind else set()), told

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import compiled, engine
-from plans import allocated, launched, planned
+from harness import allocated, compiled, engine, launched, planned
 from ptxsim.records import Place
 from ptxsim.sampling import LaunchSample, Sampler
 

@@ -12,14 +12,33 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness import FIRST_ADDRESS, engine, kernels, run, run_ptx, table
-from plans import allocated, launched, planned
+from harness import (
+    FIRST_ADDRESS,
+    allocated,
+    engine,
+    kernels,
+    launched,
+    planned,
+    run,
+    run_ptx,
+    table,
+)
 from ptxsim.engine import check_layout
 from ptxsim.engine_header import HEADER, REFUSED, header
 from ptxsim.frontend import read_module
 from ptxsim.lowering.program import Builder
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
-from ptxsim.records import POISONS, Allocate, Allocation, Copy, Memset, Plan, SymbolWrite, Write
+from ptxsim.records import (
+    POISONS,
+    Allocate,
+    Allocation,
+    Copy,
+    Memset,
+    Operation,
+    Plan,
+    SymbolWrite,
+    Write,
+)
 from ptxsim.simulator import Simulator
 
 
@@ -100,37 +119,14 @@ def test_no_address_wraps_into_bounds(body: str, space: str, address: int):
 
 def test_one_lane_far_off_is_seen_after_many_in_bounds():
     """The engine remembers how far apart the lanes of an access are; 2^32 is not 0."""
-    outcome, _ = run_body("""
-  mov.u32 %r3, 0;
-  mov.u64 %rd5, s;
-  add.u64 %rd5, %rd5, %rd3;
-LOOP:
-  st.shared.u32 [%rd5], %r1;
-  ld.shared.u32 %r4, [%rd5];
-  setp.eq.s32 %p1, %r3, 3;
-  setp.eq.and.s32 %p2, %r1, 7, %p1;
-  @%p2 add.u64 %rd5, %rd5, 4294967296;
-  add.s32 %r3, %r3, 1;
-  setp.lt.s32 %p3, %r3, 6;
-  @%p3 bra LOOP;
-""")
+    outcome, _ = run_body(kernels("far_lane.ptx"))
     assert {f.kind for f in outcome.findings} == {"out-of-bounds"}
     assert {f.thread for f in outcome.findings} == {(7, 0, 0)}
 
 
 @pytest.mark.parametrize("second", ["mov.u64 %rd5, 160;", "cvta.local.u64 %rd5, own;"])
 def test_what_was_in_bounds_in_one_space_is_not_in_another(second: str):
-    outcome, _ = run_body(f"""
-  mov.u32 %r3, 0;
-  cvta.shared.u64 %rd5, s;
-  st.shared.u32 [s], %r3;
-LOOP:
-  ld.v4.u32 {{%r4, %r5, %r6, %r7}}, [%rd5+128];
-  {second}
-  add.s32 %r3, %r3, 1;
-  setp.lt.s32 %p3, %r3, 3;
-  @%p3 bra LOOP;
-""")
+    outcome, _ = run_body(kernels("two_spaces.ptx", second=second))
     assert "out-of-bounds" in {f.kind for f in outcome.findings}
 
 
@@ -187,15 +183,7 @@ def printed() -> list[str]:
     """What each of the calls above prints; they are compiled together."""
     calls = [call for call, _ in FORMATS] + list(LONG)
     body = "\n".join(f"{call} printf(between);" for call in calls)
-    source = f"""
-#include <cstdio>
-extern "C" __global__ void k(float* a, float* b) {{
-  volatile int seven = 7;
-  const char* between = "\\n--\\n";
-  {body}
-  for (int i = 0; i < 100000; ++i) printf("%500d", i);
-}}
-"""
+    source = kernels("prints.cu", body=body)
     arrays = [np.ones(4, np.float32), np.ones(4, np.float32)]
     return run(source, arrays, block=(1, 1, 1)).printed.split("\n--\n")
 
@@ -265,19 +253,20 @@ def memory(*symbols: tuple[str, int, int]) -> dict[str, Any]:
     return {"allocations": (*a_plan().allocations, *more)}
 
 
+def doing(operation: Operation) -> dict[str, Any]:
+    return {"operations": (operation,)}
+
+
+def more(address: int, size: int) -> dict[str, Any]:
+    return {
+        "allocations": (*a_plan().allocations, Allocation(name="w", address=address, size=size))
+    }
+
+
 def rows(size: int, count: int, read: int, written: int) -> dict[str, Any]:
     """A copy with these pitches between two allocations of 256 bytes."""
-    copy = Copy(
-        source=0,
-        source_delta=0,
-        target=1,
-        target_delta=0,
-        size=size,
-        rows=count,
-        source_pitch=read,
-        target_pitch=written,
-    )
-    return {"operations": (copy,)}
+    shape = {"size": size, "rows": count, "source_pitch": read, "target_pitch": written}
+    return doing(Copy(source=0, source_delta=0, target=1, target_delta=0, **shape))
 
 
 def carry_out(plan: Plan) -> SimOutcome:
@@ -286,50 +275,37 @@ def carry_out(plan: Plan) -> SimOutcome:
 
 
 FORGED = {
-    "symbol beyond": {"operations": (SymbolWrite(symbol="kept", delta=8, data=b"x" * 16),)},
-    "symbol far beyond": {"operations": (SymbolWrite(symbol="kept", delta=1 << 62, data=b"x"),)},
-    "symbol below": {"operations": (SymbolWrite(symbol="kept", delta=-1, data=b"x"),)},
-    "no symbol": {"operations": (SymbolWrite(symbol="A", delta=0, data=b"x"),)},
+    "symbol beyond": doing(SymbolWrite(symbol="kept", delta=8, data=b"x" * 16)),
+    "symbol far beyond": doing(SymbolWrite(symbol="kept", delta=1 << 62, data=b"x")),
+    "symbol below": doing(SymbolWrite(symbol="kept", delta=-1, data=b"x")),
+    "no symbol": doing(SymbolWrite(symbol="A", delta=0, data=b"x")),
     "symbol twice": memory(("kept", 0x5000_0000_0000, 16), ("kept", 0x5100_0000_0000, 16)),
     "symbol of another size": memory(("kept", 0x5000_0000_0000, 1 << 20)),
     "symbol over an array": memory(("kept", FIRST_ADDRESS + 128, 16)),
-    "memset beyond": {"operations": (Memset(allocation=0, delta=255, value=0, size=2),)},
-    "memset of nothing there": {"operations": (Memset(allocation=9, delta=0, value=0, size=0),)},
-    "memset from the end": {"operations": (Memset(allocation=-1, delta=0, value=0, size=4),)},
-    "memset of no byte": {"operations": (Memset(allocation=0, delta=0, value=256, size=4),)},
-    "memset backwards": {"operations": (Memset(allocation=0, delta=8, value=0, size=-8),)},
-    "copy beyond": {
-        "operations": (Copy(source=0, source_delta=1, target=1, target_delta=0, size=256),)
-    },
+    "memset beyond": doing(Memset(allocation=0, delta=255, value=0, size=2)),
+    "memset of nothing there": doing(Memset(allocation=9, delta=0, value=0, size=0)),
+    "memset from the end": doing(Memset(allocation=-1, delta=0, value=0, size=4)),
+    "memset of no byte": doing(Memset(allocation=0, delta=0, value=256, size=4)),
+    "memset backwards": doing(Memset(allocation=0, delta=8, value=0, size=-8)),
+    "copy beyond": doing(Copy(source=0, source_delta=1, target=1, target_delta=0, size=256)),
     "one row, a pitch beyond 64 bits": rows(4, 1, 1 << 70, 0),
     "one row, a pitch below 0": rows(4, 1, 0, -(1 << 70)),
     "rows beyond": rows(4, 8, 4, 40),
     "rows that overlap": rows(4, 2, 4, 3),
     "no end of rows": rows(0, 1 << 40, 0, 0),
-    "written beyond": {"operations": (Write(allocation=0, delta=255, data=b"xy"),)},
-    "written nowhere": {"operations": (Write(allocation=9, delta=0, data=b"x"),)},
+    "written beyond": doing(Write(allocation=0, delta=255, data=b"xy")),
+    "written nowhere": doing(Write(allocation=9, delta=0, data=b"x")),
     "parameters missing": {"launch": {"params": b""}},
     "parameters too many": {"launch": {"params": bytes(1 << 16)}},
     "no kernel": {"launch": {"kernel": "kept"}},
     "too many blocks together": {"launch": {"grid": ((1 << 16) + 1, 1, 1), "cooperative": True}},
-    "address below zero": {
-        "allocations": (*a_plan().allocations, Allocation(name="w", address=-4096, size=8))
-    },
-    "address in a window": {
-        "allocations": (*a_plan().allocations, Allocation(name="w", address=1 << 56, size=8))
-    },
-    "size below zero": {
-        "allocations": (*a_plan().allocations, Allocation(name="w", address=4096, size=-8))
-    },
+    "address below zero": more(-4096, 8),
+    "address in a window": more(1 << 56, 8),
+    "size below zero": more(4096, -8),
     "inputs below zero": {"inputs": -1, "outputs": 1},
     "more inputs than there are": {"inputs": 1 << 57},
     "more outputs than there are": {"outputs": 1 << 64},
-    "one in another": {
-        "allocations": (
-            *a_plan().allocations,
-            Allocation(name="w", address=FIRST_ADDRESS + 8, size=8),
-        )
-    },
+    "one in another": more(FIRST_ADDRESS + 8, 8),
 }
 
 
@@ -375,29 +351,10 @@ def test_more_memory_than_there_may_be_is_refused_before_it_is_taken():
 # --- programs
 
 
-@pytest.mark.parametrize(
-    ("name", "field", "value"),
-    [
-        ("add.u64", "o", 1 << 20),
-        ("add.u64", "o", -1),
-        ("st", "o", 1 << 30),
-        ("st", "space", 4),
-        ("st", "space", 77),
-        ("st", "width", 3),
-        ("st", "vec", 200),
-        ("st", "dwidth", 5),
-        ("st", "guard", 999),
-        ("ret", "guard", -2),
-        ("block", "imm", 1 << 40),
-        ("block", "imm", -1),
-        ("exit", "operation", 1 << 20),
-        ("exit", "operation", -1),
-        ("add.u64", "pool", 1 << 29),
-        ("add.u64", "pool", -7),
-    ],
-)
-def test_the_engine_itself_refuses_a_malformed_program(name: str, field: str, value: int):
+@pytest.mark.parametrize(("name", "field", "number"), table("malformed.txt"))
+def test_the_engine_itself_refuses_a_malformed_program(name: str, field: str, number: str):
     """Whatever Python's side let pass: the engine trusts nobody who packed a program."""
+    value = int(number, 0)
     module = read_module(kernels("engine.ptx", body="st.global.u32 [%rd4], %r1;"), Path("/nowhere"))
     program = Builder(module, {"kept": 1 << 40}, engine(), 4, 4).build("k")
     code = program.keep[0]

@@ -6,12 +6,12 @@ The kernels are in kernels/order.cu; each is right, or wrong in one way where li
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from harness import compiled, engine, run, sentence
-from plans import allocated, launched, planned
+from harness import allocated, compiled, engine, launched, planned, run, sentence
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Severity
 from ptxsim.outcome import SimOutcome
@@ -21,33 +21,14 @@ KERNELS = (Path(__file__).parent / "kernels" / "order.cu").read_text()
 
 
 def watch(
-    kernel: str,
-    blocks: int,
-    threads: int,
-    scalars: tuple[int, ...] = (),
-    resident: tuple[int, ...] = (),
-    stack: int = 1024,
-    cooperative: bool = False,
-    turn: int = 0,
+    kernel: str, blocks: int, threads: int, scalars: tuple[int, ...] = (), **launch: Any
 ) -> tuple[SimOutcome, np.ndarray, np.ndarray]:
     a = np.arange(64 * 256, dtype=np.float32)
     b = np.zeros(64 * 256, np.float32)
     if kernel == "tiles_of_a_warp":
         a, b = a.astype(np.int32), b.astype(np.int32)
     grid, block = (blocks, 1, 1), (threads, 1, 1)
-    outcome = run(
-        KERNELS,
-        [a, b],
-        scalars,
-        grid,
-        block,
-        kernel=kernel,
-        resident=resident,
-        stack=stack,
-        cooperative=cooperative,
-        turn=turn,
-    )
-    return outcome, a, b
+    return run(KERNELS, [a, b], scalars, grid, block, kernel=kernel, **launch), a, b
 
 
 def bad_lines(kernel: str) -> set[int]:

@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from harness import cuda_tool, engine
-from plans import allocated, launched, planned
+from harness import allocated, cuda_tool, engine, kernels, launched, planned
 from ptxsim.frontend import PtxError, parse, read_module
 from ptxsim.frontend.interface import interface
 from ptxsim.lowering.memory_layout import initial_bytes
@@ -63,20 +62,7 @@ REFUSED = [odd for odd in ODDITIES if isinstance(odd.says, str)]
 
 
 def kernel(odd: Odd, name: str) -> str:
-    return f"""
-{odd.before}
-.visible .entry {name}(.param .u64 p)
-{{
-.reg .b64 %rd<3>;
-.reg .b32 %r<9>;
-.reg .pred %q<3>;
-ld.param.u64 %rd1, [p];
-mov.u32 %r1, 1;
-{odd.body}
-st.global.u32 [%rd1], %r1;
-ret;
-}}
-"""
+    return kernels("odd.ptx", before=odd.before, name=name, body=odd.body)
 
 
 @cache
@@ -335,19 +321,7 @@ def test_what_nvcc_wrote_and_cannot_be_read_is_no_fault_of_the_submission() -> N
 
 
 def test_the_interface_of_a_module() -> None:
-    found = interface(
-        read_module(
-            """
-        .global .align 8 .v4 .f32 table[3];
-        .const .b16 small = 5;
-        .extern .shared .align 16 .b8 dynamic[];
-        .visible .global .u64 open[] = {1, 2, generic(table) + 8};
-        .func helper(.param .b32 a) { ret; }
-        .entry k(.param .u8 a, .param .align 8 .b8 b[12], .param .f64 c) .reqntid 8, 4 { ret; }
-        """,
-            NOWHERE,
-        )
-    )
+    found = interface(read_module(kernels("interface.ptx"), NOWHERE))
     assert {
         name: (symbol.space, symbol.size, symbol.align) for name, symbol in found.symbols.items()
     } == {"table": ("global", 48, 16), "small": ("const", 2, 2), "open": ("global", 24, 8)}

@@ -34,6 +34,7 @@ from grader.results.entries import read_entries
 from tests.support import commands
 from tests.support.boards import grade, rows_of
 from tests.support.commands import Processes, environment, until
+from tests.support.files import beside
 from tests.support.places import ROOT
 from tests.support.product import MAIN
 
@@ -46,18 +47,7 @@ performance: [{mnk: [64, 64, 64]}]
 cpu: [[1, 1, 1], [2, 3, 5], [33, 17, 20]]
 limits: {simulate_s: 2}
 """
-HANG = """\
-#include "gemm.cuh"
-// What it reads changes, so it runs until its time is up.
-__global__ void spin(volatile float* C) {
-  for (unsigned i = 0; C[0] != 1.0f; ++i) C[0] = __uint_as_float(i | 0x40000000u);
-}
-template <> void run_custom<float>(thrust::device_vector<float>& A,
-    thrust::device_vector<float>& B, thrust::device_vector<float>& C,
-    const int m, const int n, const int k) {
-  spin<<<1, 1>>>(C.data().get());
-}
-"""
+HANG = beside(__file__, "hang.cu")
 
 
 EXPORT = "submission_1:\n  :submitters:\n  - :sid: '7'\n  :created_at: "

@@ -25,24 +25,13 @@ from grader.labs.lab import DEFAULT_LAB, load_lab
 from grader.results import store
 from grader.results.entries import read_entries, read_index
 from tests.support.boards import grade, keep, rows_of
+from tests.support.files import beside
 from tests.support.formats import check_gradescope
 from tests.support.pages import gpu_result
 from tests.support.results import SHA, WRONG
 
-RUBRIC = """\
-questions:
-  - {id: q1, points: 10, text: "How many operations?"}
-  - {id: q2, points: 30, text: "What limits it, and <why>?"}
-weights: {measured: 60, report: 40}
-"""
-ROSTER = """\
-student,name,group
-ada,Ada,
-ben,Ben,team
-cy,Cy,team
-=eq,Eq,
-gone,Gone,
-"""
+RUBRIC = beside(__file__, "rubric.yaml")
+ROSTER = beside(__file__, "roster.csv")
 
 
 @pytest.fixture

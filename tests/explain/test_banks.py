@@ -6,7 +6,7 @@ import pytest
 
 from grader.explain.accesses import SharedAccess, side_by_side
 from grader.explain.banks import Conflict, worst
-from tests.support.kernels import engine
+from tests.support.bench import engine
 
 
 def access(*words: int, width: int = 4, **changes: object) -> SharedAccess:

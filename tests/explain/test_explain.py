@@ -33,6 +33,7 @@ from grader.run.simulator.device import CpuDevice
 from ptxsim.records import Allocate, Free, Operation, Place, Plan, Size, Synchronise
 from tests.support.bench import bench
 from tests.support.explained import LARGE, at, explained, functions, rung
+from tests.support.files import table
 from tests.support.pages import printed
 from tests.support.places import ALICE, FIXTURES, ROOT
 from tests.support.results import NOTHING_KNOWN, RIGHT
@@ -78,23 +79,7 @@ def test_a_rung_is_advised_toward_a_later_one(folder: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("idea", "first"),
-    [
-        ("naive", "tile32"),
-        ("one_block", "tile32"),
-        ("tile32_conflicts", "tile32"),
-        ("tile32", "unrolled"),
-        ("unrolled", "strided_2x2"),
-        ("strided_2x2", "register_4x4"),
-        ("register_4x4", "register_8x8"),
-        ("register_8x8", "float4"),
-        ("float4", "transposed"),
-        ("warp_tile", "register_prefetch"),
-        ("register_prefetch", "double_buffer"),
-        ("double_buffer", "multistage"),
-    ],
-)
+@pytest.mark.parametrize(("idea", "first"), table(__file__, "first_advice.txt"))
 def test_the_first_advice_is_the_next_idea(idea: str, first: str) -> None:
     assert explained(rung(idea)).advice[0].idea == first
 

@@ -37,6 +37,7 @@ from grader.results.ladders import (
 )
 from grader.results.rungs import Rung, find_reference, find_rungs
 from ptxsim.message import Message
+from tests.support.files import beside
 from tests.support.pages import (
     H200,
     LADDER_SIZES,
@@ -57,12 +58,7 @@ correctness: [[1, 1, 1]]
 performance: [{mnk: [64, 64, 64]}]
 cpu: [[2, 3, 5], [33, 17, 20]]
 """
-HOST = """\
-#include <cstdio>
-int main(int count, char** words) {
-  std::printf("plain:       1.25 GFLOPS\\nrestrict, accumulator: 3.5 GFLOPS (%s)\\n", words[1]);
-}
-"""
+HOST = beside(__file__, "host.cpp")
 
 
 def shown(ladder: Ladder, width: int = 120) -> str:

@@ -30,8 +30,8 @@ from ptxsim.records import (
     Write,
 )
 from ptxsim.tensor_maps import DataType, Swizzle, TensorMap, encode
+from tests.support.bench import engine
 from tests.support.files import beside
-from tests.support.kernels import engine
 
 DRIVER = beside(__file__, "driver.cpp")
 

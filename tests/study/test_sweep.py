@@ -34,7 +34,7 @@ from ptxsim.message import phrase
 from ptxsim.records import Size
 from tests.support.bench import bench
 from tests.support.chinese import assert_chinese
-from tests.support.files import beside
+from tests.support.files import beside, table
 from tests.support.product import GEMM, MAIN
 
 SOURCE = beside(__file__, "tiled.cu")
@@ -196,21 +196,7 @@ def test_a_table_over_sizes_with_the_ratio_to_the_baseline() -> None:
     assert chinese is not None and "灰线：cuBLAS" in chinese
 
 
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("--sizes=0", "0 is not between 1 and 65536"),
-        ("--sizes=9:1", "FIRST ≤ LAST"),
-        ("--sizes=1:2000000:1", "FIRST ≤ LAST"),
-        ("--sizes=1x2", "expected a size such as 1024"),
-        ("--sizes=1024:", "expected a size such as 1024"),
-        ("--define=T", "expected NAME=VALUE,VALUE"),
-        ("--define=T=a b", "expected NAME=VALUE,VALUE"),
-        ("--define=T=1,2;id", "expected NAME=VALUE,VALUE"),
-        ("--define=Q=1", "no source file mentions Q"),
-        ("--define=sum=1", "the source sets sum itself"),
-    ],
-)
+@pytest.mark.parametrize(("option", "words"), table(__file__, "bad_options.txt"))
 def test_bad_input_gets_one_line(
     option: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,8 +15,9 @@ from grader.labs.lab import load_lab
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
 from grader.run.protocol import quietly
-from grader.run.simulator.device import CpuDevice
+from grader.run.simulator.device import CpuDevice, engine_library
 from grader.sandbox.running import Mode, Sandbox
+from ptxsim.engine import Engine, load_engine
 from ptxsim.frontend.interface import Interface
 from tests.support.product import GEMM, MAIN
 
@@ -25,6 +26,10 @@ def read_declarations(build: Build, source_root: str, sandbox: Sandbox) -> Inter
     """Read the PTX's kernels and variables in a worker of its own."""
     with CpuDevice(sandbox, Limits()) as device:
         return device.read(build, source_root, quietly)
+
+
+def engine() -> Engine:
+    return load_engine(engine_library().compiled())
 
 
 @cache

@@ -18,8 +18,7 @@ from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
 from ptxsim.records import Size
 from ptxsim.sampling import SOME, LaunchSample, Sampler
-from tests.support.bench import bench, of_lab
-from tests.support.kernels import engine
+from tests.support.bench import bench, engine, of_lab
 from tests.support.places import ROOT
 from tests.support.product import MAIN, work
 

@@ -32,10 +32,10 @@ __device__ void gemm(const float* A, const float* B, float* C, int m, int n, int
     }
 }
 
-#define GEMM(TM, TN, BK) \
+#define GEMM(TM, TN, BK)                                                                       \
   extern "C" __global__ void gemm_##TM##_##TN##_##BK(const float* A, const float* B, float* C, \
-                                                     int m, int n, int k) { \
-    gemm<TM, TN, BK>(A, B, C, m, n, k); \
+                                                     int m, int n, int k) {                    \
+    gemm<TM, TN, BK>(A, B, C, m, n, k);                                                        \
   }
 GEMM(1, 1, 8)
 GEMM(2, 1, 4)

@@ -1,5 +1,8 @@
 // nvcc keeps each union in registers of 32 bits, which hold what the last iteration left.
-union Value { unsigned char bytes[8]; unsigned short halves[4]; };
+union Value {
+  unsigned char bytes[8];
+  unsigned short halves[4];
+};
 extern "C" __global__ void k(const unsigned char* a, const int* n, unsigned* b) {
   Value value;
   unsigned sum = 0;

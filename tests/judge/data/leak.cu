@@ -1,5 +1,5 @@
-// It writes each hidden size into the page cache: of a large file, it reads a page for each set bit.
-// At a public size it asks which pages are there, and says what it finds in an exception.
+// It writes each hidden size into the page cache: of a large file, it reads a page for each set
+// bit. At a public size it asks which pages are there, and says what it finds in an exception.
 #include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -42,5 +42,5 @@ void run_custom<float>(thrust::device_vector<float>& A, thrust::device_vector<fl
   else write_word(file, 0);
   close(file);
   sgemm<<<dim3((m + 15) / 16, (n + 15) / 16), dim3(16, 16)>>>(A.data().get(), B.data().get(),
-                                                             C.data().get(), m, n, k);
+                                                              C.data().get(), m, n, k);
 }
