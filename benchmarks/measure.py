@@ -16,7 +16,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -168,14 +168,21 @@ class Kept(Record):
     figures: tuple[Figure, ...]
 
 
-def run(title: str, measure: Callable[[], Sequence[Figure]]) -> None:
+def run(
+    title: str,
+    measure: Callable[[], Iterable[Figure]],
+    **variants: Callable[[], Iterable[Figure]],
+) -> None:
     """Measure; print, keep and compare, as the command line says. Ends the program beyond a
-    limit."""
+    limit. ``variants`` are measured instead by options of their names."""
     options = argparse.ArgumentParser()
+    options.set_defaults(measure=measure)
+    for name, other in variants.items():
+        options.add_argument(f"--{name}", dest="measure", action="store_const", const=other)
     options.add_argument("--keep", type=Path, metavar="FILE", help="keep the figures as JSON")
     options.add_argument("--beside", type=Path, metavar="FILE", help="compare with kept figures")
     chosen = options.parse_args()
-    figures, date = tuple(measure()), time.strftime("%Y-%m-%d")
+    figures, date = tuple(chosen.measure()), time.strftime("%Y-%m-%d")
     now = Kept(title=title, hardware=_hardware(), date=date, figures=figures)
     print(f"{now.hardware}, {now.date}\n\n{shown(now)}")
     if chosen.keep:

@@ -169,14 +169,14 @@ class Bound(Record):
     peak: float
     waiting: Waiting | None = None  # of the launch that takes longest; null: it has no main loop
     # What no kernel with these counts can exceed: the time of each launch's busiest resource,
-    # without the issue model. Null in older documents.
+    # without the issue model. Null where the counts are of a part of a block.
     most: Limit | None = None
 
     @property
     def ceiling(self) -> float:
         """Return a speed that no kernel with these counts exceeds. Counts of a part of the blocks
         may miss some FFMA; the peak holds all the same."""
-        return min(self.most.speed if self.most else self.speed, self.peak)
+        return min(self.most.speed, self.peak) if self.most else self.peak
 
 
 class Advice(Record):
@@ -188,6 +188,9 @@ class Advice(Record):
     file: str | None
     line: int | None
     gain: float | None  # how many times faster the model's bound becomes; null: it cannot say
+    rule: str = (
+        ""  # that found it: "bank-conflicts"; several lead to one rung; "" in older documents
+    )
 
 
 class Tile(Record):

@@ -19,7 +19,9 @@ from rich.console import Console
 from rich.text import Text
 
 from grader.base import (
+    CACHE_VARIABLE,
     PEAK_UNIT,
+    PREPARED_VARIABLE,
     GraderError,
     Language,
     Result,
@@ -34,14 +36,24 @@ from grader.cli.defaults import FILE, VARIABLES, read_defaults
 from grader.cli.devices import install
 from grader.cli.new_command import find_starter
 from grader.cli.options import Parser
+from grader.explain import model_library
 from grader.judge import Bench, grade
 from grader.labs import Case, load_lab
 from grader.record import prepare_recorder
 from grader.report import measurements, sentence
-from grader.run import engine_library, first_gpu_arch, gpu_names, quietly
-from grader.sandbox import Cause, Sandbox, without_bubblewrap, without_landlock
+from grader.run import (
+    CALLING,
+    KEY_STREAM,
+    engine_library,
+    first_gpu_arch,
+    gpu_names,
+    portable_engine,
+    quietly,
+)
+from grader.sandbox import LAUNCHER, Cause, Sandbox, without_bubblewrap, without_landlock
 from ptxsim.engine import load_engine
 from ptxsim.message import NOTHING, Message, clauses, listed, phrase, verbatim
+from ptxsim.native import LEVELS
 from ptxsim.records import Record, Size
 
 _HOLDS = {
@@ -69,12 +81,31 @@ class MachineCheck(Record):
 
 def add_options(parser: Parser) -> None:
     parser.describe(phrase("What works on this machine, and the command that fixes what does not."))
+    parser.add_argument(
+        "--prepare",
+        metavar="DIR",
+        type=Path,
+        help=phrase(
+            "compile the grader's own C++ into DIR, for other users and machines; jobs of slurm/ "
+            "find it by GRADE_PREPARED, other commands by SGEMM_GRADER_PREPARED"
+        ),
+    )
 
 
-def run(_chosen: argparse.Namespace, console: Console) -> int:
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    if chosen.prepare is not None:
+        _prepare(chosen.prepare)
     checks = tuple(_checks())
     console.print(_lines(checks, spoken(console)), soft_wrap=True)
     return FAULT if any(check.needed and not check.ok for check in checks) else DONE
+
+
+def _prepare(folder: Path) -> None:
+    """Compile all parts for every CPU; what the checks compile goes there, too."""
+    folder.mkdir(parents=True, exist_ok=True)  # not private, as a cache is
+    os.environ[CACHE_VARIABLE] = os.environ[PREPARED_VARIABLE] = str(folder.absolute())
+    for part in (*map(portable_engine, LEVELS), model_library(), LAUNCHER, KEY_STREAM, CALLING):
+        part.compiled()
 
 
 def _lines(checks: tuple[MachineCheck, ...], language: Language) -> Text:

@@ -107,7 +107,7 @@ def _grade_one(
     gpu: GpuDevice | None = None,
 ) -> int:
     try:
-        _check_place(path, bench.lab, chosen)
+        check_place(path, bench.lab, None if chosen.reveal else chosen.out)
         with progress.stages(student_of(path), console) as told:
             graded = grade(path, bench, told, gpu=gpu)
     except SubmissionError as error:  # grade the other submissions anyway
@@ -145,10 +145,10 @@ def _grade_one(
     return status
 
 
-def _check_place(path: Path, lab: Lab, chosen: argparse.Namespace) -> None:
-    """Raises SubmissionError for a folder of submissions, and for results inside a submission."""
-    # An autograder asks for a document, and its student did hand in folders: that is a verdict.
-    others = () if chosen.format else submissions_in(path, lab.problem.interface.main)
+def check_place(path: Path, lab: Lab, out: Path | None) -> None:
+    """Raises SubmissionError for a folder of submissions, and for results inside a submission.
+    out: where they are written, if anywhere."""
+    others = submissions_in(path, lab.problem.interface.main)
     if others:
         several = phrase(
             "{folder}: holds submissions ({names}) and is none; grade one of them, or all with: "
@@ -156,12 +156,12 @@ def _check_place(path: Path, lab: Lab, chosen: argparse.Namespace) -> None:
         )
         names = ", ".join([*map(one_line, others[:3]), *(["…"] if others[3:] else [])])
         raise SubmissionError(several.given(folder=one_line(path), names=names))
-    folder, out = (Path(os.path.realpath(each)) for each in (path, chosen.out))
-    if out.is_relative_to(folder) and not chosen.reveal:
-        inside = out.relative_to(folder).parts
+    folder = Path(os.path.realpath(path))
+    if out and (target := Path(os.path.realpath(out))).is_relative_to(folder):
+        inside = target.relative_to(folder).parts
         if not any(part.startswith(".") for part in inside):  # hidden files are no part of it
             within = phrase(
                 "{folder}: results would be written into the submission, to {out}; grade it from "
                 "another folder, or name one with --out"
             )
-            raise SubmissionError(within.given(folder=one_line(path), out=one_line(chosen.out)))
+            raise SubmissionError(within.given(folder=one_line(path), out=one_line(out)))

@@ -7,6 +7,7 @@ from .explanation import explanation_key as explanation_key
 from .explanation import keep as keep
 from .explanation import recall as recall
 from .explanation import unexplained as unexplained
+from .issue_model import model_library as model_library
 from .main_loop import main_loop_code as main_loop_code
 from .main_loop import summarise as summarise
 from .profiler import ProfiledJob as ProfiledJob

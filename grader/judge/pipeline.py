@@ -57,6 +57,7 @@ from grader.judge.verdicts import broken_rule
 from grader.labs import load_listed, load_submission, source_texts, student_of
 from grader.results import standing
 from grader.run import CaseOutcome, CpuDevice, GpuDevice, Progress, quietly
+from ptxsim.engine import engine_digest
 from ptxsim.message import phrase
 from ptxsim.records import Launch, Record
 
@@ -168,6 +169,7 @@ def _result(
             slurm=slurm,
             sandbox=bench.sandbox.kind,
             exposed=bench.sandbox.exposed,
+            engine=engine_digest(),
         ),
         build=made.build,
         cases=tuple(map(_summarised, made.cases)),
@@ -243,11 +245,16 @@ def grade_on_gpu(
             hidden=hidden,
         )
         explanation = explanations[0].result() if explanations and ruling.explain else None
+        mistakes: tuple[Finding, ...] = ()
         if explanation is not None:
+            explanation, mistakes = rulings.refute(
+                explanation, ruling.cases, gpu.gpu, lab.problem.info()
+            )
             plans = [case.plan for case in group.planned]
             explanation = with_host_calls(explanation, plans, ruling.cases)
     return msgspec.structs.replace(
         results_of(ruling, program, group),
+        findings=(*ruling.findings, *mistakes),
         lines=simulated.lines,
         printed=simulated.printed,
         gpu=gpu.gpu,

@@ -15,15 +15,19 @@ import msgspec
 
 from grader.base import (
     CaseResult,
+    Explanation,
     Finding,
     GpuInfo,
     GraderError,
     Kind,
     OutOfTime,
+    ProblemInfo,
     Rejected,
     Score,
     SizeGroup,
     Verdict,
+    gpus,
+    size_text,
     weighted_mean,
 )
 from grader.judge import scoring
@@ -39,6 +43,8 @@ from grader.judge.verdicts import (
 )
 from grader.labs import Case, Hidden, Lab, Rules
 from grader.run import CaseOutcome
+from ptxsim.findings.finding import Severity
+from ptxsim.message import phrase
 from ptxsim.records import Record
 
 
@@ -255,3 +261,32 @@ def of_failure(failure: GraderError) -> Verdict:
     if isinstance(failure, Rejected):
         return failure.verdict
     return Verdict.TLE if isinstance(failure, OutOfTime) else Verdict.IE
+
+
+def refute(
+    why: Explanation, cases: Sequence[CaseResult], info: GpuInfo | None, problem: ProblemInfo
+) -> tuple[Explanation, tuple[Finding, ...]]:
+    """Drop the counts of ``why``, and note our error, if a measured speed exceeds their bound."""
+    card = gpus.of(info) if info else None
+    speeds = [
+        case.timing.scored_speed
+        for case in cases
+        if case.size == why.size and case.timing and case.timing.runs
+    ]
+    for bound in why.bounds:
+        if not bound.most or not card or bound.gpu != card.name:
+            continue
+        if all(speed <= bound.most.speed for speed in speeds):
+            continue
+        words = phrase(
+            "{speed:.4g} {unit} were measured at {size}, and the model's bound says at most "
+            "{most:.4g}: the model is wrong here, not the submission",
+            speed=max(speeds),
+            unit=problem.unit,
+            size=size_text(why.size),
+            most=bound.most.speed,
+        )
+        kept = msgspec.structs.replace(why, counts=(), tile=None, bounds=(), advice=())
+        note = Finding(kind=Kind.BOUND_EXCEEDED, severity=Severity.NOTE, message=words)
+        return msgspec.structs.replace(kept, missing=words), (note,)
+    return why, ()

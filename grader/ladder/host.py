@@ -80,5 +80,6 @@ def ceilings(submission: Submission, bench: Bench) -> tuple[Ceiling, ...]:
             found += (
                 Ceiling(gpu=card.name, arch=arch, size=size.dims, speed=bound.ceiling)
                 for bound in why.bounds
+                if bound.most
             )
     return tuple(found)

@@ -17,12 +17,12 @@ from grader.base import (
     ErrorStats,
     Language,
     ProblemInfo,
+    Result,
     Standing,
     gpus,
     size_text,
 )
 from grader.report.drawing import WIDTH, Bar, bars, line, rect, svg, text
-from ptxsim.findings.finding import LineCount
 from ptxsim.message import phrase
 
 _ROW = 52
@@ -75,11 +75,18 @@ def _size(case: CaseResult) -> str:
 # --- roofline ---------------------------------------------------------------------------------
 
 
-def intensity(lines: Sequence[LineCount]) -> float | None:
-    """Floating-point operations per byte of the 32-byte sectors that the kernels request."""
-    moved = 32 * sum(line.global_sectors for line in lines)
-    done = sum(line.flops for line in lines)
-    return done / moved if moved and done else None
+_GLOBAL = ("global_loads", "global_stores", "global_copies", "bulk_loads", "bulk_stores")
+
+
+def intensity(result: Result) -> float | None:
+    """Floating-point operations per byte of the 32-byte sectors that the kernels request: at the
+    explained size, or, if that has no counts, at the simulated ones."""
+    lines, counts = result.lines, result.explanation.counts if result.explanation else ()
+    done = sum(each.flops for each in counts or lines)
+    sectors = sum(line.global_sectors for line in lines)
+    if counts:
+        sectors = sum(getattr(each, field).cost for each in counts for field in _GLOBAL)
+    return done / (32 * sectors) if sectors and done else None
 
 
 def roofline(

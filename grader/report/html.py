@@ -89,7 +89,7 @@ def _render(
     highlighter, groups = Highlighter(sources), neighbours(result.findings)
     gpu, standing, why = result.environment.gpu, result.standing, result.explanation
     card = gpus.of(gpu) if gpu else None
-    intensity = charts.intensity(result.lines)
+    intensity = charts.intensity(result)
     cases = result.cases[: room.cases]
 
     def cut(value: str | Message) -> str:
@@ -121,7 +121,7 @@ def _render(
         peak_name=peak_name(result.problem),
         timed=measurements(result),
         roofline=charts.roofline(intensity, card, _best(result), language) if intensity else None,
-        traffic=_traffic(result.lines) if intensity else (),
+        traffic=_traffic(result.lines) if result.lines else (),
         cases=cases,
         hidden_cases=max(0, len(result.cases) - room.cases),
         case_tone=lambda case: _tone(case.verdict),

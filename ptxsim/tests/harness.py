@@ -70,6 +70,22 @@ def engine() -> Engine:
     return load_engine(Path(named)) if named else default_engine()
 
 
+def kernels(name: str, **holes: object) -> str:
+    """Read kernels/``name`` and put ``holes`` in the place of ``$HOLES``."""
+    text = (Path(__file__).parent / "kernels" / name).read_text()
+    for hole, filling in holes.items():
+        text = text.replace(f"${hole.upper()}", str(filling))
+    return text
+
+
+def table(name: str) -> list[list[str]]:
+    """Read tables/``name``: a row a line, ¦ between its columns; # begins a comment."""
+    lines = (Path(__file__).parent / "tables" / name).read_text().splitlines()
+    return [
+        [cell.strip() for cell in line.split("¦")] for line in lines if line[:1] not in ("", "#")
+    ]
+
+
 def sentence(seen: Finding) -> str:
     return str(scene.sentence(seen))
 
@@ -102,7 +118,7 @@ def run_ptx(
     resident: tuple[int, ...] = (),
     stack: int = 1024,
     cooperative: bool = False,
-    backwards: bool = False,
+    turn: int = 0,
 ) -> SimOutcome:
     """Launch ``kernel``, or the first one of ``ptx``.
 
@@ -138,4 +154,4 @@ def run_ptx(
     )
     buffers = {i: array.reshape(-1).view(np.uint8) for i, array in enumerate(arrays)}
     limits = SimLimits(seconds=seconds, resident=resident)
-    return simulator.run(plan, buffers, limits, backwards=backwards)
+    return simulator.run(plan, buffers, limits, turn=turn)

@@ -12,44 +12,20 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness import FIRST_ADDRESS, engine, run, run_ptx
+from harness import FIRST_ADDRESS, engine, kernels, run, run_ptx, table
 from plans import allocated, launched, planned
 from ptxsim.engine import check_layout
 from ptxsim.engine_header import HEADER, REFUSED, header
 from ptxsim.frontend import read_module
 from ptxsim.lowering.program import Builder
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
-from ptxsim.records import Allocation, Copy, Memset, Plan, SymbolWrite, Write
+from ptxsim.records import POISONS, Allocate, Allocation, Copy, Memset, Plan, SymbolWrite, Write
 from ptxsim.simulator import Simulator
-
-MODULE = """
-.version 8.0
-.target sm_80
-.address_size 64
-.global .align 4 .b8 kept[16];
-.visible .entry k(.param .u64 a, .param .u64 b)
-{{
-  .reg .pred %p<9>;
-  .reg .b16 %rs<9>;
-  .reg .b32 %r<9>;
-  .reg .f32 %f<9>;
-  .reg .b64 %rd<9>;
-  .shared .align 16 .b8 s[256];
-  .local .align 16 .b8 own[64];
-  ld.param.u64 %rd1, [a];
-  ld.param.u64 %rd2, [b];
-  mov.u32 %r1, %tid.x;
-  mul.wide.u32 %rd3, %r1, 4;
-  add.u64 %rd4, %rd2, %rd3;
-  {body}
-  ret;
-}}
-"""
 
 
 def run_body(body: str) -> tuple[SimOutcome, np.ndarray]:
     a, b = np.arange(64, dtype=np.int32), np.full(64, -1, np.int32)
-    return run_ptx(MODULE.format(body=body), [a, b]), b
+    return run_ptx(kernels("engine.ptx", body=body), [a, b]), b
 
 
 # --- what Python and C++ share
@@ -69,58 +45,7 @@ def test_an_engine_compiled_with_another_header_is_not_loaded() -> None:
 # --- operands
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "add.s32 %r2, %p1, 1;",
-        "add.s32 %p1, %r1, 1;",
-        "add.s32 5, %r1, 1;",
-        "mov.u32 %tid.x, %r1;",
-        "and.pred %p1, %r1, %p2;",
-        "@%r1 bra END; END:",
-        "mul.wide.u32 %r2, %r1, 4;",
-        "add.u64 %r2, %rd1, 1;",
-        "add.s32 %r2, %r1;",
-        "add.s32 %r2, %r1, 1, 2;",
-        "add.s32 %r2, !%p1, 1;",
-        "ld.global.u32 %p1, [%rd1];",
-        "ld.global.u64 %r2, [%rd1];",
-        "ld.global.u32 %r2, [%p1];",
-        "ld.global.v4.u32 {%r2, %r3, %r4}, [%rd1];",
-        "ld.global.u32 %r2, [%rd1+99999999999999999999];",
-        "st.const.u32 [%rd1], %r1;",
-        "st.global.u32 [%rd1], %p1;",
-        "st.global.v2.u32 [%rd1], {%r1, %rd1};",
-        "atom.local.add.u32 %r2, [own], 1;",
-        "atom.global.cas.b32 %r2, [%rd1], 1;",
-        "selp.b32 %r2, 1, 2, %r1;",
-        "setp.eq.s32 %r2, %r1, 1;",
-        "lop3.b32 %r2, %r1, %r1, 1;",
-        "bar.sync 1000000000;",
-        "bra NOWHERE;",
-        "shfl.sync.idx.b32 %r2, %p1, 0, 31, -1;",
-        "vote.sync.all.pred %r1, %p1, -1;",
-        "cp.async.ca.shared.global [s], [%rd1], 1000;",
-        "cp.async.wait_group -5;",
-        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2}, [s];",
-        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3}, {%r4},"
-        " {%f1,%f2,%f3,%f4};",
-        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%p1}, {%r4},"
-        " {%f1,%f2,%f3,%f4};",
-        "mbarrier.init.shared.b64 [s], %p1;",
-        "cvt.u32.u64 %p1, %rd1;",
-        "elect.sync _|%r1, -1;",
-        "add.u32 %r2, %tid.x, 1;",
-        "st.global.u32 [%rd1], %tid.x;",
-        "st.global.v2.u32 [%rd1], {%p1, 1};",
-        "setp.eq.s32 %p1, %r1, !%p2;",
-        "selp.b32 %r2, 1, [s], %p1;",
-        "bra %r1;",
-        "shfl.sync.idx.b32 %r2, %tid.x, 0, 31, -1;",
-        "red.global.add.u32 [%rd1], 1, 2;",
-        "cvt.u32.u64 %r2, [s];",
-    ],
-)
+@pytest.mark.parametrize("body", [body for (body,) in table("refused_operands.txt")])
 def test_an_operand_that_its_instruction_does_not_take_is_refused(body: str):
     opcode = body.split()[1 if body[0] == "@" else 0].rstrip(";").split(".")[0]
     with pytest.raises(RefusedProgram) as refused:
@@ -318,6 +243,23 @@ def a_plan(**changes: Any) -> Plan:
     return msgspec.structs.replace(planned(memory, launch), **changes)
 
 
+@pytest.mark.parametrize("turn", [0, 1, 2])
+def test_what_cuda_leaves_undefined_differs_from_call_to_call(turn: int):
+    loads = ("global.u32 %r2, [%rd1]", "shared.u32 %r3, [s]", "local.u32 %r4, [own]")
+    stores = (f"st.global.u32 [%rd2+{4 * i}], %r{2 + i};" for i in range(3))
+    text = kernels("engine.ptx", body=" ".join([*(f"ld.{each};" for each in loads), *stores]))
+    _, given, own = allocated(256, 256, 256)
+    plan = a_plan(operations=(Allocate(allocation=2), launched("k", own, given)))
+    b = np.zeros(64, np.uint32)
+    calls = Simulator(text, Path("/nowhere"), engine()).calls(
+        plan, {1: b.view(np.uint8)}, SimLimits(), turn=turn
+    )
+    for number in range(turn, turn + 4):
+        next(calls)
+        assert b[:3].tolist() == [POISONS[number % 3]] * 3
+    calls.close()
+
+
 def memory(*symbols: tuple[str, int, int]) -> dict[str, Any]:
     more = [Allocation(name=s, address=at, size=size, symbol=s) for s, at, size in symbols]
     return {"allocations": (*a_plan().allocations, *more)}
@@ -339,7 +281,7 @@ def rows(size: int, count: int, read: int, written: int) -> dict[str, Any]:
 
 
 def carry_out(plan: Plan) -> SimOutcome:
-    text = MODULE.format(body="st.global.u32 [%rd4], %r1;")
+    text = kernels("engine.ptx", body="st.global.u32 [%rd4], %r1;")
     return Simulator(text, Path("/nowhere"), engine()).run(plan, {}, SimLimits(bytes=1 << 30))
 
 
@@ -369,14 +311,7 @@ FORGED = {
     "parameters missing": {"launch": {"params": b""}},
     "parameters too many": {"launch": {"params": bytes(1 << 16)}},
     "no kernel": {"launch": {"kernel": "kept"}},
-    "no threads": {"launch": {"block": (0, 1, 1)}},
-    "too many threads": {"launch": {"block": (1024, 2, 1)}},
-    "endless threads": {"launch": {"block": (1 << 31, 1 << 31, 4)}},
-    "no blocks": {"launch": {"grid": (1, 0, 1)}},
-    "too many blocks": {"launch": {"grid": (1, 1 << 20, 1)}},
     "too many blocks together": {"launch": {"grid": ((1 << 16) + 1, 1, 1), "cooperative": True}},
-    "shared below zero": {"launch": {"shared_bytes": -1}},
-    "gigantic shared": {"launch": {"shared_bytes": 1 << 32}},
     "address below zero": {
         "allocations": (*a_plan().allocations, Allocation(name="w", address=-4096, size=8))
     },
@@ -402,6 +337,25 @@ FORGED = {
 def test_a_forged_plan_is_refused(changes: dict[str, Any]):
     with pytest.raises(RefusedProgram) as refused:
         carry_out(a_plan(**dict(changes)))
+    assert refused.value.reason is Reason.WRONG_PLAN
+
+
+LIMITS = {
+    "0 blocks in x; CUDA allows 1 to 2147483647": {"grid": (0, 1, 1)},
+    "65536 blocks in y; CUDA allows 1 to 65535": {"grid": (1, 65536, 1)},
+    "2048 threads in a block; CUDA allows 1 to 1024": {"block": (1024, 2, 1)},
+    "9223372036854775808 threads in a block": {"block": (1 << 31, 1 << 31, 2)},
+    "1024 threads in z; CUDA allows 1 to 64": {"block": (1, 1, 1024)},
+    "-1 bytes of dynamic shared memory": {"shared_bytes": -1},
+    "4294967296 bytes of dynamic shared memory; at most 1048576": {"shared_bytes": 1 << 32},
+    "524289 bytes of stack for a thread; at most 524288": {"stack_bytes": (512 << 10) + 1},
+}
+
+
+@pytest.mark.parametrize("says", LIMITS)
+def test_a_launch_beyond_a_limit_names_it(says: str):
+    with pytest.raises(RefusedProgram, match=f"kernel k cannot be launched: {says}") as refused:
+        carry_out(a_plan(launch=LIMITS[says]))
     assert refused.value.reason is Reason.WRONG_PLAN
 
 
@@ -444,7 +398,7 @@ def test_more_memory_than_there_may_be_is_refused_before_it_is_taken():
 )
 def test_the_engine_itself_refuses_a_malformed_program(name: str, field: str, value: int):
     """Whatever Python's side let pass: the engine trusts nobody who packed a program."""
-    module = read_module(MODULE.format(body="st.global.u32 [%rd4], %r1;"), Path("/nowhere"))
+    module = read_module(kernels("engine.ptx", body="st.global.u32 [%rd4], %r1;"), Path("/nowhere"))
     program = Builder(module, {"kept": 1 << 40}, engine(), 4, 4).build("k")
     code = program.keep[0]
     at = next(k for k, row in enumerate(code) if row["operation"] == engine().operations[name])

@@ -9,17 +9,17 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from harness import cuda_tool, engine
 from plans import allocated, launched, planned
-from ptx_oddities import ODDITIES, Odd
 from ptxsim.frontend import PtxError, parse, read_module
 from ptxsim.frontend.interface import interface
 from ptxsim.lowering.memory_layout import initial_bytes
@@ -30,6 +30,34 @@ from ptxsim.simulator import Simulator
 NOWHERE = Path("/nowhere")
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 POISON = 0xDEADBEEF
+
+
+class Odd(NamedTuple):
+    """A row of ptx_oddities.txt, which explains its columns."""
+
+    name: str
+    body: str
+    says: int | str
+    before: str = ""
+    calls: str = ""
+
+
+def oddities() -> Iterator[Odd]:
+    """Read the table. A row that starts with a dollar sign names a text of the others."""
+    texts: dict[str, str] = {}
+    for number, line in enumerate(Path(__file__).with_name("ptx_oddities.txt").open()):
+        name, *columns = line.rstrip("\n").split(" ¦ ")
+        for known, text in texts.items():
+            columns = [each.replace(known, text) for each in columns]
+        if name.startswith("$"):
+            (texts[name],) = columns
+        elif columns:
+            columns = [each.replace("m#", f"m{number}") for each in columns]
+            body, says, *more = (each.encode().decode("unicode_escape") for each in columns)
+            yield Odd(name, body, int(says, 0) if re.fullmatch(r"\d\w*", says) else says, *more)
+
+
+ODDITIES = list(oddities())
 READ = [odd for odd in ODDITIES if isinstance(odd.says, int)]
 REFUSED = [odd for odd in ODDITIES if isinstance(odd.says, str)]
 

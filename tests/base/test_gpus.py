@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from grader.base import gpus
-from grader.base.gpus import MULTIPROCESSORS, occupancy
+from grader.base.gpus import MULTIPROCESSORS, arch_of_type, occupancy
 from grader.base.native import compile_native
 from grader.build.toolchain import find_toolchain
 from tests.support.pages import H200
@@ -186,3 +186,15 @@ def test_host_code_sees_a_gpu_of_its_own_generation(arch: str, capability: int) 
     assert gpu.memory is not None
     doubled = 2 * gpu.memory.clock_mhz * gpu.memory.bus_bits / 8 / 1000
     assert doubled == pytest.approx(gpu.dram_gb_s, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    [
+        *(("2080ti", "sm_75"), ("rtx_2080_ti", "sm_75"), ("a100", "sm_80"), ("h200", "sm_90")),
+        *(("A100-SXM4-80GB", "sm_80"), ("v100", "sm_70"), ("nvidia_geforce_rtx_4090", "sm_89")),
+        *(("a10", None), ("rtx", None), ("1g.5gb", None), ("", None)),
+    ],
+)
+def test_a_type_as_batch_systems_write_it_has_an_architecture(name: str, arch: str | None) -> None:
+    assert arch_of_type(name) == arch

@@ -15,7 +15,6 @@ from markupsafe import escape
 from benchmarks.bound_corpus import Pattern, patterns
 from grader.base import gpus
 from grader.base.errors import MachineError
-from grader.base.explanation import Explanation
 from grader.base.records import Build, Verdict
 from grader.base.result import CaseResult, Run, Timing
 from grader.explain import advice
@@ -36,7 +35,7 @@ from tests.support.bench import bench
 from tests.support.explained import LARGE, at, explained, functions, roomy, rung
 from tests.support.pages import printed
 from tests.support.places import ALICE, FIXTURES, ROOT
-from tests.support.results import RIGHT
+from tests.support.results import NOTHING_KNOWN, RIGHT
 
 RUNGS = sorted(file.parent for file in ROOT.glob("reference/sgemm/[0-9]*/sgemm.cu"))
 LAST_WITH_ADVICE = "multistage"  # above it the evidence is in what the model leaves out
@@ -108,6 +107,7 @@ def test_advice_carries_its_evidence() -> None:
 
     assert naive.line is not None and "A[" in text[naive.line - 1]
     assert "9 lines of 128 bytes" in str(naive.message)
+    assert "rows padded by 1" in str(naive.message)
     assert "32 wavefronts where 1 would do" in str(conflicts.message)
     assert "lanes 0 and 1 access words 32 apart" in str(conflicts.message)
     assert "pad each row of the tile by 1 " in str(conflicts.message)
@@ -301,10 +301,6 @@ def test_a_pattern_is_right_at_multiples_of_128(pattern: Pattern, tmp_path: Path
 # --- host calls ----------------------------------------------------------------------------------
 
 SIZE = Size.of(m=1024, n=1024, k=1024)
-NOTHING_KNOWN = Explanation(
-    arch="sm_90", size=SIZE.dims, operations=2, bytes=12, kernels=(), counts=(), tile=None,
-    bounds=(), advice=(), missing=None,
-)  # fmt: skip
 AT = Place(file="sgemm.cu", line=12)
 WORKSPACE = (
     Allocate(allocation=3, place=AT),

@@ -13,31 +13,10 @@ from grader.cli.entry import main
 from grader.explain.main_loop import main_loop_code, summarise
 from grader.explain.sass import find_tensor_cores, parse
 from tests.support.explained import functions, rung
+from tests.support.files import beside
 from tests.support.places import ALICE, FIXTURES
 
-LISTING = """\
-\t.target\tsm_80
-
-//--------------------- .text.k                      --------------------------
-\t.section\t.text.k,"ax",@progbits
-k:
-.text.k:
-\t//## File "part.cuh", line 3 inlined at "/tmp/y", line 9
-\t//## File "sgemm.cu", line 9
-\t//## File ".nv_debug_ptx_txt", line 40
-        /*0000*/                   LDS.128 R4, [R2] ;        /* 0x0000000002047984 */
-                                                             /* 0x000fe20000000c00 */
-.L_x_1:
-\t//## File "/usr/include/cuda.h", line 4
-        /*0010*/                   FFMA R8, R4, R6.reuse, R10 ;  /* 0x0000000604087223 */
-                                                             /* 0x004fe4000000000a */
-        /*0020*/                   FFMA R9, R12, R6, R14 ;   /* 0x000000060c097223 */
-                                                             /* 0x000fe4000000000e */
-        /*0030*/              @P0 BRA `(.L_x_1) ;            /* 0xfffffffc00fc0947 */
-                                                             /* 0x001fea000383ffff */
-        /*0040*/                   EXIT ;                    /* 0x000000000000794d */
-                                                             /* 0x000fea0003800000 */
-"""
+LISTING = beside(__file__, "listing.sass")
 
 
 @cache

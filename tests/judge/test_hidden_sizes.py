@@ -52,59 +52,14 @@ from ptxsim.records import Size
 from tests.support import outcomes
 from tests.support.bench import bench
 from tests.support.commands import STARTER, compile_our_own, grade, one_line, run
+from tests.support.files import beside
 from tests.support.pages import H200, timed
 from tests.support.product import MAIN
 from tests.support.sandboxes import needs_landlock
 
-LAB = """\
-id: sealed
-correctness: [[1, 1, 1]]
-performance: [{mnk: [64, 64, 64]}]
-cpu: [[1, 1, 1], [33, 17, 20]]
-limits: {simulate_s: 3, record_s: 1}
-groups:
-  public: {weight: 60}
-  hidden:
-    weight: 40
-    seed_file: hidden.seed
-    cpu: [{ranges: [[211, 241], [131, 161], [11, 29]], count: 2}]
-    performance: [{ranges: [[2001, 9999], [2001, 9999], [2001, 9999]], count: 2}]
-"""
+LAB = beside(__file__, "hidden.yaml")
 SECRETS = ("the secret of one course", "that of the year after it")
 
-# It is right where M ≤ 33, and elsewhere tells M, N and K in every way it can: by what
-# it prints, by lines, values, addresses, blocks and threads, and by what it keeps between calls.
-TELLTALE = """\
-#include "gemm.cuh"
-#include <cstdio>
-static int last = 0;
-__device__ int kept = 0;
-__global__ void sgemm(const float* A, const float* B, float* C, int m, int n, int k, int before) {
-  const int i = blockIdx.x * 16 + threadIdx.x, j = blockIdx.y * 16 + threadIdx.y;
-  if (i == 0 && j == 0) printf("now %d %d %d, before %d %d\\n", m, n, k, before, kept);
-  if (i >= m || j >= n) return;
-  float sum = 0.0f;
-  for (int p = 0; p < k; ++p) sum += A[i * size_t(k) + p] * B[p + j * size_t(k)];
-  if (m > 33) {
-    if (m & 1) sum += A[size_t(m) * k + i];
-    else sum += A[size_t(m) * k + 2 * i];
-    if (i == m % 16 && j == n % 16) C[size_t(m) * n + k] = m;
-    sum += 1000.0f * m + n;
-    if (i == 0 && j == 0) kept = m;
-  }
-  C[i + j * size_t(m)] = sum;
-}
-template <>
-void run_custom<float>(thrust::device_vector<float>& A, thrust::device_vector<float>& B,
-                       thrust::device_vector<float>& C, const int m, const int n, const int k) {
-  std::printf("host %d %d %d\\n", m, n, k);
-  std::fprintf(stderr, "host %d %d %d\\n", m, n, k);
-  const dim3 block(16, 16), grid((m + 15) / 16, (n + 15) / 16);
-  HOST
-  sgemm<<<grid, block>>>(A.data().get(), B.data().get(), C.data().get(), m, n, k, last);
-  last = m;
-}
-"""
 HOST = {
     "values": "",
     "exit": "if (m > 33) std::exit(m % 100 + 1);",
@@ -129,8 +84,7 @@ def hidden_of(lab: Lab) -> Hidden:
 
 
 def telltale(host: str) -> str:
-    text = TELLTALE.replace("HOST", host).replace("<cstdio>", "<cstdio>\n#include <stdexcept>")
-    return text.replace("<cstdio>", "<cstdio>\n#include <cstdlib>\n#include <string>")
+    return beside(__file__, "telltale.cu", host=host)
 
 
 def submit(place: Path, host: str) -> subprocess.CompletedProcess[str]:
@@ -249,56 +203,6 @@ def test_two_secrets_tell_the_same(
     assert "Hidden sizes: 0 of 2 right" in first["page"]
 
 
-# It writes each hidden size into the page cache: of a large file, it reads a page for each set bit.
-# At a public size it asks which pages are there, and says what it finds in an exception.
-LEAK = """\
-#include <fcntl.h>
-#include <sys/uio.h>
-#include <unistd.h>
-#include <stdexcept>
-#include <string>
-#include "gemm.cuh"
-constexpr long SIGN = 0x2d5, STEP = 16 * 4096, BITS = 52;  // ten of the sign, fourteen each
-static bool is_there(int file, int bit) {
-  char byte;
-  const iovec one = {&byte, 1};
-  return preadv2(file, &one, 1, bit * STEP, RWF_NOWAIT) == 1;
-}
-static long read_word(int file) {
-  long word = 0;
-  for (int bit = 0; bit < BITS; ++bit) word |= long(is_there(file, bit)) << bit;
-  return word;
-}
-static void write_word(int file, long word) {
-  char byte;
-  posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-  posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
-  for (int bit = 0; bit < BITS; ++bit)
-    if (word >> bit & 1) (void)!pread(file, &byte, 1, bit * STEP);
-}
-__global__ void sgemm(const float* A, const float* B, float* C, int m, int n, int k) {
-  const int i = blockIdx.x * 16 + threadIdx.x, j = blockIdx.y * 16 + threadIdx.y;
-  if (i >= m || j >= n) return;
-  float sum = 0.0f;
-  for (int p = 0; p < k; ++p) sum += A[i * size_t(k) + p] * B[p + j * size_t(k)];
-  C[i + j * size_t(m)] = sum;
-}
-template <>
-void run_custom<float>(thrust::device_vector<float>& A, thrust::device_vector<float>& B,
-                       thrust::device_vector<float>& C, const int m, const int n, const int k) {
-  const int file = open("FILE", O_RDONLY);
-  const long word = read_word(file);
-  if (m > 33) write_word(file, SIGN << 42 | long(m) << 28 | long(n) << 14 | k);
-  else if (word >> 42 == SIGN)
-    throw std::runtime_error("seen " + std::to_string(word >> 28 & 16383) + " and more");
-  else write_word(file, 0);
-  close(file);
-  sgemm<<<dim3((m + 15) / 16, (n + 15) / 16), dim3(16, 16)>>>(A.data().get(), B.data().get(),
-                                                             C.data().get(), m, n, k);
-}
-"""
-
-
 @pytest.mark.sampled
 @pytest.mark.parametrize("sandbox", ["auto", pytest.param("landlock", marks=needs_landlock)])
 def test_a_hand_in_learns_nothing_from_the_one_before(tmp_path: Path, sandbox: str) -> None:
@@ -309,7 +213,7 @@ def test_a_hand_in_learns_nothing_from_the_one_before(tmp_path: Path, sandbox: s
         pytest.skip("no libstdc++.a of 3 MB here, whose pages nobody else reads")
     for student in ("ann", "eve"):
         (tmp_path / student).mkdir()
-        (tmp_path / student / MAIN).write_text(LEAK.replace("FILE", large))
+        (tmp_path / student / MAIN).write_text(beside(__file__, "leak.cu", file=large))
         options = ("--lab", "lab.yaml", "--device", "cpu", "--sandbox", sandbox)
         done = run(grade(student, *options, "--json"), tmp_path)
         assert done.returncode == 0, done.stdout  # else it says what it has seen

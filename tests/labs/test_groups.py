@@ -12,22 +12,9 @@ from grader.base.errors import LabError
 from grader.base.language import language
 from grader.labs.lab import Lab, load_lab, revealed
 from tests.support.chinese import assert_chinese
+from tests.support.files import beside
 
-LAB = """\
-id: sealed
-correctness: [[1, 1, 1]]
-performance: [{mnk: [256, 256, 256]}]
-cpu: [[8, 8, 8]]
-multiple_of: 1
-groups:
-  public: {weight: 60}
-  hidden:
-    weight: 40
-    seed_file: hidden.seed
-    cpu: [{ranges: [[40, 99], [40, 99], 8], count: 3}, {ranges: [[1, 9], 7, [1, 9]]}]
-    performance: [{ranges: [[256, 4096], [256, 4096], [64, 512]], count: 2, multiple_of: 64}]
-    correctness: [{ranges: [[1, 300], [1, 300], [1, 300]], count: 4}]
-"""
+LAB = beside(__file__, "groups.yaml")
 SEED = "a secret of enough bytes"
 
 

@@ -12,17 +12,9 @@ from grader.base.language import language
 from grader.labs.lab import DEFAULT_LAB, load_lab
 from ptxsim.records import Size
 from tests.support.chinese import assert_chinese
+from tests.support.files import beside
 
-SMALL = """\
-id: tiny
-correctness: [[1, 1, 1], [8, 16, 24]]
-performance:
-  - {mnk: [64, 64, 64], weight: 1}
-  - {mnk: [128, 64, 64], weight: 2, id: wide}
-cpu: [[1, 1, 1], [2, 3, 5]]
-scoring: {policy: oj}
-limits: {compile_s: 60}
-"""
+SMALL = beside(__file__, "small.yaml")
 
 
 def test_the_default_lab_covers_what_the_simulator_should_try() -> None:

@@ -10,35 +10,12 @@ from grader.base.errors import LabError
 from grader.base.language import language
 from grader.labs.lab import load_lab
 from tests.support.chinese import assert_chinese
+from tests.support.files import beside
 
-BASE = """\
-id: x
-correctness: [[1, 1, 1]]
-performance: [{mnk: [64, 64, 64]}, {mnk: [128, 64, 64]}]
-cpu: [[1, 1, 1]]
-"""
-CURVE = """\
-scoring:
-  policy: curve
-  measure: baseline
-  pieces:
-    - {name: low, to: 0.5, points: 60}
-    - {name: high, to: 1, points: 100, shape: exp, rate: 1.5}
-"""
-TIMES = """\
-scoring:
-  policy: curve
-  measure: ms
-  pieces: [{name: low, points: 60}, {name: high, points: 100}]
-  milliseconds:
-    - {gpu: A, size: [64, 64, 64], at: [9, 5, 1]}
-    - {gpu: A, size: [128, 64, 64], at: [20, 10, 5]}
-"""
-GROUPS = """\
-groups:
-  public: {weight: 1}
-  hidden: {weight: 1, seed_file: s, cpu: [{ranges: [2, 3, 4]}], performance: [{ranges: [2, 3, 4]}]}
-"""
+BASE = beside(__file__, "base.yaml")
+CURVE = beside(__file__, "curve.yaml")
+TIMES = beside(__file__, "times.yaml")
+GROUPS = beside(__file__, "groups.yaml")
 RUNG = CURVE.replace("measure: baseline", "measure: rung\n  rung: 16_float4")
 PIECES = "scoring.pieces"
 MISTAKES = [

@@ -88,6 +88,7 @@ def test_terminal_and_page_show_bound_advice_and_the_line() -> None:
     assert f"next: sgemm.cu:{why.advice[0].line}: Bank conflicts" in printed(result)
     assert "Why this speed, what next" in page
     assert "32 wavefronts where 1 would do" in page and "reference/" in page
+    assert "this kernel: 7.98 FLOP/B" in page  # at 8192³, not at what was simulated
     assert page.count('class="marked"') >= 1
 
 

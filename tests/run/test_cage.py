@@ -26,8 +26,9 @@ from grader.run.simulator import simulation_worker
 from grader.run.simulator.device import CpuDevice, engine_library
 from grader.sandbox.running import Limits, Sandbox
 from ptxsim.records import Launch
+from tests.support.files import beside
 from tests.support.kernels import compiled
-from tests.support.sandboxes import MODES
+from tests.support.sandboxes import CLOSED, MODES
 from tests.support.simulating import lab, misbehaving, planned, run
 
 LIMITS = load_lab().limits
@@ -70,7 +71,7 @@ def locked_down(mode: str) -> Iterator[tuple[Path, Path]]:
     """/proc of a simulator's worker that waits for work, and the engine."""
     engine = engine_library().compiled()
     cage = Cage(sandbox=Sandbox.open(mode), limits=Limits(cpu_s=60), readable=(engine,))
-    command = (sys.executable, "-m", simulation_worker.__name__, str(engine), "null")
+    command = (sys.executable, "-m", simulation_worker.__name__, str(engine), "null", "")
     with WorkerProcess(command, cage) as worker:
         yield innermost(worker.pid, filters=2), engine
 
@@ -181,9 +182,8 @@ def probe():
 @pytest.mark.parametrize("mode", MODES)
 def test_code_in_the_worker_can_do_nothing_but_compute(mode: str, build: Build) -> None:
     """As if a program had taken over the interpreter."""
-    script = misbehaving("say(); right(size, a, b, c)")
+    script = misbehaving("say(); printed = said.getvalue(); right(size, a, b, c)")
     program = script[2].replace("worker.main(", f"{PROBE}\nimport io\n{SAY}\nworker.main(")
-    program = program.replace('0.25, "hello"', "0.25, said.getvalue()")
     (outcome,) = run((*script[:2], program), build, [planned(0)], mode=mode)
     lines = dict(line.split(" ", 1) for line in outcome.printed.splitlines())
     assert len(lines) == 35
@@ -198,6 +198,17 @@ def say():
     with contextlib.redirect_stdout(said):
         probe()
 """
+
+
+@pytest.mark.parametrize("mode", CLOSED)
+def test_a_worker_whose_filter_the_kernel_refuses_simulates_nothing(
+    mode: str, build: Build
+) -> None:
+    script = misbehaving("right(size, a, b, c)")
+    broken = "from grader.sandbox import seccomp\nseccomp._SET_FILTER = 99\nworker.main("
+    program = script[2].replace("worker.main(", broken)
+    with pytest.raises(MachineError, match=r"refuses the simulator's filter.*Invalid argument"):
+        run((*script[:2], program), build, [planned(0)], mode=mode)
 
 
 def test_a_worker_that_floods_its_pipe_is_given_up(build: Build) -> None:
@@ -283,13 +294,7 @@ def test_what_a_gpus_driver_needs_is_all_that_its_worker_gets() -> None:
     assert for_a_gpu({**kept, **secret}) == kept
 
 
-GREEDY = """\
-__global__ void greedy(int* C) {
-  volatile int own[(1 << 17) - 256];
-  for (int i = 0; i < 64; ++i) own[i * 1021] = i;
-  C[0] = own[threadIdx.x];
-}
-"""
+GREEDY = beside(__file__, "greedy.cu")
 
 
 def test_an_engine_without_memory_ends_the_case_and_not_the_process(build: Build) -> None:

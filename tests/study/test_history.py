@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from grader.base import Bound, Limit
 from grader.base.language import language
 from grader.base.records import Verdict
 from grader.cli.entry import main
@@ -16,7 +18,7 @@ from grader.study.history_render import climb, html, markdown, notes
 from grader.study.versions import read_versions
 from tests.support.histories import FIRST, climbing, version
 from tests.support.product import shipped_ladder
-from tests.support.results import make_result
+from tests.support.results import NOTHING_KNOWN, make_result
 
 
 def test_every_version_is_told_with_what_changed_and_which_advice_was_followed(
@@ -60,6 +62,20 @@ def test_a_source_that_changed_or_was_not_kept_is_said_not_guessed(tmp_path: Pat
     damaged = make_history(found, ()).versions[1]
     assert damaged.diff is None
     assert "one of the two sources was not kept" in str(next(notes(damaged)))
+
+
+def test_untimed_versions_are_compared_by_their_estimates(tmp_path: Path) -> None:
+    """Not by what the counts allow at most, which is the same here."""
+    most = Limit(resource="issue", speed=55)
+    for minute, speed in ((1, 50.0), (2, 40.0)):
+        bound = Bound(
+            gpu="H200", size=NOTHING_KNOWN.size, speed=speed, resource="issue", limits=(most,),
+            peak=66, most=most,
+        )  # fmt: skip
+        why = msgspec.structs.replace(NOTHING_KNOWN, bounds=(bound,))
+        version(make_result(explanation=why), tmp_path, f"int a{minute};", minute)
+    found, _ = read_versions(read_index(tmp_path).of("alice"))
+    assert make_history(found, ()).versions[1].became == pytest.approx(0.8)
 
 
 def test_kept_sources_come_back_with_the_compilers_line_ends(tmp_path: Path) -> None:

@@ -9,14 +9,13 @@ from pathlib import Path
 from grader.base import gpus
 from grader.base.explanation import Explanation, KernelCounts
 from grader.base.records import Build
-from grader.explain.join import count
+from grader.explain.join import count, factors
 from grader.explain.loop_steps import MainLoop, main_loop_steps
 from grader.explain.sass import SassFunction, disassemble
 from grader.judge import program
 from grader.judge.program import Bench
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
-from grader.problems.work import Work
 from ptxsim.records import Size
 from ptxsim.sampling import SOME, LaunchSample, Sampler
 from tests.support.bench import bench, of_lab
@@ -80,10 +79,11 @@ def loops(
 
 def _launches(
     folder: Path, arch: str, n: int, seconds: float, blocks: int
-) -> Iterator[tuple[SassFunction, LaunchSample, Work]]:
+) -> Iterator[tuple[SassFunction, LaunchSample, float]]:
     by_name = {function.name: function for function in functions(folder, arch)}
-    for sample in samples(folder, arch, n, seconds, blocks):
-        yield by_name[sample.kernel], sample, work(Size.of(m=n, n=n, k=n))
+    found = samples(folder, arch, n, seconds, blocks)
+    for sample, by in zip(found, factors(found, work(Size.of(m=n, n=n, k=n))), strict=True):
+        yield by_name[sample.kernel], sample, by
 
 
 @cache

@@ -1,10 +1,18 @@
-"""Files of odd kinds."""
+"""Files of odd kinds, and programs that tests read from files beside them."""
 
 from __future__ import annotations
 
 import os
 import socket
 from pathlib import Path
+
+
+def beside(test: str, name: str, **holes: object) -> str:
+    """Read programs/``name`` beside ``test`` and put ``holes`` in the place of ``$HOLES``."""
+    text = (Path(test).parent / "programs" / name).read_text()
+    for hole, filling in holes.items():
+        text = text.replace(f"${hole.upper()}", str(filling))
+    return text
 
 
 def bind(path: Path) -> None:

@@ -69,7 +69,7 @@ def advise(facts: KernelFacts, names: Sequence[str]) -> tuple[Advice, ...]:
         else:
             said = _WITH_LOOP[name](facts) if isinstance(facts, Facts) else None
         if said is not None:
-            found.setdefault(said.idea, said)
+            found.setdefault(said.idea, msgspec.structs.replace(said, rule=name))
     return tuple(found.values())[:MOST]
 
 

@@ -51,7 +51,9 @@ def long_wave(facts: Facts) -> Advice | None:
         tiles=tiles,
         best=best,
     )
-    return advice(facts, "rasterised", message, "LDG", "LDGSTS")
+    said = advice(facts, "rasterised", message)
+    reads = (each for each in facts.function if "SR_CTAID" in " ".join(each.operands))
+    return placed(said, next(reads, facts.function[0]))
 
 
 def tail(facts: Facts) -> Advice | None:

@@ -148,8 +148,9 @@ def no_tile(facts: Facts) -> Advice | None:
             lines=lines,
         )
     message = phrase(
-        "{found}; load tiles of {inputs} into shared memory, neighbouring threads at neighbours in "
-        "memory, so that every element serves 32 threads",
+        "{found}; load tiles of {inputs} into shared memory, their rows padded by 1 against bank "
+        "conflicts, neighbouring threads at neighbours in memory, so that every element serves 32 "
+        "threads",
         found=found,
         inputs=facts.words.all_inputs,
     )

@@ -19,6 +19,7 @@ from typing import TypeVar
 import msgspec
 
 from grader.base import (
+    PREPARED_VARIABLE,
     Build,
     Finding,
     KernelInfo,
@@ -28,6 +29,7 @@ from grader.base import (
     Verdict,
     decoder,
     gpus,
+    prepared,
 )
 from grader.labs import Lab
 from grader.labs import Limits as LabLimits
@@ -56,6 +58,7 @@ from ptxsim.engine import FLAGS, engine_sources, shipped_engine
 from ptxsim.frontend import ptx_text
 from ptxsim.frontend.interface import Interface
 from ptxsim.message import Message, counted, phrase, verbatim
+from ptxsim.native import cpu_levels
 from ptxsim.records import Launch, Plan
 from ptxsim.sampling import LaunchSample
 
@@ -72,9 +75,18 @@ _DECODER: msgspec.json.Decoder[Reply] = decoder(Reply)
 _T = TypeVar("_T")
 
 
+def portable_engine(level: str) -> Native:
+    """The interpreter for every CPU of this level."""
+    flags = tuple(f"-march={level}" if flag == "-march=native" else flag for flag in FLAGS)
+    return Native(name=f"simulator-{level}", sources=engine_sources(), shared=True, flags=flags)
+
+
 def engine_library(flags: tuple[str, ...] = FLAGS) -> Native:
     """ptxsim's interpreter as the grader compiles and caches it; it may not be compiled yet."""
     shipped = shipped_engine() if flags == FLAGS else None
+    if flags == FLAGS and not shipped and os.environ.get(PREPARED_VARIABLE):
+        portable = (prepared(portable_engine(level).file_name) for level in cpu_levels())
+        shipped = next(filter(None, portable), None)
     return Native(
         name="simulator", sources=engine_sources(), shared=True, flags=flags, shipped=shipped
     )
@@ -134,7 +146,8 @@ class CpuDevice:
         own = (self._problem.file,) if self._problem and self._problem.file else ()
         cage = Cage(sandbox=self._sandbox, limits=limits, readable=(engine, *own))
         asked = msgspec.json.encode(self._problem).decode()
-        worker = WorkerProcess((*self._command, str(engine), asked), cage)
+        filtered = "filtered" if self._sandbox.filtered else ""
+        worker = WorkerProcess((*self._command, str(engine), asked, filtered), cage)
         self._worker = self._ending.enter_context(worker)
         return worker
 

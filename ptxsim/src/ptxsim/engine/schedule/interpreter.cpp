@@ -32,8 +32,8 @@ void run_warp(Warp& w) {
         continue;
       }
       FlowCount& c = w.program->guarded[w.pc];
-      c.warps++;
-      c.lanes += __builtin_popcount(w.exec);
+      c.warps += !w.repeats;
+      c.lanes += w.repeats ? 0 : __builtin_popcount(w.exec);
     }
     Flow flow;
     if (__builtin_expect(w.tainted, 0)) {
