@@ -145,7 +145,7 @@ def test_a_wheel_brings_its_machine_code(built: Path, name: str, most: int) -> N
     assert "-py3-none-manylinux_2_" in wheel.name
     assert f'platform tag: "{wheel.stem.split("-")[-1]}"' in audited("show", wheel)
     with zipfile.ZipFile(wheel) as archive:
-        compiled = {each for each in archive.namelist() if f"{name[-6:]}/built/" in each}
+        compiled = [each for each in archive.namelist() if "/built/" in each[:-1]]
     assert len(compiled) == (1 if name == "ptxsim" and platform.machine() == "aarch64" else most)
 
 
@@ -158,7 +158,7 @@ def test_the_simulator_from_source_without_cmake(built: Path, tmp_path: Path) ->
     head = ".version 7.0\n.target sm_80\n.address_size 64\n"
     (tmp_path / "k.ptx").write_text(f"{head}.visible .entry k() {{ ret; }}\n")
     done = subprocess.run(
-        [here.python, "-c", "import ptxsim; ptxsim.launch('k.ptx', 'k', 1, 1, [])"],
+        [here.python, "-c", "from ptxsim.launching import launch; launch('k.ptx', 'k', 1, 1, [])"],
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(tmp_path)},
         cwd=tmp_path,
         capture_output=True,
