@@ -55,6 +55,7 @@ __global__ void waits_for_a_warp(volatile float* C) {
     return;
   }
   float sum = 0;
+#pragma unroll 1
   for (int i = 0; i < 100000; ++i) sum = sum * sum + i;
   C[threadIdx.x] = sum;
   done = 1;
