@@ -7,12 +7,15 @@
 # GRADE_HOME, or the folder that this file was sourced from.
 GRADE_HOME=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 trouble=
-if [[ -n ${GRADE_SITE:-} && ! -r $GRADE_SITE ]]; then
-  trouble="GRADE_SITE=$GRADE_SITE cannot be read"
-  return 3
+if [[ -z ${GRADE_SITE:-} ]]; then
+  GRADE_SITE=$GRADE_HOME/slurm/site.env
+  [[ -e $GRADE_SITE || -L $GRADE_SITE ]] || GRADE_SITE=
 fi
-GRADE_SITE=${GRADE_SITE:-$GRADE_HOME/slurm/site.env}
-if [[ -r $GRADE_SITE ]]; then
+if [[ -n $GRADE_SITE ]]; then
+  if [[ ! -r $GRADE_SITE || -d $GRADE_SITE ]]; then
+    trouble="GRADE_SITE=$GRADE_SITE cannot be read"
+    return 3
+  fi
   if ! trouble=$(bash -n "$GRADE_SITE" 2>&1); then return 3; fi
   # Restore settings from the environment over those of the file.
   declare -A given=()

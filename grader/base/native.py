@@ -170,23 +170,10 @@ class Native(Record):
         target = self.path()
         if target.exists():
             return target
-        folder = target.parent
-        folder.mkdir(exist_ok=True)
-        with (
-            locked(folder / f"{self.name}.lock"),
-            tempfile.TemporaryDirectory(dir=folder) as scratch,
-        ):
-            if not target.exists():
-                output = Path(scratch) / target.name
-                self.warnings_file.write_text(self._build(output))
-                output.replace(target)
-        return target
-
-    def _build(self, output: Path) -> str:
         compiler = str(find_host_compiler())
         try:
-            return build_native(compiler, self.sources, self.every_flag, output, shared=self.shared)
-        except EngineError as error:
+            build_native(compiler, self.sources, self.every_flag, target, shared=self.shared)
+        except (EngineError, OSError) as error:
             raise ToolchainError(
                 phrase(
                     "{compiler} cannot compile the grader's own code: {error}",
@@ -194,6 +181,7 @@ class Native(Record):
                     error=str(error),
                 )
             ) from None
+        return target
 
     @property
     def warnings_file(self) -> Path:

@@ -12,7 +12,7 @@ from ptxsim.message import Message
 from ptxsim.records import Dim3, Record
 
 SCHEMA = "sgemm-grader/result"
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 
 class Mismatch(Record):
@@ -201,6 +201,7 @@ class Environment(Record):
     slurm: SlurmInfo | None
     sandbox: str  # "bubblewrap", "landlock" or "rlimits"
     exposed: tuple[str, ...] = ()  # what the sandbox leaves open; before version 6 not said
+    engine: str = ""  # digest of the simulator's C++; before version 9 not said
 
 
 class TensorPeak(Record):

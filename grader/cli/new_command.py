@@ -9,12 +9,11 @@ import tempfile
 from pathlib import Path
 
 from rich.console import Console
-from rich.text import Text
 
 from grader.base import ENGLISH, Language, ToolchainError, UsageError, translated
 from grader.build import FILE, editor_flags, find_toolchain
 from grader.cli import options
-from grader.cli.console import DONE, say, speak_as, spoken
+from grader.cli.console import DONE, answer, say, speak_as, spoken
 from grader.cli.options import Parser
 from grader.labs import Lab, find_lab, load_lab, provided
 from ptxsim.message import phrase
@@ -43,7 +42,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     command = f"grade {folder}" + (f" --lab {chosen.lab}" if chosen.lab else "")
     ready = phrase("{folder}/ is ready: edit {folder}/{main}, then: {command}")
     ready = ready.given(folder=str(folder), main=main, command=command)
-    console.print(Text(spoken(console)(ready)))
+    answer(console, ready)
     return DONE
 
 

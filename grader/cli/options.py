@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 
 from rich.cells import cell_len
 
-from grader.base import ENGLISH, Language, known_languages
-from grader.labs import Attempts, TimeRules, due_rule
+from grader.base import ENGLISH, Language, UsageError, known_languages, one_line
+from grader.labs import Attempts, TimeRules, did_you_mean, due_rule
 from grader.sandbox import Mode
-from ptxsim.message import Message, phrase, recognised
+from ptxsim.message import Message, clauses, phrase, recognised
 
 NOT_POSITIVE = phrase("expected a number ≥ 1, got {value}")
 _COMPLAINTS = (  # of argparse and of types of arguments; in English as they raise them
@@ -71,9 +71,22 @@ class Parser(argparse.ArgumentParser):
         said = recognised(message, _COMPLAINTS)
         if isinstance(what := said.args.get("what"), str):
             said = said.given(what=recognised(what, _COMPLAINTS))
+        unknown = str(said.args.get("words", "")).partition(" ")[0]
+        if meant := did_you_mean(unknown, self._known_options()):
+            said = clauses([said, meant])
         self.print_usage(sys.stderr)
         words = phrase("{program}: error: {complaint}", program=self.prog, complaint=said)
         self.exit(2, f"{self.language(words)}\n")
+
+    def _known_options(self) -> list[str]:
+        """Return its options, and those of its subcommands."""
+        found = list(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found += [
+                    name for each in action.choices.values() for name in each._known_options()
+                ]
+        return found
 
 
 class _Layout(argparse.HelpFormatter):
@@ -119,11 +132,40 @@ _WHERE_TO_WRITE = phrase("where results are written")
 _DEFAULTING = phrase("{meaning} (default: {default})")
 
 
-def submission(parser: Parser) -> None:
-    """The folder, for a command that takes one submission."""
+_SUBMISSION = phrase("folder of a submission, or its name in submissions/")
+
+
+def submission(parser: Parser, name: str = "submission", **settings: str) -> None:
+    """The folder, for a command that takes one submission, or with ``nargs`` several."""
     parser.add_argument(
-        "submission", metavar="SUBMISSION", type=Path, help=phrase("folder of a submission")
+        name, metavar="SUBMISSION", type=find_submission, help=_SUBMISSION, **settings
     )
+
+
+def find_submission(named: str, commands: Iterable[str] = ()) -> Path:
+    """Return the folder ``named``, else the one of this name in submissions/.
+
+    Raises UsageError where neither is there, but something is that was probably meant.
+    """
+    path, among = Path(named), Path("submissions")
+    if os.path.lexists(path) or path.name != named or named == "..":
+        return path
+    if (among / named).is_dir():
+        return among / named
+    there = [each.name for each in among.iterdir() if each.is_dir()] if among.is_dir() else []
+    if meant := did_you_mean(named, [*commands, *there]):
+        nothing = phrase("{name}: no such folder or command; {meant}", name=one_line(named))
+        raise UsageError(nothing.given(meant=meant))
+    return path
+
+
+def stored_document(named: str) -> Path:
+    """Return the path of a file that is there. Raises UsageError."""
+    if not os.path.lexists(named):
+        raise UsageError(
+            phrase("{place}: {what}", place=one_line(named), what=phrase("no such file"))
+        )
+    return Path(named)
 
 
 def lab(parser: Parser, default: Message = _FIRST_LAB) -> None:

@@ -22,7 +22,7 @@ from grader.base import (
 from grader.build import find_toolchain
 from grader.cli import options
 from grader.cli.console import DONE, say, spoken
-from grader.cli.grading import ready
+from grader.cli.grading import check_place, ready
 from grader.cli.options import Parser
 from grader.explain import compare, find_ncu, profile_into, total
 from grader.judge import Bench, explain, prepare
@@ -66,6 +66,7 @@ def add_options(parser: Parser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
+    check_place(chosen.submission, lab, chosen.out)
     here = first_gpu_arch()
     if here is None:
         raise MachineError(phrase("no NVIDIA GPU here to profile on; grade sass needs none"))

@@ -61,13 +61,13 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
     skipped(complaints, console)
     known = _known(chosen.known)
     handed_in = [work for entrant in entrants for work in _works(entrant, mains, console)]
-    works: list[similar.ComparedWork] = []
-    pairs: list[similar.SimilarPair] = []
+    by_lab: list[list[similar.ComparedWork]] = []
     for main in mains:  # what belongs to different labs is not compared
         own, too_long = similar.comparable([work for name, work in handed_in if name == main])
         skipped([f"{one_line(student)}: {similar.TOO_LONG}" for student in too_long], console)
-        works += own
-        pairs += similar.find_pairs(own, known, chosen.threshold / 100)
+        by_lab.append(own)
+    works = [work for own in by_lab for work in own]
+    pairs = similar.find_pairs(by_lab, known, chosen.threshold / 100)
     console.print(similar.terminal(pairs, len(works)))
     page = chosen.html or chosen.out / "similar.html"
     store.write(page, similar.html(pairs, works).encode(), mode=_PRIVATE)

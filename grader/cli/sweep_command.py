@@ -12,7 +12,7 @@ from grader.base import Submission, UsageError, one_line, standing_for
 from grader.cli import console as progress
 from grader.cli import options
 from grader.cli.console import DONE, NOT_ACCEPTED, say, spoken, to_stdout
-from grader.cli.grading import open_bench
+from grader.cli.grading import check_place, open_bench
 from grader.cli.history_command import write_pictures
 from grader.cli.options import Parser
 from grader.judge import Bench
@@ -70,6 +70,7 @@ def add_options(parser: Parser) -> None:
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = sweepable(load_lab(find_lab(chosen.lab)))
     sizes = _sizes(chosen.sizes, lab)
+    check_place(chosen.submission, lab, chosen.out)
     submission = load_submission(chosen.submission, lab.problem.interface.main)
     values = dict(_macro(each, submission) for each in chosen.define)
     if len(values) < len(chosen.define):

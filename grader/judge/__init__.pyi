@@ -4,6 +4,7 @@ from .program import Bench as Bench
 from .program import Prepared as Prepared
 from .program import compile_for as compile_for
 from .program import explain as explain
+from .program import explain_sizes as explain_sizes
 from .program import prepare as prepare
 from .scoring import mean_points as mean_points
 from .scoring import measures as measures

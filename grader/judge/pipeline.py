@@ -57,6 +57,7 @@ from grader.judge.verdicts import broken_rule
 from grader.labs import load_listed, load_submission, source_texts, student_of
 from grader.results import standing
 from grader.run import CaseOutcome, CpuDevice, GpuDevice, Progress, quietly
+from ptxsim.engine import engine_digest
 from ptxsim.message import phrase
 from ptxsim.records import Launch, Record
 
@@ -168,6 +169,7 @@ def _result(
             slurm=slurm,
             sandbox=bench.sandbox.kind,
             exposed=bench.sandbox.exposed,
+            engine=engine_digest(),
         ),
         build=made.build,
         cases=tuple(map(_summarised, made.cases)),

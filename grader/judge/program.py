@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 
 from grader.base import (
     Build,
@@ -171,6 +171,22 @@ def explain(ready: Prepared, bench: Bench, card: Gpu | None) -> Explanation:
     with CpuDevice(bench.sandbox, bench.lab.limits) as simulator:
         plan, problem = ready.plans[-1], bench.lab.problem
         return explain_speed(ready.built, folder, plan, problem, code, simulator, gpu=card)
+
+
+def explain_sizes(
+    submission: Submission, sizes: Sequence[Size], bench: Bench, arch: str
+) -> Iterator[Explanation | Rejected]:
+    """Explain the speed at each size on a few known GPUs, all by one build, one recording and one
+    simulator. An endless loop in host code ends the answers early. Raises Rejected."""
+    with CpuDevice(bench.sandbox, bench.lab.limits) as simulator:
+        program = build_program(submission, bench, arch, simulator, quietly)
+        build, root, problem = program.build, program.root, bench.lab.problem
+        code = cache(partial(disassemble, build.cubin, bench.toolchain, bench.sandbox))
+        for plan in program.record(sizes):
+            if isinstance(plan, Rejected):
+                yield plan
+            else:
+                yield explain_speed(build, root, plan, problem, code, simulator)
 
 
 # --- explaining --------------------------------------------------------------------------------

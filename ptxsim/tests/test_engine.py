@@ -28,7 +28,17 @@ from ptxsim.engine_header import HEADER, REFUSED, header
 from ptxsim.frontend import read_module
 from ptxsim.lowering.program import Builder
 from ptxsim.outcome import EngineError, Reason, RefusedProgram, SimLimits, SimOutcome
-from ptxsim.records import Allocation, Copy, Memset, Operation, Plan, SymbolWrite, Write
+from ptxsim.records import (
+    POISONS,
+    Allocate,
+    Allocation,
+    Copy,
+    Memset,
+    Operation,
+    Plan,
+    SymbolWrite,
+    Write,
+)
 from ptxsim.simulator import Simulator
 
 
@@ -221,6 +231,23 @@ def a_plan(**changes: Any) -> Plan:
     return msgspec.structs.replace(planned(memory, launch), **changes)
 
 
+@pytest.mark.parametrize("turn", [0, 1, 2])
+def test_what_cuda_leaves_undefined_differs_from_call_to_call(turn: int):
+    loads = ("global.u32 %r2, [%rd1]", "shared.u32 %r3, [s]", "local.u32 %r4, [own]")
+    stores = (f"st.global.u32 [%rd2+{4 * i}], %r{2 + i};" for i in range(3))
+    text = kernels("engine.ptx", body=" ".join([*(f"ld.{each};" for each in loads), *stores]))
+    _, given, own = allocated(256, 256, 256)
+    plan = a_plan(operations=(Allocate(allocation=2), launched("k", own, given)))
+    b = np.zeros(64, np.uint32)
+    calls = Simulator(text, Path("/nowhere"), engine()).calls(
+        plan, {1: b.view(np.uint8)}, SimLimits(), turn=turn
+    )
+    for number in range(turn, turn + 4):
+        next(calls)
+        assert b[:3].tolist() == [POISONS[number % 3]] * 3
+    calls.close()
+
+
 def memory(*symbols: tuple[str, int, int]) -> dict[str, Any]:
     more = [Allocation(name=s, address=at, size=size, symbol=s) for s, at, size in symbols]
     return {"allocations": (*a_plan().allocations, *more)}
@@ -271,14 +298,7 @@ FORGED = {
     "parameters missing": {"launch": {"params": b""}},
     "parameters too many": {"launch": {"params": bytes(1 << 16)}},
     "no kernel": {"launch": {"kernel": "kept"}},
-    "no threads": {"launch": {"block": (0, 1, 1)}},
-    "too many threads": {"launch": {"block": (1024, 2, 1)}},
-    "endless threads": {"launch": {"block": (1 << 31, 1 << 31, 4)}},
-    "no blocks": {"launch": {"grid": (1, 0, 1)}},
-    "too many blocks": {"launch": {"grid": (1, 1 << 20, 1)}},
     "too many blocks together": {"launch": {"grid": ((1 << 16) + 1, 1, 1), "cooperative": True}},
-    "shared below zero": {"launch": {"shared_bytes": -1}},
-    "gigantic shared": {"launch": {"shared_bytes": 1 << 32}},
     "address below zero": more(-4096, 8),
     "address in a window": more(1 << 56, 8),
     "size below zero": more(4096, -8),
@@ -293,6 +313,25 @@ FORGED = {
 def test_a_forged_plan_is_refused(changes: dict[str, Any]):
     with pytest.raises(RefusedProgram) as refused:
         carry_out(a_plan(**dict(changes)))
+    assert refused.value.reason is Reason.WRONG_PLAN
+
+
+LIMITS = {
+    "0 blocks in x; CUDA allows 1 to 2147483647": {"grid": (0, 1, 1)},
+    "65536 blocks in y; CUDA allows 1 to 65535": {"grid": (1, 65536, 1)},
+    "2048 threads in a block; CUDA allows 1 to 1024": {"block": (1024, 2, 1)},
+    "9223372036854775808 threads in a block": {"block": (1 << 31, 1 << 31, 2)},
+    "1024 threads in z; CUDA allows 1 to 64": {"block": (1, 1, 1024)},
+    "-1 bytes of dynamic shared memory": {"shared_bytes": -1},
+    "4294967296 bytes of dynamic shared memory; at most 1048576": {"shared_bytes": 1 << 32},
+    "524289 bytes of stack for a thread; at most 524288": {"stack_bytes": (512 << 10) + 1},
+}
+
+
+@pytest.mark.parametrize("says", LIMITS)
+def test_a_launch_beyond_a_limit_names_it(says: str):
+    with pytest.raises(RefusedProgram, match=f"kernel k cannot be launched: {says}") as refused:
+        carry_out(a_plan(launch=LIMITS[says]))
     assert refused.value.reason is Reason.WRONG_PLAN
 
 

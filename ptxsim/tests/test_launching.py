@@ -96,5 +96,5 @@ def test_arguments_that_do_not_fit_are_refused(ptx: Path, says: str) -> None:
 def test_kernels_and_shapes_that_are_not_there_are_refused(ptx: Path) -> None:
     with pytest.raises(ValueError, match="no one kernel sub; the file has _Z3addPfS_if"):
         add(ptx, A, B, 1, 1.0, kernel="sub")
-    with pytest.raises(RefusedProgram, match="in a shape that CUDA lacks"):
+    with pytest.raises(RefusedProgram, match="2000 threads in a block; CUDA allows 1 to 1024"):
         add(ptx, A, B, 1, 1.0, threads=2000)

@@ -67,11 +67,11 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("turn", [0, 1], ids=["forwards", "backwards"])
 @pytest.mark.parametrize("kernel", RIGHT)
-def test_right_kernels_are_not_accused(kernel: str, backwards: bool) -> None:
+def test_right_kernels_are_not_accused(kernel: str, turn: int) -> None:
     blocks, threads, *scalars = RIGHT[kernel]
-    outcome, a, b = watch(kernel, blocks, threads, *scalars, backwards=backwards)
+    outcome, a, b = watch(kernel, blocks, threads, *scalars, turn=turn)
     assert outcome.findings == () and outcome.stopped is None
     match kernel:
         case "last_block_adds":
@@ -140,11 +140,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("turn", [0, 1], ids=["forwards", "backwards"])
 @pytest.mark.parametrize("kernel", WRONG)
-def test_wrong_kernels_are_told_what_is_wrong(kernel: str, backwards: bool) -> None:
+def test_wrong_kernels_are_told_what_is_wrong(kernel: str, turn: int) -> None:
     blocks, threads, event, says, *scalars = WRONG[kernel]
-    outcome, _, _ = watch(kernel, blocks, threads, *scalars, backwards=backwards)
+    outcome, _, _ = watch(kernel, blocks, threads, *scalars, turn=turn)
     found = [f for f in outcome.findings if f.event is event]
     assert found, outcome.findings
     assert says in sentence(found[0])

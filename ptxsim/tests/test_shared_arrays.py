@@ -50,9 +50,31 @@ def test_an_overrun_is_found_by_where_the_address_comes_from(
 def test_a_program_that_computes_with_an_address_is_told_so(
     target: str, first: int, tmp_path: Path
 ) -> None:
-    body = "xor.b32 %r6, %r2, 128; st.shared.u32 [%r6], 1; xor.b32 %r5, %r1, 3;"
+    body = "xor.b32 %r6, %r2, %r1; st.shared.u32 [%r6], 1; xor.b32 %r5, %r1, 3;"
     outcome, _ = run(body, tmp_path, target=target)
     assert outcome.findings == ()
     (hint,) = outcome.hints
     assert f"is {first} here" in sentence(hint)
     assert not run("xor.b32 %r5, %r1, 3; st.shared.u32 [first], 1;", tmp_path)[0].hints
+
+
+@pytest.mark.parametrize(
+    ("code", "depends"),
+    [
+        ("xor.b32 %r5, %r2, %r1;", True),
+        ("xor.b32 %r5, %r2, 64;", False),
+        ("and.b32 %r5, %r2, 8064;", True),
+        ("and.b32 %r5, %r2, -128;", False),  # rounded down to a line of banks
+        ("and.b32 %r5, %r2, 262143;", False),  # every address
+        ("or.b32 %r5, %r2, 4096;", True),
+        ("or.b32 %r5, %r2, 16;", False),
+        ("bfe.u32 %r5, %r2, 7, 4;", True),
+        ("bfe.u32 %r5, %r2, 7, 3;", False),
+        ("add.u32 %r5, %r2, %r1;", False),
+    ],
+)
+def test_what_depends_on_the_first_address_is_a_hint(
+    code: str, depends: bool, tmp_path: Path
+) -> None:
+    outcome, _ = run(f"{code} st.global.u32 [%rd1], %r5;", tmp_path)
+    assert [hint.kind for hint in outcome.hints] == [Kind.HINT] * depends

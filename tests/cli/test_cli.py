@@ -48,6 +48,18 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which alice has been graded by the small lab; tests share it."""
+    place = tmp_path_factory.mktemp("graded")
+    (place / "lab.yaml").write_text(LAB)
+    submission(place, "alice")
+    assert (
+        run("submissions/alice", "--lab", "lab.yaml", "--device", "cpu", cwd=place).returncode == 0
+    )
+    return place
+
+
 def submission(place: Path, name: str, text: str | None = None) -> Path:
     """A copy of the starter, or a submission with this sgemm.cu."""
     folder = place / "submissions" / name
@@ -70,11 +82,9 @@ def test_an_accepted_submission(place: Path) -> None:
     submission(place, "alice")
     done = run("submissions/alice", "--lab", "lab.yaml", cwd=place)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
-    assert "alice: AC accepted" in done.stderr
-    assert "33×17×20" in done.stderr
-    for words in ("No performance score", "compiling", "recording", "simulating"):
-        assert words in done.stderr
+    assert "alice: AC accepted" in done.stdout and "result: results/" in done.stdout
+    for words in ("compiling", "recording", "simulating"):
+        assert words in done.stderr and words not in done.stdout
     (document,) = (place / "results").rglob("*.json")
     result = store.load(document)
     assert result.verdict is Verdict.AC
@@ -132,10 +142,10 @@ def test_what_is_wrong_has_its_place(old: str, new: str, words: Sequence[str], p
     done = run(submission(place, "bob", text), "--lab", "lab.yaml", cwd=place)
     assert done.returncode == 1
     verdict, *others = words
-    assert f"bob: {verdict}" in done.stderr
+    assert f"bob: {verdict}" in done.stdout
     for each in others:
-        assert each.replace("{line}", str(line)) in done.stderr
-    assert ("No performance score" in done.stderr) == (verdict[:2] != "CE")
+        assert each.replace("{line}", str(line)) in done.stdout
+    assert ("No performance score" in done.stdout) == (verdict[:2] != "CE")
 
 
 def test_several_submissions_give_the_worst_status(place: Path) -> None:
@@ -151,16 +161,29 @@ def test_several_submissions_give_the_worst_status(place: Path) -> None:
     assert "grade: nowhere: no such folder" in done.stderr
 
 
-def test_closed_stdout_is_no_traceback(place: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["labs"], ""),
+        (["submissions/alice", "--lab", "lab.yaml", "--device", "cpu"], "alice: simulating"),
+        (["submissions/alice", "--lab", "lab.yaml", "--json"], "alice: AC accepted"),
+    ],
+)
+def test_a_reader_that_leaves_ends_a_command_quietly(
+    arguments: Sequence[str], said: str, place: Path
+) -> None:
+    """``grade … | head``; a result is stored nevertheless."""
     submission(place, "alice")
-    command = [*GRADE, "--json", "--lab", "lab.yaml", "submissions/alice"]
     pipes: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    command = [*GRADE, *arguments]
     with subprocess.Popen(command, cwd=place, env=environment(), text=True, **pipes) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
         words = process.stderr.read()
+    assert process.returncode == 141
     assert "Traceback" not in words and "BrokenPipe" not in words
-    assert "alice: AC accepted" in words
+    assert said in words if said else not words
+    assert bool(list(place.glob("results/*/alice/*.json"))) == bool(said)
 
 
 # --- Ctrl-C ------------------------------------------------------------------------------------
@@ -200,13 +223,21 @@ def test_ctrl_c_leaves_no_process_and_no_file(sent: int, status: int, place: Pat
 # --- usage -------------------------------------------------------------------------------------
 
 USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
-    "no argument": ([], 2, "the following arguments are required: SUBMISSION"),
+    "no argument": (["sass"], 2, "the following arguments are required: SUBMISSION"),
     "no folder": (["nowhere"], 2, "grade: nowhere: no such folder"),
     "a file": (["lab.yaml"], 2, "grade: lab.yaml: not a folder"),
     "no lab": (["x", "--lab", "none.yaml"], 2, "grade: none.yaml: no such lab file"),
     "bad lab": (["x", "--lab", "bad.yaml"], 2, "grade: bad.yaml: cpu: missing; expected a list"),
     "odd option": (["x", "--device", "tpu"], 2, "invalid choice: 'tpu'"),
-    "no document": (["report", "none.json"], 3, "grade: none.json: cannot be read"),
+    "no document": (["report", "none.json"], 2, "grade: none.json: no such file"),
+    "no such file to export": (["export", "csoj", "x.json"], 2, "grade: x.json: no such file"),
+    "no results": (["history", "bobby"], 2, "grade: bobby: no results in results; grade it first"),
+    "mistyped command": (["docter"], 2, "no such folder or command; did you mean 'doctor'?"),
+    "mistyped name": (["watch", "alcie"], 2, "no such folder or command; did you mean 'alice'?"),
+    "mistyped option": (["sass", "x", "--lsting"], 2, "--lsting; did you mean '--listing'?"),
+    "of a subcommand": (["export", "csv", "--rooster", "x"], 2, "did you mean '--roster'?"),
+    "mistyped lab": (["alice", "--lab", "sgemv"], 2, "no such file; did you mean 'sgemm'?"),
+    "mistyped rung": (["ladder", "--only", "01_naiv"], 2, "did you mean '01_naive'?"),
     "no such name": (["new", "../x"], 2, "is not allowed as a name"),
     "hidden name": (["new", ".x"], 2, "is not allowed as a name"),
 }
@@ -218,6 +249,7 @@ USAGE_ERRORS: dict[str, tuple[Sequence[str], int, str]] = {
 def test_usage_errors_are_one_line(
     arguments: Sequence[str], status: int, words: str, place: Path
 ) -> None:
+    (place / "submissions" / "alice").mkdir(parents=True)
     (place / "bad.yaml").write_text(
         "id: x\ncorrectness: [[1, 1, 1]]\nperformance: [{mnk: [1, 1, 1]}]\n"
     )
@@ -227,25 +259,29 @@ def test_usage_errors_are_one_line(
     assert done.stdout == "" and "Traceback" not in done.stderr
 
 
-def test_the_folder_of_all_is_no_submission(place: Path) -> None:
+STORING = ([], ["--json"], ["--format", "csoj"], ["sweep"], ["profile"])
+
+
+@pytest.mark.parametrize("words", STORING, ids=" ".join)
+def test_the_folder_of_all_is_no_submission(words: Sequence[str], place: Path) -> None:
     for name in ("alice", "bob"):
         submission(place, name)
-    done = run("submissions", "--lab", "lab.yaml", "--device", "cpu", cwd=place)
-    assert done.returncode == 2
-    assert done.stderr == (
+    done = run(*words, "submissions", "--lab", "lab.yaml", cwd=place)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(
         "grade: submissions: holds submissions (alice, bob) and is none; grade one of them, or all "
         "with: grade class submissions\n"
     )
     assert not (place / "results").exists()
 
 
-@pytest.mark.parametrize("options", [(), ("--out", "more/results"), ("--json",)])
-def test_results_do_not_go_into_a_submission(options: Sequence[str], place: Path) -> None:
+@pytest.mark.parametrize("words", [*STORING, ["--out", "more/results"]], ids=" ".join)
+def test_results_do_not_go_into_a_submission(words: Sequence[str], place: Path) -> None:
     folder = submission(place, "alice")
     before = set(folder.rglob("*"))
-    done = run(".", "--lab", place / "lab.yaml", "--device", "cpu", *options, cwd=folder)
+    done = run(*words, ".", "--lab", place / "lab.yaml", cwd=folder)
     assert done.returncode == 2
-    assert done.stderr.count("\n") == 1 and "name one with --out" in done.stderr
+    assert done.stderr.endswith("name one with --out\n")
     assert done.stdout == "" and set(folder.rglob("*")) == before
 
 
@@ -266,6 +302,26 @@ def test_auto_says_that_it_simulates(place: Path) -> None:
 # --- the other commands ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("words", "status", "answer"),
+    [
+        ("", 2, r"(?s)grade SUBMISSION….*  new .*  watch .*  hidden "),
+        ("help", 0, r"usage: grade \[-h\]"),
+        ("help sass", 0, "usage: grade sass"),
+        ("version", 0, r"grade 0\."),
+        ("-V", 0, r"grade 0\."),
+        ("alice --lab lab.yaml --device cpu", 0, "alice: AC accepted"),
+        ("sass alice --lab lab.yaml", 0, "sgemm"),
+        ("report alice --lab lab.yaml --no-report", 0, "alice: AC accepted"),
+    ],
+)
+def test_an_answer_goes_to_stdout(words: str, status: int, answer: str, graded: Path) -> None:
+    done = run(*words.split(), cwd=graded)
+    assert done.returncode == status, done.stderr
+    assert re.match(answer, done.stdout), done.stdout
+    assert not re.search(answer, done.stderr)
+
+
 COMMANDS = sorted(
     path.name.removesuffix("_command.py") for path in (ROOT / "grader/cli").glob("*_command.py")
 )
@@ -277,7 +333,6 @@ def test_help_lists_every_command(place: Path) -> None:
     done = run("--help", cwd=place)
     listed = re.findall(r"^    ([a-z]+)  ", done.stdout, re.MULTILINE)
     assert sorted([*listed, "grade"]) == COMMANDS
-    assert run("--version", cwd=place).stdout.startswith("grade 0.")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -331,7 +386,7 @@ def test_help_loads_only_what_it_needs(place: Path) -> None:
 def test_new_copies_the_starter_and_never_overwrites(place: Path) -> None:
     done = run("new", "frank", cwd=place)
     assert done.returncode == 0, done.stderr
-    assert "submissions/frank/sgemm.cu" in done.stderr
+    assert "submissions/frank/sgemm.cu" in done.stdout
     folder = place / "submissions" / "frank"
     names = {"README.md", "compile_flags.txt", "gemm.cuh", "sgemm.cu"}
     assert {path.name for path in folder.iterdir()} == names
@@ -367,9 +422,9 @@ def test_report_shows_a_stored_result_again(place: Path) -> None:
     path = store.save(place / "results", result)
     done = run("report", path, cwd=place)
     assert done.returncode == 0
-    assert "alice: WA wrong answer" in done.stderr
-    assert "race: two threads touch tile[3]" in done.stderr
-    assert "report: " in done.stderr and path.with_suffix(".html").exists()
+    assert "alice: WA wrong answer" in done.stdout
+    assert "race: two threads touch tile[3]" in done.stdout
+    assert "report: " in done.stdout and path.with_suffix(".html").exists()
 
 
 def test_report_finds_the_result_of_a_submission(place: Path) -> None:
@@ -379,7 +434,7 @@ def test_report_finds_the_result_of_a_submission(place: Path) -> None:
     graded = run("submissions/alice", "--no-report", cwd=place)
     (path,) = (place / "results").glob("*/alice/*.json")
     done = run("result", "submissions/alice", cwd=place)
-    assert (done.returncode, "alice: AC" in done.stderr) == (graded.returncode, True)
+    assert (done.returncode, "alice: AC" in done.stdout) == (graded.returncode, True)
     assert not path.with_suffix(".html").exists()
     assert run("report", "submissions/alice", "--job", "7", cwd=place).returncode == 3
     assert run("report", "submissions/alice", cwd=place).returncode == graded.returncode
@@ -390,27 +445,27 @@ def test_doctor_lists_what_it_looked_at_and_names_remedies(place: Path) -> None:
     done = run("doctor", cwd=place)
     assert done.returncode == 0, done.stderr
     for word in ("Python", "C++ compiler", "nvcc", "recorder", "simulator", "sandbox", "nvdisasm"):
-        assert word in done.stderr
+        assert word in done.stdout
     done = run("doctor", cwd=place, NVCC_CCBIN="/nowhere/g++")
     assert done.returncode == 3
-    assert "apt-get install g++" in done.stderr
+    assert "apt-get install g++" in done.stdout
 
 
 def test_labs_are_known_by_name(place: Path) -> None:
     done = run("labs", cwd=place)
     assert done.returncode == 0
-    rows = done.stderr.splitlines()
+    rows = done.stdout.splitlines()
     assert rows[2].startswith("sgemm (default)") and "TFLOPS, beside cuBLAS" in rows[2]
     assert any(row.startswith("sgemm-row ") and "all row-major" in row for row in rows)
 
     done = run("new", "grace", "--lab", "sgemm-row", cwd=place)
-    assert "then: grade submissions/grace --lab sgemm-row" in " ".join(done.stderr.split())
+    assert "then: grade submissions/grace --lab sgemm-row\n" in done.stdout
     header = (place / "submissions" / "grace" / "gemm.cuh").read_text()
     assert "B  k×n, row-major" in header
 
     done = run("new", "henry", "--lab", "sgemv", cwd=place)
     assert done.returncode == 2
-    assert done.stderr.startswith("grade: sgemv: no such lab; name a lab file, or one of: ")
+    assert done.stderr.startswith("grade: sgemv: no such lab, and no such file; did you mean ")
 
 
 # --- where it cannot work ----------------------------------------------------------------------

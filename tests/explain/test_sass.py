@@ -164,7 +164,7 @@ def test_tensor_cores_are_seen_in_the_machine_code() -> None:
 
 def test_grade_sass_prints_what_it_saw(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sass", str(ALICE), "--arch", "sm_80", "--listing"]) == 0
-    shown = capsys.readouterr().err
+    shown = capsys.readouterr().out
     assert "512 of them FFMA" in " ".join(shown.split())
     assert "acc[" in shown and "LDS.128" in shown
 

@@ -20,6 +20,7 @@ from grader.run.gpu.device import GpuDevice
 from grader.run.process import Silence, WorkerProcess
 from grader.run.simulator.device import CpuDevice
 from grader.sandbox.running import Sandbox
+from ptxsim.records import POISONS
 from tests.support.product import GEMM_REF
 from tests.support.simulating import lab, misbehaving, planned, run
 
@@ -37,6 +38,16 @@ def test_outcomes_come_in_the_order_of_the_cases(build: Build) -> None:
     for outcome in outcomes:
         assert outcome.error is not None and outcome.error.wrong == 0
         assert outcome.findings == () and str(outcome.message) == "" and outcome.printed == "hello"
+
+
+@pytest.mark.parametrize("turns", [[2], [3, 2, 1]], ids=["a case alone", "three cases"])
+def test_both_orders_run_and_undefined_memory_differs(turns: list[int], build: Build) -> None:
+    body = "printed = f'{turn} {c.view(np.uint32)[0]}'; right(size, a, b, c); "
+    body += "c[0] = np.nan if turn == 2 else c[0]"
+    outcomes = run(misbehaving(body), build, [planned(i) for i in range(len(turns))])
+    assert [each.printed for each in outcomes] == [f"{n} {POISONS[n % 3]}" for n in turns]
+    assert [bool(each.message) for each in outcomes] == [turn == 2 for turn in turns]
+    assert all(each.findings == () for each in outcomes)
 
 
 def test_c_starts_poisoned_and_a_wrong_c_is_located(build: Build) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from grader.base.errors import LabError
 from grader.base.language import language
 from grader.base.records import Submission, Verdict
 from grader.cli.entry import main
+from grader.judge import program
 from grader.judge.scoring import measures
 from grader.labs.lab import load_lab
 from grader.labs.submission import load_submission
@@ -76,6 +78,22 @@ def test_every_variant_is_built_checked_and_bounded_and_a_sweep_resumes(tmp_path
     assert f"dropped: T=8 EXTRA=20000: {needs}" in said
     shown = render.html(points, SHOWN, language("zh_CN"))
     assert "T=16 EXTRA=1" in shown and "80,576" in shown
+
+
+def test_the_sizes_of_a_variant_are_recorded_and_explained_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded: list[int] = []
+    record = program.record_plans
+
+    def counted(*given: Any, **named: Any) -> Any:
+        recorded.append(len(given[3]))
+        return record(*given, **named)
+
+    monkeypatch.setattr(program, "record_plans", counted)
+    points, _ = swept(tmp_path, {"T": ("8",)}, 64, 128, 192)
+    assert all(point.estimates for point in points)
+    assert recorded == [len(bench().lab.cpu) + 3, 2]
 
 
 def timed(edge: int, speed: float, *defines: str) -> Point:

@@ -86,6 +86,10 @@ def main() -> None:
         said["forged"] = forged(bench, case)
 
         case.fresh()
+        blank = case.outputs[0].copy()
+        case.fresh()
+        said["poison differs"] = bool((blank.view("u4") != case.outputs[0].view("u4")).all())
+
         case.reference()
         case.fresh()  # the reference is that of other inputs now
         try:

@@ -58,6 +58,7 @@ class MeasuredCase:
         self._bench.stream.synchronize()
         keys = tuple(fresh_key() for _ in self.inputs)
         kernels = self._bench.kernels
+        kernels.begin_call()
         for array, operand, key in zip(self.inputs, self._operands, keys, strict=False):
             kernels.fill(array, key, operand.values)
         for buffer in self._given[len(self.inputs) :]:

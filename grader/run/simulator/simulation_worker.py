@@ -129,7 +129,8 @@ def _too_large(request: Request) -> Reply:
 
 def _serve(job: Job, simulator: Sampler, problem: Problem, replies: Replies) -> None:
     """Limits are CPU time: the thread's for a case, the process's for all cases. Every other case,
-    the last among them, begins with the last block and warp, so that both orders are seen."""
+    the last among them, begins with the last block and warp, so that both orders are seen; a case
+    that is alone runs in both."""
     started = time.process_time()
     out_of_time = threading.Event()
 
@@ -138,9 +139,9 @@ def _serve(job: Job, simulator: Sampler, problem: Problem, replies: Replies) -> 
         if out_of_time.is_set() or left <= 0:
             return
         seconds = min(job.case_seconds, left)
-        backwards = (len(job.cases) - place) % 2 == 1
-        memory = job.memory_mb << 20
-        outcome = run_case(simulator, problem, case, seconds, memory, rooms, backwards=backwards)
+        turn, memory = len(job.cases) - place, job.memory_mb << 20
+        alone = len(job.cases) == 1
+        outcome = run_case(simulator, problem, case, seconds, memory, rooms, turn, alone=alone)
         if outcome.stopped == "time":
             out_of_time.set()
         replies.send(Finished(outcome=outcome))
@@ -163,17 +164,19 @@ def run_case(
     seconds: float,
     memory: int,
     rooms: Sequence[Room],
+    turn: int,
     *,
-    backwards: bool,
+    alone: bool,
 ) -> CaseOutcome:
-    """Fresh inputs and poisoned outputs for each call, the simulator, then the verification."""
+    """Fresh inputs and poisoned outputs for each call, the simulator, then the verification.
+    turn: of the first call; alone: no other case shows the other order of blocks."""
     size = case.plan.size
-    arrays = Arrays(problem, size)
+    arrays = Arrays(problem, size, turn)
     limits = SimLimits(seconds=seconds, resident=tuple(room.blocks for room in rooms))
     try:
-        made = simulator.calls(case.plan, arrays.buffers, limits, backwards=backwards)
+        made = simulator.calls(case.plan, arrays.buffers, limits, turn=turn)
         with closing(made) as calls:
-            seen = seen_calls(calls, case.plan, arrays, seconds, rooms)
+            seen = seen_calls(calls, case.plan, arrays, seconds, rooms, alone=alone)
     except RefusedProgram as refusal:
         return refused(case.id, size, rejected(refusal))
     except MemoryError:

@@ -17,6 +17,7 @@ timeout --kill-after=10 <<seconds>> grade "$work" --lab "$here/lab.yaml"<% if hi
   --no-report --out "$scratch/out" --format csoj >"$scratch/result.json"
 status=$?
 if ((status > 1)) || [[ ! -s $scratch/result.json ]]; then
+  ((status != 2)) || { echo "Nothing was graded; the line above says why." >&2; exit 2; }
   echo "The grader failed (status $status). This says nothing about the submission." >&2
   exit 3
 fi

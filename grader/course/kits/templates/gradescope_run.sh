@@ -19,6 +19,7 @@ timeout --kill-after=10 <<seconds>> "$grade" "$root/submission" \
 status=$?
 if ((status > 1)) || [[ ! -s $scratch/result.json ]]; then
   ((status != 124)) || echo "The grading took longer than <<seconds>> s." >&2
+  ((status != 2)) || { echo "Nothing was graded; the line above says why." >&2; exit 2; }
   echo "The grader failed (status $status). This says nothing about the submission: run it again." >&2
   exit $((status > 1 ? status : 3))
 fi
