@@ -76,7 +76,7 @@ void finish_load(Warp& w, const Ins& i, const Places& p, u32 mask, const u32* un
 }
 
 // Whether the load asks a flag, as all that synchronise do; a volatile one only if a loop waits for
-// it, or may wait in a function that calls this one. Nobody waits like that in shared memory.
+// it or, for global memory, may wait in a function that calls this one.
 bool is_asking(const Ins& i, u8 space) {
   const i32 asking = space == SHARED ? AWAITED : AWAITED | PASSED_ON;
   return i.flags & SYNCHRONISES && (!(i.order() & VOLATILE) || i.order() & asking);
