@@ -23,7 +23,7 @@ import msgspec
 
 from grader.base.result import Result
 from grader.build.toolchain import find_toolchain
-from grader.judge.program import Bench, Program, prepare
+from grader.judge.program import GradingContext, Program, prepare
 from grader.labs.lab import DEFAULT_LAB, find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.problems.gemm.gemm import Gemm
@@ -64,10 +64,10 @@ def gpus_here() -> tuple[str, ...]:
     return names
 
 
-def on_gpu() -> Bench:
+def on_gpu() -> GradingContext:
     """The default lab on the GPU at hand. Ends the program where there is none."""
     gpus_here()
-    return Bench(
+    return GradingContext(
         lab=load_lab(),
         toolchain=find_toolchain(),
         sandbox=Sandbox.open("auto"),
@@ -75,11 +75,11 @@ def on_gpu() -> Bench:
     )
 
 
-def tools(name: str = DEFAULT_LAB.stem) -> Bench:
+def tools(name: str = DEFAULT_LAB.stem) -> GradingContext:
     """A lab's, with limits for large kernels; its grades explain nothing."""
     lab = load_lab(find_lab(name))
     limits = msgspec.structs.replace(lab.limits, compile_s=120, record_s=20, memory_mb=16384)
-    return Bench(
+    return GradingContext(
         lab=msgspec.structs.replace(lab, limits=limits),
         toolchain=find_toolchain(),
         sandbox=Sandbox.open("auto"),
@@ -87,7 +87,7 @@ def tools(name: str = DEFAULT_LAB.stem) -> Bench:
     )
 
 
-def cubes(folder: Path, extents: tuple[int, ...], bench: Bench, arch: str) -> Program:
+def cubes(folder: Path, extents: tuple[int, ...], bench: GradingContext, arch: str) -> Program:
     """A submission at sizes n³. Raises Rejected."""
     sizes = [Size.of(m=n, n=n, k=n) for n in extents]
     submission = load_submission(folder, bench.lab.problem.interface.main)

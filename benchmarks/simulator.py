@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.measure import ALICE, ROOT, Figure, cubes, run, tools
 from grader.build.toolchain import find_toolchain
 from grader.judge.pipeline import grade
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.lab import load_lab
 from grader.problems.comparison import poisoned
 from grader.problems.inputs import make_inputs
@@ -38,7 +38,9 @@ GOALS = [  # name, folder, extent of the cube, seconds that must not be passed
 FIXTURE_GOAL = 5.0
 
 
-def seconds(folder: Path, extent: int, bench: Bench, engines: Sequence[Engine]) -> list[float]:
+def seconds(
+    folder: Path, extent: int, bench: GradingContext, engines: Sequence[Engine]
+) -> list[float]:
     """For each engine the best of some runs of one plan, by turns. Raises ValueError when the
     product is wrong."""
     size = Size.of(m=extent, n=extent, k=extent)
@@ -71,7 +73,7 @@ def by_level() -> Iterator[Figure]:
         yield Figure(what=f"{name}, {extent}³", values=dict(zip(levels, took, strict=True)))
 
 
-def slowest_fixture(bench: Bench) -> tuple[str, float]:
+def slowest_fixture(bench: GradingContext) -> tuple[str, float]:
     """The correct fixture with the longest case at the lab's own sizes."""
     longest = ("", 0.0)
     for folder in sorted(CORRECT.iterdir()):
@@ -82,7 +84,7 @@ def slowest_fixture(bench: Bench) -> tuple[str, float]:
 
 
 def measured() -> list[Figure]:
-    bench = Bench(
+    bench = GradingContext(
         lab=load_lab(), toolchain=find_toolchain(), sandbox=Sandbox.open("auto"), explain=False
     )
     engine = load_engine(engine_library().compiled())

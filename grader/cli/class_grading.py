@@ -34,7 +34,7 @@ from ptxsim.message import phrase
 def grade_class(chosen: argparse.Namespace, console: Console) -> int:
     lab_file = find_lab(chosen.lab)
     main = load_lab(lab_file).problem.interface.main
-    roll, complaints = course.call_roll(chosen.folder, main)
+    roll, complaints = course.find_submissions(chosen.folder, main)
     skipped(complaints, console)
     entrants = chosen_entrants(roll, chosen.only)
     if chosen.manifest:
@@ -51,11 +51,11 @@ def grade_class(chosen: argparse.Namespace, console: Console) -> int:
         report=not chosen.no_report,
         ladders=known_ladders(chosen.out, console),
     )
-    bench = setup.bench()  # reports a fault of the lab or the machine, once
-    lab = bench.lab
+    context = setup.context()  # reports a fault of the lab or the machine, once
+    lab = context.lab
     known_hidden(lab)
     if not chosen.plan and not chosen.compile:
-        ready(bench, chosen.sandbox)
+        ready(context, chosen.sandbox)
     tasks = left_over(
         list(map(course.Task.grading, entrants)), lab, setup, console, force=chosen.force
     )

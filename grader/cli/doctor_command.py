@@ -37,7 +37,7 @@ from grader.cli.devices import install
 from grader.cli.new_command import find_starter
 from grader.cli.options import Parser
 from grader.explain import model_library
-from grader.judge import Bench, grade
+from grader.judge import GradingContext, grade
 from grader.labs import Case, load_lab
 from grader.record import prepare_recorder
 from grader.report import measurements, sentence
@@ -211,14 +211,14 @@ def _self_test() -> Result:
     small = msgspec.structs.replace(
         lab, correctness=lab.correctness[:3], performance=(case,), cpu=lab.cpu[:1]
     )
-    bench = Bench(
+    context = GradingContext(
         lab=small,
         toolchain=find_toolchain(first_gpu_arch() or "sm_80"),
         sandbox=Sandbox.open("auto"),
         gpu_arch=first_gpu_arch(),
         explain=False,
     )
-    return grade(find_starter(Path.cwd(), lab), bench, quietly).result
+    return grade(find_starter(Path.cwd(), lab), context, quietly).result
 
 
 def _version(package: str) -> str | None:

@@ -55,7 +55,7 @@ _COMMANDS = {
     "course": phrase("marks for lab reports, grades, and what a regrade changed"),
     "export": phrase("results for Gradescope, Canvas, spreadsheets and scripts"),
     "kit": phrase("an autograder for Gradescope, GitHub or CSOJ"),
-    "hidden": phrase("a lab's hidden sizes, for who has their secret"),
+    "hidden": phrase("a lab's hidden sizes; requires the seed file"),
 }
 """Each is a module ``<name>_command``, imported only when it is used: imports take time. Students'
 come first."""

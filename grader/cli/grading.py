@@ -18,7 +18,7 @@ from grader.cli.console import answer, complain, spoken, status_of
 from grader.cli.devices import choose_device, choose_toolchain
 from grader.cli.leaderboard_command import known_ladders
 from grader.cli.report_command import write_page
-from grader.judge import Bench, grade, measures
+from grader.judge import GradingContext, grade, measures
 from grader.labs import Lab, student_of, submissions_in
 from grader.report import clean, terminal
 from grader.results import Ladder, keep_sources, store
@@ -34,10 +34,10 @@ def open_bench(
     *,
     explain: bool = True,
     ladders: tuple[Ladder, ...] = (),
-) -> Bench:
+) -> GradingContext:
     """Raises what ``ready`` raises, ToolchainError, SandboxError, MachineError."""
     arch = choose_device(chosen.device, console)
-    bench = Bench(
+    context = GradingContext(
         lab=lab,
         gpu_arch=arch,
         toolchain=choose_toolchain(lab, arch, console),
@@ -45,25 +45,25 @@ def open_bench(
         explain=explain,
         ladders=ladders,
     )
-    ready(bench, chosen.sandbox)
-    return bench
+    ready(context, chosen.sandbox)
+    return context
 
 
-def ready(bench: Bench, sandbox: Mode) -> None:
+def ready(context: GradingContext, sandbox: Mode) -> None:
     """sandbox: as asked for. Raises LabError if the lab's scoring says nothing of the GPU at hand,
     and UsageError where a submission could read the secret of hidden sizes, or pass them on."""
-    hidden = bench.lab.hidden
+    hidden = context.lab.hidden
     if hidden is not None and hidden.known:
         if hidden.seed_file is not None:
-            _out_of_sight(hidden.seed_file, bench.toolchain)
-        if bench.sandbox.kind == "rlimits" and sandbox != "off":
+            _out_of_sight(hidden.seed_file, context.toolchain)
+        if context.sandbox.kind == "rlimits" and sandbox != "off":
             raise UsageError(
                 phrase(
                     "hidden sizes need a sandbox: without one a submission can read their secret; "
                     "see grade doctor, or accept that with --sandbox off"
                 )
             )
-        if not bench.sandbox.filtered and sandbox != "off":
+        if not context.sandbox.filtered and sandbox != "off":
             raise UsageError(
                 phrase(
                     "hidden sizes need a kernel that filters system calls (CONFIG_SECCOMP_FILTER): "
@@ -71,8 +71,8 @@ def ready(bench: Bench, sandbox: Mode) -> None:
                     "elsewhere, or accept that with --sandbox off"
                 )
             )
-    if bench.gpu_arch is not None:
-        measures(bench.lab, gpu_names()[0], bench.ladders)
+    if context.gpu_arch is not None:
+        measures(context.lab, gpu_names()[0], context.ladders)
 
 
 def _out_of_sight(seed: Path, toolchain: Toolchain) -> None:
@@ -93,23 +93,23 @@ def grade_each(
     chosen: argparse.Namespace, lab: Lab, console: Console, gpu: GpuDevice | None
 ) -> int:
     """The exit status. gpu: one that stands by, for the first."""
-    bench = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
+    context = open_bench(chosen, lab, console, ladders=known_ladders(chosen.out, console))
     first, *others = chosen.submissions
-    status = _grade_one(first, bench, chosen, console, gpu)
-    return max([status, *(_grade_one(path, bench, chosen, console) for path in others)])
+    status = _grade_one(first, context, chosen, console, gpu)
+    return max([status, *(_grade_one(path, context, chosen, console) for path in others)])
 
 
 def _grade_one(
     path: Path,
-    bench: Bench,
+    context: GradingContext,
     chosen: argparse.Namespace,
     console: Console,
     gpu: GpuDevice | None = None,
 ) -> int:
     try:
-        check_place(path, bench.lab, None if chosen.reveal else chosen.out)
+        check_place(path, context.lab, None if chosen.reveal else chosen.out)
         with progress.stages(student_of(path), console) as told:
-            graded = grade(path, bench, told, gpu=gpu)
+            graded = grade(path, context, told, gpu=gpu)
     except SubmissionError as error:  # grade the other submissions anyway
         complain(error, console)
         return error.exit_status

@@ -13,7 +13,7 @@ from grader.base import Rejected, SubmissionError, UsageError, one_line
 from grader.cli import options
 from grader.cli.console import DONE, say, skipped
 from grader.cli.options import Parser
-from grader.course import Entrant, call_roll, similar
+from grader.course import Entrant, find_submissions, similar
 from grader.results import store
 from ptxsim.message import phrase
 
@@ -56,7 +56,7 @@ def add_options(parser: Parser) -> None:
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
     mains = _mains(chosen.lab)
-    rolls = [call_roll(chosen.folder, main) for main in mains]  # the same, if not refused
+    rolls = [find_submissions(chosen.folder, main) for main in mains]  # the same, if not refused
     entrants, complaints = rolls[0]
     skipped(complaints, console)
     known = _known(chosen.known)

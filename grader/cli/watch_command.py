@@ -49,7 +49,7 @@ def add_options(parser: Parser) -> None:
 def run(chosen: argparse.Namespace, console: Console) -> int:
     lab = load_lab(find_lab(chosen.lab))
     speak_as(lab, console)
-    bench = open_bench(chosen, lab, console, explain=False)
+    context = open_bench(chosen, lab, console, explain=False)
     folder: Path = chosen.submission
     student = student_of(folder)
     graded: tuple[str, Result] | None = None  # the sources' hash, and what came of them
@@ -60,7 +60,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
             say(console, same.given(verdict=graded[1].verdict.value))
             continue
         started = time.monotonic()
-        found = grade(folder, bench, quietly)
+        found = grade(folder, context, quietly)
         shown = terminal.render(found.result, found.sources, spoken(console), chosen.detail)
         console.print(shown)
         waiting = phrase("{seconds:.1f} s; waiting for {folder} to be saved", folder=str(folder))

@@ -1,5 +1,5 @@
 from .pipeline import grade as grade
-from .program import Bench as Bench
+from .program import GradingContext as GradingContext
 from .program import Program as Program
 from .program import compile_for as compile_for
 from .program import explain_sizes as explain_sizes

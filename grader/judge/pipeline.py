@@ -41,7 +41,7 @@ from grader.base import (
 from grader.explain import sass, with_host_calls
 from grader.judge import rulings
 from grader.judge.launches import held_to_the_clock
-from grader.judge.program import Bench, Code, Explaining, Program, build_program
+from grader.judge.program import Code, Explaining, GradingContext, Program, build_program
 from grader.judge.scoring import measures
 from grader.judge.verdicts import DECIDING, broken_rule
 from grader.judge.walk import Group, Ran, Run, grade_hidden, record_group, walk
@@ -68,7 +68,7 @@ class Graded(Record):
 
 def grade(
     work: Path | Submission,
-    bench: Bench,
+    context: GradingContext,
     progress: Progress,
     *,
     student: str | None = None,
@@ -91,22 +91,22 @@ def grade(
     reference = SubmissionRef(student=name, sha256=nothing, files=(), submitted=submitted)
     contents: Mapping[str, bytes] = {}
     slurm: SlurmInfo | None = None
-    with CpuDevice(bench.sandbox, bench.lab.limits, bench.lab.problem_ref) as device:
+    with CpuDevice(context.sandbox, context.lab.limits, context.lab.problem_ref) as device:
         try:
             slurm = slurm_job()
-            submission = _load(work, student, bench.lab.problem.interface.main)
+            submission = _load(work, student, context.lab.problem.interface.main)
             contents = submission.contents
             reference = msgspec.structs.replace(
                 reference, sha256=submission.sha256, files=submission.files
             )
-            if bench.gpu_arch is None:
-                made = grade_in_simulator(submission, bench, device, progress)
+            if context.gpu_arch is None:
+                made = grade_in_simulator(submission, context, device, progress)
             else:
-                gpu = gpu or GpuDevice(bench.lab.problem_ref)
-                made = grade_on_gpu(submission, bench, device, gpu, progress)
+                gpu = gpu or GpuDevice(context.lab.problem_ref)
+                made = grade_on_gpu(submission, context, device, gpu, progress)
         except rulings.FATAL as failure:
             made = rulings.from_failure(failure)
-    result = _result(reference, bench, made, slurm)
+    result = _result(reference, context, made, slurm)
     return Graded(result=result, contents=contents, printed=made.printed)
 
 
@@ -125,26 +125,26 @@ def _summarised(case: CaseResult) -> CaseResult:
 
 
 def _result(
-    reference: SubmissionRef, bench: Bench, made: rulings.Ruling, slurm: SlurmInfo | None
+    reference: SubmissionRef, context: GradingContext, made: rulings.Ruling, slurm: SlurmInfo | None
 ) -> Result:
-    problem = bench.lab.problem.info()
-    ladders = [ladder for ladder in bench.ladders if ladder.problem.like(problem)]
+    problem = context.lab.problem.info()
+    ladders = [ladder for ladder in context.ladders if ladder.problem.like(problem)]
     return Result(
         schema=SCHEMA,
         version=SCHEMA_VERSION,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        lab=LabRef(id=bench.lab.id, sha256=bench.lab.sha256),
+        lab=LabRef(id=context.lab.id, sha256=context.lab.sha256),
         problem=problem,
         submission=reference,
         environment=Environment(
             grader=grader.__version__,
-            device="cpu" if bench.gpu_arch is None else "gpu",
+            device="cpu" if context.gpu_arch is None else "gpu",
             gpu=made.gpu,
-            cuda=bench.toolchain.cuda_version,
+            cuda=context.toolchain.cuda_version,
             host=one_line(platform.node()),
             slurm=slurm,
-            sandbox=bench.sandbox.kind,
-            exposed=bench.sandbox.exposed,
+            sandbox=context.sandbox.kind,
+            exposed=context.sandbox.exposed,
             engine=engine_digest(),
         ),
         build=made.build,
@@ -190,18 +190,18 @@ def _variable(name: str) -> str | None:
 
 
 def grade_in_simulator(
-    submission: Submission, bench: Bench, device: CpuDevice, progress: Progress
+    submission: Submission, context: GradingContext, device: CpuDevice, progress: Progress
 ) -> rulings.Ruling:
     """Grade at the lab's cpu sizes. Raises one of ``rulings.FATAL``."""
-    lab, hidden = bench.lab, bench.lab.hidden
-    timed = bench.gpu_arch is not None  # by a GPU, so that nobody need look at these sizes here
+    lab, hidden = context.lab, context.lab.hidden
+    timed = context.gpu_arch is not None  # by a GPU, so that nobody need look at these sizes here
 
     def run(group: Group, progress: Progress) -> Ran:
         if not group.planned:
             return (), ()
         return device.run(program.built, program.root, group.planned, lab, progress), ()
 
-    program = build_program(submission, bench, lab.architectures[0], device, progress)
+    program = build_program(submission, context, lab.architectures[0], device, progress)
     group = record_group(program, lab.cpu, progress, larger=() if timed else lab.performance)
     with Explaining(program, (plan for _, plan in group.larger)) as explaining:
         public = walk(group, run, device, progress)
@@ -225,17 +225,21 @@ def grade_in_simulator(
 
 
 def grade_on_gpu(
-    submission: Submission, bench: Bench, device: CpuDevice, gpu: GpuDevice, progress: Progress
+    submission: Submission,
+    context: GradingContext,
+    device: CpuDevice,
+    gpu: GpuDevice,
+    progress: Progress,
 ) -> rulings.Ruling:
     """Grade on the GPU at hand; ``device`` is the simulator, which runs beside it.
 
     Raises one of ``rulings.FATAL``.
     """
-    assert bench.gpu_arch is not None
-    lab, hidden = bench.lab, bench.lab.hidden
+    assert context.gpu_arch is not None
+    lab, hidden = context.lab, context.lab.hidden
     with (
         # The GPU has a build of its own; a second worker reads it.
-        CpuDevice(bench.sandbox, lab.limits) as reader,
+        CpuDevice(context.sandbox, lab.limits) as reader,
         ThreadPoolExecutor(max_workers=3) as pool,
         ExitStack() as ending,
         gpu,
@@ -243,8 +247,10 @@ def grade_on_gpu(
         # If this ends early, it must not wait for the simulator, nor for an explanation.
         ending.callback(device.__exit__, None, None, None)
         ending.callback(reader.__exit__, None, None, None)
-        simulation = pool.submit(_simulate, submission, bench, device)
-        program = build_program(submission, bench, lab.arch_on(bench.gpu_arch), reader, progress)
+        simulation = pool.submit(_simulate, submission, context, device)
+        program = build_program(
+            submission, context, lab.arch_on(context.gpu_arch), reader, progress
+        )
         code = pool.submit(_disassemble, program)
         group = record_group(program, (*lab.correctness, *lab.performance), progress)
         explanations: list[Future[Explanation | None]] = []
@@ -258,7 +264,7 @@ def grade_on_gpu(
         public = walk(group, partial(on_gpu, ready=explain), reader, progress)
         progress(phrase("simulating"), phrase("simulating beside the GPU"))
         simulated = simulation.result()
-        yardsticks = measures(lab, gpu.gpu.name, bench.ladders) if gpu.gpu else {}
+        yardsticks = measures(lab, gpu.gpu.name, context.ladders) if gpu.gpu else {}
 
         @contextmanager
         def another_worker() -> Iterator[Run]:
@@ -312,7 +318,7 @@ def _run(
     pace: outcomes of other sizes, whose times say how long untimed launches may take. Raises
     Rejected where the lab forbids the tensor cores that PTX or machine code show.
     """
-    program, lab = group.program, group.program.bench.lab
+    program, lab = group.program, group.program.context.lab
     plans = [case.plan for case in group.planned]
 
     def permitted(notes: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -334,16 +340,16 @@ def _run(
     return held[: len(outcomes)], notes or in_code
 
 
-def _simulate(submission: Submission, bench: Bench, device: CpuDevice) -> rulings.Ruling:
+def _simulate(submission: Submission, context: GradingContext, device: CpuDevice) -> rulings.Ruling:
     """Grade in the simulator. If it cannot grade the submission, nobody is at fault."""
     try:
         # Blocks that wait for each other need not fit more than this GPU.
-        assert bench.gpu_arch is not None
-        known = (*bench.lab.architectures, bench.gpu_arch)
-        lab = msgspec.structs.replace(bench.lab, architectures=known)
+        assert context.gpu_arch is not None
+        known = (*context.lab.architectures, context.gpu_arch)
+        lab = msgspec.structs.replace(context.lab, architectures=known)
         if lab.rules.findings == "warn":  # nothing of hidden sizes would be shown
             lab = msgspec.structs.replace(lab, hidden=None)
-        quiet = msgspec.structs.replace(bench, lab=lab, explain=False)  # the GPU's is explained
+        quiet = msgspec.structs.replace(context, lab=lab, explain=False)  # the GPU's is explained
         return grade_in_simulator(submission, quiet, device, quietly)
     except rulings.FATAL as failure:
         return rulings.from_failure(failure)
@@ -351,4 +357,4 @@ def _simulate(submission: Submission, bench: Bench, device: CpuDevice) -> ruling
 
 def _disassemble(program: Program) -> tuple[sass.SassFunction, ...]:
     """Return () without nvdisasm; ``grade doctor`` says how to install it."""
-    return () if program.bench.toolchain.nvdisasm is None else program.disassemble()
+    return () if program.context.toolchain.nvdisasm is None else program.disassemble()

@@ -46,7 +46,7 @@ from ptxsim.records import Plan, Record, Size
 Code = Callable[[], tuple[SassFunction, ...]]  # the machine code, once it is read
 
 
-class Bench(Record):
+class GradingContext(Record):
     """Everything that the submissions of one command share."""
 
     lab: Lab
@@ -57,16 +57,16 @@ class Bench(Record):
     ladders: tuple[Ladder, ...] = ()  # for the standing; the first that fits counts
 
 
-def compile_for(submission: Submission, bench: Bench, arch: str) -> Build:
+def compile_for(submission: Submission, context: GradingContext, arch: str) -> Build:
     """Compile the submission for ``arch``, "sm_90". Raises Rejected."""
     return compile_submission(
         submission,
-        bench.lab.problem.interface,
-        bench.toolchain,
-        bench.sandbox,
+        context.lab.problem.interface,
+        context.toolchain,
+        context.sandbox,
         arch=arch,
-        compile_s=bench.lab.limits.compile_s,
-        memory_mb=bench.lab.limits.memory_mb,
+        compile_s=context.lab.limits.compile_s,
+        memory_mb=context.lab.limits.memory_mb,
     )
 
 
@@ -74,7 +74,7 @@ class Program(Record):
     """A submission that compiles, and whose PTX has been read."""
 
     submission: Submission
-    bench: Bench
+    context: GradingContext
     built: Build
     declared: Interface  # kernels and variables in the PTX
     plans: tuple[Plan, ...] = ()  # of the sizes that ``prepare`` was asked for
@@ -106,14 +106,14 @@ class Program(Record):
         Fewer plans than sizes come back after an endless loop in host code. A plan that the lab's
         rules forbid is Rejected.
         """
-        lab = self.bench.lab
+        lab = self.context.lab
         plans = record_plans(
             self.built,
             self.submission,
             lab.problem,
             sizes,
-            self.bench.toolchain,
-            self.bench.sandbox,
+            self.context.toolchain,
+            self.context.sandbox,
             declared=self.declared,
             record_s=lab.limits.record_s,
             memory_mb=lab.limits.memory_mb,
@@ -130,7 +130,7 @@ class Program(Record):
 
         Raises Rejected where the lab forbids libraries.
         """
-        lab = self.bench.lab
+        lab = self.context.lab
         launched = (plan for plan in plans if isinstance(plan, Plan))
         notes = library_kernels(launched, self.declared, lab.problem)
         if refused := refusal(notes, lab.rules, self.info):
@@ -139,35 +139,41 @@ class Program(Record):
 
     def disassemble(self) -> tuple[SassFunction, ...]:
         """Read the machine code. Raises ToolchainError without nvdisasm."""
-        return disassemble(self.built.cubin, self.bench.toolchain, self.bench.sandbox)
+        return disassemble(self.built.cubin, self.context.toolchain, self.context.sandbox)
 
     def explain(self, card: Gpu | None) -> Explanation:
         """Explain the speed at the last size prepared. card: None for a few known ones."""
-        with CpuDevice(self.bench.sandbox, self.bench.lab.limits) as simulator:
+        with CpuDevice(self.context.sandbox, self.context.lab.limits) as simulator:
             return self.explain_at(self.plans[-1], self.disassemble, simulator, card)
 
     def explain_at(
         self, plan: Plan, code: Code, simulator: CpuDevice, card: Gpu | None
     ) -> Explanation:
         """Explain the speed at the plan's size."""
-        problem = self.bench.lab.problem
+        problem = self.context.lab.problem
         return explain_speed(self.built, self.root, plan, problem, code, simulator, gpu=card)
 
 
 def build_program(
-    submission: Submission, bench: Bench, arch: str, reader: CpuDevice, progress: Progress
+    submission: Submission,
+    context: GradingContext,
+    arch: str,
+    reader: CpuDevice,
+    progress: Progress,
 ) -> Program:
     """Compile the submission for ``arch`` and let ``reader`` read its PTX. Raises Rejected."""
     progress(phrase("compiling"), NOTHING)
-    built = compile_for(submission, bench, arch)
+    built = compile_for(submission, context, arch)
     declared = reader.read(built, str(submission.folder), progress)
-    return Program(submission=submission, bench=bench, built=built, declared=declared)
+    return Program(submission=submission, context=context, built=built, declared=declared)
 
 
-def prepare(submission: Submission, sizes: Sequence[Size], bench: Bench, arch: str) -> Program:
+def prepare(
+    submission: Submission, sizes: Sequence[Size], context: GradingContext, arch: str
+) -> Program:
     """Compile, and record at all ``sizes``. Raises Rejected, also if one size is refused."""
-    with CpuDevice(bench.sandbox, bench.lab.limits) as reader:
-        program = build_program(submission, bench, arch, reader, quietly)
+    with CpuDevice(context.sandbox, context.lab.limits) as reader:
+        program = build_program(submission, context, arch, reader, quietly)
     plans = []
     for plan in program.record(sizes):
         if isinstance(plan, Rejected):
@@ -177,12 +183,12 @@ def prepare(submission: Submission, sizes: Sequence[Size], bench: Bench, arch: s
 
 
 def explain_sizes(
-    submission: Submission, sizes: Sequence[Size], bench: Bench, arch: str
+    submission: Submission, sizes: Sequence[Size], context: GradingContext, arch: str
 ) -> Iterator[Explanation | Rejected]:
     """Explain the speed at each size on a few known GPUs, all by one build, one recording and one
     simulator. An endless loop in host code ends the answers early. Raises Rejected."""
-    with CpuDevice(bench.sandbox, bench.lab.limits) as simulator:
-        program = build_program(submission, bench, arch, simulator, quietly)
+    with CpuDevice(context.sandbox, context.lab.limits) as simulator:
+        program = build_program(submission, context, arch, simulator, quietly)
         code = cache(program.disassemble)
         for plan in program.record(sizes):
             if isinstance(plan, Rejected):
@@ -209,15 +215,15 @@ class Explaining:
         code: Code | None = None,
     ) -> None:
         """card: graded on, if known. code: its machine code, if somebody reads it anyway."""
-        self._program, self._card, bench = program, card, program.bench
-        problem = bench.lab.problem
-        size = max((case.size for case in bench.lab.performance), key=problem.amount)
+        self._program, self._card, context = program, card, program.context
+        problem = context.lab.problem
+        size = max((case.size for case in context.lab.performance), key=problem.amount)
         found = (plan for plan in plans if isinstance(plan, Plan) and plan.size == size)
-        self._plan = next(found, None) if bench.explain else None
+        self._plan = next(found, None) if context.explain else None
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._key, self._known = "", None
         if self._plan is not None:
-            self._key = explanation_key(program.built, self._plan, problem, bench.toolchain, card)
+            self._key = explanation_key(program.built, self._plan, problem, context.toolchain, card)
             self._known = recall(self._key)
             if self._known is None:
                 self._code = code or self._pool.submit(program.disassemble).result
@@ -251,4 +257,4 @@ class Explaining:
             missing = phrase(
                 "a fault of the grader: {fault}", fault=f"{type(fault).__name__}: {fault}"
             )
-        return unexplained(program.built, program.bench.lab.problem.at(plan.size), missing)
+        return unexplained(program.built, program.context.lab.problem.at(plan.size), missing)

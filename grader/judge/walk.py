@@ -80,7 +80,7 @@ def record_group(
     larger: cases that do not run here. located: note source lines. Raises Rejected where the lab
     forbids a library that the group launches.
     """
-    ordered = tuple(sorted(cases, key=lambda case: program.bench.lab.problem.amount(case.size)))
+    ordered = tuple(sorted(cases, key=lambda case: program.context.lab.problem.amount(case.size)))
     sizes = [case.size for case in (*ordered, *larger)]
     progress(
         phrase("recording the launches"),
@@ -109,7 +109,7 @@ def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ru
     the first blocks of a launch, which the simulator runs, leave memory that the submission
     allocates.
     """
-    lab = group.program.bench.lab
+    lab = group.program.context.lab
     outcomes, notes = run(group, progress)
     outcomes = with_refused_calls((*group.refusals, *outcomes), group.plans, lab.architectures)
     notes = (*notes, *group.notes, *_warn_of_larger(group, outcomes))
@@ -134,7 +134,7 @@ def walk(group: Group, run: Run, simulator: CpuDevice, progress: Progress) -> Ru
 
 def _launches(group: Group) -> tuple[KernelLaunch, ...]:
     """The launches of the largest size that can run; equal ones are counted together."""
-    plans, problem = (case.plan for case in group.planned), group.program.bench.lab.problem
+    plans, problem = (case.plan for case in group.planned), group.program.context.lab.problem
     largest = max(plans, key=lambda plan: problem.amount(plan.size), default=None)
     shapes = Counter(
         (operation.kernel, operation.grid, operation.block, operation.shared_bytes)
@@ -164,7 +164,7 @@ def grade_hidden(
 
     wanted: whether they run at all.
     """
-    lab = program.bench.lab
+    lab = program.context.lab
     if not (cases and wanted):
         return reduced(None, lab, len(cases))
     with sealed():
@@ -198,7 +198,7 @@ HIDDEN_FAILURE = phrase(
 
 def _first_unlaunchable(group: Group) -> Rejected | None:
     # The plans are for the first architecture, the build's own.
-    program, (_, *others) = group.program, group.program.bench.lab.architectures
+    program, (_, *others) = group.program, group.program.context.lab.architectures
     for size, plan in group.larger:
         if not isinstance(plan, Rejected):
             continue
@@ -241,7 +241,7 @@ def _warn_of_larger(group: Group, outcomes: Sequence[CaseOutcome]) -> tuple[Find
     for size, plan in group.larger:
         if isinstance(plan, Rejected):
             continue
-        for finding in refused_calls(plan, group.program.bench.lab.architectures):
+        for finding in refused_calls(plan, group.program.context.lab.architectures):
             if finding.subject not in warned:
                 warned.add(finding.subject)
                 words = _at(size, finding.message)

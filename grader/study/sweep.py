@@ -31,7 +31,7 @@ from grader.base import (
     Verdict,
     size_text,
 )
-from grader.judge import Bench, compile_for, explain_sizes, grade
+from grader.judge import GradingContext, compile_for, explain_sizes, grade
 from grader.labs import Case, Lab, Scoring
 from grader.report import formatting as text
 from grader.results import store
@@ -94,7 +94,7 @@ def variants_of(values: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], .
 
 def run_sweep(
     sweep: Sweep,
-    bench: Bench,
+    context: GradingContext,
     out: Path,
     gpu: str | None,
     progress: Progress,
@@ -107,7 +107,7 @@ def run_sweep(
     found: hears of every point, and whether it was stored before.
     """
     variants = [msgspec.structs.replace(sweep.submission, defines=each) for each in sweep.variants]
-    paths = [{size: _path(v, size, bench, out, gpu) for size in sweep.sizes} for v in variants]
+    paths = [{size: _path(v, size, context, out, gpu) for size in sweep.sizes} for v in variants]
     known = [{} if force else _stored(each) for each in paths]
     missing = [[size for size in sweep.sizes if size not in each] for each in known]
     points: list[Point] = []
@@ -115,12 +115,14 @@ def run_sweep(
         pool = ThreadPoolExecutor(max_workers=min(_AT_ONCE, os.cpu_count() or 1))
         ending.callback(pool.shutdown, cancel_futures=True)
         # A GPU takes one variant after the other; meanwhile the others are compiled.
-        if bench.gpu_arch:
+        if context.gpu_arch:
             for variant, sizes in zip(variants, missing, strict=True):
                 if sizes:
-                    pool.submit(compile_for, variant, bench, bench.lab.arch_on(bench.gpu_arch))
-        run = map if bench.gpu_arch else pool.map
-        work = partial(_points, bench=bench, progress=progress)
+                    pool.submit(
+                        compile_for, variant, context, context.lab.arch_on(context.gpu_arch)
+                    )
+        run = map if context.gpu_arch else pool.map
+        work = partial(_points, context=context, progress=progress)
         for stored, made, files in zip(known, run(work, variants, missing), paths, strict=True):
             for size, file in files.items():
                 point = stored.get(size) or made[size]
@@ -131,13 +133,15 @@ def run_sweep(
     return tuple(points)
 
 
-def _path(submission: Submission, size: Size, bench: Bench, out: Path, gpu: str | None) -> Path:
+def _path(
+    submission: Submission, size: Size, context: GradingContext, out: Path, gpu: str | None
+) -> Path:
     about = [
-        *(submission.sha256, submission.defines, size, bench.lab.sha256, bench.gpu_arch, gpu),
-        *(bench.toolchain.cuda_version, grader.__version__, SCHEMA_VERSION),
+        *(submission.sha256, submission.defines, size, context.lab.sha256, context.gpu_arch, gpu),
+        *(context.toolchain.cuda_version, grader.__version__, SCHEMA_VERSION),
     ]
     key = hashlib.sha256(msgspec.json.encode(about)).hexdigest()[:24]
-    folder = store.document_path(out, bench.lab.id, submission.student, submission.sha256, "")
+    folder = store.document_path(out, context.lab.id, submission.student, submission.sha256, "")
     return folder.parent / _FOLDER / f"{key}.json"
 
 
@@ -160,14 +164,14 @@ def sweepable(lab: Lab) -> Lab:
 
 
 def _points(
-    submission: Submission, sizes: Sequence[Size], bench: Bench, progress: Progress
+    submission: Submission, sizes: Sequence[Size], context: GradingContext, progress: Progress
 ) -> dict[Size, Point]:
     if not sizes:
         return {}
     cases = tuple(Case(id=f"sweep-{i}", size=size) for i, size in enumerate(sizes))
     # Hidden sizes stay out: each variant would be another question about them.
-    lab = msgspec.structs.replace(bench.lab, performance=cases, hidden=None)
-    own = msgspec.structs.replace(bench, lab=lab, explain=bench.gpu_arch is None)
+    lab = msgspec.structs.replace(context.lab, performance=cases, hidden=None)
+    own = msgspec.structs.replace(context, lab=lab, explain=context.gpu_arch is None)
     result = grade(submission, own, progress).result
     fates = {case: _fate(result, case) for case in cases}
     right = [case.size for case, (_, dropped) in fates.items() if not dropped]
@@ -234,7 +238,7 @@ def _reason(verdict: Verdict, message: Message) -> Message:
 def _estimates(
     submission: Submission,
     sizes: Sequence[Size],
-    bench: Bench,
+    context: GradingContext,
     result: Result,
     progress: Progress,
 ) -> dict[Size, tuple[tuple[Estimate, ...], Message]]:
@@ -247,7 +251,7 @@ def _estimates(
             counted("explaining {count} size", "explaining {count} sizes", len(left)),
         )
         try:
-            each = explain_sizes(submission, left, bench, bench.lab.architectures[0])
+            each = explain_sizes(submission, left, context, context.lab.architectures[0])
             found |= zip(left, map(_bounds, each), strict=False)
         except Rejected as refusal:
             found |= dict.fromkeys(left, _bounds(refusal))

@@ -21,7 +21,7 @@ from grader.build import cache as build_cache
 from grader.build.cubin import Damaged, Elf, kernels
 from grader.build.diagnostics import coloured, first_error, readable
 from grader.build.entry import ENTRY, INCLUDE
-from grader.build.steps import Workshop, link
+from grader.build.steps import BuildSettings, link
 from grader.build.toolchain import Toolchain, find_toolchain
 from grader.sandbox.running import Limits, Sandbox
 from ptxsim.frontend import read_module
@@ -437,14 +437,14 @@ def test_options_in_sections_mean_nothing_to_the_linker(tmp_path: Path) -> None:
     if not written.exists():
         pytest.skip("this g++ has no plugin for link-time optimisation")
     written.unlink()
-    shop = Workshop(
+    settings = BuildSettings(
         toolchain=find_toolchain(),
         sandbox=Sandbox.open("off"),
         arch="sm_80",
         limits=Limits(cpu_s=60),
         interface=GEMM.interface,
     )
-    assert link(shop, host_object.read_bytes()).files["host.so"].startswith(b"\x7fELF")
+    assert link(settings, host_object.read_bytes()).files["host.so"].startswith(b"\x7fELF")
     assert not written.exists()
 
 

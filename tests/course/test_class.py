@@ -23,7 +23,7 @@ import pytest
 from grader.base.errors import MachineError, UsageError
 from grader.base.records import Verdict
 from grader.base.result import Result
-from grader.course.classes import call_roll
+from grader.course.classes import find_submissions
 from grader.course.forks import warm_up
 from grader.course.leaderboard import make_boards
 from grader.course.pool import Queue, grade_all, lanes
@@ -98,7 +98,7 @@ def test_folders_and_flat_files(tmp_path: Path) -> None:
     class_of(tmp_path, {"bob": STARTER, ".git": ""})
     (tmp_path / "alice.cu").write_text(STARTER)
     (tmp_path / "notes.txt").write_text("not a submission")
-    entrants, complaints = call_roll(tmp_path, MAIN)
+    entrants, complaints = find_submissions(tmp_path, MAIN)
     assert [entrant.student for entrant in entrants] == ["alice", "bob"]
     assert [entrant.source.name for entrant in entrants] == ["alice.cu", "bob"]
     assert not complaints
@@ -118,7 +118,7 @@ def test_an_export_of_gradescopes(tmp_path: Path) -> None:
         "  :submitters:\n  - :name: Cy/..\n    :sid:\n    :email:\n"
         "  - :name: Bo\n    :email: bo@x.org\n"
     )
-    entrants, _ = call_roll(tmp_path, MAIN)
+    entrants, _ = find_submissions(tmp_path, MAIN)
     assert [e.student for e in entrants] == ["0042", "Cy/..+bo@x.org", "submission_3"]
     assert [e.submitted for e in entrants] == ["2026-01-30T12:00:00-08:00", None, None]
     submission = load_listed(entrants[1].source, entrants[1].student, MAIN)
@@ -140,9 +140,9 @@ def test_when_gradescope_says_it_came(tmp_path: Path, text: str, moment: str | N
     (tmp_path / "submission_metadata.yml").write_text(f"{EXPORT}{text}\n")
     if moment is None:
         with pytest.raises(UsageError, match=":created_at:"):
-            call_roll(tmp_path, MAIN)
+            find_submissions(tmp_path, MAIN)
     else:
-        assert call_roll(tmp_path, MAIN)[0][0].submitted == moment
+        assert find_submissions(tmp_path, MAIN)[0][0].submitted == moment
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_folders_that_are_no_class(tmp_path: Path, files: dict[str, str], words:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     with pytest.raises(UsageError, match=words):
-        call_roll(tmp_path / "c", MAIN)
+        find_submissions(tmp_path / "c", MAIN)
 
 
 # --- workers ----------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def test_folders_that_are_no_class(tmp_path: Path, files: dict[str, str], words:
 
 def grading(place: Path, texts: dict[str, str], working: Sequence[Lane] = ()) -> Iterator[Report]:
     folder = class_of(place / "c", texts)
-    tasks = list(map(Task.grading, call_roll(folder, MAIN)[0]))
+    tasks = list(map(Task.grading, find_submissions(folder, MAIN)[0]))
     setup = Setup(
         lab=place / "lab.yaml", sandbox="auto", gpu_arch=None, out=place / "out", report=True
     )

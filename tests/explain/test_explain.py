@@ -325,7 +325,7 @@ def test_advice_says_what_keeping_the_workspace_brings() -> None:
 def test_who_only_waits_is_not_told_to_keep_memory() -> None:
     ((_, words),) = said((Synchronise(place=AT),), host_ms=1.0)
     assert words.startswith("every call waits for the device 1×, which takes 1 ms")
-    assert "leave the waiting to the caller" in words and "memory" not in words
+    assert "remove the synchronization; the caller waits" in words and "memory" not in words
 
 
 @pytest.mark.parametrize("host_ms", [None, 0.0, 0.03])

@@ -13,7 +13,7 @@ from grader.base.explanation import Explanation, TensorCount
 from grader.explain.comparison import compare
 from grader.explain.sass import Product, SassInstruction
 from grader.judge import program
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.report.why import answers
@@ -44,7 +44,7 @@ LADDER = [
 
 
 @cache
-def lab_bench() -> Bench:
+def lab_bench() -> GradingContext:
     lab = load_lab(find_lab("hgemm"))
     limits = msgspec.structs.replace(lab.limits, compile_s=300, record_s=20)
     return msgspec.structs.replace(bench(), lab=msgspec.structs.replace(lab, limits=limits))

@@ -15,7 +15,7 @@ from grader.base.records import Verdict
 from grader.base.result import Result
 from grader.judge import program
 from grader.judge.pipeline import grade
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.lab import find_lab, load_lab
 from grader.labs.submission import load_submission
 from grader.problems.comparison import check
@@ -32,7 +32,7 @@ COUNTS = (1, 2, 3, 7, 28, 29, 1000, 4097, 1 << 16, 1 << 20)
 
 
 @cache
-def lab_bench(explain: bool = False) -> Bench:
+def lab_bench(explain: bool = False) -> GradingContext:
     return msgspec.structs.replace(bench(), lab=load_lab(find_lab("reduction")), explain=explain)
 
 

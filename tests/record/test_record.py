@@ -123,7 +123,7 @@ def test_statics_are_fresh_for_every_size_and_live_on_between_calls(recorded: Re
         setup = [o for o in one.setup if isinstance(o, Launch) and o.kernel == "_Z4tellPfi"]
         assert [integer(launch) for launch in setup] == [1, 2]
         assert integer(launches(one)[0]) == 3
-        assert one.unsettled == (
+        assert one.calls_differ == (
             "step 1 of the second call is a launch of tell with grid (2, 3, 4) and block "
             "(5, 6, 1), with other values in the third"
         )
@@ -131,7 +131,7 @@ def test_statics_are_fresh_for_every_size_and_live_on_between_calls(recorded: Re
 
 def test_what_is_kept_is_set_up_once(recorded: Recorder) -> None:
     one = plan(recorded, 11)
-    assert one.unsettled == ""
+    assert one.calls_differ == ""
     kept = [(f"workspace {i}", size) for i, size in ((1, 400), (2, 40), (3, 40))]
     assert [(a.name, a.size) for a in one.allocations[3:]] == kept
     lines = [each.place.line for each in one.operations if each.place]
@@ -151,14 +151,14 @@ def test_what_is_kept_is_set_up_once(recorded: Recorder) -> None:
 
 def test_each_call_may_free_what_the_one_before_it_made(recorded: Recorder) -> None:
     one = plan(recorded, 12)
-    assert one.unsettled == ""
+    assert one.calls_differ == ""
     assert without_places(one.operations[:2]) == [Free(allocation=3), Allocate(allocation=4)]
 
 
 def test_calls_that_never_settle(recorded: Recorder) -> None:
     one = plan(recorded, 13)
     assert [len(one.setup), len(one.operations)] == [3, 3]
-    assert one.unsettled == "the second call has 2 steps and the third 3"
+    assert one.calls_differ == "the second call has 2 steps and the third 3"
 
 
 def test_bytes_that_no_kernel_reads_may_differ(recorded: Recorder) -> None:
@@ -166,16 +166,16 @@ def test_bytes_that_no_kernel_reads_may_differ(recorded: Recorder) -> None:
     (before,) = (each.params for each in one.setup if isinstance(each, Launch))
     (after,) = (each.params for each in one.operations if isinstance(each, Launch))
     assert before != after
-    assert one.unsettled == ""
+    assert one.calls_differ == ""
 
 
 def test_what_a_call_leaves_on_the_stack_is_gone_in_the_next(recorded: Recorder) -> None:
-    assert plan(recorded, 38).unsettled == ""
+    assert plan(recorded, 38).calls_differ == ""
 
 
 def test_freed_memory_does_not_count(recorded: Recorder) -> None:
     """Three calls of 30 GB are more than the 80 that the device has."""
-    assert plan(recorded, 14).unsettled == ""
+    assert plan(recorded, 14).calls_differ == ""
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_the_order_of_streams(
 def test_a_call_comes_after_the_one_before_it(recorded: Recorder) -> None:
     """Both are in the set-up, where the third call is another one."""
     one = plan(recorded, 35)
-    assert one.unsettled
+    assert one.calls_differ
     assert [type(each) for each in one.setup] == [*[Launch] * 3, Synchronise, *[Launch] * 3]
 
 

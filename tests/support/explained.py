@@ -13,7 +13,7 @@ from grader.explain.join import count, factors
 from grader.explain.loop_steps import MainLoop, main_loop_steps
 from grader.explain.sass import SassFunction, disassemble
 from grader.judge import program
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.shape import Limits
 from grader.labs.submission import load_submission
 from ptxsim.records import Size
@@ -31,7 +31,7 @@ def rung(idea: str, ladder: str = "sgemm") -> Path:
 
 
 @cache
-def roomy() -> Bench:
+def roomy() -> GradingContext:
     """For large kernels and sizes."""
     return of_lab(bench(), limits=Limits(compile_s=120, record_s=20))
 

@@ -23,7 +23,7 @@ from grader.base.gpus import target_for
 from grader.base.records import Verdict, size_text
 from grader.base.result import Result, Timing
 from grader.judge.pipeline import grade
-from grader.judge.program import Bench
+from grader.judge.program import GradingContext
 from grader.labs.lab import Case, Lab, find_lab, load_lab
 from grader.report.curve import next_sentence
 from grader.report.formatting import score_block
@@ -57,7 +57,7 @@ def lab(extent: int = 1024) -> Lab:
 
 def graded(folder: Path, rules: Lab | None = None) -> Result:
     shared = bench()
-    tools = Bench(
+    tools = GradingContext(
         lab=rules or lab(),
         toolchain=shared.toolchain,
         sandbox=shared.sandbox,

@@ -142,7 +142,7 @@ def _advice(plan: Plan, timing: Timing) -> Advice | None:
         phrase("frees {times}×", times=frees),
         phrase("waits for the device {times}×", times=sum(map(_only_waits, plan.operations))),
     )
-    remedy = phrase("leave the waiting to the caller")
+    remedy = phrase("remove the synchronization; the caller waits")
     if allocates or frees:
         remedy = phrase(
             "keep the memory in a static pointer from call to call, and allocate again only when a "

@@ -83,7 +83,7 @@ class Replay:
 
     def remember(self) -> None:
         """If the calls of the program differ, keep what the set-up left: each launch finds that."""
-        if self._plan.unsettled:
+        if self._plan.calls_differ:
             self._left = [(place, place.copy()) for place in self._lasting()]
 
     def fresh(self) -> None:

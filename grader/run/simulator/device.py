@@ -38,6 +38,7 @@ from grader.run.probe import CODE
 from grader.run.process import Cage, WorkerProcess, decoded
 from grader.run.protocol import CaseOutcome, Done, Finished, PlannedCase, Progress, quietly, refused
 from grader.run.simulator.messages import (
+    BlockCapacity,
     Count,
     Declared,
     Inspect,
@@ -47,7 +48,6 @@ from grader.run.simulator.messages import (
     Read,
     Reply,
     Request,
-    Room,
     Sampled,
     is_of,
     plausible,
@@ -226,7 +226,9 @@ class CpuDevice:
             total_seconds=limits.total_s,
             memory_mb=limits.memory_mb,
             threads=min(2, os.cpu_count() or 1),
-            rooms=tuple(rooms(case.plan, build.kernels, lab.architectures) for case in cases),
+            capacities=tuple(
+                capacities(case.plan, build.kernels, lab.architectures) for case in cases
+            ),
         )
         outcomes: dict[str, CaseOutcome] = {}
         left = {case.id: case for case in cases}
@@ -299,20 +301,20 @@ class CpuDevice:
         return self._worker.ended(phrase("the simulator process"), when)
 
 
-# --- room --------------------------------------------------------------------------------------
+# --- capacity ----------------------------------------------------------------------------------
 
 
-def rooms(
+def capacities(
     plan: Plan, kernels: Sequence[KernelInfo], architectures: Sequence[str]
-) -> tuple[Room, ...]:
-    """For every launch of ``plan`` the room that the lab's GPUs have for its blocks."""
+) -> tuple[BlockCapacity, ...]:
+    """For every launch of ``plan`` the capacity that the lab's GPUs have for its blocks."""
     figures = {kernel.name: kernel for kernel in kernels}
     capabilities = {gpus.capability_of(each) for each in architectures}
     cards = [gpu for gpu in gpus.known() if gpu.capability in capabilities]
     found = []
     for launch in (*plan.setup, *plan.operations):
         if isinstance(launch, Launch):
-            room, kernel = Room(gpu="", blocks=0), figures.get(launch.kernel)
+            capacity, kernel = BlockCapacity(gpu="", blocks=0), figures.get(launch.kernel)
             for gpu in cards:
                 if kernel is None:
                     break
@@ -322,7 +324,7 @@ def rooms(
                     registers=kernel.registers,
                     shared_bytes=kernel.shared_bytes + launch.shared_bytes,
                 )
-                if fits and fits.blocks * gpu.multiprocessors > room.blocks:
-                    room = Room(gpu=gpu.name, blocks=fits.blocks * gpu.multiprocessors)
-            found.append(room)
+                if fits and fits.blocks * gpu.multiprocessors > capacity.blocks:
+                    capacity = BlockCapacity(gpu=gpu.name, blocks=fits.blocks * gpu.multiprocessors)
+            found.append(capacity)
     return tuple(found)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from grader.base import Finding, Kind, Rejected, Verdict, element_words
 from grader.problems import FUNCTION, OutputCheck, Problem, check, make_inputs, poisoned
 from grader.run.protocol import CaseOutcome, PlannedCase
-from grader.run.simulator.messages import Room
+from grader.run.simulator.messages import BlockCapacity
 from ptxsim.findings import finding as simulator
 from ptxsim.findings.event_table import Event
 from ptxsim.findings.finding import Severity
@@ -104,11 +104,11 @@ def seen_calls(
     plan: Plan,
     arrays: Arrays,
     seconds: float,
-    rooms: Sequence[Room],
+    capacities: Sequence[BlockCapacity],
     *,
     alone: bool,
 ) -> list[SeenCall]:
-    """The calls as far as they are right; ``seconds`` is what each may take. rooms: one for
+    """The calls as far as they are right; ``seconds`` is what each may take. capacities: one for
     every launch of the plan; alone: as ``run_case`` takes it."""
     most = _CALLS if plan.setup else 1 + alone
     seen: list[SeenCall] = []
@@ -120,11 +120,11 @@ def seen_calls(
         # The GPU that a launch of too many blocks did not fit.
         event = Event.NOT_ALL_RESIDENT
         held = {found.arrived for found in outcome.findings if found.event is event}
-        gpu = next((room.gpu for room in rooms if room.blocks in held), "")
+        gpu = next((capacity.gpu for capacity in capacities if capacity.blocks in held), "")
         findings = (*worded(outcome.findings, gpu), *arrays.modified())
         seen.append(SeenCall(outcome=outcome, check=check, findings=findings))
         judged = not plan.setup or len(seen) == 2
-        again = not judged or (not plan.unsettled and took <= _AGAIN * seconds)
+        again = not judged or (not plan.calls_differ and took <= _AGAIN * seconds)
         if seen[-1].fails or not again or len(seen) == most:
             return seen
         arrays.renew()
@@ -145,12 +145,14 @@ def summary(case: PlannedCase, seen: Sequence[SeenCall]) -> CaseOutcome:
     if case.plan.setup and len(seen) > 1 and last.fails:
         what = phrase("it depends on the one before it")
         if changed := seen[-2].outcome.changed:
-            what = phrase("it finds {names} changed", names=listed(map(verbatim, changed[:3])))
+            what = phrase(
+                "the previous call changed {names}", names=listed(map(verbatim, changed[:3]))
+            )
         cause = _LATER_IS_WRONG[len(seen)].given(what=what)
         if message:
             message = phrase("{cause}; {wrong}", cause=cause, wrong=message)
         findings.insert(0, Finding(kind=Kind.STATE_LEFT, severity=Severity.ERROR, message=cause))
-    if how := case.plan.unsettled:
+    if how := case.plan.calls_differ:
         words = phrase(
             "the calls of {function} differ, and the third one is judged: {how}",
             function=FUNCTION,

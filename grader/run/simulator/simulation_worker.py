@@ -33,6 +33,7 @@ from grader.run.protocol import (
     requests,
 )
 from grader.run.simulator.messages import (
+    BlockCapacity,
     Count,
     Declared,
     Forbidden,
@@ -43,7 +44,6 @@ from grader.run.simulator.messages import (
     Read,
     Reply,
     Request,
-    Room,
     Sampled,
 )
 from grader.run.simulator.simulated_calls import Arrays, rejected, seen_calls, summary, worded
@@ -134,20 +134,20 @@ def _serve(job: Job, simulator: Sampler, problem: Problem, replies: Replies) -> 
     started = time.process_time()
     out_of_time = threading.Event()
 
-    def work(place: int, case: PlannedCase, rooms: Sequence[Room]) -> None:
+    def work(place: int, case: PlannedCase, capacities: Sequence[BlockCapacity]) -> None:
         left = job.total_seconds - (time.process_time() - started)
         if out_of_time.is_set() or left <= 0:
             return
         seconds = min(job.case_seconds, left)
         turn, memory = len(job.cases) - place, job.memory_mb << 20
         alone = len(job.cases) == 1
-        outcome = run_case(simulator, problem, case, seconds, memory, rooms, turn, alone=alone)
+        outcome = run_case(simulator, problem, case, seconds, memory, capacities, turn, alone=alone)
         if outcome.stopped == "time":
             out_of_time.set()
         replies.send(Finished(outcome=outcome))
 
     with ThreadPoolExecutor(max_workers=job.threads) as pool:
-        pairs = enumerate(zip(job.cases, job.rooms, strict=True))
+        pairs = enumerate(zip(job.cases, job.capacities, strict=True))
         jobs = [pool.submit(work, place, *each) for place, each in pairs]
         try:
             for each in jobs:
@@ -163,7 +163,7 @@ def run_case(
     case: PlannedCase,
     seconds: float,
     memory: int,
-    rooms: Sequence[Room],
+    capacities: Sequence[BlockCapacity],
     turn: int,
     *,
     alone: bool,
@@ -172,11 +172,11 @@ def run_case(
     turn: of the first call; alone: no other case shows the other order of blocks."""
     size = case.plan.size
     arrays = Arrays(problem, size, turn)
-    limits = SimLimits(seconds=seconds, resident=tuple(room.blocks for room in rooms))
+    limits = SimLimits(seconds=seconds, resident=tuple(capacity.blocks for capacity in capacities))
     try:
         made = simulator.calls(case.plan, arrays.buffers, limits, turn=turn)
         with closing(made) as calls:
-            seen = seen_calls(calls, case.plan, arrays, seconds, rooms, alone=alone)
+            seen = seen_calls(calls, case.plan, arrays, seconds, capacities, alone=alone)
     except RefusedProgram as refusal:
         return refused(case.id, size, rejected(refusal))
     except MemoryError:

@@ -131,13 +131,13 @@ class Machine:
 
     def first_look(self) -> None:
         """Keep what the next call finds, so that there may be further looks at it."""
-        status = self._library.sim_first_look(self.handle, _MOST_KEPT)
+        status = self._library.sim_snapshot(self.handle, _MOST_KEPT)
         ensure(status, EngineError("the simulator cannot keep its memory"))
 
     def second_look(self) -> bool:
         """Make memory what the call found; what reads in doubt get is undefined from now on. False
         where there are none, or memory was too large to keep."""
-        status = self._library.sim_second_look(self.handle)
+        status = self._library.sim_replay(self.handle)
         if status == NO_MEMORY:
             raise MemoryError
         return bool(status == RAN)
@@ -281,7 +281,7 @@ _FURTHER_LOOKS = 4  # at a call with races
 def judge_races(
     machine: Machine, limits: SimLimits, look: Callable[[SimLimits], SimOutcome]
 ) -> SimOutcome:
-    """The outcome of ``look``, which simulates one call; without races of which nothing comes.
+    """Return the outcome of ``look``, which simulates one call, without its harmless races.
 
     ``limits`` hold for all looks together. Memory is then what this outcome's look made of it.
     """

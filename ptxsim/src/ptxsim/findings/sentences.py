@@ -284,7 +284,7 @@ def before_grid_wait(s: EventScene) -> Message:
 def tensor_map(s: EventScene) -> Message:
     if not s.seen.arrived:
         return phrase(
-            "what {who} uses as a tensor map at {here} is none; did cuTensorMapEncodeTiled fail?"
+            "{who} uses an invalid tensor map at {here}; did cuTensorMapEncodeTiled fail?"
         )
     return phrase(
         "{who} uses a tensor map of {arrived} dimensions at {here}, where {expected} are asked for"

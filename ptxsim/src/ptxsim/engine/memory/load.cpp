@@ -3,7 +3,7 @@
 
 #include "../arithmetic/lanewise.hpp"
 #include "../checks/conflicts.hpp"
-#include "../checks/doubts.hpp"
+#include "../checks/suspect_reads.hpp"
 #include "../checks/global_races.hpp"
 #include "../checks/knowledge.hpp"
 #include "../checks/shared_races.hpp"
@@ -91,7 +91,7 @@ void load_shared(Warp& w, const Ins& i, Access& a) {
   Places p;
   u32 undefined[8] = {}, origin[8] = {};
   const bool asks = is_asking(i, SHARED), plain = !asks;
-  if (__builtin_expect(plain && is_doubted(w), 0)) {
+  if (__builtin_expect(plain && is_suspect(w), 0)) {
     std::fill(undefined, undefined + i.vec, a.mask);
     std::fill(origin, origin + i.vec, w.pc);
   }

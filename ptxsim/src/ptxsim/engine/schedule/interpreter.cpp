@@ -1,5 +1,5 @@
 // A warp executes instructions.
-#include "../checks/doubts.hpp"
+#include "../checks/suspect_reads.hpp"
 #include "../checks/undefined.hpp"
 #include "divergence.hpp"
 #include "turns.hpp"
