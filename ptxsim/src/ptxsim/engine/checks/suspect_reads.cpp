@@ -38,7 +38,8 @@ bool is_undefined(const Warp& w, char kind, i32 slot) {
 void suspect(Machine& m, const Event& e, u32 block, u32 who, u32 pc) {
   const Ins& reader = m.program->code[pc];
   if (is_load(reader) || is_load_matrix(reader)) {
-    if (m.suspect_reads.size() < MOST_SUSPECT_READS) m.suspect_reads.try_emplace(read_at(m, block - 1, who, pc), e);
+    if (m.suspect_reads.size() < MOST_SUSPECT_READS)
+      m.suspect_reads.try_emplace(read_at(m, block - 1, who, pc), e);
   }
 }
 
