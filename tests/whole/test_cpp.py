@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.native import Native
-from grader.cli.shipping import own_programs
+from grader.judge.shipping import own_programs
 from grader.run.simulator.device import engine_library
 
 ROOT = Path(__file__).parents[2]
