@@ -195,7 +195,8 @@ class Explaining:
         """card: graded on, if known. code: its machine code, if somebody reads it anyway."""
         self._program, self._card, bench = program, card, program.bench
         problem = bench.lab.problem
-        size = max((case.size for case in bench.lab.performance), key=problem.amount)
+        timed = (case.size for case in bench.lab.performance)
+        size = max(timed, key=problem.amount, default=None)
         found = (plan for plan in plans if isinstance(plan, Plan) and plan.size == size)
         self._plan = next(found, None) if bench.explain else None
         self._pool = ThreadPoolExecutor(max_workers=1)
