@@ -232,7 +232,7 @@ def test_tensor_maps_that_lie(ptx: Path) -> None:
     short = TensorMap(array[:40], DataType.FLOAT16, (64, 64), (128,), (32, 32))
     (found,) = seen(launch(ptx, "copies_a_tile", 1, 128, [short, halves(2048)], engine=engine()))
     assert found.event is Event.OUT_OF_BOUNDS and "past the end" in sentence(found)
-    for bad, says in ((bytes(128), "is none"), (None, "of 1 dimensions")):
+    for bad, says in ((bytes(128), "invalid tensor map"), (None, "of 1 dimensions")):
         line = TensorMap(array, DataType.FLOAT16, (4096,), (), (32,))
         given = line if bad is None else bad
         outcome = launch(ptx, "copies_a_tile", 1, 128, [given, halves(2048)], engine=engine())
