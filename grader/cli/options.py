@@ -151,7 +151,7 @@ def find_submission(named: str, commands: Iterable[str] = ()) -> Path:
     path, among = Path(named), Path("submissions")
     if os.path.lexists(path) or path.name != named or named == "..":
         return path
-    if (among / named).is_dir():
+    if os.path.isdir(among / named):  # noqa: PTH112 - False where a name is too long
         return among / named
     there = [each.name for each in among.iterdir() if each.is_dir()] if among.is_dir() else []
     if meant := did_you_mean(named, [*commands, *there]):

@@ -217,7 +217,8 @@ class Explaining:
         """card: graded on, if known. code: its machine code, if somebody reads it anyway."""
         self._program, self._card, context = program, card, program.context
         problem = context.lab.problem
-        size = max((case.size for case in context.lab.performance), key=problem.amount)
+        timed = (case.size for case in context.lab.performance)
+        size = max(timed, key=problem.amount, default=None)
         found = (plan for plan in plans if isinstance(plan, Plan) and plan.size == size)
         self._plan = next(found, None) if context.explain else None
         self._pool = ThreadPoolExecutor(max_workers=1)

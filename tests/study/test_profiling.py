@@ -80,7 +80,7 @@ def document() -> ProfileDocument:
     submission = load_submission(ALICE, MAIN)
     ready = Program(
         submission=submission,
-        bench=bench(),
+        context=bench(),
         built=built(ALICE, "sm_90"),
         declared=Interface(entries={}, symbols={}),
         plans=(plan,),

@@ -88,9 +88,8 @@ def test_a_full_disk_under_the_results_keeps_what_is_there(place: Path) -> None:
     statuses = [line for line in done.stderr.splitlines() if line.startswith("status")]
     assert statuses == ["status 0", "status 1", "status 3", "status 0"], done.stderr
     assert "No space left on device; name another folder with --out" in done.stderr
-    assert (
-        json.loads(done.stdout.splitlines()[-1])["verdict"] == "AC"
-    )  # what was found out is told all the same
+    # What was found out is told all the same.
+    assert json.loads(done.stdout.splitlines()[-1])["verdict"] == "AC"
 
 
 @needs_mounts
