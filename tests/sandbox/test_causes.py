@@ -33,7 +33,7 @@ def test_why_no_namespace_can_be_made(
     remedy: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bubblewrap, "data", lambda: iter([Path("/usr/bin/bwrap")]))
+    monkeypatch.setattr(bubblewrap, "programs", lambda: iter([Path("/usr/bin/bwrap")]))
     monkeypatch.setattr(causes.os, "getuid", lambda: 1000)
     monkeypatch.setattr(causes, "_refusal", lambda _command: DENIED)
     monkeypatch.setattr(causes, "_setting", settings.get)
