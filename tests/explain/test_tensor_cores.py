@@ -198,7 +198,7 @@ def ring(place: Path, *change: str) -> Explanation:
     (place / "hgemm.cu").write_text((RING / "hgemm.cu").read_text().replace(*change))
     size = Size.of(m=N, n=N, k=N)
     ready = program.prepare(load_submission(place, "hgemm.cu"), [size], lab_bench(), "sm_90a")
-    return program.explain(ready, lab_bench(), gpus.find("H200"))
+    return ready.explain(gpus.find("H200"))
 
 
 @pytest.mark.parametrize("maps", range(4))
